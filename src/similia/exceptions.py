@@ -1,0 +1,18 @@
+"""The few errors that a caller can act on."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, module: str, package: str, extra: str) -> None:
+        super().__init__(
+            f'{module} needs {package}; install it with: pip install "similia[{extra}]"'
+        )
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data set is neither cached nor to be had from its public source."""
+
+
+class ModelFileError(ValueError):
+    """A saved model is damaged, foreign, or of a version that cannot be read."""

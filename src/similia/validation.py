@@ -1,0 +1,91 @@
+"""Parameter rules as data, and the checks of what a user hands in.
+
+Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
+"""
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Rule(NamedTuple):
+    """A test of one parameter, and the words for what it asks."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: "Rule") -> "Rule":  # type: ignore[override]
+        return Rule(f"{self.words} or {other.words}", lambda v: self.holds(v) or other.holds(v))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+positive = Rule("a positive number", lambda v: _is_number(v) and v > 0)
+non_negative = Rule("a number of at least 0", lambda v: _is_number(v) and v >= 0)
+positive_integer = Rule("a positive integer", lambda v: _is_integer(v) and v > 0)
+boolean = Rule("True or False", lambda v: isinstance(v, (bool, np.bool_)))
+none = Rule("None", lambda v: v is None)
+array = Rule("an array", lambda v: isinstance(v, np.ndarray))
+function = Rule("a function", callable)
+seed = Rule(
+    "an integer of at least 0, a RandomState or None",
+    lambda v: v is None or (_is_integer(v) and v >= 0) or isinstance(v, np.random.RandomState),
+)
+
+
+def one_of(*names: str) -> Rule:
+    """Give the rule that a parameter is one of these strings."""
+    return Rule(
+        "one of " + ", ".join(repr(n) for n in names), lambda v: isinstance(v, str) and v in names
+    )
+
+
+def between(low: float, high: float) -> Rule:
+    """Give the rule low < value < high."""
+    return Rule(f"a number between {low} and {high}", lambda v: _is_number(v) and low < v < high)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+    """Raise the house error for the first parameter that breaks its rule."""
+    for name, rule in rules.items():
+        if not rule.holds(values[name]):
+            raise ValueError(f"{owner}: {name} must be {rule.words}, got {_shown(values[name])}.")
+
+
+def check_tuples(
+    owner: str, name: str, tuples: Any, sizes: tuple[int, ...]
+) -> NDArray[np.intp]:
+    """Give `tuples` as an integer array whose column j indexes `sizes[j]` rows."""
+    given = np.asarray(tuples)
+    if given.size == 0:
+        given = given.reshape(0, len(sizes)).astype(np.intp)
+    if given.ndim != 2 or given.shape[1] != len(sizes) or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"{owner}: {name} must be an integer array of shape (n_{name}, {len(sizes)}), "
+            f"got shape {given.shape} and dtype {given.dtype}."
+        )
+    for column, size in enumerate(sizes):
+        indices = given[:, column]
+        wrong = np.flatnonzero((indices < 0) | (indices >= size))
+        if len(wrong):
+            raise ValueError(
+                f"{owner}: column {column} of {name} must be row indices between 0 and {size - 1}, "
+                f"got {indices[wrong[0]]} in row {wrong[0]}."
+            )
+    return given.astype(np.intp, copy=False)
