@@ -1,3 +1,34 @@
-"""Teach an existing similarity from feedback, one judgement at a time."""
+"""Teach an existing similarity from feedback, one judgement at a time.
+
+Learners are imported when first used, so that ``import similia`` is instant.
+"""
+
+from typing import Any
+
+from similia.registry import LEARNERS, learner_class
 
 __version__ = "0.1.0"
+
+_FUNCTIONS = {
+    "load": "similia.persistence",
+    "save": "similia.persistence",
+    "compare": "similia.retrieval",
+    "evaluate": "similia.retrieval",
+    "feedback_report": "similia.sampling",
+}
+
+__all__ = ["__version__", *LEARNERS, *_FUNCTIONS]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in LEARNERS:
+        return learner_class(name)
+    if name in _FUNCTIONS:
+        from importlib import import_module
+
+        return getattr(import_module(_FUNCTIONS[name]), name)
+    raise AttributeError(f"module 'similia' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

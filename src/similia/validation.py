@@ -68,9 +68,7 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
             raise ValueError(f"{owner}: {name} must be {rule.words}, got {_shown(values[name])}.")
 
 
-def check_tuples(
-    owner: str, name: str, tuples: Any, sizes: tuple[int, ...]
-) -> NDArray[np.intp]:
+def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> NDArray[np.intp]:
     """Give `tuples` as an integer array whose column j indexes `sizes[j]` rows."""
     given = np.asarray(tuples)
     if given.size == 0:
@@ -89,3 +87,35 @@ def check_tuples(
                 f"got {indices[wrong[0]]} in row {wrong[0]}."
             )
     return given.astype(np.intp, copy=False)
+
+
+def check_magnitude(owner: str, name: str, X: Any, rows: NDArray[np.intp] | None = None) -> None:
+    """Refuse NaN, infinities, and values whose fourth powers could overflow.
+
+    Learners multiply squared norms of two rows, so anything beyond would turn their state into NaN
+    half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it uses.
+    """
+    values = X.data if hasattr(X, "indptr") else X
+    if rows is not None and not hasattr(X, "indptr"):
+        chosen = np.unique(rows)
+        if len(chosen) < len(X):
+            blocks = (values[chosen[i : i + 1024]] for i in range(0, len(chosen), 1024))
+            largest = max((_largest(block) for block in blocks), default=0.0)
+        else:
+            largest = _largest(values)
+    else:
+        largest = _largest(values)
+    if not np.isfinite(largest):
+        raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
+    limit = float(np.finfo(X.dtype).max) ** 0.25 / max(1, X.shape[1]) ** 0.5
+    if largest > limit:
+        raise ValueError(
+            f"{owner}: {name} must have entries of magnitude at most {limit:.1e} for {X.dtype}, "
+            f"got {largest:.1e}; scale it down."
+        )
+
+
+def _largest(values: Any) -> float:
+    if values.size == 0:
+        return 0.0
+    return max(abs(float(values.min())), abs(float(values.max())))

@@ -1,0 +1,54 @@
+"""Data to learn from: real sets, checksummed and cached, and generated ones."""
+
+from similia.datasets.caltech101 import Caltech101, load_caltech101
+from similia.datasets.fetch import cache_folder, data_folder
+from similia.datasets.newsgroups import (
+    Newsgroups,
+    NewsgroupsEmbeddings,
+    NewsgroupsTerms,
+    load_newsgroups,
+    load_newsgroups_embeddings,
+    load_newsgroups_terms,
+)
+from similia.datasets.retrieval_sets import RetrievalSet, load_retrieval
+from similia.datasets.synthetic import (
+    BilinearTriplets,
+    Clusters,
+    make_bilinear_triplets,
+    make_clusters,
+)
+from similia.datasets.terms import (
+    InformativeTerms,
+    count_terms,
+    information_gain,
+    informative_tfidf,
+)
+from similia.datasets.tfidf import inverse_document_frequency, tfidf
+from similia.datasets.zappos import Zappos, load_zappos
+
+__all__ = [
+    "BilinearTriplets",
+    "Caltech101",
+    "Clusters",
+    "InformativeTerms",
+    "Newsgroups",
+    "NewsgroupsEmbeddings",
+    "NewsgroupsTerms",
+    "RetrievalSet",
+    "Zappos",
+    "cache_folder",
+    "count_terms",
+    "data_folder",
+    "information_gain",
+    "informative_tfidf",
+    "inverse_document_frequency",
+    "load_caltech101",
+    "load_newsgroups",
+    "load_newsgroups_embeddings",
+    "load_newsgroups_terms",
+    "load_retrieval",
+    "load_zappos",
+    "make_bilinear_triplets",
+    "make_clusters",
+    "tfidf",
+]

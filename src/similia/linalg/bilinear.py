@@ -1,0 +1,31 @@
+"""Bilinear forms qᵀWp of corresponding rows, dense or sparse."""
+
+import numpy as np
+from scipy import sparse
+
+from similia.linalg.blas import product
+from similia.linalg.compiled import compiled
+
+
+def bilinear_forms(W, Q, P):
+    """Give q_tᵀ W p_t for the rows of Q and P, both dense or both CSR."""
+    if sparse.issparse(Q):
+        rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
+        return _sparse_forms(W, rows)
+    return np.einsum("ij,ij->i", product(Q, W), P)
+
+
+@compiled
+def _sparse_forms(W, rows):
+    q_ptr, q_index, q_value, p_ptr, p_index, p_value = rows
+    forms = np.zeros(len(q_ptr) - 1, dtype=W.dtype)
+    for i in range(len(forms)):
+        total = 0.0
+        for a in range(q_ptr[i], q_ptr[i + 1]):
+            w = W[q_index[a]]
+            score = 0.0
+            for b in range(p_ptr[i], p_ptr[i + 1]):
+                score += w[p_index[b]] * p_value[b]
+            total += q_value[a] * score
+        forms[i] = total
+    return forms

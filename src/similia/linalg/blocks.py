@@ -1,0 +1,45 @@
+"""Blocks of rows: what bounds the memory of a pass."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+
+def row_blocks(n: int, size: int) -> Iterator[slice]:
+    """Cut range(n) into consecutive slices of at most `size`."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def rows_of(X, indices, dtype):
+    """Give the named rows of X, dense and C-ordered or CSR, in the given precision."""
+    rows = X[indices]
+    if sparse.issparse(rows):
+        return sparse.csr_array(rows).astype(dtype, copy=False)
+    return np.ascontiguousarray(rows, dtype=dtype)
+
+
+def difference_of_rows(X, some, others, dtype):
+    """Give X[some] - X[others], dense and C-ordered or CSR, in the given precision."""
+    return rows_of(X, some, dtype) - rows_of(X, others, dtype)
+
+
+def dense(rows):
+    """Give the rows as a dense array."""
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+def triplet_rows(X, Z, triplets, dtype, size):
+    """Walk through triplets (query, better, worse) in blocks of at most `size`.
+
+    Yields the slice of the block, its query rows of X and its differences better - worse of Z: both
+    CSR if both sources are, else both dense.
+    """
+    for block in row_blocks(len(triplets), size):
+        query, better, worse = triplets[block].T
+        Q = rows_of(X, query, dtype)
+        P = difference_of_rows(Z, better, worse, dtype)
+        if sparse.issparse(Q) != sparse.issparse(P):
+            Q, P = dense(Q), dense(P)
+        yield block, Q, P

@@ -1,0 +1,58 @@
+"""Sequences of rank-one downdates of a symmetric matrix, carried out in blocks.
+
+Second-order online learners change a symmetric matrix A by
+
+    A_t = A_{t-1} - c_t (A_{t-1} z_t)(A_{t-1} z_t)ᵀ,
+
+where c_t depends on z_tᵀ A_{t-1} z_t. Done one at a time this is bound by memory. For a block of
+rows Z, everything that the *decisions* need are the numbers
+
+    H[j, t] = z_jᵀ A_{j-1} z_t   (j ≤ t),
+
+which follow from H = Z A_0 Zᵀ by symmetric elimination:
+
+    H[j, t] <- H[j, t] - Σ_{i<j} c_i H[i, j] H[i, t].
+
+The block is walked in order on these numbers alone, and A is changed once, by a matrix product.
+The states at the end of a block are those of the one-at-a-time form, up to rounding.
+"""
+
+import numpy as np
+
+from similia.linalg.blas import add_cross_product, solve_unit_lower
+from similia.linalg.compiled import compiled
+
+
+@compiled
+def eliminate_row(H, c, t):
+    """Turn row t of Z A_0 Zᵀ into z_tᵀ A_{t-1} z_u for u ≥ t, given the rows and c before t."""
+    n = H.shape[0]
+    for i in range(t):
+        if c[i] != 0.0:
+            factor = c[i] * H[i, t]
+            for u in range(t, n):
+                H[t, u] -= factor * H[i, u]
+
+
+@compiled
+def _unit_lower(H, c, rows):
+    k = len(rows)
+    L = np.zeros((k, k), dtype=H.dtype)
+    for t in range(k):
+        L[t, t] = 1.0
+        for j in range(t):
+            L[t, j] = c[rows[j]] * H[rows[j], rows[t]]
+    return L
+
+
+def moved_rows(ZA, H, c, rows):
+    """Give the rows A_{t-1} z_t for the chosen t (those with c_t ≠ 0) from the rows Z A_0."""
+    moved = np.ascontiguousarray(ZA[rows])
+    solve_unit_lower(_unit_lower(H, c, rows), moved)
+    return moved
+
+
+def subtract_downdates(A, moved, c):
+    """Subtract Σ_t c_t (A_{t-1} z_t)(A_{t-1} z_t)ᵀ, given those rows and c_t ≥ 0."""
+    scaled = moved * np.sqrt(c)[:, None].astype(A.dtype, copy=False)
+    add_cross_product(A, scaled, -scaled)

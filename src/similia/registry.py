@@ -1,0 +1,21 @@
+"""The one list of public learners.
+
+Persistence, the command line, the common tests and the benchmarks read it; so one line here makes a
+learner saved, reachable, tested and timed. Modules are named, not imported: naming costs nothing.
+"""
+
+from importlib import import_module
+from typing import Any
+
+LEARNERS = {
+    "FactoredAROMA": "similia.similarity.aroma",
+    "DiagonalAROMA": "similia.similarity.aroma",
+    "OASIS": "similia.similarity.oasis",
+}
+
+
+def learner_class(name: str) -> Any:
+    """Give the public learner of that name."""
+    if name not in LEARNERS:
+        raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
+    return getattr(import_module(LEARNERS[name]), name)

@@ -1,0 +1,124 @@
+"""Where each score lies among a few sorted values, in constant time for most scores.
+
+The values cut the line into cells: cell 2u holds the scores between values u - 1 and u, cell
+2u + 1 those equal to value u. A uniform grid of bins finds the cell: the bin of a score is a
+non-decreasing function of the score, so a bin with at most one value (its pivot) needs one
+comparison, and only a bin with several needs a binary search. Rounding cannot do harm, because
+scores and values are binned by the same arithmetic.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Integers = NDArray[np.integer[Any]]
+
+TILE = 4096  # scores binned together, so that they stay in the first cache
+MAX_BINS = 262_144
+BINS_PER_VALUE = 8
+SHORT = 64  # up to here, a comparison sort is fastest
+
+
+class Grid(NamedTuple):
+    """Bins over `values`, which increase; bin b holds values starts[b] to starts[b + 1] - 1."""
+
+    values: Floats
+    low: float
+    high: float
+    scale: float  # bins per unit of score
+    starts: Integers
+    cells: Integers  # the cell of a score in bin b below its pivot; -1 if b has several values
+    pivots: Floats  # the only value in bin b; infinite if it has none
+
+
+@njit(cache=True, nogil=True)
+def grid_of(values: Floats) -> Grid:
+    """Give the grid over distinct, increasing `values`."""
+    n_bins = min(MAX_BINS, BINS_PER_VALUE * len(values))
+    low, high, scale = _range_of(values[0], values[-1], n_bins)
+    starts = np.zeros(n_bins + 1, np.int32)
+    pivots = np.full(n_bins, np.inf, values.dtype)
+    for value in values:
+        b = _bin_of(value, low, high, scale)
+        starts[b + 1] += 1
+        pivots[b] = value
+    cells = np.empty(n_bins, np.int32)
+    for b in range(n_bins):
+        cells[b] = 2 * starts[b] if starts[b + 1] <= 1 else -1
+        starts[b + 1] += starts[b]
+    return Grid(values, low, high, scale, starts, cells, pivots)
+
+
+@njit(cache=True, nogil=True)
+def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float]:
+    unit = high - low
+    scale = type(unit)(n_bins - 1) / unit if unit > 0 else unit
+    if scale == 0 or not np.isfinite(scale):
+        # The range is empty, overflows or is too narrow to divide: one bin holds every value.
+        return low, low, type(unit)(0)
+    return low, high, scale
+
+
+@njit(cache=True, nogil=True)
+def _bin_of(score: float, low: float, high: float, scale: float) -> int:
+    return np.int32((min(max(score, low), high) - low) * scale)
+
+
+@njit(cache=True, nogil=True)
+def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
+    """Set cells[i] to the cell of scores[i]."""
+    # Local names, and no call per score, keep the two loops free of reference counting.
+    low, high, scale = grid.low, grid.high, grid.scale
+    values, starts, cell_of_bin, pivots = grid.values, grid.starts, grid.cells, grid.pivots
+    for i in range(len(scores)):
+        cells[i] = _bin_of(scores[i], low, high, scale)
+    for i in range(len(scores)):
+        score, b = scores[i], cells[i]
+        cell = cell_of_bin[b]
+        if cell >= 0:
+            cells[i] = cell + 2 * (score > pivots[b]) + (score == pivots[b])
+        else:
+            first, last = starts[b], starts[b + 1]
+            while first < last:
+                middle = (first + last) >> 1
+                if values[middle] < score:
+                    first = middle + 1
+                else:
+                    last = middle
+            cells[i] = 2 * first + (first < starts[b + 1] and values[first] == score)
+
+
+@njit(cache=True, nogil=True)
+def best_first(values: Floats) -> Integers:
+    """Give the stable order of decreasing `values`, in linear time if they spread evenly."""
+    n = len(values)
+    if n < SHORT:
+        return np.argsort(-values, kind="mergesort")
+    low, high, scale = _range_of(values.min(), values.max(), n)
+    ends = np.zeros(n + 1, np.int64)
+    for value in values:
+        ends[_bin_of(value, low, high, scale)] += 1
+    if ends.max() > SHORT:
+        return np.argsort(-values, kind="mergesort")
+    ends[:] = np.cumsum(ends[::-1])[::-1]
+    order = np.empty(n, np.int64)
+    for i in range(n - 1, -1, -1):
+        b = _bin_of(values[i], low, high, scale)
+        ends[b] -= 1
+        order[ends[b]] = i
+    _sort_nearly_sorted(order, values)
+    return order
+
+
+@njit(cache=True, nogil=True)
+def _sort_nearly_sorted(order: Integers, values: Floats) -> None:
+    """Insertion sort of `order` by decreasing value; equal values keep their order."""
+    for place in range(1, len(order)):
+        i = order[place]
+        while place > 0 and values[order[place - 1]] < values[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i

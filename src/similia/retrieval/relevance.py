@@ -1,0 +1,102 @@
+"""Which items are relevant to each query: from labels or from graded judgements."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.measures import exponential_gain
+
+MAX_EXPONENTIAL_GRADE = 512.0
+
+
+class Relevance(NamedTuple):
+    """Groups of relevant items; query i has group[i].
+
+    Group g holds items[starts[g]:starts[g + 1]], which increase, and their gains. Queries of one
+    class share a group, so labels never cost memory in queries times items.
+    """
+
+    group: Integers
+    starts: Integers
+    items: Integers
+    gains: Floats
+
+
+def relevance_from_labels(y_queries: Any, y_items: Any) -> Relevance:
+    """Items with the label of the query are relevant, with a gain of 1."""
+    classes, item_class = np.unique(y_items, return_inverse=True)
+    sizes = np.bincount(item_class, minlength=len(classes))
+    # A last, empty group is for queries whose label no item has.
+    starts = np.concatenate([[0], np.cumsum(sizes), [len(y_items)]])
+    items = np.argsort(item_class, kind="stable")
+    group = np.searchsorted(classes, y_queries)
+    known = group < len(classes)
+    known[known] = classes[group[known]] == y_queries[known]
+    return Relevance(np.where(known, group, len(classes)), starts, items, np.ones(len(items)))
+
+
+def relevance_from_grades(grades: Any, *, exponential: bool) -> Relevance:
+    """Items with a positive grade (queries x items, sparse or dense) are relevant."""
+    matrix = sparse.csr_array(grades, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    gains = exponential_gain(matrix.data) if exponential else matrix.data
+    starts, items = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    return Relevance(np.arange(matrix.shape[0]), starts, items, gains)
+
+
+def checked_labels(
+    owner: str, labels: Any, n_queries: int, n_items: int, *, pair: bool
+) -> Relevance:
+    """Check labels, given as y or as (y_queries, y_items), and give the relevance they mean."""
+    if not pair:
+        y = _checked_vector(owner, "labels", labels, n_queries)
+        return relevance_from_labels(y, y)
+    if not isinstance(labels, (tuple, list)) or len(labels) != 2:
+        raise ValueError(
+            f"{owner}: labels must be a pair (y_queries, y_items) when Z is given, "
+            f"got {type(labels).__name__}."
+        )
+    y_queries = _checked_vector(owner, "labels[0]", labels[0], n_queries)
+    y_items = _checked_vector(owner, "labels[1]", labels[1], n_items)
+    if (y_queries.dtype.kind in "US") != (y_items.dtype.kind in "US"):
+        raise ValueError(
+            f"{owner}: labels must be of one kind for queries and items, "
+            f"got {y_queries.dtype} and {y_items.dtype}."
+        )
+    return relevance_from_labels(y_queries, y_items)
+
+
+def _checked_vector(owner: str, name: str, labels: Any, length: int) -> Any:
+    y = np.asarray(labels)
+    if y.shape != (length,):
+        raise ValueError(f"{owner}: {name} must be of shape ({length},), got shape {y.shape}.")
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        raise ValueError(
+            f"{owner}: {name} must be without NaN, got one in row {np.isnan(y).argmax()}."
+        )
+    return y
+
+
+def checked_grades(owner: str, grades: Any, shape: tuple[int, int], gain: str) -> Relevance:
+    """Check a matrix of grades and give the relevance it means."""
+    matrix = grades if sparse.issparse(grades) else np.asarray(grades)
+    if matrix.shape != shape:
+        raise ValueError(f"{owner}: relevance must be of shape {shape}, got shape {matrix.shape}.")
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{owner}: relevance must be numbers, got dtype {matrix.dtype}.")
+    stored = matrix.tocsr().data if sparse.issparse(matrix) else matrix
+    wrong = ~((stored >= 0) & (stored < np.inf))
+    if wrong.any():
+        raise ValueError(
+            f"{owner}: relevance must be finite grades of at least 0, got {stored[wrong][0]}."
+        )
+    exponential = gain == "exponential"
+    if exponential and stored.size and stored.max() > MAX_EXPONENTIAL_GRADE:
+        raise ValueError(
+            f"{owner}: relevance must be at most {MAX_EXPONENTIAL_GRADE:g} with exponential gain, "
+            f"got {stored.max()}."
+        )
+    return relevance_from_grades(matrix, exponential=exponential)

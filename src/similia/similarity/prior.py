@@ -1,0 +1,52 @@
+"""Where a bilinear similarity starts: W₀ = scale × (zero, identity or a given matrix)."""
+
+from typing import Any
+
+import numpy as np
+
+from similia.base import Array
+from similia.linalg.blas import product
+from similia.linalg.blocks import dense, triplet_rows
+
+#: random triplets from which the typical gap is estimated
+SAMPLE = 1000
+
+
+def check_prior(owner: str, prior: str | Array, m: int, n: int) -> None:
+    """Refuse a prior that does not fit m query and n item features."""
+    if isinstance(prior, str):
+        if prior == "identity" and m != n:
+            raise ValueError(
+                f"{owner}: prior must be 'zero' or an array of shape {(m, n)} where queries have "
+                f"{m} features and items {n}, got 'identity'."
+            )
+    elif prior.shape != (m, n) or prior.dtype.kind not in "fiu" or not np.isfinite(prior).all():
+        raise ValueError(
+            f"{owner}: prior must be a finite array of shape {(m, n)}, "
+            f"got one of shape {prior.shape} and dtype {prior.dtype}."
+        )
+
+
+def prior_matrix(prior: str | Array, scale: float, m: int, n: int, dtype: Any) -> Array:
+    """Give W₀, newly allocated."""
+    if isinstance(prior, str):
+        diagonal = scale if prior == "identity" else 0.0
+        return np.eye(m, n, dtype=dtype) * np.dtype(dtype).type(diagonal)
+    return np.array(prior * scale, dtype=dtype, order="C")
+
+
+def typical_gap(prior: str | Array, X: Any, Z: Any) -> float:
+    """Give the median of |qᵀW(p - p′)| over random queries and pairs of items, W being the prior.
+
+    It depends on the vectors and a fixed seed alone, so that learning in pieces starts where
+    learning at once does.
+    """
+    rng = np.random.default_rng(0)
+    triplets = rng.integers([X.shape[0], Z.shape[0], Z.shape[0]], size=(SAMPLE, 3))
+    gaps = []
+    for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100):
+        moved = dense(Q) if isinstance(prior, str) else product(Q, prior.astype(np.float64))
+        gaps.append(np.abs(np.einsum("ij,ij->i", moved, dense(P))))
+    values = np.concatenate(gaps)
+    values = values[np.isfinite(values) & (values > 0)]
+    return float(np.median(values)) if len(values) else 1.0

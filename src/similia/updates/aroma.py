@@ -1,0 +1,180 @@
+"""AROMA: a Gaussian over weight matrices, with diagonal or factored covariance [Crammer2012].
+
+A pass takes the rows of one block: queries q_t in Q and differences p_t = better - worse in P, dense
+or CSR. It changes the state in place and returns the number of updates. `moment`, if it has a size,
+gathers Σ_t t ΔW_t for the average of the states; `t` is the number of triplets seen before the block.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from similia.linalg.blas import add_cross_product, cross_product, product
+from similia.linalg.bilinear import bilinear_forms
+from similia.linalg.compiled import compiled
+from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
+
+
+def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
+    """Learn a block of triplets, factor by factor, exactly as one at a time.
+
+    With a = qᵀΛq, b = pᵀΩp, s = qᵀWp, all before the update, whenever s < threshold:
+
+        W += (1-s)/(r+ab) Λq pᵀΩ                                                [Crammer2012, 12]
+        Ω -= a/(mr+ab) Ωp pᵀΩ,    Λ -= b/(nr+ab) Λq qᵀΛ                         [Crammer2012, 13, 14]
+
+    Cost: 12 mn flops a triplet for m = n, in matrix products (see `similia.linalg.downdates`).
+    """
+    m, n = W.shape
+    QL, PO = product(Q, Lambda), product(P, Omega)
+    H, G = cross_product(QL, Q), cross_product(PO, P)
+    steps = np.zeros((3, H.shape[0]), dtype=W.dtype)
+    _factored_walk(H, G, bilinear_forms(W, Q, P), m * r, n * r, r, threshold, steps)
+    rows = np.flatnonzero(steps[0])
+    if len(rows):
+        alpha, c_Lambda, c_Omega = steps[:, rows]
+        left = moved_rows(QL, H, steps[1], rows)
+        right = moved_rows(PO, G, steps[2], rows)
+        add_cross_product(W, left, right, alpha)
+        if moment.size:
+            add_cross_product(moment, left, right, alpha * (t + 1 + rows))
+        subtract_downdates(Lambda, left, c_Lambda)
+        subtract_downdates(Omega, right, c_Omega)
+    return len(rows)
+
+
+@compiled
+def _factored_walk(H, G, s, mr, nr, r, threshold, steps):
+    alpha, c_Lambda, c_Omega = steps
+    for t in range(len(s)):
+        if s[t] < threshold:
+            eliminate_row(H, c_Lambda, t)
+            eliminate_row(G, c_Omega, t)
+            # Variances are positive; rounding alone can bring a tiny one below zero.
+            a, b = max(H[t, t], 0.0), max(G[t, t], 0.0)
+            if a * b > 0.0:
+                alpha[t] = (1.0 - s[t]) / (r + a * b)
+                c_Omega[t] = a / (mr + a * b)
+                c_Lambda[t] = b / (nr + a * b)
+                for u in range(t + 1, len(s)):
+                    s[u] += alpha[t] * H[t, u] * G[t, u]
+
+
+def diagonal_pass(W, Sigma, moment, t, Q, P, r, threshold, analysed):
+    """Learn a block of triplets with one variance for each entry of W.
+
+    With x = qpᵀ, v = Σ_kl x²Σ, s = qᵀWp before the update, whenever s < threshold, as printed:
+
+        W += (1-s)/(v+r) Σ⊙x,    Σ -= (Σ⊙x)²/(v+r)                              [Crammer2012, 5, 6]
+
+    or, `analysed`, in the form that Theorem 1 covers: W = Σ⊙θ with θ += x, 1/Σ += x²/r.
+
+    Cost: k_q k_p for rows with so many non-zeros; for dense rows one pass over W and Σ a triplet.
+    """
+    if sparse.issparse(Q):
+        rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
+        return _diagonal_sparse(W, Sigma, moment, t, rows, r, threshold, analysed)
+    return _diagonal_dense(W, Sigma, moment, t, Q, P, r, threshold, analysed)
+
+
+@compiled
+def _moved(w, sigma, x, step, analysed):
+    """Give the new mean and variance of one entry, in one form or the other."""
+    alpha, gain, inverse_r, zero, one = step
+    if analysed:
+        shrink = one / (one + inverse_r * sigma * x * x)
+        return (w + sigma * x) * shrink, sigma * shrink
+    g = sigma * x
+    # σ(1 - σx²/(v+r)) ≥ σr/(v+r) > 0; the floor is for rounding where r is negligible.
+    return w + alpha * g, max(sigma - gain * g * g, zero)
+
+
+@compiled
+def _step_sizes(s, v, r, real):
+    """Give what `_moved` needs, in the precision of the state (a plain 1.0 would widen its loop)."""
+    return real((1.0 - s) / (v + r)), real(1.0 / (v + r)), real(1.0 / r), real(0.0), real(1.0)
+
+
+@compiled
+def _diagonal_dense(W, Sigma, moment, t, Q, P, r, threshold, analysed):
+    """Walk a dense block; the pass that updates a row also scores it for the next triplet."""
+    real = W.dtype.type
+    updates, s, v = 0, 0.0, 0.0
+    for i in range(-1, len(Q)):
+        # Triplet i is learnt from its score s and variance v; triplet i + 1 is scored.
+        moving = i >= 0 and s < threshold and v > 0.0
+        updates += moving
+        step, time = _step_sizes(s, v, r, real), real(t + i + 1)
+        following = min(i + 1, len(Q) - 1)
+        s = v = 0.0
+        for k in range(len(W)):
+            q, next_q = Q[max(i, 0), k], Q[following, k]
+            if moving and q != 0.0:
+                averaged = moment[k] if moment.size else moment[0]
+                score, variance = _update_row(
+                    W[k], Sigma[k], averaged, time, q, P[i], P[following], step, analysed
+                )
+            elif next_q != 0.0:
+                score, variance = _score_row(W[k], Sigma[k], P[following])
+            else:
+                continue
+            s += next_q * score
+            v += next_q * next_q * variance
+    return updates
+
+
+@compiled
+def _update_row(w, sigma, moment, time, q, p, next_p, step, analysed):
+    """Update a row with one triplet and score it with the next, while it is in the cache."""
+    score = variance = w.dtype.type(0)
+    if moment.size:
+        for l in range(len(p)):
+            new, _ = _moved(w[l], sigma[l], q * p[l], step, analysed)
+            moment[l] += time * (new - w[l])
+    for l in range(len(p)):
+        new_w, new_sigma = _moved(w[l], sigma[l], q * p[l], step, analysed)
+        w[l], sigma[l] = new_w, new_sigma
+        score += new_w * next_p[l]
+        variance += new_sigma * next_p[l] * next_p[l]
+    return score, variance
+
+
+@compiled
+def _score_row(w, sigma, p):
+    score = variance = w.dtype.type(0)
+    for l in range(len(p)):
+        score += w[l] * p[l]
+        variance += sigma[l] * p[l] * p[l]
+    return score, variance
+
+
+@compiled
+def _diagonal_sparse(W, Sigma, moment, t, rows, r, threshold, analysed):
+    real = W.dtype.type
+    q_ptr, q_index, q_value, p_ptr, p_index, p_value = rows
+    updates = 0
+    for i in range(len(q_ptr) - 1):
+        q_range = range(q_ptr[i], q_ptr[i + 1])
+        p_range = range(p_ptr[i], p_ptr[i + 1])
+        s = v = 0.0
+        for a in q_range:
+            w, sigma = W[q_index[a]], Sigma[q_index[a]]
+            score = variance = 0.0
+            for b in p_range:
+                score += w[p_index[b]] * p_value[b]
+                variance += sigma[p_index[b]] * p_value[b] * p_value[b]
+            s += q_value[a] * score
+            v += q_value[a] * q_value[a] * variance
+        if not (s < threshold and v > 0.0):
+            continue
+        updates += 1
+        step, time = _step_sizes(s, v, r, real), real(t + i + 1)
+        for a in q_range:
+            k = q_index[a]
+            for b in p_range:
+                l = p_index[b]
+                x = q_value[a] * p_value[b]
+                new, Sigma[k, l] = _moved(W[k, l], Sigma[k, l], x, step, analysed)
+                if moment.size:
+                    moment[k, l] += time * (new - W[k, l])
+                W[k, l] = new
+    return updates

@@ -1,0 +1,54 @@
+"""AROMA as printed [Crammer2012], one triplet at a time.
+
+q is the query, p = better - worse; a state is replaced, never changed in place.
+"""
+
+import numpy as np
+
+
+def diagonal_step(W, Sigma, q, p, r, threshold=1.0):
+    """Algorithm 1: (5) and (6). The paper's update condition is qᵀWp < 1."""
+    s = q @ W @ p
+    if not s < threshold:
+        return W, Sigma
+    x = np.outer(q, p)
+    v = np.sum(x * Sigma * x)
+    alpha = max(0.0, 1.0 - s) / (v + r)
+    return W + alpha * Sigma * x, Sigma - (Sigma * x) * (x * Sigma) / (v + r)
+
+
+def diagonal_analysed_step(W, Sigma, q, p, r, threshold=1.0):
+    """The form that Theorem 1 covers: θ += qpᵀ, 1/Σ += (qpᵀ)²/r, W = Σ⊙θ."""
+    s = q @ W @ p
+    if not s < threshold:
+        return W, Sigma
+    x = np.outer(q, p)
+    theta = W / Sigma + x
+    Sigma = 1.0 / (1.0 / Sigma + x**2 / r)
+    return Sigma * theta, Sigma
+
+
+def factored_step(W, Lambda, Omega, q, p, r, threshold=1.0):
+    """Algorithm 2: (12), (13) and (14), all with the matrices before the update."""
+    m, n = W.shape
+    s = q @ W @ p
+    if not s < threshold:
+        return W, Lambda, Omega
+    a = q @ Lambda @ q
+    b = p @ Omega @ p
+    new_W = W + (1.0 - s) / (r + a * b) * np.outer(Lambda @ q, p @ Omega)
+    new_Omega = Omega - a / (m * r + a * b) * np.outer(Omega @ p, p @ Omega)
+    new_Lambda = Lambda - b / (n * r + a * b) * np.outer(Lambda @ q, q @ Lambda)
+    return new_W, new_Lambda, new_Omega
+
+
+def factored_analysed_step(W, Lambda, Omega, q, p, r, threshold=0.0):
+    """The form behind Theorem 2: the natural mean Λ⁻¹WΩ⁻¹ is kept with the *new* factors."""
+    s = q @ W @ p
+    if not s < threshold:
+        return W, Lambda, Omega
+    a, b = q @ Lambda @ q, p @ Omega @ p
+    theta = np.linalg.solve(Lambda, W) @ np.linalg.inv(Omega)
+    theta = theta + (1.0 - s) / (r + a * b) * np.outer(q, p)
+    _, new_Lambda, new_Omega = factored_step(W, Lambda, Omega, q, p, r, np.inf)
+    return new_Lambda @ theta @ new_Omega, new_Lambda, new_Omega

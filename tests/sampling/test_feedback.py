@@ -1,0 +1,139 @@
+from collections import Counter
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from similia.sampling import feedback_report, majority
+
+
+def triplet_arrays():
+    shape = st.tuples(st.integers(0, 60), st.just(3))
+    return hnp.arrays(np.int64, shape, elements=st.integers(0, 3))
+
+
+def naive_triplet_report(triplets):
+    counts = Counter(map(tuple, triplets.tolist()))
+    return {
+        "n": len(triplets),
+        "n_distinct": len(counts),
+        "n_duplicates": sum(c - 1 for c in counts.values()),
+        "n_contradictions": sum(a < b and (q, b, a) in counts for q, a, b in counts),
+        "n_degenerate": sum(c for (_, a, b), c in counts.items() if a == b),
+        "n_queries": len({q for q, _, _ in counts}),
+    }
+
+
+def naive_pair_report(pairs, signs):
+    rows = [(min(p), max(p), s) for p, s in zip(pairs.tolist(), signs.tolist(), strict=True)]
+    counts = Counter(rows)
+    return {
+        "n": len(rows),
+        "n_distinct": len(counts),
+        "n_duplicates": sum(c - 1 for c in counts.values()),
+        "n_contradictions": sum(a != b and s == 1 and (a, b, -1) in counts for a, b, s in counts),
+        "n_degenerate": sum(c for (a, b, _), c in counts.items() if a == b),
+        "n_queries": len({point for pair in pairs.tolist() for point in pair}),
+    }
+
+
+def naive_majority(triplets):
+    """Keep what occurs more often than its reverse, by first occurrence of the question."""
+    counts = Counter(map(tuple, triplets.tolist()))
+    kept, asked = [], set()
+    for q, a, b in map(tuple, triplets.tolist()):
+        question = (q, frozenset((a, b)))
+        if a == b or question in asked:
+            continue
+        asked.add(question)
+        if counts[q, a, b] < counts[q, b, a]:
+            a, b = b, a
+        if counts[q, a, b] > counts[q, b, a]:
+            kept.append(((q, a, b), counts[q, a, b], counts[q, b, a]))
+    return kept, len(asked) - len(kept)
+
+
+@settings(max_examples=200, deadline=None)
+@given(triplets=triplet_arrays())
+def test_triplet_report_equals_the_naive_count(triplets):
+    assert feedback_report(triplets).to_dict() == naive_triplet_report(triplets)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=triplet_arrays())
+def test_pair_report_equals_the_naive_count(rows):
+    pairs, signs = rows[:, :2], np.where(rows[:, 2] > 1, 1, -1)
+    assert feedback_report(pairs, signs).to_dict() == naive_pair_report(pairs, signs)
+
+
+@settings(max_examples=200, deadline=None)
+@given(triplets=triplet_arrays())
+def test_majority_equals_the_naive_vote(triplets):
+    vote = majority(triplets)
+    rows = map(tuple, vote.triplets.tolist())
+    kept = list(zip(rows, vote.n_for.tolist(), vote.n_against.tolist(), strict=True))
+    assert (kept, vote.n_ties) == naive_majority(triplets)
+    assert vote.n_degenerate == naive_triplet_report(triplets)["n_degenerate"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(triplets=triplet_arrays())
+def test_majority_leaves_nothing_to_settle(triplets):
+    settled = majority(triplets).triplets
+    report = feedback_report(settled)
+    assert report.n_duplicates == report.n_contradictions == report.n_degenerate == 0
+    assert np.array_equal(majority(settled).triplets, settled)
+
+
+def test_clean_triplets_pass_unchanged(rng):
+    triplets = np.column_stack([rng.permutation(50), np.zeros(50, int), np.ones(50, int)])
+    vote = majority(triplets)
+    assert np.array_equal(vote.triplets, triplets)
+    assert (vote.n_for == 1).all()
+    assert (vote.n_against == 0).all()
+
+
+def test_indices_may_be_huge():
+    top = np.iinfo(np.int64).max - 1
+    triplets = [[top, top, 0], [top, 0, top], [top, top, 0]]
+    assert feedback_report(triplets).n_contradictions == 1
+    assert majority(triplets).triplets.tolist() == [[top, top, 0]]
+
+
+def test_unsigned_indices_are_compared_as_numbers():
+    triplets = np.array([[0, 200, 1], [0, 1, 200], [0, 200, 1]], dtype=np.uint8)
+    assert majority(triplets).triplets.tolist() == [[0, 200, 1]]
+
+
+def test_report_reads_as_a_sentence_and_is_frozen():
+    report = feedback_report([[0, 1, 2], [0, 1, 2], [0, 2, 1], [3, 4, 4]])
+    assert str(report) == (
+        "4 judgements of 2 queries: 3 distinct, 1 duplicates, 1 contradictions, 1 degenerate."
+    )
+    with pytest.raises(FrozenInstanceError):
+        report.n = 3
+
+
+@pytest.mark.parametrize(
+    ("tuples", "signs", "words"),
+    [
+        ([[0, 1]], None, r"triplets must be an integer array of shape \(n_triplets, 3\)"),
+        ([[0, 1, 2]], [1], r"pairs must be an integer array of shape \(n_pairs, 2\)"),
+        ([[0.0, 1.0, 2.0]], None, "dtype float64"),
+        ([[0, -1, 2]], None, "column 1 of triplets must be row indices .* got -1 in row 0"),
+        ([[0, 1]], [1, -1], r"signs must be \+1 or -1 for each pair, got shape \(2,\) for 1"),
+        ([[0, 1]], [0], "got other values"),
+        ([[0, 1]], ["+"], "got other values"),
+    ],
+)
+def test_other_feedback_is_refused(tuples, signs, words):
+    with pytest.raises(ValueError, match=rf"^feedback_report: .*{words}"):
+        feedback_report(tuples, signs)
+
+
+def test_majority_names_itself_in_errors():
+    with pytest.raises(ValueError, match=r"^majority: triplets must be an integer array"):
+        majority([[0, 1]])
