@@ -11,6 +11,8 @@ LEARNERS = {
     "FactoredAROMA": "similia.similarity.aroma",
     "DiagonalAROMA": "similia.similarity.aroma",
     "OASIS": "similia.similarity.oasis",
+    "LEGO": "similia.distance.lego",
+    "AROW": "similia.linear.arow",
 }
 
 

@@ -35,6 +35,15 @@ positive_integer = Rule("a positive integer", lambda v: _is_integer(v) and v > 0
 boolean = Rule("True or False", lambda v: isinstance(v, (bool, np.bool_)))
 none = Rule("None", lambda v: v is None)
 array = Rule("an array", lambda v: isinstance(v, np.ndarray))
+pair_of_numbers = Rule(
+    "a pair of increasing positive numbers",
+    lambda v: (
+        isinstance(v, tuple | list)
+        and len(v) == 2
+        and all(map(_is_number, v))
+        and 0 < v[0] < v[1]
+    ),
+)
 function = Rule("a function", callable)
 seed = Rule(
     "an integer of at least 0, a RandomState or None",

@@ -53,6 +53,5 @@ def moved_rows(ZA, H, c, rows):
 
 
 def subtract_downdates(A, moved, c):
-    """Subtract Σ_t c_t (A_{t-1} z_t)(A_{t-1} z_t)ᵀ, given those rows and c_t ≥ 0."""
-    scaled = moved * np.sqrt(c)[:, None].astype(A.dtype, copy=False)
-    add_cross_product(A, scaled, -scaled)
+    """Subtract Σ_t c_t (A_{t-1} z_t)(A_{t-1} z_t)ᵀ from A, given those rows."""
+    add_cross_product(A, moved, moved, -c)

@@ -1,4 +1,4 @@
-"""Gaussians over matrices: factors of covariances, and products of densities.
+"""Products of Gaussian densities over vectors and matrices.
 
 Learners that went on from a common start each multiplied it by a likelihood of their own. Their
 product is found by adding natural parameters and taking away the start that was counted too often.
@@ -6,12 +6,6 @@ product is found by adding natural parameters and taking away the start that was
 
 import numpy as np
 from scipy import linalg
-
-
-def covariance_factor(A):
-    """Give F with F Fᵀ = A for a symmetric positive semidefinite A."""
-    values, vectors = linalg.eigh(A)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def merged_diagonal(start, parts):
@@ -30,6 +24,16 @@ def merged_diagonal(start, parts):
         precision = precision + part_precision
         natural = natural + part_mean * part_precision
     return natural / precision, 1.0 / precision
+
+
+def merged_full(start, parts):
+    """Give the mean vector and covariance matrix of the product: the same for vectors, exact."""
+    weights = [-(len(parts) - 1.0), *[1.0] * len(parts)]
+    precisions = [w * _inverse(A) for w, (_, A) in zip(weights, (start, *parts), strict=True)]
+    natural = sum(B @ mean for B, (mean, _) in zip(precisions, (start, *parts), strict=True))
+    covariance = _inverse(sum(precisions))
+    dtype = start[0].dtype
+    return (covariance @ natural).astype(dtype), covariance.astype(dtype)
 
 
 def merged_factored(start, parts):

@@ -8,7 +8,8 @@ import numpy as np
 from similia.base import Array
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import product, row_products
-from similia.linalg.gaussian import covariance_factor, merged_diagonal, merged_factored
+from similia.linalg.gaussian import merged_diagonal, merged_factored
+from similia.linalg.psd import psd_factor
 from similia.similarity.gaussian import GaussianSimilarity
 from similia.updates.aroma import diagonal_pass, factored_pass
 from similia.validation import one_of, positive
@@ -142,7 +143,7 @@ class FactoredAROMA(GaussianSimilarity):
 
     def _draw(self, rng: np.random.RandomState) -> Array:
         noise = rng.standard_normal(self.W_.shape).astype(self.W_.dtype)
-        return covariance_factor(self.Lambda_) @ noise @ covariance_factor(self.Omega_).T
+        return psd_factor(self.Lambda_).T @ noise @ psd_factor(self.Omega_)
 
     def _merged_state(self, parts: Sequence[Self]) -> dict[str, Any]:
         states = [(part.W_, part.Lambda_, part.Omega_) for part in (self, *parts)]
