@@ -17,7 +17,7 @@ _FUNCTIONS = {
     "feedback_report": "similia.sampling",
 }
 
-__all__ = ["__version__", *LEARNERS, *_FUNCTIONS]  # noqa: PLE0604
+__all__ = ["__version__", *LEARNERS, *_FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
 """
 
+import math
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -17,16 +18,16 @@ class Rule(NamedTuple):
     words: str
     holds: Callable[[Any], bool]
 
-    def __or__(self, other: "Rule") -> "Rule":  # type: ignore[override]
+    def __or__(self, other: "Rule") -> "Rule":
         return Rule(f"{self.words} or {other.words}", lambda v: self.holds(v) or other.holds(v))
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 positive = Rule("a positive number", lambda v: _is_number(v) and v > 0)
@@ -38,10 +39,7 @@ array = Rule("an array", lambda v: isinstance(v, np.ndarray))
 pair_of_numbers = Rule(
     "a pair of increasing positive numbers",
     lambda v: (
-        isinstance(v, tuple | list)
-        and len(v) == 2
-        and all(map(_is_number, v))
-        and 0 < v[0] < v[1]
+        isinstance(v, tuple | list) and len(v) == 2 and all(map(_is_number, v)) and 0 < v[0] < v[1]
     ),
 )
 function = Rule("a function", callable)
@@ -102,7 +100,8 @@ def check_magnitude(owner: str, name: str, X: Any, rows: NDArray[np.intp] | None
     """Refuse NaN, infinities, and values whose fourth powers could overflow.
 
     Learners multiply squared norms of two rows, so anything beyond would turn their state into NaN
-    half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it uses.
+    half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it
+    uses.
     """
     values = X.data if hasattr(X, "indptr") else X
     if rows is not None and not hasattr(X, "indptr"):

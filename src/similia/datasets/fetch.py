@@ -103,7 +103,7 @@ def fetch(file: DataFile) -> Path:
 
 def read_npz(file: DataFile, *names: str) -> list[NDArray[Any]]:
     """Give the named arrays of an .npz data file, fetched if need be; never unpickles."""
-    with np.load(fetch(file), allow_pickle=False) as arrays:
+    with fetch(file).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         return [arrays[name] for name in names]
 
 

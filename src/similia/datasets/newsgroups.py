@@ -420,7 +420,7 @@ def _write_counts(path: Path, data: _Counts) -> None:
 
 def _read_counts(path: Path) -> _Counts:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = dict(stored)
         terms = arrays["terms"].tobytes().decode().split("\n")
         shape = (len(arrays["y"]), len(terms))

@@ -157,9 +157,8 @@ def _ids(name: str, part: str) -> NDArray[np.str_]:
 
 def _relevance(name: str, query_ids: NDArray[np.str_], doc_ids: NDArray[np.str_]) -> Any:
     """Give grades (m, n) from the judgements; columns of the file: query, document, code."""
-    judged = np.loadtxt(
-        fetch(FILES[name]["qrels.tsv"]), dtype=np.str_, delimiter="\t", skiprows=1, encoding="utf-8"
-    )
+    path = fetch(FILES[name]["qrels.tsv"])
+    judged = np.loadtxt(path, dtype=np.str_, delimiter="\t", skiprows=1, ndmin=2, encoding="utf-8")
     codes, code_of = np.unique(judged[:, 2].astype(np.int64), return_inverse=True)
     grades = np.array([GRADES[name][code] for code in codes.tolist()], dtype=np.int8)[code_of]
     shape = (len(query_ids), len(doc_ids))

@@ -28,7 +28,7 @@ DRAW = 4096
 
 
 class MahalanobisDistance(TransformerMixin, OnlineLearner):
-    """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, streaming, distances, a factor."""
+    """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A."""
 
     geometry = "l2"
 
@@ -118,7 +118,7 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
 
     def _learn(self, X: Any, pairs: NDArray[np.intp], y: Array, advance: Any) -> None:
         for block in row_blocks(len(pairs), self._block):
-            Z = difference_of_rows(X, *pairs[block].T, self.A_.dtype)
+            Z = difference_of_rows(X, pairs[block, 0], pairs[block, 1], self.A_.dtype)
             self.n_updates_ += int(self._learn_block(Z, y[block]))
             self.n_seen_ += block.stop - block.start
             advance(block.stop - block.start)

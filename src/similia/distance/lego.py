@@ -58,8 +58,8 @@ class LEGO(MahalanobisDistance):
 
     Notes
     -----
-    A pair costs 4 d² flops in matrix products over blocks; the states are those of the one-at-a-time
-    form up to rounding.
+    A pair costs 4 d² flops in matrix products over blocks; the states are those of the
+    one-at-a-time form up to rounding.
 
     References
     ----------
@@ -121,12 +121,11 @@ class LEGO(MahalanobisDistance):
     def _feedback_of_signs(self, signs: Array) -> Array:
         if self.feedback == "labels":
             return signs
-        return np.where(signs > 0, *self.bounds_)
+        near, far = self.bounds_
+        return np.asarray(np.where(signs > 0, near, far))
 
     def _learn_block(self, Z: Any, y: Array) -> int:
-        return lego_pass(
-            self.A_, self.moment_, self.n_seen_, Z, self._targets(y), float(self.eta)
-        )
+        return lego_pass(self.A_, self.moment_, self.n_seen_, Z, self._targets(y), float(self.eta))
 
     def _targets(self, y: Array) -> Array:
         """Give the lowest and the highest squared distance that needs no step, for each pair."""
@@ -140,7 +139,7 @@ class LEGO(MahalanobisDistance):
 def _typical_bounds(X: Any) -> Array:
     rng = np.random.default_rng(0)
     pairs = rng.integers(X.shape[0], size=(SAMPLE, 2))
-    Z = dense(difference_of_rows(X, *pairs.T, np.float64))
+    Z = dense(difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64))
     distances = np.sqrt((Z**2).sum(axis=1))
     distances = distances[distances > 0]
     return np.percentile(distances, [5, 95]) if len(distances) else np.ones(2)

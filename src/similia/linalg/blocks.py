@@ -43,3 +43,8 @@ def triplet_rows(X, Z, triplets, dtype, size):
         if sparse.issparse(Q) != sparse.issparse(P):
             Q, P = dense(Q), dense(P)
         yield block, Q, P
+
+
+def squared(rows):
+    """Give the squares of the entries; a sparse matrix's own ** is the matrix power."""
+    return rows.multiply(rows).tocsr() if sparse.issparse(rows) else rows * rows

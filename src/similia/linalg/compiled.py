@@ -18,6 +18,7 @@ class ForgivingCache(FunctionCache):
     """Numba's cache on disk, in which a damaged or unwritable file is a miss and not an error."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Give the compiled function for a signature, or None if there is none to be had."""
         try:
             found = super().load_overload(sig, target_context)
         except Exception as error:
@@ -28,6 +29,7 @@ class ForgivingCache(FunctionCache):
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function, if it can be kept."""
         try:
             super().save_overload(sig, data)
         except Exception:
@@ -49,7 +51,7 @@ class ForgivingCache(FunctionCache):
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile `function` on its first call, for each combination of dtypes, and keep the result."""
-    dispatcher = njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
+    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
     try:
         dispatcher._cache = ForgivingCache(function)
     except RuntimeError:

@@ -39,10 +39,10 @@ def merged_full(start, parts):
 def merged_factored(start, parts):
     """Give mean W and factors Λ, Ω close to the product, from (W, Λ, Ω) of the start and the parts.
 
-    The exact product has the precision P = Σᵢ Λᵢ⁻¹⊗Ωᵢ⁻¹ - (k-1) Λ₀⁻¹⊗Ω₀⁻¹, which has no factors. Adding
-    factor by factor, Λ⁻¹ = Σᵢ Λᵢ⁻¹ - (k-1) Λ₀⁻¹ and likewise Ω⁻¹ and θ = Λ⁻¹WΩ⁻¹, is an approximation
-    whose mean has a good direction but is too short, as P is then counted k² instead of k times.
-    So its length is the best one under the exact product: the factor ⟨θ, W⟩/⟨W, P(W)⟩.
+    The exact product has the precision P = Σᵢ Λᵢ⁻¹⊗Ωᵢ⁻¹ - (k-1) Λ₀⁻¹⊗Ω₀⁻¹, which has no factors.
+    Adding factor by factor, Λ⁻¹ = Σᵢ Λᵢ⁻¹ - (k-1) Λ₀⁻¹ and likewise Ω⁻¹ and θ = Λ⁻¹WΩ⁻¹, is an
+    approximation whose mean has a good direction but is too short, as it counts P up to k² times
+    instead of k. So its length is the best one under the exact product: ⟨θ, W⟩/⟨W, P(W)⟩ times.
     """
     weights = [-(len(parts) - 1.0), *[1.0] * len(parts)]
     left = [_inverse(Lambda) for _, Lambda, _ in (start, *parts)]

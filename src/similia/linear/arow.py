@@ -8,6 +8,7 @@ from scipy import sparse
 
 from similia.base import Array
 from similia.linalg.blas import product, row_products
+from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_full
 from similia.linear.base import LinearOneVsRest
 from similia.updates.aroma import diagonal_pass
@@ -53,8 +54,8 @@ class AROW(LinearOneVsRest):
 
     Notes
     -----
-    The full form runs in matrix products over blocks; the states are those of the one-at-a-time form
-    up to rounding. The diagonal form is d-AROMA's pass on a matrix of one row.
+    The full form runs in matrix products over blocks; the states are those of the one-at-a-time
+    form up to rounding. The diagonal form is d-AROMA's pass on a matrix of one row.
 
     References
     ----------
@@ -122,7 +123,7 @@ class AROW(LinearOneVsRest):
         if self.covariance == "full":
             variances = np.column_stack([row_products(product(X, S), X) for S in self.Sigma_])
         else:
-            variances = np.asarray(X**2 @ self.Sigma_.T)
+            variances = np.asarray(squared(X) @ self.Sigma_.T)
         std = np.sqrt(np.maximum(variances, 0.0))
         return std[:, 0] if len(self.classes_) == 2 else std
 

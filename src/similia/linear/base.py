@@ -76,7 +76,9 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
                 "least two."
             )
         if not first and not np.array_equal(known, self.classes_):
-            raise ValueError(f"{self._owner}.partial_fit: classes must be {self.classes_}, as before.")
+            raise ValueError(
+                f"{self._owner}.partial_fit: classes must be {self.classes_}, as before."
+            )
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=FLOATS)
         unknown = np.setdiff1d(y, known)
         if len(unknown):

@@ -8,13 +8,15 @@ import numpy as np
 from similia.base import Array
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import product, row_products
+from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_factored
 from similia.linalg.psd import psd_factor
 from similia.similarity.gaussian import GaussianSimilarity
 from similia.updates.aroma import diagonal_pass, factored_pass
 from similia.validation import one_of, positive
 
-THRESHOLDS = {"margin": 1.0, "mistake": 0.0}
+# An update needs score < threshold. A score of 0 is a mistake too: from a zero W all scores are 0.
+THRESHOLDS = {"margin": 1.0, "mistake": float(np.nextafter(0.0, 1.0))}
 
 
 class FactoredAROMA(GaussianSimilarity):
@@ -37,7 +39,8 @@ class FactoredAROMA(GaussianSimilarity):
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
         equal the margin; the choice is reported as `prior_scale_`.
     update_on : {"margin", "mistake"}
-        Learn from every triplet that scores below the margin 1 (the paper), or only below 0.
+        Learn from every triplet that scores below the margin 1 (the paper), or only from
+        those that score 0 or less.
     average : bool
         Score with the mean of the states over the stream instead of the last one.
     sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
@@ -155,8 +158,8 @@ class FactoredAROMA(GaussianSimilarity):
 class DiagonalAROMA(GaussianSimilarity):
     """Bilinear similarity with an independent Gaussian over each entry of W.
 
-    A triplet (query q, better and worse item with difference p) that scores s = qᵀWp < 1 moves, with
-    x = qpᵀ and v = Σ_kl x²Σ before the update,
+    A triplet (query q, better and worse item with difference p) that scores s = qᵀWp < 1 moves,
+    with x = qpᵀ and v = Σ_kl x²Σ before the update,
 
         W += (1-s)/(v+r) Σ⊙x,   Σ -= (Σ⊙x)²/(v+r)                              [Crammer2012, 5, 6]
 
@@ -173,7 +176,8 @@ class DiagonalAROMA(GaussianSimilarity):
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
         equal the margin; the choice is reported as `prior_scale_`.
     update_on : {"margin", "mistake"}
-        Learn from every triplet that scores below the margin 1 (the paper), or only below 0.
+        Learn from every triplet that scores below the margin 1 (the paper), or only from
+        those that score 0 or less.
     average : bool
         Score with the mean of the states over the stream instead of the last one.
     sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
@@ -199,8 +203,8 @@ class DiagonalAROMA(GaussianSimilarity):
 
     Notes
     -----
-    A triplet of sparse rows with k_q and k_p non-zeros costs k_q k_p; dense rows cost one pass over W
-    and Σ. Memory is the state, 2mn, and a block of rows.
+    A triplet of sparse rows with k_q and k_p non-zeros costs k_q k_p; dense rows cost one pass
+    over W and Σ. Memory is the state, 2mn, and a block of rows.
 
     The paper states Theorem 1 for the printed update, but random sequences with large r violate it;
     it holds for ``update="analysed"`` with ``prior="zero"``.
@@ -272,10 +276,10 @@ class DiagonalAROMA(GaussianSimilarity):
         )
 
     def _variances(self, Q: Any, Z: Any) -> Array:
-        return np.asarray((Z**2 @ (Q**2 @ self.Sigma_).T).T)
+        return np.asarray((squared(Z) @ (squared(Q) @ self.Sigma_).T).T)
 
     def _row_variances(self, Q: Any, P: Any) -> Array:
-        return bilinear_forms(self.Sigma_, Q**2, P**2)
+        return bilinear_forms(self.Sigma_, squared(Q), squared(P))
 
     def _draw(self, rng: np.random.RandomState) -> Array:
         return np.sqrt(self.Sigma_) * rng.standard_normal(self.W_.shape).astype(self.W_.dtype)

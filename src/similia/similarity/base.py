@@ -200,7 +200,7 @@ class BilinearSimilarity(OnlineLearner):
         return np.asarray(scores).T
 
     def query_vectors(self, Q: Any) -> Array:
-        """Give Wᵀq for each query: the vectors to search an inner-product index of the items with."""
+        """Give Wᵀq for each query: to search an inner-product index of the items with."""
         check_is_fitted(self)
         Q = validate_data(self, Q, reset=False, accept_sparse="csr", dtype=FLOATS)
         return np.asarray(Q @ self._scoring_state())

@@ -1,5 +1,6 @@
 """Similarities with a Gaussian over W: how sure a score is, and what to ask next."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,20 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from similia.base import Array
-from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blocks import triplet_rows
 from similia.similarity.base import BilinearSimilarity
-from similia.validation import check_tuples
+
+#: candidates that a batch of suggestions is chosen from, for each suggestion
+SHORTLIST = 50
+
+
+def expected_regret(score: Array, std: Array) -> Array:
+    """Give E[|f| where f has not the sign of `score`] for f ~ N(score, std²).
+
+    It is std·(φ(z) - z Φ(-z)), z = |score|/std: the expected cost of trusting the present order.
+    """
+    z = np.abs(score) / np.maximum(std, np.finfo(std.dtype).tiny)
+    return std * (norm.pdf(z) - z * norm.sf(z))
 
 
 class GaussianSimilarity(BilinearSimilarity):
@@ -75,3 +86,61 @@ class GaussianSimilarity(BilinearSimilarity):
         for draw in draws:
             draw[:] = W + self._draw(rng)
         return draws
+
+    def suggest(
+        self, X: Any, candidates: Any, n_suggestions: int = 1, *, items: Any = None
+    ) -> NDArray[np.intp]:
+        """Choose the comparisons whose answers would teach most.
+
+        A candidate is a question (query, one item, another item), in either order. The best one has
+        the largest expected regret: the present order is likely to be wrong, and by much. Further
+        ones are chosen as if the earlier had been asked already: what an answer does to the
+        covariance does not depend on the answer.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_queries, n_features)
+        candidates : integer array of shape (n_candidates, 3)
+        n_suggestions : int
+            How many to choose, at most as many as there are candidates.
+        items : array or CSR matrix of shape (n_items, n_item_features), optional
+
+        Returns
+        -------
+        chosen : array of shape (n_suggestions,)
+            Rows of `candidates`, best first.
+        """
+        scores, std = self.triplet_scores(X, candidates, items=items, return_std=True)
+        if not 1 <= n_suggestions <= len(scores):
+            raise ValueError(
+                f"{self._owner}.suggest: n_suggestions must be between 1 and the number of "
+                f"candidates, {len(scores)}, got {n_suggestions}."
+            )
+        if n_suggestions == 1:
+            return np.array([np.argmax(expected_regret(scores, std))])
+        order = np.argsort(-expected_regret(scores, std), kind="stable")
+        short = order[: n_suggestions * SHORTLIST]
+        X, Z = self._checked_sides(X, items)
+        triplets = np.asarray(candidates)[short]
+        return short[self._greedy(X, Z, triplets, scores[short], n_suggestions)]
+
+    def _greedy(self, X: Any, Z: Any, triplets: Array, scores: Array, n: int) -> NDArray[np.intp]:
+        imagined = copy.deepcopy(self)
+        imagined.set_params(update_on="margin", average=False)
+        open_ = np.ones(len(triplets), dtype=bool)
+        chosen = []
+        for _ in range(n):
+            std = np.concatenate(
+                [
+                    np.sqrt(np.maximum(imagined._row_variances(Q, P), 0.0))
+                    for _, Q, P in triplet_rows(X, Z, triplets, self.W_.dtype, 1024)
+                ]
+            )
+            best = int(np.argmax(np.where(open_, expected_regret(scores, std), -np.inf)))
+            open_[best] = False
+            chosen.append(best)
+            # Without a mean every question is open, so the covariance learns from this one.
+            imagined.W_.fill(0.0)
+            for _, Q, P in triplet_rows(X, Z, triplets[[best]], self.W_.dtype, 1):
+                imagined._learn_block(Q, P)
+        return np.array(chosen)

@@ -11,8 +11,8 @@ from similia.validation import positive
 class OASIS(BilinearSimilarity):
     """Bilinear similarity learnt from triplets by passive-aggressive steps.
 
-    A triplet (query q, better and worse item with difference p) moves W just far enough to score the
-    better item one above the worse, but no step is longer than C:
+    A triplet (query q, better and worse item with difference p) moves W just far enough to score
+    the better item one above the worse, but no step is longer than C:
 
         W += tau q pᵀ,   tau = min(C, loss / (|q|²|p|²)),   loss = max(0, 1 - qᵀWp)  [Chechik2010]
 
@@ -52,8 +52,8 @@ class OASIS(BilinearSimilarity):
 
     References
     ----------
-    .. [Chechik2010] G. Chechik, V. Sharma, U. Shalit, S. Bengio, "Large Scale Online Learning of Image
-       Similarity Through Ranking", JMLR 11, 2010.
+    .. [Chechik2010] G. Chechik, V. Sharma, U. Shalit, S. Bengio, "Large Scale Online Learning of
+       Image Similarity Through Ranking", JMLR 11, 2010.
 
     Examples
     --------

@@ -1,15 +1,15 @@
 """AROMA: a Gaussian over weight matrices, with diagonal or factored covariance [Crammer2012].
 
-A pass takes the rows of one block: queries q_t in Q and differences p_t = better - worse in P, dense
-or CSR. It changes the state in place and returns the number of updates. `moment`, if it has a size,
-gathers Σ_t t ΔW_t for the average of the states; `t` is the number of triplets seen before the block.
+A pass takes the rows of one block: queries q_t in Q and differences p_t = better - worse in P,
+dense or CSR. It changes the state in place and returns the number of updates. `moment`, if it has a
+size, gathers Σ_t t ΔW_t for the average of the states; `t` counts the triplets before the block.
 """
 
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.blas import add_cross_product, cross_product, product
 from similia.linalg.bilinear import bilinear_forms
+from similia.linalg.blas import add_cross_product, cross_product, product
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
 
@@ -19,8 +19,8 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
 
     With a = qᵀΛq, b = pᵀΩp, s = qᵀWp, all before the update, whenever s < threshold:
 
-        W += (1-s)/(r+ab) Λq pᵀΩ                                                [Crammer2012, 12]
-        Ω -= a/(mr+ab) Ωp pᵀΩ,    Λ -= b/(nr+ab) Λq qᵀΛ                         [Crammer2012, 13, 14]
+        W += (1-s)/(r+ab) Λq pᵀΩ                                            [Crammer2012, 12]
+        Ω -= a/(mr+ab) Ωp pᵀΩ,    Λ -= b/(nr+ab) Λq qᵀΛ                     [Crammer2012, 13, 14]
 
     Cost: 12 mn flops a triplet for m = n, in matrix products (see `similia.linalg.downdates`).
     """
@@ -90,7 +90,7 @@ def _moved(w, sigma, x, step, analysed):
 
 @compiled
 def _step_sizes(s, v, r, real):
-    """Give what `_moved` needs, in the precision of the state (a plain 1.0 would widen its loop)."""
+    """Give what `_moved` needs, in the precision of the state: a plain 1.0 would widen its loop."""
     return real((1.0 - s) / (v + r)), real(1.0 / (v + r)), real(1.0 / r), real(0.0), real(1.0)
 
 

@@ -11,24 +11,24 @@ from similia.linalg.compiled import compiled
 def oasis_pass(W, moment, t, Q, P, C):
     """Learn a block of triplets; change W (and `moment`, see `updates.aroma`); count the updates.
 
-    With q the query and p = better - worse, each triplet moves W just far enough to meet the margin:
+    With q the query, p = better - worse, each triplet moves W just far enough to meet the margin:
 
         W += tau q pᵀ,    tau = min(C, loss / (|q|²|p|²)),    loss = max(0, 1 - qᵀWp)
 
-    Sparse rows cost k_q k_p each. For dense rows the scores of a block follow from the Gram matrices
-    of Q and P, so that W is read and written once a block, by matrix products.
+    Sparse rows cost k_q k_p each. For dense rows the scores of a block follow from the Gram
+    matrices of Q and P, so that W is read and written once a block, by matrix products.
     """
     if sparse.issparse(Q):
         rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
         return _oasis_sparse(W, moment, t, rows, C)
     tau = np.zeros(len(Q), dtype=W.dtype)
     _oasis_walk(bilinear_forms(W, Q, P), cross_product(Q, Q), cross_product(P, P), C, tau)
-    rows = np.flatnonzero(tau)
-    if len(rows):
-        add_cross_product(W, Q[rows], P[rows], tau[rows])
+    moved = np.flatnonzero(tau)
+    if len(moved):
+        add_cross_product(W, Q[moved], P[moved], tau[moved])
         if moment.size:
-            add_cross_product(moment, Q[rows], P[rows], tau[rows] * (t + 1 + rows))
-    return len(rows)
+            add_cross_product(moment, Q[moved], P[moved], tau[moved] * (t + 1 + moved))
+    return len(moved)
 
 
 @compiled

@@ -1,0 +1,88 @@
+"""Figures from arrays and result rows; no window is opened and no global state is used."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.exceptions import MissingExtraError
+
+try:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingExtraError("similia.plotting", "matplotlib", "plot") from error
+
+Array = NDArray[Any]
+
+BASE_COLOR = "#7f7f7f"
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+RIGHT, WRONG = "#009e73", "#d55e00"
+
+
+class Neighbors(NamedTuple):
+    """A query, the items found for it, and which of them are right; pictures as arrays."""
+
+    title: str
+    query: Array
+    items: Sequence[Array]
+    right: Sequence[bool]
+
+
+def draw_precision(axes: Any, curves: Mapping[str, tuple[Array, Array]]) -> None:
+    """Draw precision against k for each name; the first is the base, gray and dashed."""
+    for place, (name, (k, precision)) in enumerate(curves.items()):
+        color, style = (BASE_COLOR, "--") if place == 0 else (COLORS[(place - 1) % 6], "-")
+        axes.plot(k, precision, style, color=color, marker="o", markersize=3.5, label=name)
+    axes.set_xscale("log")
+    ticks = np.unique(np.concatenate([k for k, _ in curves.values()]))
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("k")
+    axes.set_ylabel("precision@k, mean over queries")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower left")
+
+
+def draw_neighbors(axes: Sequence[Any], row: Neighbors) -> None:
+    """Draw the query on the first of the axes, then its neighbors framed by right and wrong."""
+    pictures = [row.query, *row.items]
+    frames = ["black", *(RIGHT if right else WRONG for right in row.right)]
+    for axis, picture, color in zip(axes, pictures, frames, strict=True):
+        axis.imshow(picture, cmap="gray_r", interpolation="nearest")
+        axis.set_xticks([])
+        axis.set_yticks([])
+        for spine in axis.spines.values():
+            spine.set_color(color)
+            spine.set_linewidth(1.8)
+    axes[0].set_ylabel(row.title, rotation=0, ha="right", va="center", fontsize=8)
+
+
+def retrieval_figure(
+    curves: Mapping[str, tuple[Array, Array]], rows: Sequence[Neighbors]
+) -> Figure:
+    """Give a figure of precision@k beside rows of queries and their neighbors.
+
+    Parameters
+    ----------
+    curves : mapping from name to (k, precision)
+        The base first.
+    rows : sequence of Neighbors
+        All with the same number of items.
+
+    Returns
+    -------
+    figure : matplotlib Figure, to be saved with ``figure.savefig(path)``
+    """
+    figure = Figure(figsize=(12, 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
+    draw_precision(left.subplots(), curves)
+    grid = right.subplots(len(rows), 1 + len(rows[0].items), squeeze=False)
+    for axes, row in zip(grid, rows, strict=True):
+        draw_neighbors(axes, row)
+    right.suptitle("queries (black) and what is found, best first: green right, orange wrong", size=10)
+    return figure

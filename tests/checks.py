@@ -1,0 +1,243 @@
+"""What every learner must satisfy, whatever it learns from. `test_common.py` runs all of these.
+
+A check takes the name of a learner, from which `case_of` makes a fresh one and a way to feed it.
+River's notion of "online" is the source: inputs are neither changed nor kept, pieces are the whole.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from similia.registry import LEARNERS, learner_class
+from tests.problems import labelled, triplets_of
+
+
+@dataclass
+class Case:
+    """A learner, its data, and one call that learns from rows `start:stop` of a fixed stream."""
+
+    learner: Any
+    X: Any
+    y: np.ndarray
+    stream: tuple
+
+    def learn(self, start=0, stop=None, learner=None, X=None):
+        learner = self.learner if learner is None else learner
+        X = self.X if X is None else X
+        part = tuple(column[start:stop] for column in self.stream)
+        if hasattr(learner, "learn"):
+            return learner.learn(X, *part)
+        rows, labels = part
+        if len(rows) == 0:  # scikit-learn's contract knows no empty batch
+            return learner
+        return learner.partial_fit(X[rows], labels, classes=np.unique(self.y))
+
+    @property
+    def length(self):
+        return len(self.stream[0])
+
+    def output(self, learner=None, X=None):
+        learner = self.learner if learner is None else learner
+        X = self.X if X is None else X
+        score = getattr(learner, "pairwise_score", None) or learner.decision_function
+        return score(X)
+
+    def fresh(self):
+        return copy.deepcopy(self.learner)
+
+
+def case_of(name, seed=0, dtype=np.float64, form=np.asarray, n=150, **parameters):
+    """Make the case of a learner of the registry, told apart by what its `learn` takes."""
+    rng = np.random.default_rng(seed)
+    X, y = labelled(rng)
+    X = form(X.astype(dtype))
+    learner = learner_class(name)(random_state=0).set_params(**parameters)
+    if hasattr(learner, "n_triplets"):
+        learner.set_params(n_triplets=500)
+        stream = (triplets_of(rng, len(y), len(y), n),)
+    elif hasattr(learner, "n_pairs"):
+        learner.set_params(n_pairs=500)
+        pairs = rng.integers(len(y), size=(n, 2))
+        stream = (pairs, np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1))
+    else:
+        rows = rng.integers(len(y), size=n)
+        stream = (rows, y[rows])
+    return Case(learner, X, y, stream)
+
+
+def states_equal(one, other):
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+def check_pieces_equal_the_whole(name):
+    whole, pieces = case_of(name), case_of(name)
+    whole.learn()
+    for start, stop in ((0, 1), (1, 50), (50, 50), (50, 150)):
+        pieces.learn(start, stop)
+    a, b = whole.learner.get_state(), pieces.learner.get_state()
+    for key in a:
+        if key == "n_iter_":  # passes made: pieces are passes of their own
+            continue
+        np.testing.assert_allclose(np.asarray(b[key]), np.asarray(a[key]), rtol=1e-9, atol=1e-9)
+
+
+def check_sparse_equals_dense(name):
+    dense = case_of(name)
+    dense.learn()
+    for form in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array):
+        case = case_of(name, form=form)
+        case.learn()
+        np.testing.assert_allclose(case.output(), dense.output(), rtol=1e-8, atol=1e-8)
+
+
+def check_float32_stays_float32(name):
+    wide, narrow = case_of(name), case_of(name, dtype=np.float32)
+    wide.learn()
+    narrow.learn()
+    assert wide.output().dtype == np.float64
+    assert narrow.output().dtype == np.float32
+    np.testing.assert_allclose(narrow.output(), wide.output(), rtol=0.02, atol=0.02)
+
+
+def check_inputs_are_neither_changed_nor_kept(name):
+    case = case_of(name)
+    X, stream = case.X.copy(), tuple(c.copy() for c in case.stream)
+    case.learn()
+    np.testing.assert_array_equal(case.X, X)
+    for column, before in zip(case.stream, stream, strict=True):
+        np.testing.assert_array_equal(column, before)
+    expected = case.output(X=X)
+    case.X[:] = 0.0
+    for column in case.stream:
+        column[:] = 0
+    np.testing.assert_array_equal(case.output(X=X), expected)
+
+
+def check_fit_forgets_and_partial_fit_does_not(name):
+    case = case_of(name)
+    first = copy.deepcopy(case.learner.fit(case.X, case.y).get_state())
+    states_equal(case.learner.fit(case.X, case.y).get_state(), first)
+    case.learner.partial_fit(case.X, case.y)
+    assert case.learner.n_seen_ > first["n_seen_"]
+
+
+def check_average_is_the_mean_of_the_states(name):
+    case = case_of(name, n=60, average=True)
+    attribute = case.learner._averaged
+    case.learn(0, 0)
+    states = (
+        [getattr(case.learner, attribute).copy()] if case.learner.__sklearn_is_fitted__() else []
+    )
+    for t in range(case.length):
+        case.learn(t, t + 1)
+        states.append(getattr(case.learner, attribute).copy())
+    if len(states) == case.length:  # a classifier starts with its first example, from zero
+        states.insert(0, np.zeros_like(states[0]))
+    np.testing.assert_allclose(
+        case.learner._scoring_state(), np.mean(states, axis=0), rtol=1e-9, atol=1e-9
+    )
+
+
+def check_average_does_not_change_the_last_state(name):
+    cases = [case_of(name, average=average) for average in (True, False)]
+    for case in cases:
+        case.learn()
+    attribute = cases[0].learner._averaged
+    np.testing.assert_allclose(
+        *(getattr(case.learner, attribute) for case in cases), rtol=1e-12, atol=1e-12
+    )
+
+
+def check_a_failed_call_leaves_the_state_as_it_was(name):
+    case = case_of(name)
+    case.learn(0, 100)
+    before = copy.deepcopy(vars(case.learner))
+    bad = case.X.copy()
+    bad[:] = np.nan
+    wrong = [
+        bad,
+        np.full_like(case.X, np.inf),
+        np.full_like(case.X, 1e200),
+        case.X[:, :-1],
+    ]
+    for X in wrong:
+        with pytest.raises(ValueError):  # noqa: PT011 - each has words of its own, tested elsewhere
+            case.learn(100, 150, X=X)
+        after = vars(case.learner)
+        assert after.keys() == before.keys()
+        for key, value in before.items():
+            np.testing.assert_array_equal(after[key], value, err_msg=key)
+
+
+def check_a_failed_first_call_leaves_an_unfitted_learner(name):
+    case = case_of(name)
+    before = dict(vars(case.learner))
+    with pytest.raises(ValueError, match=r"finite|NaN"):
+        case.learn(X=np.full_like(case.X, np.nan))
+    assert not case.learner.__sklearn_is_fitted__()
+    assert vars(case.learner).keys() == before.keys()
+
+
+def check_merging_one_part_gives_that_part(name):
+    case = case_of(name)
+    case.learn(0, 50)
+    part = case.fresh()
+    case.learn(50, 150, learner=part)
+    merged = case.learner.merge([part])
+    for key, value in part.get_state().items():
+        if key not in ("n_iter_", "moment_"):
+            np.testing.assert_allclose(
+                np.asarray(merged.get_state()[key]), np.asarray(value), rtol=1e-6, atol=1e-8
+            )
+    np.testing.assert_allclose(merged._scoring_state(), part._scoring_state(), rtol=1e-6, atol=1e-8)
+
+
+def check_merging_is_symmetric_and_leaves_its_parts_alone(name):
+    case = case_of(name)
+    case.learn(0, 50)
+    one, two = case.fresh(), case.fresh()
+    case.learn(50, 100, learner=one)
+    case.learn(100, 150, learner=two)
+    before = copy.deepcopy([one.get_state(), two.get_state(), case.learner.get_state()])
+    forth, back = case.learner.merge([one, two]), case.learner.merge([two, one])
+    assert forth.n_seen_ == 150
+    np.testing.assert_allclose(forth._scoring_state(), back._scoring_state(), rtol=1e-9, atol=1e-12)
+    for learner, state in zip((one, two, case.learner), before, strict=True):
+        states_equal(learner.get_state(), state)
+
+
+def check_merging_strangers_is_refused(name):
+    case = case_of(name)
+    case.learn()
+    other = case_of(next(n for n in LEARNERS if n != name))
+    other.learn()
+    for parts in ([], [other.learner]):
+        with pytest.raises(ValueError, match=rf"^{name}\.merge: parts must be"):
+            case.learner.merge(parts)
+
+
+def check_repeated_points_and_zero_vectors_are_harmless(name):
+    case = case_of(name)
+    X = np.zeros_like(case.X)
+    X[: len(X) // 2] = case.X[0]
+    case.learn(X=X)
+    assert np.isfinite(case.output()).all()
+
+
+def check_state_survives_a_copy_through_get_and_set(name):
+    case = case_of(name)
+    case.learn(0, 100)
+    twin = case_of(name)
+    twin.learner.set_state(copy.deepcopy(case.learner.get_state()))
+    case.learn(100, 150)
+    twin.learn(100, 150)
+    states_equal(twin.learner.get_state(), case.learner.get_state())
+
+
+CHECKS = [value for key, value in sorted(globals().items()) if key.startswith("check_")]

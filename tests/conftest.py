@@ -1,0 +1,14 @@
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Compilation on a first call takes longer than any example; speed is the business of benchmarks.
+settings.register_profile(
+    "similia", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("similia")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20120626)

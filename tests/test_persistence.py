@@ -1,0 +1,177 @@
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import similia
+from similia.persistence import describe, encoding, load, save
+from similia.registry import LEARNERS
+from tests.fixtures.make import EXPECTED, FOLDER, data, fitted, scores
+
+SIMILARITIES = [name for name in LEARNERS if hasattr(getattr(similia, name), "triplet_scores")]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+def assert_same(learner, other):
+    assert type(other) is type(learner)
+    for values, others in (
+        (learner.get_state(), other.get_state()),
+        (learner.get_params(), other.get_params()),
+    ):
+        assert set(values) == set(others)
+        for name, value in values.items():
+            assert_identical(value, others[name], name)
+
+
+def assert_identical(value, other, name):
+    assert type(other) is type(value), name
+    if isinstance(value, np.ndarray):
+        assert (other.dtype, other.shape) == (value.dtype, value.shape), name
+        assert other.tolist() == value.tolist(), name
+        assert value.dtype.kind == "O" or other.tobytes() == value.tobytes(), name
+    else:
+        assert other == value, name
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_loaded_learner_is_the_saved_one_and_goes_on_as_it_would(name, dtype, path):
+    learner = fitted(name, dtype)
+    save(learner, path)
+    loaded = load(path)
+    assert_same(learner, loaded)
+    X, y = data(dtype)
+    assert scores(loaded, X).tobytes() == scores(learner, X).tobytes()
+    assert_same(learner.partial_fit(X, y), loaded.partial_fit(X, y))
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_average_or_last_state_is_kept(name, average, path):
+    learner = fitted(name, average=average)
+    save(learner, path)
+    assert_same(learner, load(path))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_merged_learner_is_saved(name, path):
+    start = fitted(name)
+    parts = [copy.deepcopy(start).partial_fit(*data()) for _ in range(2)]
+    merged = start.merge(parts)
+    save(merged, path)
+    loaded = load(path)
+    assert_same(merged, loaded)
+    assert_same(merged.partial_fit(*data()), loaded.partial_fit(*data()))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_feature_names_are_kept(name, path):
+    learner = fitted(name)
+    learner.feature_names_in_ = np.array(["a", 'b"', "ä\n", "\ud800"], dtype=object)
+    save(learner, path)
+    assert_same(learner, load(path))
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_array_prior_and_rectangular_matrices_are_kept(name, path):
+    rng = np.random.default_rng(0)
+    prior = rng.normal(size=(3, 5)).astype(np.float32)
+    prior[0, 0] = -0.0
+    learner = getattr(similia, name)(prior=prior, prior_scale=np.float32(0.1))
+    learner.learn(rng.normal(size=(6, 3)), [[0, 1, 2], [3, 4, 5]], items=rng.normal(size=(6, 5)))
+    save(learner, path)
+    loaded = load(path)
+    assert_same(learner, loaded)
+    assert np.signbit(loaded.prior[0, 0])
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([-1, 3, 7], dtype=np.int8),
+        np.array([1.0, 2.0, 8.0]),
+        np.array(["a", "b", "cc"], dtype="U9"),
+        np.array(["a", "b", "cc"], dtype=object),
+        np.array([False, True, True]),
+    ],
+    ids=lambda classes: str(classes.dtype),
+)
+def test_labels_of_any_kind_are_kept(classes, path):
+    y = classes[data()[1]]
+    learner = fitted("AROW", y=y)
+    save(learner, path)
+    loaded = load(path)
+    assert_same(learner, loaded)
+    assert loaded.predict(data()[0]).tolist() == learner.predict(data()[0]).tolist()
+
+
+def test_many_classes_without_intercept_are_kept(path):
+    X, _ = data()
+    learner = fitted("AROW", y=np.arange(30) % 9, fit_intercept=False, covariance="diagonal")
+    save(learner, path)
+    assert scores(load(path), X).tolist() == scores(learner, X).tolist()
+
+
+@given(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.text(), st.floats(allow_nan=False, width=64)
+    ).filter(lambda v: v not in (np.inf, -np.inf))
+)
+def test_plain_values_survive_json_exactly(value):
+    encoded = json.loads(json.dumps(encoding.encode("value", value, {})))
+    decoded = encoding.decode(encoded, {})
+    assert type(decoded) is type(value)
+    assert repr(decoded) == repr(value)
+
+
+@pytest.mark.parametrize("name", [*encoding.REALS, *encoding.PARTS])
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_arrays_of_every_dtype_are_stored_exactly(name, shape):
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(name)
+    for given_array in (
+        array,
+        np.array(array, order="F"),
+        array.astype(array.dtype.newbyteorder()),
+    ):
+        tensor = encoding.stored(given_array)
+        assert tensor.flags.c_contiguous
+        assert tensor.dtype.name in encoding.REALS
+        assert_identical(array, encoding.restored(tensor, name, list(shape)), name)
+
+
+# -- what is kept for ever ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", sorted(json.loads(EXPECTED.read_text())))
+def test_files_of_earlier_versions_open_and_score_as_they_did(file):
+    learner = load(FOLDER / file)
+    dtype = file.split("-")[1].split(".")[0]
+    known = np.array(json.loads(EXPECTED.read_text())[file])
+    found = scores(learner, data(dtype)[0][:5])
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, known, rtol=1e-4 if dtype == "float32" else 1e-10)
+    learner.partial_fit(*data(dtype))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_has_a_kept_file(name):
+    assert (FOLDER / f"{name}-float64.safetensors").exists(), "run python -m tests.fixtures.make"
+
+
+def test_description_reads_the_header_only(path):
+    save(fitted("FactoredAROMA", prior=np.eye(4), r=np.float32(0.5)), path)
+    path.write_bytes(path.read_bytes()[:-100])
+    info = describe(path)
+    assert info.class_name == "FactoredAROMA"
+    assert info.parameters["prior"] == "4 x 4 float64"
+    assert info.attributes["n_seen_"] == 200
+    assert info.tensors["Lambda_"] == "4 x 4 float64"
+    assert info.versions["similia"] == similia.__version__
+    assert json.loads(json.dumps(info.to_dict()))["parameters"]["r"] == 0.5

@@ -1,0 +1,149 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, sparse
+
+from similia.updates.aroma import diagonal_pass, factored_pass
+from tests.problems import blocks
+from tests.reference import aroma as reference
+
+R = st.sampled_from([0.01, 1.0, 30.0])
+MARGIN, MISTAKE = 1.0, float(np.nextafter(0.0, 1.0))
+THRESHOLD = st.sampled_from([MARGIN, MISTAKE])
+FORM = st.sampled_from([np.asarray, sparse.csr_array])
+STEPS = {False: reference.diagonal_step, True: reference.diagonal_analysed_step}
+
+
+def relative(actual, expected):
+    return np.abs(actual - expected).max() / max(1.0, np.abs(expected).max())
+
+
+def learnt_factored(Q, P, r, threshold, cuts, form=np.asarray, dtype=np.float64):
+    m, n = Q.shape[1], P.shape[1]
+    W, Lambda, Omega = np.zeros((m, n), dtype), np.eye(m, dtype=dtype), np.eye(n, dtype=dtype)
+    moment = np.zeros_like(W)
+    for start, stop in pairwise(cuts):
+        rows = form(Q[start:stop].astype(dtype)), form(P[start:stop].astype(dtype))
+        factored_pass(W, Lambda, Omega, moment, start, *rows, r, threshold)
+    return W, Lambda, Omega, moment
+
+
+def learnt_diagonal(Q, P, r, threshold, analysed, cuts, form=np.asarray, dtype=np.float64):
+    W = np.zeros((Q.shape[1], P.shape[1]), dtype)
+    Sigma, moment = np.ones_like(W), np.zeros_like(W)
+    for start, stop in pairwise(cuts):
+        rows = form(Q[start:stop].astype(dtype)), form(P[start:stop].astype(dtype))
+        diagonal_pass(W, Sigma, moment, start, *rows, r, threshold, analysed)
+    return W, Sigma, moment
+
+
+@given(blocks(), R, THRESHOLD, FORM, st.integers(1, 40))
+def test_factored_blocks_equal_the_paper_one_triplet_at_a_time(block, r, threshold, form, size):
+    Q, P = block
+    state = np.zeros((Q.shape[1], P.shape[1])), np.eye(Q.shape[1]), np.eye(P.shape[1])
+    total = state[0]
+    for q, p in zip(Q, P, strict=True):
+        state = reference.factored_step(*state, q, p, r, threshold)
+        total = total + state[0]
+    cuts = [*range(0, len(Q), size), len(Q)]
+    *learnt, moment = learnt_factored(Q, P, r, threshold, cuts, form)
+    for actual, expected in zip(learnt, state, strict=True):
+        assert relative(actual, expected) < 1e-10
+    assert relative((len(Q) + 1) * learnt[0] - moment, total) < 1e-9
+
+
+@given(blocks(), R, THRESHOLD, st.booleans(), FORM, st.integers(1, 40))
+def test_diagonal_blocks_equal_the_paper(block, r, threshold, analysed, form, size):
+    Q, P = block
+    state = np.zeros((Q.shape[1], P.shape[1])), np.ones((Q.shape[1], P.shape[1]))
+    total = state[0]
+    for q, p in zip(Q, P, strict=True):
+        state = STEPS[analysed](*state, q, p, r, threshold)
+        total = total + state[0]
+    cuts = [*range(0, len(Q), size), len(Q)]
+    *learnt, moment = learnt_diagonal(Q, P, r, threshold, analysed, cuts, form)
+    for actual, expected in zip(learnt, state, strict=True):
+        assert relative(actual, expected) < 1e-10
+    assert relative((len(Q) + 1) * learnt[0] - moment, total) < 1e-9
+
+
+def test_thousands_of_triplets_do_not_drift_from_the_paper(rng):
+    Q, P = rng.normal(size=(3000, 12)), rng.normal(size=(3000, 9))
+    state = np.zeros((12, 9)), np.eye(12), np.eye(9)
+    for q, p in zip(Q, P, strict=True):
+        state = reference.factored_step(*state, q, p, 0.5)
+    *learnt, _ = learnt_factored(Q, P, 0.5, MARGIN, [*range(0, 3000, 128), 3000])
+    for actual, expected in zip(learnt, state, strict=True):
+        assert relative(actual, expected) < 1e-10
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_single_precision_follows_double(rng, form):
+    Q, P = rng.normal(size=(300, 8)) / 3, rng.normal(size=(300, 8)) / 3
+    for learnt, arguments in ((learnt_factored, ()), (learnt_diagonal, (False,))):
+        wide = learnt(Q, P, 1.0, MARGIN, *arguments, [0, 128, 300], form)
+        narrow = learnt(Q, P, 1.0, MARGIN, *arguments, [0, 128, 300], form, np.float32)
+        for actual, expected in zip(narrow[:-1], wide[:-1], strict=True):
+            assert actual.dtype == np.float32
+            assert relative(actual, expected) < 1e-4
+
+
+@given(blocks(), R)
+def test_covariances_stay_symmetric_positive_definite_and_only_shrink(block, r):
+    Q, P = block
+    _, Lambda, Omega, _ = learnt_factored(Q, P, r, MARGIN, [0, len(Q)])
+    for A in (Lambda, Omega):
+        np.testing.assert_allclose(A, A.T, atol=1e-12)
+        values = np.linalg.eigvalsh(A)
+        assert values.min() > 0
+        assert values.max() <= 1 + 1e-9
+    _, Sigma, _ = learnt_diagonal(Q, P, r, MARGIN, False, [0, len(Q)])
+    assert Sigma.min() > 0
+    assert Sigma.max() <= 1
+
+
+@given(blocks())
+def test_a_met_margin_leaves_the_state_untouched(block):
+    Q, P = block
+    W = np.zeros((Q.shape[1], P.shape[1]))
+    state = [W, np.eye(Q.shape[1]), np.eye(P.shape[1])]
+    before = [A.copy() for A in state]
+    assert factored_pass(*state, np.zeros((0, 0)), 0, Q, P, 1.0, -np.inf) == 0
+    for actual, expected in zip(state, before, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_the_factored_step_solves_the_papers_problem_for_w(rng):
+    """(11) in W alone is a convex quadratic beside a squared hinge; a generic solver agrees."""
+    m, n, r = 3, 2, 0.7
+    q, p = rng.normal(size=m), rng.normal(size=n)
+    factors = [B @ B.T + np.eye(len(B)) for B in (rng.normal(size=(m, m)), rng.normal(size=(n, n)))]
+    inverse = [np.linalg.inv(A) for A in factors]
+    W0 = rng.normal(size=(m, n))
+    W0 *= -1 if q @ W0 @ p > 0 else 1
+
+    def objective(flat):
+        D = flat.reshape(m, n) - W0
+        hinge = max(0.0, 1.0 - q @ (W0 + D) @ p)
+        return 0.5 * np.trace(inverse[0] @ D @ inverse[1] @ D.T) + hinge**2 / (2 * r)
+
+    solved = optimize.minimize(objective, W0.ravel(), tol=1e-12).x.reshape(m, n)
+    stepped, _, _ = reference.factored_step(W0, *factors, q, p, r)
+    np.testing.assert_allclose(stepped, solved, atol=1e-4)
+
+
+@pytest.mark.parametrize("pass_of", ["factored", "diagonal"])
+def test_zero_vectors_and_equal_items_change_nothing(pass_of):
+    Q, P = np.array([[0.0, 0.0], [1.0, 2.0]]), np.array([[1.0, 1.0], [0.0, 0.0]])
+    cuts = [0, 2]
+    if pass_of == "factored":
+        W, Lambda, Omega, _ = learnt_factored(Q, P, 1.0, MARGIN, cuts)
+        np.testing.assert_array_equal(Lambda, np.eye(2))
+        np.testing.assert_array_equal(Omega, np.eye(2))
+    else:
+        W, Sigma, _ = learnt_diagonal(Q, P, 1.0, MARGIN, False, cuts)
+        np.testing.assert_array_equal(Sigma, 1.0)
+    np.testing.assert_array_equal(W, 0.0)
