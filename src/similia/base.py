@@ -1,7 +1,7 @@
 """The contract of a learner: parameters, state, averaging, merging.
 
-A learner names its parameters' rules (`_rules`) and what it has learnt (`_state`); validation,
-persistence and merging follow from these, with no further code. Public estimators follow scikit-learn.
+A learner names the rules of its parameters (`_rules`) and what it has learnt (`_state`); validation,
+persistence and merging follow, with no further code. Public estimators follow scikit-learn.
 """
 
 import copy
@@ -74,7 +74,7 @@ class OnlineLearner(BaseEstimator):
         check_is_fitted(self)
         if not self.average:
             raise AttributeError(
-                f"{self._owner}: there is an average with average=True only; set it before learning."
+                f"{self._owner}: the average is kept with average=True; set it before learning."
             )
         return getattr(self, self._averaged) - self.moment_ / (self.n_seen_ + 1)
 

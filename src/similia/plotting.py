@@ -71,7 +71,7 @@ def retrieval_figure(
     curves : mapping from name to (k, precision)
         The base first.
     rows : sequence of Neighbors
-        All with the same number of items.
+        All with the same number of items; without rows, the curves stand alone.
 
     Returns
     -------
@@ -79,10 +79,15 @@ def retrieval_figure(
     """
     figure = Figure(figsize=(12, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
+    if not rows:
+        draw_precision(figure.subplots(), curves)
+        return figure
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
     draw_precision(left.subplots(), curves)
     grid = right.subplots(len(rows), 1 + len(rows[0].items), squeeze=False)
     for axes, row in zip(grid, rows, strict=True):
         draw_neighbors(axes, row)
-    right.suptitle("queries (black) and what is found, best first: green right, orange wrong", size=10)
+    right.suptitle(
+        "queries (black) and what is found, best first: green right, orange wrong", size=10
+    )
     return figure

@@ -103,16 +103,12 @@ def check_magnitude(owner: str, name: str, X: Any, rows: NDArray[np.intp] | None
     half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it
     uses.
     """
-    values = X.data if hasattr(X, "indptr") else X
-    if rows is not None and not hasattr(X, "indptr"):
-        chosen = np.unique(rows)
-        if len(chosen) < len(X):
-            blocks = (values[chosen[i : i + 1024]] for i in range(0, len(chosen), 1024))
-            largest = max((_largest(block) for block in blocks), default=0.0)
-        else:
-            largest = _largest(values)
+    chosen = None if rows is None else np.unique(rows)
+    if chosen is None or len(chosen) == X.shape[0]:
+        largest = _largest(X)
     else:
-        largest = _largest(values)
+        blocks = (X[chosen[i : i + 1024]] for i in range(0, len(chosen), 1024))
+        largest = max(map(_largest, blocks), default=0.0)
     if not np.isfinite(largest):
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
     limit = float(np.finfo(X.dtype).max) ** 0.25 / max(1, X.shape[1]) ** 0.5
@@ -123,7 +119,8 @@ def check_magnitude(owner: str, name: str, X: Any, rows: NDArray[np.intp] | None
         )
 
 
-def _largest(values: Any) -> float:
+def _largest(rows: Any) -> float:
+    values = rows.data if hasattr(rows, "indptr") else rows
     if values.size == 0:
         return 0.0
     return max(abs(float(values.min())), abs(float(values.max())))

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Array, OnlineLearner
 from similia.linalg.blocks import row_blocks, rows_of
+from similia.linalg.threads import threads_for
 from similia.progress import progress
 from similia.validation import boolean, check_magnitude, positive_integer
 
@@ -107,14 +108,15 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
 
     def _learn(self, X: Any, y: Array, order: Array, advance: Any) -> None:
         codes = np.searchsorted(self.classes_, y)
-        for block in row_blocks(len(order), self._block):
-            rows = self._with_intercept(rows_of(X, order[block], self.w_.dtype))
-            for j in range(len(self.w_)):
-                positive_class = 1 if len(self.classes_) == 2 else j
-                signs = np.where(codes[order[block]] == positive_class, 1, -1)
-                self.n_updates_ += int(self._learn_block(j, rows, signs.astype(self.w_.dtype)))
-            self.n_seen_ += block.stop - block.start
-            advance(block.stop - block.start)
+        with threads_for(self.w_.shape[1] ** 2):
+            for block in row_blocks(len(order), self._block):
+                rows = self._with_intercept(rows_of(X, order[block], self.w_.dtype))
+                for j in range(len(self.w_)):
+                    positive_class = 1 if len(self.classes_) == 2 else j
+                    signs = np.where(codes[order[block]] == positive_class, 1, -1)
+                    self.n_updates_ += int(self._learn_block(j, rows, signs.astype(self.w_.dtype)))
+                self.n_seen_ += block.stop - block.start
+                advance(block.stop - block.start)
         self.n_iter_ += 1
 
     def _learn_block(self, j: int, X: Any, signs: Array) -> int:

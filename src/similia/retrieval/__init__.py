@@ -1,0 +1,34 @@
+"""Ranking quality of any scorer: exact top-k, measures, evaluation and comparison."""
+
+from similia.retrieval.comparison import Comparison, compare
+from similia.retrieval.evaluate import evaluate
+from similia.retrieval.evaluation import Evaluation
+from similia.retrieval.measures import (
+    MEASURES,
+    average_precision,
+    ndcg_at_k,
+    precision_at_k,
+    r_precision,
+    recall_at_k,
+    reciprocal_rank,
+)
+from similia.retrieval.ranking import top_k
+from similia.retrieval.ranks import relevant_ranks
+from similia.retrieval.relevance import exponential_gain
+
+__all__ = [
+    "MEASURES",
+    "Comparison",
+    "Evaluation",
+    "average_precision",
+    "compare",
+    "evaluate",
+    "exponential_gain",
+    "ndcg_at_k",
+    "precision_at_k",
+    "r_precision",
+    "recall_at_k",
+    "reciprocal_rank",
+    "relevant_ranks",
+    "top_k",
+]

@@ -63,32 +63,39 @@ def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float
 
 
 @njit(cache=True, nogil=True)
-def _bin_of(score: float, low: float, high: float, scale: float) -> int:
+def _bin_of(score: float, low: float, high: float, scale: float) -> Any:
     return np.int32((min(max(score, low), high) - low) * scale)
 
 
 @njit(cache=True, nogil=True)
 def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
     """Set cells[i] to the cell of scores[i]."""
-    # Local names, and no call per score, keep the two loops free of reference counting.
+    # Local names keep the loops free of reference counting; an unsigned index, which cannot
+    # count from the end, saves a test for each score.
     low, high, scale = grid.low, grid.high, grid.scale
     values, starts, cell_of_bin, pivots = grid.values, grid.starts, grid.cells, grid.pivots
     for i in range(len(scores)):
         cells[i] = _bin_of(scores[i], low, high, scale)
     for i in range(len(scores)):
-        score, b = scores[i], cells[i]
-        cell = cell_of_bin[b]
+        score, b = scores[i], np.uint64(cells[i])
+        cell, pivot = cell_of_bin[b], pivots[b]
         if cell >= 0:
-            cells[i] = cell + 2 * (score > pivots[b]) + (score == pivots[b])
+            cells[i] = cell + np.int32(score > pivot) + np.int32(score >= pivot)
         else:
-            first, last = starts[b], starts[b + 1]
-            while first < last:
-                middle = (first + last) >> 1
-                if values[middle] < score:
-                    first = middle + 1
-                else:
-                    last = middle
-            cells[i] = 2 * first + (first < starts[b + 1] and values[first] == score)
+            cells[i] = _cell_by_search(values, starts[cells[i]], starts[cells[i] + 1], score)
+
+
+@njit(cache=True, nogil=True)
+def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
+    """Give the cell of a score by binary search among values[first:end]."""
+    last = end
+    while first < last:
+        middle = (first + last) >> 1
+        if values[middle] < score:
+            first = middle + 1
+        else:
+            last = middle
+    return 2 * first + (first < end and values[first] == score)
 
 
 @njit(cache=True, nogil=True)

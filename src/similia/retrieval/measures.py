@@ -4,17 +4,22 @@
 array in increasing order. A query without relevant items has no measure: the value is NaN.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.ranks import all_finite, relevant_ranks
+from similia.retrieval.relevance import Relevance
 
 MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
 AT_K = ("precision", "recall", "ndcg")  # those that look at the first k items only
 
 
 @njit(cache=True, nogil=True)
-def _hits(ranks: Integers, k: int) -> int:
+def _hits(ranks: Integers, k: int) -> Any:
     return np.searchsorted(ranks, k, side="right")
 
 
@@ -78,6 +83,40 @@ def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     return found / ideal
 
 
-def exponential_gain(grades: Floats) -> Floats:
-    """Gain 2^grade - 1, which stresses the highest grades; a grade of 1 keeps its gain of 1."""
-    return np.exp2(grades) - 1.0
+@njit(cache=True, nogil=True)
+def fill_values(
+    values: NDArray[np.float64],
+    n_relevant: Integers,
+    scores: Floats,
+    relevant: Relevance,
+    own: Integers,
+    codes: Integers,
+) -> int:
+    """Set the measures of each row; give the first row with a non-finite score, or -1."""
+    for row in range(len(scores)):
+        if not all_finite(scores[row]):
+            return row
+        group = relevant.group[row]
+        members = slice(relevant.starts[group], relevant.starts[group + 1])
+        ranks, order = relevant_ranks(scores[row], relevant.items[members], own[row])
+        gains = relevant.gains[members][order]
+        n_relevant[row] = len(ranks)
+        for column in range(len(codes)):
+            values[row, column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
+    """Give the measure at place `code` of MEASURES."""
+    if code == 0:
+        return precision_at_k(ranks, k)
+    if code == 1:
+        return recall_at_k(ranks, k)
+    if code == 2:
+        return ndcg_at_k(ranks, gains, k)
+    if code == 3:
+        return average_precision(ranks)
+    if code == 4:
+        return reciprocal_rank(ranks)
+    return r_precision(ranks)

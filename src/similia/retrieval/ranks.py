@@ -42,9 +42,9 @@ def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Inte
 @njit(cache=True, nogil=True)
 def all_finite(scores: Floats) -> bool:
     """Say whether no score is infinite or not a number."""
-    finite = 0
-    for s in scores:
-        finite += s - s == 0
+    finite = np.int32(0)  # narrow, for the reason given in _count_above
+    for i in range(len(scores)):
+        finite += np.int32(scores[i] - scores[i] == 0)
     return finite == len(scores)
 
 
@@ -67,7 +67,7 @@ def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
 
 
 @njit(cache=True, nogil=True)
-def _count_above(scores: Floats, bound: float) -> int:
+def _count_above(scores: Floats, bound: float) -> np.int32:
     # A narrow counter lets the compiler compare as many scores at once as fit in a register.
     count = np.int32(0)
     for i in range(len(scores)):
@@ -76,7 +76,7 @@ def _count_above(scores: Floats, bound: float) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _count_reaching(scores: Floats, bound: float) -> int:
+def _count_reaching(scores: Floats, bound: float) -> np.int32:
     count = np.int32(0)
     for i in range(len(scores)):
         count += np.int32(scores[i] >= bound)

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.measures import exponential_gain
 
 MAX_EXPONENTIAL_GRADE = 512.0
 
@@ -22,6 +21,11 @@ class Relevance(NamedTuple):
     starts: Integers
     items: Integers
     gains: Floats
+
+
+def exponential_gain(grades: Floats) -> Floats:
+    """Gain 2^grade - 1, which stresses the highest grades; a grade of 1 keeps its gain of 1."""
+    return np.exp2(grades) - 1.0
 
 
 def relevance_from_labels(y_queries: Any, y_items: Any) -> Relevance:
@@ -82,7 +86,7 @@ def _checked_vector(owner: str, name: str, labels: Any, length: int) -> Any:
 
 def checked_grades(owner: str, grades: Any, shape: tuple[int, int], gain: str) -> Relevance:
     """Check a matrix of grades and give the relevance it means."""
-    matrix = grades if sparse.issparse(grades) else np.asarray(grades)
+    matrix: Any = grades if sparse.issparse(grades) else np.asarray(grades)
     if matrix.shape != shape:
         raise ValueError(f"{owner}: relevance must be of shape {shape}, got shape {matrix.shape}.")
     if matrix.dtype.kind not in "biuf":

@@ -17,7 +17,7 @@ def _n_cores() -> int:
 
 
 def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
-    """Call task(start, stop) on consecutive shares of the rows, in threads; give the results in order.
+    """Call task(start, stop) on shares of the rows, in threads; give the results in order.
 
     Worth its while for tasks that release the interpreter lock.
     """

@@ -231,7 +231,7 @@ class DiagonalAROMA(GaussianSimilarity):
         "update_on": one_of(*THRESHOLDS),
     }
     _state: ClassVar = (*GaussianSimilarity._state, "Sigma_")
-    _block = 1024
+    _block = 256
 
     def __init__(
         self,

@@ -1,0 +1,41 @@
+"""Seeded, read-only problems for timing."""
+
+from functools import cache
+
+import numpy as np
+from scipy import sparse
+
+
+@cache
+def unit_vectors(n, d, dtype="float32", seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X.flags.writeable = False
+    return X
+
+
+@cache
+def sparse_rows(n, d, nonzeros, dtype="float64", seed=0):
+    """Rows of unit length with exactly so many non-zeros."""
+    rng = np.random.default_rng(seed)
+    columns = np.argsort(rng.random((n, d)), axis=1)[:, :nonzeros]
+    values = rng.random((n, nonzeros)).astype(dtype)
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    return sparse.csr_array(
+        (values.ravel(), columns.ravel(), np.arange(n + 1) * nonzeros), shape=(n, d)
+    )
+
+
+@cache
+def triplets(n_queries, n_items, n, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.integers(n_queries, size=n), rng.integers(n_items, size=(n, 2))])
+    rows.flags.writeable = False
+    return rows
+
+
+def rows_of_triplets(X, triplets):
+    """The query and difference vectors of triplets, dense."""
+    query, better, worse = triplets.T
+    X = X.toarray() if sparse.issparse(X) else X
+    return X[query], X[better] - X[worse]

@@ -1,0 +1,83 @@
+"""Result rows: one measure of one run at one step, kept as CSV and only ever appended to."""
+
+import csv
+import json
+import math
+import platform
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+COLUMNS = (
+    "stage",  # "tune" on a validation part of the training points, "run" on the test points
+    "problem",
+    "options",
+    "contender",
+    "parameters",
+    "seed",
+    "step",  # tuples learnt from; 0 for a contender without steps
+    "score",  # "inner_product" or "l2", how the points were ranked
+    "measure",
+    "value",  # empty if the contender could not run; the note then says why
+    "seconds",  # of learning, up to the step, in one thread
+    "versions",
+    "note",
+)
+Row = dict[str, Any]
+
+
+def as_text(options: dict[str, Any]) -> str:
+    return json.dumps(options, sort_keys=True, separators=(",", ":"))
+
+
+def run_key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in COLUMNS[:6])
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """Give all rows of a folder; a later row replaces an earlier one of the same run and measure."""
+    latest: dict[Any, Row] = {}
+    for path in sorted(folder.glob("*.csv")):
+        with path.open(newline="") as stream:
+            for row in csv.DictReader(stream):
+                row["seed"], row["step"] = int(row["seed"]), int(row["step"])
+                row["value"] = float(row["value"]) if row["value"] else math.nan
+                row["seconds"] = float(row["seconds"] or 0)
+                latest[(*run_key(row), row["step"], row["score"], row["measure"])] = row
+    return list(latest.values())
+
+
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Add the rows of a run in one write, so that a run is there as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+
+    class Lines:
+        write = staticmethod(lines.append)
+
+    table = csv.DictWriter(Lines, COLUMNS, lineterminator="\n")
+    if not path.exists():
+        table.writeheader()
+    table.writerows(rows)
+    with path.open("a", newline="") as stream:
+        stream.write("".join(lines))
+
+
+def versions() -> str:
+    names = ("similia", "numpy", "scipy", "numba")
+    return " ".join(
+        [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in names)]
+    )
+
+
+def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Give the rows whose columns have the wanted values; a function is asked about the value."""
+
+    def fits(row: Row) -> bool:
+        return all(
+            value(row[name]) if isinstance(value, Callable) else row[name] == value
+            for name, value in wanted.items()
+        )
+
+    return [row for row in rows if fits(row)]

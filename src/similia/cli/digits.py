@@ -1,0 +1,101 @@
+"""The task of the demo: search pictures of two digits by the left one."""
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
+
+from similia.plotting import Neighbors
+from similia.registry import learner_class
+from similia.retrieval import Evaluation, evaluate, top_k
+
+Array = NDArray[Any]
+
+BASE = "cosine"
+LEARNERS = ("FactoredAROMA", "DiagonalAROMA", "OASIS")
+CUTS = (1, 2, 5, 10, 20, 40, 80)
+N_SHOWN = 8  # neighbors in the picture
+
+
+class Task(NamedTuple):
+    """Vectors of unit length and the left digit of each."""
+
+    train: Array
+    y_train: Array
+    test: Array
+    y_test: Array
+
+
+class Result(NamedTuple):
+    """A scorer, how well it ranks, and how long it learnt."""
+
+    scorer: Any
+    evaluation: Evaluation
+    seconds: float
+
+    @property
+    def curve(self) -> tuple[Array, Array]:
+        """Give cut-offs k and the precision at each."""
+        means = self.evaluation.means
+        return np.array(CUTS), np.array([means[f"precision@{k}"] for k in CUTS])
+
+
+def two_digits(seed: int) -> Task:
+    """Halve the digits, and put a random digit of the same half to the right of each."""
+    digits = load_digits()
+    train, test, y_train, y_test = train_test_split(
+        digits.data, digits.target, train_size=0.5, stratify=digits.target, random_state=seed
+    )
+    rng = np.random.default_rng(seed)
+    train, test = (
+        normalize(np.hstack([half, half[rng.permutation(len(half))]])) for half in (train, test)
+    )
+    return Task(train, y_train, test, y_test)
+
+
+def run(task: Task, n_triplets: int, seed: int) -> dict[str, Result]:
+    """Evaluate the base, then each learner with its default parameters; the base comes first."""
+    results = {BASE: Result(BASE, _evaluation(BASE, task), 0.0)}
+    for name in LEARNERS:
+        learner = learner_class(name)(n_triplets=n_triplets, random_state=seed, verbose=True)
+        clone(learner).set_params(n_triplets=1, verbose=False).fit(task.train, task.y_train)
+        started = time.perf_counter()  # what the line above has compiled is not counted
+        learner.fit(task.train, task.y_train)
+        seconds = time.perf_counter() - started
+        results[name] = Result(learner, _evaluation(learner, task), seconds)
+    return results
+
+
+def _evaluation(scorer: Any, task: Task) -> Evaluation:
+    return evaluate(
+        scorer, task.test, labels=task.y_test, k=CUTS, measures=("precision", "ndcg", "map")
+    )
+
+
+def examples(task: Task, results: dict[str, Result], seed: int, n: int = 4) -> list[Neighbors]:
+    """Give random queries with their nearest neighbors before and after learning, in turn."""
+    chosen = np.random.default_rng(seed).choice(len(task.test), n, replace=False)
+    found = {}
+    for name in (BASE, LEARNERS[0]):
+        scorer = results[name].scorer
+        found[name] = top_k(scorer, task.test, task.test, N_SHOWN, exclude_self=True)[0]
+    return [
+        Neighbors(
+            title=name,
+            query=_picture(task.test[i]),
+            items=[_picture(task.test[j]) for j in indices[i]],
+            right=[bool(task.y_test[j] == task.y_test[i]) for j in indices[i]],
+        )
+        for i in chosen
+        for name, indices in found.items()
+    ]
+
+
+def _picture(row: Array) -> Array:
+    left, right = row.reshape(2, 8, 8)
+    return np.hstack([left, right])

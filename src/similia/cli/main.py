@@ -1,0 +1,77 @@
+"""The application: the list of commands, and errors as one line."""
+
+from typing import Any
+
+from similia.exceptions import MissingExtraError
+
+try:
+    import typer
+    from typer.core import TyperGroup
+except ImportError as error:
+    raise SystemExit(f"error: {MissingExtraError('similia.cli', 'typer', 'cli')}") from error
+
+from similia.cli import demo, info, learn, learners
+
+
+class OneLineErrors(TyperGroup):
+    """Commands whose library errors are one line on standard error, with exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (ValueError, OSError, MissingExtraError, MemoryError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            typer.echo(f"error: {_sentence(error)}", err=True)
+            raise typer.Exit(1) from None
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"not enough memory. {error}".strip()
+    return " ".join(str(error).split())
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    help="Teach an existing similarity from feedback, one judgement at a time.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from similia import __version__
+
+        typer.echo(f"similia {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Teach an existing similarity from feedback, one judgement at a time."""
+
+
+app.command("demo")(demo.demo)
+app.command("learn")(learn.learn)
+app.command("info")(info.info)
+app.command("learners")(learners.learners)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="similia")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import similia
+from similia.cli.main import app
+from similia.registry import LEARNERS
+from tests.fixtures.make import FOLDER
+
+COMMANDS = [command.name for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command, run):
+    assert f"Usage: similia {command}" in run(command, "--help").stdout
+    assert command in run("--help").stdout
+
+
+def test_version_is_shown(run):
+    assert run("--version").stdout == f"similia {similia.__version__}\n"
+
+
+def test_learners_are_listed(run):
+    listed = json.loads(run("learners", "--json").stdout)
+    assert [learner["name"] for learner in listed] == list(LEARNERS)
+    assert all(learner["description"].endswith(".") for learner in listed)
+    assert all(name in run("learners").stdout for name in LEARNERS)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_info_shows_every_kind_of_model(name, run):
+    path = FOLDER / f"{name}-float32.safetensors"
+    found = json.loads(run("info", path, "--json").stdout)
+    assert found["class_name"] == name
+    assert found["attributes"]["n_features_in_"] == 4
+    text = run("info", path).stdout
+    assert text.startswith(f"{name}, format 1\n")
+    assert "n_updates_" in text
+
+
+def test_info_of_no_model_is_one_line(run, tmp_path):
+    for path in (tmp_path, tmp_path / "none"):
+        result = run("info", path, code=1)
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_misuse_has_code_2(run):
+    run("info", code=2)
+    run("nonsense", code=2)
+
+
+def python(code, **variables):
+    environment = {**os.environ, **variables}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_help_imports_nothing_heavy():
+    heavy = "{'numpy', 'numba', 'sklearn', 'scipy', 'matplotlib', 'safetensors'}"
+    found = python(f"import similia.cli.main, sys; print({heavy} & set(sys.modules))")
+    assert found.stdout == "set()\n", found.stderr
+
+
+def test_entry_point_reports_errors_without_traceback(tmp_path):
+    found = subprocess.run(
+        [sys.executable, "-m", "similia.cli.main", "info", tmp_path / "none"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1
+    assert found.stderr == f"error: {tmp_path / 'none'}: No such file or directory.\n"
+
+
+def test_missing_typer_is_named():
+    found = python("import sys; sys.modules['typer'] = None; import similia.cli.main")
+    assert found.returncode == 1
+    assert found.stderr == (
+        'error: similia.cli needs typer; install it with: pip install "similia[cli]"\n'
+    )

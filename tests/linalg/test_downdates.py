@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from similia.linalg.blas import (
+    add_cross_product,
+    cross_product,
+    product,
+    row_products,
+    solve_unit_lower,
+)
+from similia.linalg.blocks import squared
+from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
+from tests.problems import FORMS
+
+SEED = st.integers(0, 2**32 - 1)
+
+
+@given(SEED, st.integers(1, 8), st.integers(1, 20))
+def test_a_block_of_downdates_equals_one_at_a_time(seed, d, length):
+    rng = np.random.default_rng(seed)
+    B = rng.normal(size=(d, d))
+    A, Z = B @ B.T + np.eye(d), rng.normal(size=(length, d))
+    skipped = rng.random(length) < 0.3
+    ZA = product(Z, A)
+    H = cross_product(ZA, Z)
+    c, expected, moved = np.zeros(length), A.copy(), []
+    for t in range(length):
+        eliminate_row(H, c, t)
+        assert H[t, t] == pytest.approx(Z[t] @ expected @ Z[t], rel=1e-8)
+        if not skipped[t]:
+            c[t] = 1.0 / (1.0 + H[t, t])
+            moved.append(expected @ Z[t])
+            expected = expected - c[t] * np.outer(moved[-1], moved[-1])
+    rows = np.flatnonzero(c)
+    if len(rows):
+        actual = moved_rows(ZA, H, c, rows)
+        np.testing.assert_allclose(actual, moved, rtol=1e-8, atol=1e-10)
+        subtract_downdates(A, actual, c[rows])
+    np.testing.assert_allclose(A, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_products_are_those_of_numpy_in_the_same_precision(rng, dtype, form):
+    A, B = rng.normal(size=(5, 3)).astype(dtype), rng.normal(size=(3, 4)).astype(dtype)
+    D = rng.normal(size=(6, 3)).astype(dtype)
+    near = {"rtol": 1e-5, "atol": 1e-5}
+    for actual, expected in (
+        (product(form(A), B), A @ B),
+        (cross_product(A, form(D)), A @ D.T),
+        (row_products(A, form(A)), (A * A).sum(axis=1)),
+        (squared(form(A)) @ B, (A * A) @ B),
+    ):
+        assert actual.dtype == dtype
+        np.testing.assert_allclose(actual, expected, **near)
+
+
+def test_accumulating_products_work_in_place(rng):
+    C, A, B, w = (rng.normal(size=s) for s in ((3, 4), (5, 3), (5, 4), 5))
+    expected = C + A.T @ np.diag(w) @ B
+    add_cross_product(C, A, B, w)
+    np.testing.assert_allclose(C, expected)
+    L = np.tril(rng.normal(size=(5, 5)), -1) + np.eye(5)
+    solved = np.linalg.solve(L, B)
+    solve_unit_lower(L, B)
+    np.testing.assert_allclose(B, solved)
