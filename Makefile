@@ -35,4 +35,5 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
+	find src -name '*.nb[ic]' -delete
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

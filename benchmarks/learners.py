@@ -1,4 +1,4 @@
-"""Speed of the learners: against the plain form, the in-place form and the limits of the machine."""
+"""Speed of the learners: against the plain form, the in-place form and the machine's limits."""
 
 import tracemalloc
 

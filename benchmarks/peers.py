@@ -46,7 +46,7 @@ def blas_factored(Q, P, threads, r=1.0):
 
 
 def gemms(n_triplets, m, dtype, block=128):
-    """Matrix products with the flops of f-AROMA, 12 m² a triplet: three that read, three that add."""
+    """Matrix products with f-AROMA's flops, 12 m² a triplet: three that read, three that add."""
     A = np.zeros((m, m), dtype, order="F")
     rows = np.ones((m, block), dtype, order="F")
     out = np.zeros((m, block), dtype, order="F")

@@ -103,7 +103,7 @@ class Peer:
     """A metric learner of another library, in an environment of its own, within a budget.
 
     Dense algorithms get `n_components` directions of largest variance around the origin (truncated
-    SVD of the training part) and `n_points` random training points.
+    SVD of the training part) and about `n_points` training points, as many of each class.
     """
 
     stepwise = False
@@ -128,7 +128,7 @@ class Peer:
 
     def learn_to(self, step: int) -> None:
         V = leading_directions(self.X, self.n_components, self.seed)
-        rows = np.random.default_rng(self.seed).permutation(len(self.y))[: self.budget["n_points"]]
+        rows = balanced_rows(self.y, self.budget["n_points"], self.seed)
         Z = np.asarray(self.X[rows] @ V.T, dtype=np.float64)
         limit = self.budget["seconds"]
         L = fit_peer(self.name, Z, self.y[rows], self.parameters, self.seed, limit)
@@ -138,13 +138,18 @@ class Peer:
         return both_scores(self.components)
 
 
+def balanced_rows(y: Any, n: int, seed: int) -> Any:
+    """Draw about n points, as many of each class as there are, at random."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    size = -(-n // len(np.unique(y)))
+    return np.concatenate([order[y[order] == label][:size] for label in np.unique(y)])
+
+
 def leading_directions(X: Any, n_components: int, seed: int) -> Any:
     """Give the first right singular vectors of X as rows."""
     rng = np.random.default_rng(seed)
     start = rng.standard_normal(min(X.shape)).astype(np.float64)
-    _, _, V = sparse.linalg.svds(
-        sparse.csr_array(X, dtype=np.float64), k=n_components, v0=start
-    )
+    _, _, V = sparse.linalg.svds(sparse.csr_array(X, dtype=np.float64), k=n_components, v0=start)
     return V[::-1]
 
 

@@ -58,9 +58,7 @@ def quick(plan: dict[str, Any], limit: int = 2000) -> dict[str, Any]:
 
 
 def combinations(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [
-        dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())
-    ]
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
 def tuning_tasks(plan: dict[str, Any]) -> list[Task]:

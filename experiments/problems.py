@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 def newsgroups(
     seed: int, *, quotes: bool = True, unit_length: bool = True, subject: bool = False
 ) -> Problem:
-    """20 Newsgroups, 1,000 terms by information gain, tf-idf, a random split of the bydate sizes."""
+    """20 Newsgroups, 1,000 terms by information gain, tf-idf, random splits of the bydate sizes."""
     data = load_newsgroups_terms(
         split="random",
         random_state=seed,

@@ -17,6 +17,7 @@ COLUMNS = (
     "parameters",
     "seed",
     "step",  # tuples learnt from; 0 for a contender without steps
+    "queries",  # test points that were queries; the others were items only
     "score",  # "inner_product" or "l2", how the points were ranked
     "measure",
     "value",  # empty if the contender could not run; the note then says why
@@ -36,15 +37,16 @@ def run_key(row: Row) -> tuple[Any, ...]:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """Give all rows of a folder; a later row replaces an earlier one of the same run and measure."""
+    """Give all rows of a folder; a later row replaces an earlier one of the same measure."""
     latest: dict[Any, Row] = {}
     for path in sorted(folder.glob("*.csv")):
         with path.open(newline="") as stream:
             for row in csv.DictReader(stream):
-                row["seed"], row["step"] = int(row["seed"]), int(row["step"])
+                for name in ("seed", "step", "queries"):
+                    row[name] = int(row[name])
                 row["value"] = float(row["value"]) if row["value"] else math.nan
                 row["seconds"] = float(row["seconds"] or 0)
-                latest[(*run_key(row), row["step"], row["score"], row["measure"])] = row
+                latest[tuple(row[name] for name in COLUMNS[: COLUMNS.index("value")])] = row
     return list(latest.values())
 
 

@@ -9,11 +9,13 @@ import math
 import multiprocessing
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -97,7 +99,7 @@ def run_task(task: Task) -> list[Row]:
         try:
             return _measured(task)
         except CannotRunError as reason:
-            return [_row(task, 0, "", "", "", 0.0, str(reason))]
+            return [_row(task, 0, 0, "", "", "", 0.0, str(reason))]
 
 
 def _measured(task: Task) -> list[Row]:
@@ -115,28 +117,47 @@ def _measured(task: Task) -> list[Row]:
         contender.learn_to(step)
         seconds += time.perf_counter() - begun
         full = step in task.full and task.stage == "run"
-        n = len(items) if full else min(task.queries, len(items))
         for score, scorer in contender.scorers().items():
-            means = evaluate(
-                scorer,
-                items[:n],
-                items,
-                labels=(problem.y_test[:n], problem.y_test),
-                exclude_self=True,
-                k=task.cuts if full else TRACED,
-                measures=MEASURES,
-            ).means
-            for measure, value in means.items():
-                rows.append(_row(task, step, score, measure, value, seconds, contender.note))
+            for n, measure, value in _values(scorer, items, problem.y_test, task, full):
+                rows.append(_row(task, step, n, score, measure, value, seconds, contender.note))
     return rows
 
 
+def _values(
+    scorer: Any, items: Any, y: Any, task: Task, full: bool
+) -> Iterator[tuple[int, str, float]]:
+    """Yield (queries, measure, mean): over the first queries always, over all of them if full."""
+    few = min(task.queries, len(items))
+    n = len(items) if full else few
+    result = evaluate(
+        scorer,
+        items[:n],
+        items,
+        labels=(y[:n], y),
+        exclude_self=True,
+        k=task.cuts if full else TRACED,
+        measures=MEASURES,
+    )
+    for measure, values in result.per_query.items():
+        yield n, measure, float(np.nanmean(values))
+        if n > few and measure in ("map", *(f"precision@{k}" for k in TRACED)):
+            yield few, measure, float(np.nanmean(values[:few]))
+
+
 def _row(
-    task: Task, step: int, score: str, measure: str, value: Any, seconds: float, note: str
+    task: Task,
+    step: int,
+    queries: int,
+    score: str,
+    measure: str,
+    value: Any,
+    seconds: float,
+    note: str,
 ) -> Row:
     return {
         **dict(zip(COLUMNS, task.key, strict=False)),
         "step": step,
+        "queries": queries,
         "score": score,
         "measure": measure,
         "value": f"{value:.5f}" if measure else "",

@@ -42,5 +42,6 @@ def fit_peer(
 
 
 def _environment() -> dict[str, str]:
-    """Give our environment without what would lead the other Python to our packages."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    """Give our environment without what leads to our packages, and with one thread."""
+    ours = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    return {**ours, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

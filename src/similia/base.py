@@ -1,6 +1,6 @@
 """The contract of a learner: parameters, state, averaging, merging.
 
-A learner names the rules of its parameters (`_rules`) and what it has learnt (`_state`); validation,
+A learner names the rules of its parameters (`_rules`) and what it learns (`_state`); validation,
 persistence and merging follow, with no further code. Public estimators follow scikit-learn.
 """
 

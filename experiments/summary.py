@@ -1,0 +1,78 @@
+"""Means, errors and crossings: what a report says is computed here, from rows."""
+
+import math
+from collections.abc import Iterable
+from statistics import fmean, stdev
+
+from experiments.rows import Row
+
+
+def mean_error(values: Iterable[float]) -> tuple[float, float]:
+    """Give the mean and its standard error over splits; the error of a single one is NaN."""
+    values = list(values)
+    if not values:
+        return math.nan, math.nan
+    error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return fmean(values), error
+
+
+def with_error(values: Iterable[float], digits: int = 3) -> str:
+    mean, error = mean_error(values)
+    if math.isnan(mean):
+        return "–"
+    return f"{mean:.{digits}f}" if math.isnan(error) else f"{mean:.{digits}f} ± {error:.{digits}f}"
+
+
+def by_seed(rows: Iterable[Row]) -> dict[int, float]:
+    return {row["seed"]: row["value"] for row in rows if not math.isnan(row["value"])}
+
+
+def trace(rows: Iterable[Row]) -> dict[int, list[float]]:
+    """Give the values of all splits at each step, by rising step."""
+    steps: dict[int, list[float]] = {}
+    for row in sorted(rows, key=lambda row: row["step"]):
+        steps.setdefault(row["step"], []).append(row["value"])
+    return steps
+
+
+def steps_to_reach(curve: list[tuple[int, float]], target: float) -> float:
+    """Give the step at which a curve first reaches a value, infinite if it never does.
+
+    Between two steps the curve is taken as straight over the logarithm of the step. A curve that
+    starts above the target gives its first step, an upper bound.
+    """
+    before = None
+    for step, value in curve:
+        if value >= target:
+            if before is None:
+                return float(step)
+            part = (target - before[1]) / (value - before[1])
+            return float(before[0] * (step / before[0]) ** part)
+        before = (step, value)
+    return math.inf
+
+
+def speedup(slow: list[tuple[int, float]], fast: list[tuple[int, float]]) -> float:
+    """Give how many times more steps `slow` takes than `fast` to the best value that `slow` has.
+
+    Zero if `fast` never gets there.
+    """
+    target = max(value for _, value in slow)
+    return steps_to_reach(slow, target) / steps_to_reach(fast, target)
+
+
+def relative_spread(values: list[float]) -> float:
+    return (max(values) - min(values)) / max(values)
+
+
+def flattest_window(values: list[float], width: int) -> float:
+    """Give the smallest relative spread over so many consecutive values."""
+    return min(
+        (relative_spread(values[i : i + width]) for i in range(len(values) - width + 1)),
+        default=math.nan,
+    )
+
+
+def markdown_table(header: list[str], lines: Iterable[list[str]]) -> str:
+    rule = ["---"] * len(header)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *lines))
