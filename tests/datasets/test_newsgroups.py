@@ -13,6 +13,7 @@ from similia.datasets import (
     load_newsgroups_embeddings,
     load_newsgroups_terms,
     newsgroups,
+    newsgroups_terms,
 )
 from similia.datasets.newsgroups import EMBEDDINGS, GROUPS, PREPARED, message_part
 from similia.exceptions import DataNotFoundError
@@ -74,6 +75,7 @@ def small(tmp_path, monkeypatch, rng):
         url = (tmp_path / "absent").as_uri() if file.url else None
         monkeypatch.setattr(newsgroups, name, file._replace(sha256=digest, url=url))
     monkeypatch.setattr(newsgroups, "N_TRAIN", 24)
+    monkeypatch.setattr(newsgroups_terms, "N_TRAIN", 24)
     monkeypatch.setattr(newsgroups, "N_TEST", 16)
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("SIMILIA_CACHE", str(tmp_path / "cache"))
@@ -120,7 +122,7 @@ def test_cached_counts_give_the_same_terms_without_reading_texts(small, monkeypa
     def fail(*args, **kwargs):
         raise AssertionError("texts were read again")
 
-    monkeypatch.setattr(newsgroups, "_read", fail)
+    monkeypatch.setattr(newsgroups_terms, "read_messages", fail)
     again = load_newsgroups_terms(n_terms=6)
     assert (first.X != again.X).nnz == 0
     assert_array_equal(first.terms, again.terms)

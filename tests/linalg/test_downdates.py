@@ -4,14 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia.linalg.blas import (
-    add_cross_product,
-    cross_product,
-    product,
+    SMALL,
+    add_cross_products,
+    cross_products,
+    products,
     row_products,
     solve_unit_lower,
 )
 from similia.linalg.blocks import squared
-from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
+from similia.linalg.downdates import eliminate_row, moved_rows
 from tests.problems import FORMS
 
 SEED = st.integers(0, 2**32 - 1)
@@ -23,8 +24,8 @@ def test_a_block_of_downdates_equals_one_at_a_time(seed, d, length):
     B = rng.normal(size=(d, d))
     A, Z = B @ B.T + np.eye(d), rng.normal(size=(length, d))
     skipped = rng.random(length) < 0.3
-    ZA = product(Z, A)
-    H = cross_product(ZA, Z)
+    (ZA,) = products((Z, A))
+    (H,) = cross_products((ZA, Z))
     c, expected, moved = np.zeros(length), A.copy(), []
     for t in range(length):
         eliminate_row(H, c, t)
@@ -37,7 +38,7 @@ def test_a_block_of_downdates_equals_one_at_a_time(seed, d, length):
     if len(rows):
         actual = moved_rows(ZA, H, c, rows)
         np.testing.assert_allclose(actual, moved, rtol=1e-8, atol=1e-10)
-        subtract_downdates(A, actual, c[rows])
+        add_cross_products((A, actual, actual, -c[rows]))
     np.testing.assert_allclose(A, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -48,8 +49,8 @@ def test_products_are_those_of_numpy_in_the_same_precision(rng, dtype, form):
     D = rng.normal(size=(6, 3)).astype(dtype)
     near = {"rtol": 1e-5, "atol": 1e-5}
     for actual, expected in (
-        (product(form(A), B), A @ B),
-        (cross_product(A, form(D)), A @ D.T),
+        (products((form(A), B))[0], A @ B),
+        (cross_products((A, form(D)))[0], A @ D.T),
         (row_products(A, form(A)), (A * A).sum(axis=1)),
         (squared(form(A)) @ B, (A * A) @ B),
     ):
@@ -60,9 +61,24 @@ def test_products_are_those_of_numpy_in_the_same_precision(rng, dtype, form):
 def test_accumulating_products_work_in_place(rng):
     C, A, B, w = (rng.normal(size=s) for s in ((3, 4), (5, 3), (5, 4), 5))
     expected = C + A.T @ np.diag(w) @ B
-    add_cross_product(C, A, B, w)
+    add_cross_products((C, A, B, w))
     np.testing.assert_allclose(C, expected)
     L = np.tril(rng.normal(size=(5, 5)), -1) + np.eye(5)
     solved = np.linalg.solve(L, B)
     solve_unit_lower(L, B)
     np.testing.assert_allclose(B, solved)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_large_products_are_shared_out_and_come_together(rng, form):
+    """Two pairs at once, large enough for panels."""
+    A, B, D = (rng.normal(size=s) for s in ((40, 250), (250, 230), (40, 230)))
+    assert A.shape[0] * B.size > SMALL
+    first, second = products((form(A), B), (form(D), B.T))
+    np.testing.assert_allclose(first, A @ B)
+    np.testing.assert_allclose(second, D @ B.T)
+    C, E, w = rng.normal(size=(250, 230)), rng.normal(size=(230, 250)), rng.normal(size=40)
+    expected = C + A.T @ np.diag(w) @ D, E + D.T @ np.diag(w) @ A
+    add_cross_products((C, A, D, w), (E, D, A, w))
+    np.testing.assert_allclose(C, expected[0])
+    np.testing.assert_allclose(E, expected[1])

@@ -1,21 +1,32 @@
+import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import pytest
 from threadpoolctl import threadpool_info
 
-from similia.linalg.threads import LARGE, threads_for
+from similia.linalg import threads
+from similia.linalg.threads import side_by_side, single_blas_thread
+
+
+@pytest.fixture
+def three_processors(monkeypatch):
+    """As many helping threads as three processors would have, whatever this machine has."""
+    monkeypatch.setattr(threads, "processors", lambda: 3)
+    threads._jobs.cache_clear()
+    yield
+    threads._jobs.cache_clear()
 
 
 def blas_threads():
     return sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
 
-def test_small_matrices_use_one_thread_and_large_ones_are_left_alone():
+def test_the_blas_has_one_thread_within_and_its_own_number_after():
     before = blas_threads()
-    with threads_for(10):
+    with single_blas_thread():
         assert set(blas_threads()) == {1}
-    with threads_for(LARGE):
-        assert blas_threads() == before
     assert blas_threads() == before
 
 
@@ -24,9 +35,60 @@ def test_overlapping_users_leave_the_number_as_it_was():
 
     def use(_):
         together.wait(timeout=30)
-        with threads_for(10):
+        with single_blas_thread():
             together.wait(timeout=30)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(use, range(4)))
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 50])
+def test_every_task_is_done_once(three_processors, n):
+    done = []
+    side_by_side([lambda i=i: done.append(i) for i in range(n)])
+    assert sorted(done) == list(range(n))
+
+
+def test_tasks_run_side_by_side(three_processors):
+    together = Barrier(3)
+    side_by_side([lambda: together.wait(timeout=30)] * 3)
+
+
+def test_an_error_in_any_task_is_raised_after_all_have_ended(three_processors):
+    done = []
+
+    def fail():
+        raise ZeroDivisionError("once")
+
+    with pytest.raises(ZeroDivisionError, match="once"):
+        side_by_side([fail, *[lambda i=i: done.append(i) for i in range(20)]])
+    assert len(done) == 20
+
+
+def test_many_callers_at_once_get_their_own_results(three_processors):
+    def call(i):
+        out = []
+        side_by_side([lambda j=j: out.append((i, j)) for j in range(20)])
+        return sorted(out) == [(i, j) for j in range(20)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(50)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_helpers_of_its_own(three_processors):
+    side_by_side([int] * 4)
+    child = os.fork()
+    if child == 0:
+        names = []
+        together = Barrier(2)
+
+        def note():
+            together.wait(timeout=30)
+            names.append(threading.current_thread().name)
+
+        side_by_side([note, note])
+        os._exit(0 if "similia" in names else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

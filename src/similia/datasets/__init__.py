@@ -5,11 +5,10 @@ from similia.datasets.fetch import cache_folder, data_folder
 from similia.datasets.newsgroups import (
     Newsgroups,
     NewsgroupsEmbeddings,
-    NewsgroupsTerms,
     load_newsgroups,
     load_newsgroups_embeddings,
-    load_newsgroups_terms,
 )
+from similia.datasets.newsgroups_terms import NewsgroupsTerms, load_newsgroups_terms
 from similia.datasets.retrieval_sets import RetrievalSet, load_retrieval
 from similia.datasets.synthetic import (
     BilinearTriplets,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from similia.base import Array, OnlineLearner
 from similia.linalg.blocks import difference_of_rows, row_blocks
 from similia.linalg.psd import psd_factor
-from similia.linalg.threads import threads_for
+from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.sampling import PAIR_SAMPLERS
 from similia.validation import (
@@ -118,7 +118,7 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         return signs
 
     def _learn(self, X: Any, pairs: NDArray[np.intp], y: Array, advance: Any) -> None:
-        with threads_for(self.A_.size):
+        with single_blas_thread():
             for block in row_blocks(len(pairs), self._block):
                 Z = difference_of_rows(X, pairs[block, 0], pairs[block, 1], self.A_.dtype)
                 self.n_updates_ += int(self._learn_block(Z, y[block]))

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.blas import product
+from similia.linalg.blas import products, row_products
 from similia.linalg.compiled import compiled
 
 
@@ -12,7 +12,8 @@ def bilinear_forms(W, Q, P):
     if sparse.issparse(Q):
         rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
         return _sparse_forms(W, rows)
-    return np.einsum("ij,ij->i", product(Q, W), P)
+    (QW,) = products((Q, W))
+    return row_products(QW, P)
 
 
 @compiled

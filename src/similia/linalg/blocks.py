@@ -14,10 +14,9 @@ def row_blocks(n: int, size: int) -> Iterator[slice]:
 
 def rows_of(X, indices, dtype):
     """Give the named rows of X, dense and C-ordered or CSR, in the given precision."""
-    rows = X[indices]
-    if sparse.issparse(rows):
-        return sparse.csr_array(rows).astype(dtype, copy=False)
-    return np.ascontiguousarray(rows, dtype=dtype)
+    if sparse.issparse(X):
+        return sparse.csr_array(X[indices]).astype(dtype, copy=False)
+    return np.ascontiguousarray(X.take(indices, axis=0), dtype=dtype)
 
 
 def difference_of_rows(X, some, others, dtype):

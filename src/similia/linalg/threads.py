@@ -1,22 +1,26 @@
-"""How many threads the BLAS uses while small matrices are at work.
+"""Two ways of using several processors that do not get into each other's way.
 
-A product of small matrices gains little from a second thread, and on a busy machine it loses much:
-the threads wait for each other by spinning while others have the processor.
+A BLAS with threads of its own makes them wait for each other by spinning. On a busy machine, and
+where two such libraries alternate (numpy and scipy bring one each), that can cost a hundred times
+the work itself. So while learning, the BLAS is held to one thread, and independent products are
+shared out here: whoever is free takes the next one, and nobody spins.
 """
 
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-#: entries of a matrix from which on a second thread is worth its risk
-LARGE = 300 * 300
+Task = Callable[[], None]
 
 _lock = Lock()
-_users: list[Any] = []
+_limits: list[Any] = []
 
 
 @cache
@@ -25,22 +29,76 @@ def _controller() -> Any:
 
 
 @contextmanager
-def threads_for(entries: int) -> Iterator[None]:
-    """Use one BLAS thread while matrices with so many entries are worked on, unless they are large.
-
-    Threads of one process may overlap here: the first one in sets the limit, the last one out lifts
-    it.
-    """
-    if entries >= LARGE:
-        yield
-        return
+def single_blas_thread() -> Iterator[None]:
+    """Hold the BLAS to one thread; overlapping users share one limit, the last one out lifts it."""
     with _lock:
-        if not _users:
-            _users.append(_controller().limit(limits=1, user_api="blas"))
-        else:
-            _users.append(None)
+        _limits.append(_limits[0] if _limits else _controller().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
         with _lock:
-            _users.pop() if len(_users) > 1 else _users.pop().restore_original_limits()
+            limit = _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
+
+
+def processors() -> int:
+    """Give the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def side_by_side(tasks: Sequence[Task]) -> None:
+    """Run tasks that touch different data, on all processors; raise the first error, if any."""
+    helpers = min(processors(), len(tasks)) - 1
+    if helpers < 1:
+        for task in tasks:
+            task()
+        return
+    work = _Work(tasks)
+    for _ in range(helpers):
+        _jobs(os.getpid()).put(work.run)
+    work.run()
+    work.finished.wait()
+    if work.errors:
+        raise work.errors[0]
+
+
+class _Work:
+    """Tasks that several threads take from, until none is left."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.waiting = deque(tasks)
+        self.unfinished = deque(tasks)
+        self.finished = Event()
+        self.errors: list[BaseException] = []
+
+    def run(self) -> None:
+        while True:
+            try:
+                task = self.waiting.popleft()
+            except IndexError:
+                return
+            try:
+                task()
+            except BaseException as error:
+                self.errors.append(error)
+            # Counting by tasks, not by threads: one that was never scheduled is not waited for.
+            self.unfinished.pop()
+            if not self.unfinished:
+                self.finished.set()
+
+
+@cache
+def _jobs(process: int) -> "SimpleQueue[Task]":
+    """Give the queue that this process's helping threads serve; a forked one gets its own."""
+    jobs: SimpleQueue[Task] = SimpleQueue()
+    for _ in range(processors() - 1):
+        Thread(target=_serve, args=(jobs,), daemon=True, name="similia").start()
+    return jobs
+
+
+def _serve(jobs: "SimpleQueue[Task]") -> None:
+    while True:
+        jobs.get()()

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.base import Array
-from similia.linalg.blas import product, row_products
+from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_full
 from similia.linear.base import LinearOneVsRest
@@ -121,7 +121,8 @@ class AROW(LinearOneVsRest):
         """Give the posterior standard deviation of each score of `decision_function`."""
         X = self._checked_rows(X)
         if self.covariance == "full":
-            variances = np.column_stack([row_products(product(X, S), X) for S in self.Sigma_])
+            moved = products(*((X, S) for S in self.Sigma_))
+            variances = np.column_stack([row_products(XS, X) for XS in moved])
         else:
             variances = np.asarray(squared(X) @ self.Sigma_.T)
         std = np.sqrt(np.maximum(variances, 0.0))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Array, OnlineLearner
 from similia.linalg.blocks import row_blocks, rows_of
-from similia.linalg.threads import threads_for
+from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.validation import boolean, check_magnitude, positive_integer
 
@@ -108,7 +108,7 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
 
     def _learn(self, X: Any, y: Array, order: Array, advance: Any) -> None:
         codes = np.searchsorted(self.classes_, y)
-        with threads_for(self.w_.shape[1] ** 2):
+        with single_blas_thread():
             for block in row_blocks(len(order), self._block):
                 rows = self._with_intercept(rows_of(X, order[block], self.w_.dtype))
                 for j in range(len(self.w_)):

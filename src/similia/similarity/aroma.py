@@ -7,7 +7,7 @@ import numpy as np
 
 from similia.base import Array
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import product, row_products
+from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_factored
 from similia.linalg.psd import psd_factor
@@ -136,13 +136,12 @@ class FactoredAROMA(GaussianSimilarity):
         )
 
     def _variances(self, Q: Any, Z: Any) -> Array:
-        a = row_products(product(Q, self.Lambda_), Q)
-        b = row_products(product(Z, self.Omega_), Z)
-        return np.outer(a, b)
+        QL, ZO = products((Q, self.Lambda_), (Z, self.Omega_))
+        return np.outer(row_products(QL, Q), row_products(ZO, Z))
 
     def _row_variances(self, Q: Any, P: Any) -> Array:
-        a = row_products(product(Q, self.Lambda_), Q)
-        return a * row_products(product(P, self.Omega_), P)
+        QL, PO = products((Q, self.Lambda_), (P, self.Omega_))
+        return row_products(QL, Q) * row_products(PO, P)
 
     def _draw(self, rng: np.random.RandomState) -> Array:
         noise = rng.standard_normal(self.W_.shape).astype(self.W_.dtype)

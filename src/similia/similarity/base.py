@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from similia.base import Array, OnlineLearner
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blocks import row_blocks, rows_of, triplet_rows
-from similia.linalg.threads import threads_for
+from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.sampling import TRIPLET_SAMPLERS
 from similia.similarity.prior import check_prior, prior_matrix, typical_gap
@@ -148,7 +148,7 @@ class BilinearSimilarity(OnlineLearner):
         return draw
 
     def _learn(self, X: Any, Z: Any, triplets: NDArray[np.intp], advance: Any) -> None:
-        with threads_for(self.W_.size):
+        with single_blas_thread():
             for block, Q, P in triplet_rows(X, Z, triplets, self.W_.dtype, self._block):
                 self.n_updates_ += int(self._learn_block(Q, P))
                 self.n_seen_ += block.stop - block.start

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from similia.base import Array
-from similia.linalg.blas import product
+from similia.linalg.blas import products
 from similia.linalg.blocks import dense, triplet_rows
 
 #: random triplets from which the typical gap is estimated
@@ -45,7 +45,7 @@ def typical_gap(prior: str | Array, X: Any, Z: Any) -> float:
     triplets = rng.integers([X.shape[0], Z.shape[0], Z.shape[0]], size=(SAMPLE, 3))
     gaps = []
     for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100):
-        moved = dense(Q) if isinstance(prior, str) else product(Q, prior.astype(np.float64))
+        moved = dense(Q) if isinstance(prior, str) else products((Q, prior.astype(np.float64)))[0]
         gaps.append(np.abs(np.einsum("ij,ij->i", moved, dense(P))))
     values = np.concatenate(gaps)
     values = values[np.isfinite(values) & (values > 0)]

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_product, cross_product, product
+from similia.linalg.blas import add_cross_products, cross_products, products, row_products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
+from similia.linalg.downdates import eliminate_row, moved_rows
 
 
 def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
@@ -25,20 +25,28 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
     Cost: 12 mn flops a triplet for m = n, in matrix products (see `similia.linalg.downdates`).
     """
     m, n = W.shape
-    QL, PO = product(Q, Lambda), product(P, Omega)
-    H, G = cross_product(QL, Q), cross_product(PO, P)
-    steps = np.zeros((3, H.shape[0]), dtype=W.dtype)
-    _factored_walk(H, G, bilinear_forms(W, Q, P), m * r, n * r, r, threshold, steps)
+    if sparse.issparse(Q):
+        QL, PO = products((Q, Lambda), (P, Omega))
+        scores = bilinear_forms(W, Q, P)
+    else:
+        QL, PO, QW = products((Q, Lambda), (P, Omega), (Q, W))
+        scores = row_products(QW, P)
+    H, G = cross_products((QL, Q), (PO, P))
+    steps = np.zeros((3, len(scores)), dtype=W.dtype)
+    _factored_walk(H, G, scores, m * r, n * r, r, threshold, steps)
     rows = np.flatnonzero(steps[0])
     if len(rows):
         alpha, c_Lambda, c_Omega = steps[:, rows]
         left = moved_rows(QL, H, steps[1], rows)
         right = moved_rows(PO, G, steps[2], rows)
-        add_cross_product(W, left, right, alpha)
+        terms = [
+            (W, left, right, alpha),
+            (Lambda, left, left, -c_Lambda),
+            (Omega, right, right, -c_Omega),
+        ]
         if moment.size:
-            add_cross_product(moment, left, right, alpha * (t + 1 + rows))
-        subtract_downdates(Lambda, left, c_Lambda)
-        subtract_downdates(Omega, right, c_Omega)
+            terms.append((moment, left, right, alpha * (t + 1 + rows)))
+        add_cross_products(*terms)
     return len(rows)
 
 

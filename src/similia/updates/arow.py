@@ -5,9 +5,9 @@ The diagonal form is `updates.aroma.diagonal_pass` on a matrix of one row; here 
 
 import numpy as np
 
-from similia.linalg.blas import cross_product, product
+from similia.linalg.blas import add_cross_products, cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
+from similia.linalg.downdates import eliminate_row, moved_rows
 
 
 def arow_pass(w, Sigma, moment, t, X, signs, r):
@@ -19,8 +19,8 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
 
     `moment` gathers Σ_t t Δw_t if it has a size. Cost: 4 d² flops a row, in matrix products.
     """
-    XS = product(X, Sigma)
-    H = cross_product(XS, X)
+    (XS,) = products((X, Sigma))
+    (H,) = cross_products((XS, X))
     steps = np.zeros((2, len(signs)), dtype=w.dtype)
     _arow_walk(H, np.asarray(X @ w), signs, r, steps)
     rows = np.flatnonzero(steps[0])
@@ -30,7 +30,7 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
         w += alpha @ moved
         if moment.size:
             moment += (alpha * (t + 1 + rows)).astype(w.dtype) @ moved
-        subtract_downdates(Sigma, moved, c)
+        add_cross_products((Sigma, moved, moved, -c))
     return len(rows)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from similia.linalg.blas import cross_product, product
+from similia.linalg.blas import add_cross_products, cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import eliminate_row, moved_rows, subtract_downdates
+from similia.linalg.downdates import eliminate_row, moved_rows
 
 
 def lego_pass(A, moment, t, Z, targets, eta):
@@ -17,16 +17,17 @@ def lego_pass(A, moment, t, Z, targets, eta):
     where ȳ = zᵀBz is the distance after the step. `targets` has two columns, the lowest and the
     highest squared distance that needs no step. Cost: 4 d² flops a pair, in matrix products.
     """
-    ZA = product(Z, A)
-    H = cross_product(ZA, Z)
+    (ZA,) = products((Z, A))
+    (H,) = cross_products((ZA, Z))
     c = np.zeros(H.shape[0], dtype=A.dtype)
     _lego_walk(H, targets, eta, c)
     rows = np.flatnonzero(c)
     if len(rows):
         moved = moved_rows(ZA, H, c, rows)
-        subtract_downdates(A, moved, c[rows])
+        terms = [(A, moved, moved, -c[rows])]
         if moment.size:
-            subtract_downdates(moment, moved, c[rows] * (t + 1 + rows))
+            terms.append((moment, moved, moved, -c[rows] * (t + 1 + rows)))
+        add_cross_products(*terms)
     return len(rows)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_product, cross_product
+from similia.linalg.blas import add_cross_products, cross_products
 from similia.linalg.compiled import compiled
 
 
@@ -22,12 +22,15 @@ def oasis_pass(W, moment, t, Q, P, C):
         rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
         return _oasis_sparse(W, moment, t, rows, C)
     tau = np.zeros(len(Q), dtype=W.dtype)
-    _oasis_walk(bilinear_forms(W, Q, P), cross_product(Q, Q), cross_product(P, P), C, tau)
+    H, G = cross_products((Q, Q), (P, P))
+    _oasis_walk(bilinear_forms(W, Q, P), H, G, C, tau)
     moved = np.flatnonzero(tau)
     if len(moved):
-        add_cross_product(W, Q[moved], P[moved], tau[moved])
+        Q, P, tau = Q[moved], P[moved], tau[moved]
+        terms = [(W, Q, P, tau)]
         if moment.size:
-            add_cross_product(moment, Q[moved], P[moved], tau[moved] * (t + 1 + moved))
+            terms.append((moment, Q, P, tau * (t + 1 + moved)))
+        add_cross_products(*terms)
     return len(moved)
 
 
