@@ -53,9 +53,9 @@ def report(rows: list[Row], figures: Path) -> list[str]:
         "training points; traces before the last step use a part of the queries.",
         "## Claims",
         claims_table(rows),
-        "A ratio is *reproduced* (yes) if it is above 1 by two standard errors and has at least half "
-        "of what the paper reports on top of 1; *partly* if only the former; else *no*. The change "
-        "over r is the smallest over any four consecutive decades of values, and over all.",
+        "A ratio is *reproduced* (yes) if it is above 1 by two standard errors and has at least "
+        "half of what the paper reports on top of 1; *partly* if only the former; else *no*. The "
+        "change over r is the smallest over any four consecutive decades of values, and over all.",
     ]
     for problem in sorted({row["problem"] for row in rows}, reverse=True):
         parts += _problem_part(select(rows, problem=problem), problem, figures)

@@ -10,8 +10,6 @@ from typing import Any
 from experiments.contenders import CONTENDERS
 from experiments.rows import COLUMNS, Row, as_text, run_key, select
 
-HERE = Path(__file__).parent
-
 
 @dataclass(frozen=True)
 class Task:
@@ -72,7 +70,7 @@ def tuning_tasks(plan: dict[str, Any]) -> list[Task]:
     return _without_repetition(tasks)
 
 
-def test_tasks(plan: dict[str, Any], rows: list[Row]) -> list[Task]:
+def final_tasks(plan: dict[str, Any], rows: list[Row]) -> list[Task]:
     """Give the runs on test parts; tuned contenders take what was best in validation."""
     tasks = []
     for block, name, seed in _cells(plan):

@@ -6,8 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.plan import HERE
-from experiments.rows import Row, read_rows, run_key
+from experiments.rows import HERE, Row, read_rows, run_key
 from experiments.summary import markdown_table
 
 

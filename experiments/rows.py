@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+HERE = Path(__file__).parent
 COLUMNS = (
     "stage",  # "tune" on a validation part of the training points, "run" on the test points
     "problem",

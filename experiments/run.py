@@ -22,17 +22,16 @@ from threadpoolctl import threadpool_limits
 from experiments.contenders import CONTENDERS
 from experiments.peers.call import CannotRunError
 from experiments.plan import (
-    HERE,
     Task,
+    final_tasks,
     is_stepwise,
     quick,
     read_plan,
-    test_tasks,
     tuning_tasks,
     unfinished,
 )
 from experiments.problems import PROBLEMS, Problem, validation
-from experiments.rows import COLUMNS, Row, append_rows, read_rows, run_key, versions
+from experiments.rows import COLUMNS, HERE, Row, append_rows, read_rows, run_key, versions
 from similia import evaluate
 from similia.progress import progress
 
@@ -45,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("paper", help="name of a .toml file of this folder, or its path")
     parser.add_argument("--only", nargs="*", default=[], help="contenders or problems with this")
     parser.add_argument("--quick", action="store_true", help="one seed and few steps, kept apart")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, help="folder of the rows")
     given = parser.parse_args(arguments)
     path = Path(given.paper) if given.paper.endswith(".toml") else HERE / f"{given.paper}.toml"
@@ -57,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run_plan(plan: dict[str, Any], folder: Path, only: list[str] = (), jobs: int = 1) -> int:
     """Run what is missing, tuning first; give the number of runs."""
     count = 0
-    for stage in (tuning_tasks, lambda plan: test_tasks(plan, read_rows(folder))):
+    for stage in (tuning_tasks, lambda plan: final_tasks(plan, read_rows(folder))):
         tasks = [task for task in stage(plan) if _wanted(task, only)]
         count += _run_tasks(unfinished(tasks, read_rows(folder)), folder, jobs)
     return count
@@ -88,9 +87,12 @@ def _outcomes(tasks: list[Task], jobs: int) -> Any:
         yield from map(run_task, tasks)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    pool = ProcessPoolExecutor(jobs, mp_context=context)
+    try:
         for future in as_completed([pool.submit(run_task, task) for task in tasks]):
             yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def run_task(task: Task) -> list[Row]:

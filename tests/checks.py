@@ -96,6 +96,16 @@ def check_sparse_equals_dense(name):
         np.testing.assert_allclose(case.output(), dense.output(), rtol=1e-8, atol=1e-8)
 
 
+def check_the_order_in_memory_does_not_matter(name):
+    plain, turned = case_of(name), case_of(name, form=np.asfortranarray)
+    plain.learn()
+    turned.learn()
+    np.testing.assert_allclose(turned.output(), plain.output(), rtol=1e-9, atol=1e-9)
+    if hasattr(plain.learner, "sample_posterior"):
+        stds = [case.learner.pairwise_score(case.X, return_std=True)[1] for case in (plain, turned)]
+        np.testing.assert_allclose(*stds, rtol=1e-9, atol=1e-9)
+
+
 def check_float32_stays_float32(name):
     wide, narrow = case_of(name), case_of(name, dtype=np.float32)
     wide.learn()

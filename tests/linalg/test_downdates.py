@@ -9,10 +9,10 @@ from similia.linalg.blas import (
     cross_products,
     products,
     row_products,
-    solve_unit_lower,
 )
 from similia.linalg.blocks import squared
-from similia.linalg.downdates import eliminate_row, moved_rows
+from similia.linalg.bound import gemm, solve_unit_lower
+from similia.linalg.downdates import downdate, eliminate_row, unit_lower
 from tests.problems import FORMS
 
 SEED = st.integers(0, 2**32 - 1)
@@ -36,9 +36,9 @@ def test_a_block_of_downdates_equals_one_at_a_time(seed, d, length):
             expected = expected - c[t] * np.outer(moved[-1], moved[-1])
     rows = np.flatnonzero(c)
     if len(rows):
-        actual = moved_rows(ZA, H, c, rows)
+        actual = ZA[rows]
+        downdate(A, actual, unit_lower(H, c, rows), c[rows])
         np.testing.assert_allclose(actual, moved, rtol=1e-8, atol=1e-10)
-        add_cross_products((A, actual, actual, -c[rows]))
     np.testing.assert_allclose(A, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -67,6 +67,27 @@ def test_accumulating_products_work_in_place(rng):
     solved = np.linalg.solve(L, B)
     solve_unit_lower(L, B)
     np.testing.assert_allclose(B, solved)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("transpose_A", [False, True])
+@pytest.mark.parametrize("transpose_B", [False, True])
+def test_bound_products_work_on_panels_of_larger_arrays(rng, dtype, transpose_A, transpose_B):
+    A, B, C = (rng.normal(size=(9, 9)).astype(dtype) for _ in range(3))
+    rows, inner, columns = slice(1, 5), slice(2, 8), slice(3, 6)
+    left = A[inner, rows].T if transpose_A else A[rows, inner]
+    right = B[columns, inner].T if transpose_B else B[inner, columns]
+    expected = C.copy()
+    expected[rows, columns] = left @ right + 0.5 * C[rows, columns]
+    gemm(
+        transpose_A,
+        left.T if transpose_A else left,
+        transpose_B,
+        right.T if transpose_B else right,
+        0.5,
+        C[rows, columns],
+    )
+    np.testing.assert_allclose(C, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

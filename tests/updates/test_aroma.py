@@ -80,6 +80,18 @@ def test_thousands_of_triplets_do_not_drift_from_the_paper(rng):
         assert relative(actual, expected) < 1e-10
 
 
+def test_blocks_that_are_shared_out_among_processors_equal_the_paper(rng, monkeypatch):
+    monkeypatch.setattr("similia.linalg.blas.processors", lambda: 3)
+    Q, P = rng.normal(size=(64, 300)) / 17, rng.normal(size=(64, 310)) / 17
+    state = np.zeros((300, 310)), np.eye(300), np.eye(310)
+    for q, p in zip(Q, P, strict=True):
+        state = reference.factored_step(*state, q, p, 0.1)
+    for form in (np.asarray, sparse.csr_array):
+        *learnt, _ = learnt_factored(Q, P, 0.1, MARGIN, [0, 64], form)
+        for actual, expected in zip(learnt, state, strict=True):
+            assert relative(actual, expected) < 1e-10
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_single_precision_follows_double(rng, form):
     Q, P = rng.normal(size=(300, 8)) / 3, rng.normal(size=(300, 8)) / 3

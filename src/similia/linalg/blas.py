@@ -1,7 +1,7 @@
 """Matrix products, several at a time, on all processors.
 
-Each function takes independent products and shares them out in panels (`linalg.threads`). The BLAS
-underneath is numpy's, which lets other threads run meanwhile; see `single_blas_thread`.
+Each function takes independent products and shares them out in panels (`linalg.threads`), which the
+BLAS of `linalg.bound` works on without Python's lock.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import get_blas_funcs
 
+from similia.linalg.bound import gemm
 from similia.linalg.threads import processors, side_by_side
 
 #: fewest rows or columns of a panel that still keep a processor busy
@@ -20,29 +20,34 @@ PANEL = 96
 SMALL = 2_000_000
 
 
-def _panels(n: int, work: int) -> Iterator[slice]:
-    count = 1 if work < SMALL else max(1, min(processors(), n // PANEL))
-    edges = np.linspace(0, n, count + 1).astype(int)
-    return (slice(start, stop) for start, stop in pairwise(edges.tolist()))
+def shares(n: int, work: int) -> int:
+    """Give the number of processors worth sharing n rows or columns among, for so much work."""
+    return 1 if work < SMALL else max(1, min(processors(), n // PANEL))
+
+
+def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
+    """Cut range(n) into `count` consecutive ranges of about the same length; give their ends."""
+    return pairwise(np.linspace(0, n, count + 1).astype(int).tolist())
 
 
 def products(*pairs):
     """Give A B for each pair; A may be sparse, B is dense."""
     results, tasks = [], []
     for A, B in pairs:
+        A, B = (M if sparse.issparse(M) else np.ascontiguousarray(M) for M in (A, B))
         out = np.empty((A.shape[0], B.shape[1]), dtype=B.dtype)
         results.append(out)
-        for panel in _panels(B.shape[1], A.shape[0] * B.size):
-            tasks.append(partial(_multiply, A, B, out, panel))
+        for start, stop in panels(B.shape[1], shares(B.shape[1], A.shape[0] * B.size)):
+            tasks.append(partial(_multiply, A, B[:, start:stop], out[:, start:stop]))
     side_by_side(tasks)
     return results
 
 
-def _multiply(A, B, out, panel):
+def _multiply(A, B, out):
     if sparse.issparse(A):
-        out[:, panel] = A @ B[:, panel]
+        out[:] = A @ B
     else:
-        np.matmul(A, B[:, panel], out=out[:, panel])
+        gemm(False, A, False, B, 0.0, out)
 
 
 def cross_products(*pairs):
@@ -57,7 +62,7 @@ def _multiply_transposed(A, B, out):
     if sparse.issparse(B):
         out[:] = (B @ A.T).T
     else:
-        np.matmul(A, B.T, out=out)
+        gemm(False, np.ascontiguousarray(A), True, np.ascontiguousarray(B), 0.0, out)
 
 
 def add_cross_products(*terms):
@@ -65,23 +70,9 @@ def add_cross_products(*terms):
     tasks = []
     for C, A, B, weights in terms:
         weighted = B * weights[:, None].astype(B.dtype, copy=False)
-        for panel in _panels(C.shape[0], len(A) * C.size):
-            tasks.append(partial(_accumulate, C, A, weighted, panel))
+        for start, stop in panels(len(C), shares(len(C), len(A) * C.size)):
+            tasks.append(partial(gemm, True, A[:, start:stop], False, weighted, 1.0, C[start:stop]))
     side_by_side(tasks)
-
-
-def _accumulate(C, A, B, panel):
-    # In pieces, so that what is to be added is still in the cache when it is added.
-    for start in range(panel.start, panel.stop, PANEL):
-        rows = slice(start, min(start + PANEL, panel.stop))
-        C[rows] += A[:, rows].T @ B
-
-
-def solve_unit_lower(L, B):
-    """Replace B by L⁻¹B for a lower triangular L with ones on the diagonal."""
-    # BLAS counts in columns, so C-ordered arrays are handed over transposed.
-    trsm = get_blas_funcs("trsm", dtype=B.dtype)
-    trsm(1.0, L.T, B.T, side=1, diag=1, overwrite_b=True)
 
 
 def row_products(A, B):

@@ -19,7 +19,7 @@ The states at the end of a block are those of the one-at-a-time form, up to roun
 
 import numpy as np
 
-from similia.linalg.blas import solve_unit_lower
+from similia.linalg.bound import gemm, solve_unit_lower
 from similia.linalg.compiled import compiled
 
 
@@ -44,22 +44,26 @@ def eliminate_row(H, c, t):
 
 
 @compiled
-def _unit_lower(H, c, rows):
+def unit_lower(H, c, rows):
+    """Give L with ones on its diagonal such that L⁻¹ turns rows of Z A_0 into rows A_{t-1} z_t.
+
+    `rows` are the t with c_t ≠ 0, the only ones that take part.
+    """
     k = len(rows)
     L = np.zeros((k, k), dtype=H.dtype)
-    for t in range(k):
-        L[t, t] = 1.0
     for j in range(k):
+        L[j, j] = 1.0
         for t in range(j + 1, k):
             L[t, j] = c[rows[j]] * H[rows[j], rows[t]]
     return L
 
 
-def moved_rows(ZA, H, c, rows):
-    """Give the rows A_{t-1} z_t for the chosen t (those with c_t ≠ 0) from the rows Z A_0.
-
-    The downdates of the block are then A -= Σ_t c_t (A_{t-1} z_t)(A_{t-1} z_t)ᵀ.
-    """
-    moved = ZA if len(rows) == len(ZA) else ZA[rows]
-    solve_unit_lower(_unit_lower(H, c, rows), moved)
-    return moved
+@compiled
+def downdate(A, moved, L, c):
+    """Turn the rows Z A_0 in `moved` into A_{t-1} z_t, and subtract Σ_t c_t times their squares."""
+    solve_unit_lower(L, moved)
+    weighted = np.empty_like(moved)
+    for t in range(len(c)):
+        for k in range(moved.shape[1]):
+            weighted[t, k] = -c[t] * moved[t, k]
+    gemm(True, moved, False, weighted, 1.0, A)

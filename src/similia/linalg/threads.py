@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -42,6 +42,7 @@ def single_blas_thread() -> Iterator[None]:
                 limit.restore_original_limits()
 
 
+@cache
 def processors() -> int:
     """Give the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -57,24 +58,31 @@ def side_by_side(tasks: Sequence[Task]) -> None:
             task()
         return
     work = _Work(tasks)
+    jobs = _jobs(os.getpid())
     for _ in range(helpers):
-        _jobs(os.getpid()).put(work.run)
-    work.run()
-    work.finished.wait()
+        jobs.put(work)
+    work()
+    work.finished.acquire()
     if work.errors:
         raise work.errors[0]
 
 
 class _Work:
-    """Tasks that several threads take from, until none is left."""
+    """Tasks that several threads take from, until none is left; the last one done lifts the lock.
+
+    Counting by tasks, not by threads: a helper that was never scheduled is not waited for.
+    """
+
+    __slots__ = ("errors", "finished", "unfinished", "waiting")
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.waiting = deque(tasks)
-        self.unfinished = deque(tasks)
-        self.finished = Event()
+        self.unfinished = [None] * len(tasks)
         self.errors: list[BaseException] = []
+        self.finished = Lock()
+        self.finished.acquire()
 
-    def run(self) -> None:
+    def __call__(self) -> None:
         while True:
             try:
                 task = self.waiting.popleft()
@@ -84,10 +92,11 @@ class _Work:
                 task()
             except BaseException as error:
                 self.errors.append(error)
-            # Counting by tasks, not by threads: one that was never scheduled is not waited for.
-            self.unfinished.pop()
-            if not self.unfinished:
-                self.finished.set()
+            with _lock:
+                self.unfinished.pop()
+                last = not self.unfinished
+            if last:
+                self.finished.release()
 
 
 @cache

@@ -5,13 +5,17 @@ dense or CSR. It changes the state in place and returns the number of updates. `
 size, gathers Σ_t t ΔW_t for the average of the states; `t` counts the triplets before the block.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_products, cross_products, products, row_products
+from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
+from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import eliminate_row, moved_rows
+from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.threads import side_by_side
 
 
 def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
@@ -25,29 +29,65 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
     Cost: 12 mn flops a triplet for m = n, in matrix products (see `similia.linalg.downdates`).
     """
     m, n = W.shape
-    if sparse.issparse(Q):
-        QL, PO = products((Q, Lambda), (P, Omega))
-        scores = bilinear_forms(W, Q, P)
-    else:
-        QL, PO, QW = products((Q, Lambda), (P, Omega), (Q, W))
-        scores = row_products(QW, P)
-    H, G = cross_products((QL, Q), (PO, P))
+    forms = _sparse_forms if sparse.issparse(Q) else _dense_forms
+    QL, H, PO, G, scores = forms(W, Lambda, Omega, Q, P)
     steps = np.zeros((3, len(scores)), dtype=W.dtype)
     _factored_walk(H, G, scores, m * r, n * r, r, threshold, steps)
     rows = np.flatnonzero(steps[0])
     if len(rows):
         alpha, c_Lambda, c_Omega = steps[:, rows]
-        left = moved_rows(QL, H, steps[1], rows)
-        right = moved_rows(PO, G, steps[2], rows)
-        terms = [
-            (W, left, right, alpha),
-            (Lambda, left, left, -c_Lambda),
-            (Omega, right, right, -c_Omega),
-        ]
+        left, right = QL[rows], PO[rows]
+        side_by_side(
+            [
+                partial(downdate, Lambda, left, unit_lower(H, steps[1], rows), c_Lambda),
+                partial(downdate, Omega, right, unit_lower(G, steps[2], rows), c_Omega),
+            ]
+        )
+        terms = [(W, left, right, alpha)]
         if moment.size:
             terms.append((moment, left, right, alpha * (t + 1 + rows)))
         add_cross_products(*terms)
     return len(rows)
+
+
+def _sparse_forms(W, Lambda, Omega, Q, P):
+    """Give QΛ, QΛQᵀ, PΩ, PΩPᵀ and the scores q_tᵀWp_t of a block."""
+    QL, PO = products((Q, Lambda), (P, Omega))
+    H, G = cross_products((QL, Q), (PO, P))
+    return QL, H, PO, G, bilinear_forms(W, Q, P)
+
+
+def _dense_forms(W, Lambda, Omega, Q, P):
+    """Give the same for dense rows; each processor takes some columns through all products."""
+    size, (m, n) = len(Q), W.shape
+    QL, PO = np.empty((size, m), W.dtype), np.empty((size, n), W.dtype)
+    count = shares(min(m, n), size * (m * m + m * n + n * n))
+    H, G = np.empty((2, count, size, size), W.dtype)
+    scores = np.empty((count, size), W.dtype)
+    both = zip(panels(m, count), panels(n, count), strict=True)
+    side_by_side(
+        [
+            partial(_forms_of_columns, W, Lambda, Omega, Q, P, *ends, QL, H[i], PO, G[i], scores[i])
+            for i, ends in enumerate(both)
+        ]
+    )
+    return QL, H.sum(axis=0), PO, G.sum(axis=0), scores.sum(axis=0)
+
+
+@compiled
+def _forms_of_columns(W, Lambda, Omega, Q, P, left, right, QL, H, PO, G, scores):
+    (start, stop), (first, last) = left, right
+    gemm(False, Q, False, Lambda[:, start:stop], 0.0, QL[:, start:stop])
+    gemm(False, QL[:, start:stop], True, Q[:, start:stop], 0.0, H)
+    gemm(False, P, False, Omega[:, first:last], 0.0, PO[:, first:last])
+    gemm(False, PO[:, first:last], True, P[:, first:last], 0.0, G)
+    QW = np.empty((len(Q), last - first), W.dtype)
+    gemm(False, Q, False, W[:, first:last], 0.0, QW)
+    for t in range(len(Q)):
+        total = W.dtype.type(0)
+        for l in range(last - first):
+            total += QW[t, l] * P[t, first + l]
+        scores[t] = total
 
 
 @compiled

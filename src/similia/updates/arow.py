@@ -5,9 +5,9 @@ The diagonal form is `updates.aroma.diagonal_pass` on a matrix of one row; here 
 
 import numpy as np
 
-from similia.linalg.blas import add_cross_products, cross_products, products
+from similia.linalg.blas import cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import eliminate_row, moved_rows
+from similia.linalg.downdates import downdate, eliminate_row, unit_lower
 
 
 def arow_pass(w, Sigma, moment, t, X, signs, r):
@@ -26,11 +26,11 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     rows = np.flatnonzero(steps[0])
     if len(rows):
         alpha, c = steps[:, rows]
-        moved = moved_rows(XS, H, steps[1], rows)
+        moved = XS[rows]
+        downdate(Sigma, moved, unit_lower(H, steps[1], rows), c)
         w += alpha @ moved
         if moment.size:
             moment += (alpha * (t + 1 + rows)).astype(w.dtype) @ moved
-        add_cross_products((Sigma, moved, moved, -c))
     return len(rows)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from similia.linalg.blas import add_cross_products, cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import eliminate_row, moved_rows
+from similia.linalg.downdates import downdate, eliminate_row, unit_lower
 
 
 def lego_pass(A, moment, t, Z, targets, eta):
@@ -23,11 +23,10 @@ def lego_pass(A, moment, t, Z, targets, eta):
     _lego_walk(H, targets, eta, c)
     rows = np.flatnonzero(c)
     if len(rows):
-        moved = moved_rows(ZA, H, c, rows)
-        terms = [(A, moved, moved, -c[rows])]
+        moved = ZA[rows]
+        downdate(A, moved, unit_lower(H, c, rows), c[rows])
         if moment.size:
-            terms.append((moment, moved, moved, -c[rows] * (t + 1 + rows)))
-        add_cross_products(*terms)
+            add_cross_products((moment, moved, moved, -c[rows] * (t + 1 + rows)))
     return len(rows)
 
 

@@ -1,0 +1,83 @@
+"""scipy's BLAS for compiled code: in place, accumulating, and without Python's lock.
+
+numpy's products cannot add to their result, and scipy's Python functions keep the lock, so that no
+other thread runs meanwhile. Here the routines are bound by address, under names that compiled code
+finds again from its cache. Arrays are C-ordered, or row and column panels of such. BLAS counts in
+columns: it sees each of them transposed, so factors are handed over in reverse.
+"""
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import types
+from numba.extending import get_cython_function_address
+
+from similia.linalg.compiled import compiled
+
+PLAIN, TRANSPOSED, RIGHT, UPPER, UNIT = (ord(letter) for letter in "NTRUU")
+
+
+def _bound(name, n_arguments):
+    symbol = f"similia_{name}"
+    llvm.add_symbol(symbol, get_cython_function_address("scipy.linalg.cython_blas", name))
+    return types.ExternalFunction(symbol, types.void(*[types.intp] * n_arguments))
+
+
+_sgemm, _dgemm = _bound("sgemm", 13), _bound("dgemm", 13)
+_strsm, _dtrsm = _bound("strsm", 11), _bound("dtrsm", 11)
+
+
+@compiled
+def _leading(A):
+    """Give the distance between rows, of an array whose rows are contiguous."""
+    if A.shape[1] > 1 and A.strides[1] != A.itemsize:
+        raise ValueError("BLAS: arrays must be C-ordered or panels of such.")
+    # A single row has no distance to the next; BLAS wants a possible one all the same.
+    return max(A.strides[0] // A.itemsize, A.shape[1], 1)
+
+
+@compiled
+def gemm(transpose_A, A, transpose_B, B, beta, C):
+    """Replace C by op(A) op(B) + beta C, where op transposes or does not."""
+    inner = A.shape[0] if transpose_A else A.shape[1]
+    letters = np.empty(2, np.uint8)
+    letters[0] = TRANSPOSED if transpose_B else PLAIN
+    letters[1] = TRANSPOSED if transpose_A else PLAIN
+    sizes = np.array(
+        [C.shape[1], C.shape[0], inner, _leading(B), _leading(A), _leading(C)], np.int32
+    )
+    scalars = np.array([1.0, beta]).astype(C.dtype)
+    letter, size, scalar = letters.ctypes.data, sizes.ctypes.data, scalars.ctypes.data
+    a, b, c, one_scalar = A.ctypes.data, B.ctypes.data, C.ctypes.data, scalars.itemsize
+    # fmt: off
+    if C.itemsize == 4:
+        _sgemm(letter, letter + 1, size, size + 4, size + 8, scalar,
+               b, size + 12, a, size + 16, scalar + one_scalar, c, size + 20)
+    else:
+        _dgemm(letter, letter + 1, size, size + 4, size + 8, scalar,
+               b, size + 12, a, size + 16, scalar + one_scalar, c, size + 20)
+    # fmt: on
+    return _alive(letters, sizes, scalars)
+
+
+@compiled
+def solve_unit_lower(L, B):
+    """Replace B by L⁻¹B for a lower triangular L with ones on the diagonal."""
+    letters = np.array([RIGHT, UPPER, PLAIN, UNIT], np.uint8)
+    sizes = np.array([B.shape[1], B.shape[0], _leading(L), _leading(B)], np.int32)
+    scalars = np.ones(1, B.dtype)
+    letter, size = letters.ctypes.data, sizes.ctypes.data
+    # fmt: off
+    if B.itemsize == 4:
+        _strsm(letter, letter + 1, letter + 2, letter + 3, size, size + 4, scalars.ctypes.data,
+               L.ctypes.data, size + 8, B.ctypes.data, size + 12)
+    else:
+        _dtrsm(letter, letter + 1, letter + 2, letter + 3, size, size + 4, scalars.ctypes.data,
+               L.ctypes.data, size + 8, B.ctypes.data, size + 12)
+    # fmt: on
+    return _alive(letters, sizes, scalars)
+
+
+@compiled
+def _alive(letters, sizes, scalars):
+    """Use the arguments once more, after the call that knew only their addresses."""
+    return letters[0] + sizes[0] + scalars[0]
