@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := .venv-peers
 
-.PHONY: demo test lint format bench coverage clean
+.PHONY: demo test lint format bench docs coverage peers experiments clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -28,6 +29,21 @@ coverage: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+docs: $(READY)
+	$(BIN)/python -m tests.test_docs
+
+# What is only compared with lives in an environment of its own.
+peers: $(PEERS)/.ready
+
+experiments: $(READY) $(PEERS)/.ready
+	$(BIN)/python -m experiments.run aroma
+	$(BIN)/python -m experiments.report aroma
+
+$(PEERS)/.ready: experiments/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "similia needs Python 3.11 or later; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
@@ -36,4 +52,4 @@ $(READY): pyproject.toml
 
 clean:
 	find src -name '*.nb[ic]' -delete
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -37,7 +37,8 @@ class FactoredAROMA(GaussianSimilarity):
         Where W starts: the similarity that the user already has, the paper's zero, or a matrix.
     prior_scale : "auto" or positive number
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        equal the margin; the choice is reported as `prior_scale_`.
+        (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
+        faster and forgets the prior sooner: right where the prior is poor.
     update_on : {"margin", "mistake"}
         Learn from every triplet that scores below the margin 1 (the paper), or only from
         those that score 0 or less.
@@ -173,7 +174,8 @@ class DiagonalAROMA(GaussianSimilarity):
         Where W starts: the similarity that the user already has, the paper's zero, or a matrix.
     prior_scale : "auto" or positive number
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        equal the margin; the choice is reported as `prior_scale_`.
+        (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
+        faster and forgets the prior sooner: right where the prior is poor.
     update_on : {"margin", "mistake"}
         Learn from every triplet that scores below the margin 1 (the paper), or only from
         those that score 0 or less.

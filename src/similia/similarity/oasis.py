@@ -24,7 +24,8 @@ class OASIS(BilinearSimilarity):
         Where W starts: the similarity that the user already has, zero, or a matrix.
     prior_scale : "auto" or positive number
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        equal the margin; the choice is reported as `prior_scale_`. The paper starts from 1.
+        (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
+        faster and forgets the prior sooner: right where the prior is poor. The paper starts from 1.
     average : bool
         Score with the mean of the states over the stream instead of the last one.
     sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
