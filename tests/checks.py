@@ -194,6 +194,17 @@ def check_a_failed_first_call_leaves_an_unfitted_learner(name):
     assert vars(case.learner).keys() == before.keys()
 
 
+def check_a_failed_fit_leaves_the_learner_as_it_was(name):
+    case = case_of(name)
+    case.learn(0, 100)
+    before = copy.deepcopy(vars(case.learner))
+    with pytest.raises(ValueError):  # noqa: PT011 - some speak of classes, some of triplets
+        case.learner.fit(case.X[:, :-1], np.zeros(len(case.y)))
+    assert vars(case.learner).keys() == before.keys()
+    for key, value in before.items():
+        np.testing.assert_array_equal(vars(case.learner)[key], value, err_msg=key)
+
+
 def check_merging_one_part_gives_that_part(name):
     case = case_of(name)
     case.learn(0, 50)

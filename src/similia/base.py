@@ -5,7 +5,9 @@ persistence and merging follow, with no further code. Public estimators follow s
 """
 
 import copy
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +20,7 @@ from similia.validation import Rule, boolean, check_parameters, seed
 Array = NDArray[Any]
 
 
-class OnlineLearner(BaseEstimator):
+class OnlineLearner(BaseEstimator, ABC):
     """A model that is changed by one judgement at a time.
 
     Attributes that every learner has once it has learnt: `n_seen_`, the judgements so far;
@@ -47,6 +49,21 @@ class OnlineLearner(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_seen_")
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back if what happens within fails; arrays must not be changed in it.
+
+        For starting anew, which replaces the learnt arrays. Going on changes them in place, and so
+        checks everything first.
+        """
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _rng(self) -> np.random.Generator:
         """Give a generator that depends on the seed and on how much has been learnt already.

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia.linalg.blas import (
-    SMALL,
     add_cross_products,
     cross_products,
     products,
@@ -13,6 +12,7 @@ from similia.linalg.blas import (
 from similia.linalg.blocks import squared
 from similia.linalg.bound import gemm, solve_unit_lower
 from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.threads import SMALL
 from tests.problems import FORMS
 
 SEED = st.integers(0, 2**32 - 1)

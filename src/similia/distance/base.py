@@ -1,5 +1,6 @@
 """Mahalanobis distances (x-z)ᵀA(x-z), learnt from pairs."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -52,10 +53,11 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
     def fit(self, X: Any, y: Any) -> Self:
         """Forget, then learn from `n_pairs` pairs that `sampler` draws from class labels."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, reset=True, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(f"{self._owner}.fit", "X", X)
-        self._init_state(X)
-        return self._learn_from_labels(X, y)
+        with self._all_or_nothing():
+            X, y = validate_data(self, X, y, reset=True, accept_sparse="csr", dtype=FLOATS)
+            check_magnitude(f"{self._owner}.fit", "X", X)
+            self._init_state(X)
+            return self._learn_from_labels(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning from labels, without forgetting; as `fit` when nothing was learnt yet."""
@@ -125,9 +127,9 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
                 self.n_seen_ += block.stop - block.start
                 advance(block.stop - block.start)
 
+    @abstractmethod
     def _learn_block(self, Z: Any, y: Array) -> int:
         """Learn the pairs whose differences are given; count the updates."""
-        raise NotImplementedError
 
     def _init_state(self, X: Any) -> None:
         self.n_seen_ = 0

@@ -12,12 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bound import gemm
-from similia.linalg.threads import processors, side_by_side
+from similia.linalg.threads import SMALL, processors, side_by_side
 
 #: fewest rows or columns of a panel that still keep a processor busy
 PANEL = 96
-#: multiplications below which sharing out costs more than it gains
-SMALL = 2_000_000
 
 
 def shares(n: int, work: int) -> int:
@@ -33,13 +31,14 @@ def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
 def products(*pairs):
     """Give A B for each pair; A may be sparse, B is dense."""
     results, tasks = [], []
+    work = sum(A.shape[0] * B.size for A, B in pairs)
     for A, B in pairs:
         A, B = (M if sparse.issparse(M) else np.ascontiguousarray(M) for M in (A, B))
         out = np.empty((A.shape[0], B.shape[1]), dtype=B.dtype)
         results.append(out)
         for start, stop in panels(B.shape[1], shares(B.shape[1], A.shape[0] * B.size)):
             tasks.append(partial(_multiply, A, B[:, start:stop], out[:, start:stop]))
-    side_by_side(tasks)
+    side_by_side(tasks, work)
     return results
 
 
@@ -54,7 +53,8 @@ def cross_products(*pairs):
     """Give A Bᵀ for each pair; B may be sparse, A is dense."""
     results = [np.empty((A.shape[0], B.shape[0]), dtype=A.dtype) for A, B in pairs]
     both = zip(pairs, results, strict=True)
-    side_by_side([partial(_multiply_transposed, A, B, out) for (A, B), out in both])
+    work = sum(A.size * B.shape[0] for A, B in pairs)
+    side_by_side([partial(_multiply_transposed, A, B, out) for (A, B), out in both], work)
     return results
 
 
@@ -72,7 +72,7 @@ def add_cross_products(*terms):
         weighted = B * weights[:, None].astype(B.dtype, copy=False)
         for start, stop in panels(len(C), shares(len(C), len(A) * C.size)):
             tasks.append(partial(gemm, True, A[:, start:stop], False, weighted, 1.0, C[start:stop]))
-    side_by_side(tasks)
+    side_by_side(tasks, sum(len(A) * C.size for C, A, _, _ in terms))
 
 
 def row_products(A, B):

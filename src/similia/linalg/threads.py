@@ -19,6 +19,9 @@ from threadpoolctl import ThreadpoolController
 
 Task = Callable[[], None]
 
+#: multiplications below which sharing out costs more than it gains
+SMALL = 2_000_000
+
 _lock = Lock()
 _limits: list[Any] = []
 
@@ -50,24 +53,27 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def side_by_side(tasks: Sequence[Task]) -> None:
-    """Run tasks that touch different data, on all processors; raise the first error, if any."""
+def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
+    """Run tasks that touch different data, on all processors; raise the first error, if any.
+
+    `work` is the number of multiplications in all of them: a small one is not shared out.
+    """
     helpers = min(processors(), len(tasks)) - 1
-    if helpers < 1:
+    if helpers < 1 or work < SMALL:
         for task in tasks:
             task()
         return
-    work = _Work(tasks)
+    shared = _Shared(tasks)
     jobs = _jobs(os.getpid())
     for _ in range(helpers):
-        jobs.put(work)
-    work()
-    work.finished.acquire()
-    if work.errors:
-        raise work.errors[0]
+        jobs.put(shared)
+    shared()
+    shared.finished.acquire()
+    if shared.errors:
+        raise shared.errors[0]
 
 
-class _Work:
+class _Shared:
     """Tasks that several threads take from, until none is left; the last one done lifts the lock.
 
     Counting by tasks, not by threads: a helper that was never scheduled is not waited for.

@@ -1,5 +1,7 @@
 """One-vs-rest linear classifiers, learnt one example at a time."""
 
+from abc import abstractmethod
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,21 +44,22 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
     def fit(self, X: Any, y: Any) -> Self:
         """Forget, then learn in `max_iter` passes, each in a random order."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, reset=True, accept_sparse="csr", dtype=FLOATS)
-        check_classification_targets(y)
-        check_magnitude(f"{self._owner}.fit", "X", X)
-        classes = unique_labels(y)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{self._owner}: y must have at least two classes, but it has only one class: "
-                f"{classes[0]!r}."
-            )
-        self._start(X, classes)
-        rng = check_random_state(self.random_state)
-        with progress(self._owner, self.max_iter * X.shape[0], enabled=self.verbose) as advance:
-            for _ in range(self.max_iter):
-                self._learn(X, y, rng.permutation(X.shape[0]), advance)
-        return self
+        with self._all_or_nothing():
+            X, y = validate_data(self, X, y, reset=True, accept_sparse="csr", dtype=FLOATS)
+            check_classification_targets(y)
+            check_magnitude(f"{self._owner}.fit", "X", X)
+            classes = unique_labels(y)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"{self._owner}: y must have at least two classes, but it has only one class: "
+                    f"{classes[0]!r}."
+                )
+            self._start(X, classes)
+            rng = check_random_state(self.random_state)
+            with progress(self._owner, self.max_iter * X.shape[0], enabled=self.verbose) as advance:
+                for _ in range(self.max_iter):
+                    self._learn(X, y, rng.permutation(X.shape[0]), advance)
+            return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from the rows in order, once, without forgetting.
@@ -80,16 +83,17 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
             raise ValueError(
                 f"{self._owner}.partial_fit: classes must be {self.classes_}, as before."
             )
-        X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=FLOATS)
-        unknown = np.setdiff1d(y, known)
-        if len(unknown):
-            raise ValueError(
-                f"{self._owner}.partial_fit: y must be among the classes {known}, "
-                f"got {unknown[0]!r}."
-            )
-        check_magnitude(f"{self._owner}.partial_fit", "X", X)
-        if first:
-            self._start(X, known)
+        with self._all_or_nothing() if first else nullcontext():
+            X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=FLOATS)
+            unknown = np.setdiff1d(y, known)
+            if len(unknown):
+                raise ValueError(
+                    f"{self._owner}.partial_fit: y must be among the classes {known}, "
+                    f"got {unknown[0]!r}."
+                )
+            check_magnitude(f"{self._owner}.partial_fit", "X", X)
+            if first:
+                self._start(X, known)
         self._learn(X, y, np.arange(X.shape[0]), lambda n: None)
         return self
 
@@ -103,6 +107,7 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
         self._init_moment()
         self._init_state()
 
+    @abstractmethod
     def _init_state(self) -> None:
         """Allocate what is learnt beside `w_`."""
 
@@ -119,9 +124,9 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
                 advance(block.stop - block.start)
         self.n_iter_ += 1
 
+    @abstractmethod
     def _learn_block(self, j: int, X: Any, signs: Array) -> int:
         """Teach weight vector j the rows with labels +1 and -1; count the updates."""
-        raise NotImplementedError
 
     def _with_intercept(self, X: Any) -> Any:
         if not self.fit_intercept:

@@ -1,5 +1,6 @@
 """Bilinear similarities qᵀWp, learnt from triplets (query, better, worse)."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -69,10 +70,11 @@ class BilinearSimilarity(OnlineLearner):
             Class labels: points of a class are closer to each other than to the others.
         """
         self._check_parameters()
-        X, y = self._checked_labelled(X, y, reset=True)
-        check_prior(self._owner, self.prior, X.shape[1], X.shape[1])
-        self._init_state(X, X)
-        return self._learn_from_labels(X, y)
+        with self._all_or_nothing():
+            X, y = self._checked_labelled(X, y, reset=True)
+            check_prior(self._owner, self.prior, X.shape[1], X.shape[1])
+            self._init_state(X, X)
+            return self._learn_from_labels(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning from labels, without forgetting; as `fit` when nothing was learnt yet."""
@@ -154,9 +156,9 @@ class BilinearSimilarity(OnlineLearner):
                 self.n_seen_ += block.stop - block.start
                 advance(block.stop - block.start)
 
+    @abstractmethod
     def _learn_block(self, Q: Any, P: Any) -> int:
         """Learn the triplets whose query and difference rows are given; count the updates."""
-        raise NotImplementedError
 
     def _init_state(self, X: Any, Z: Any) -> None:
         m, n = X.shape[1], Z.shape[1]

@@ -1,6 +1,7 @@
 """Similarities with a Gaussian over W: how sure a score is, and what to ask next."""
 
 import copy
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,17 @@ def expected_regret(score: Array, std: Array) -> Array:
 class GaussianSimilarity(BilinearSimilarity):
     """A distribution over W: the mean scores, the covariance says how far to trust the score."""
 
+    @abstractmethod
     def _variances(self, Q: Any, Z: Any) -> Array:
         """Give the posterior variance of qᵀWz for all pairs of rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _row_variances(self, Q: Any, P: Any) -> Array:
         """Give the posterior variance of qᵀWp for corresponding rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _draw(self, rng: np.random.RandomState) -> Array:
         """Give one W from the posterior."""
-        raise NotImplementedError
 
     def pairwise_score(self, Q: Any, Z: Any = None, *, return_std: bool = False) -> Any:
         """Give qᵀWz for all pairs of rows; larger is closer.

@@ -41,7 +41,8 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
             [
                 partial(downdate, Lambda, left, unit_lower(H, steps[1], rows), c_Lambda),
                 partial(downdate, Omega, right, unit_lower(G, steps[2], rows), c_Omega),
-            ]
+            ],
+            len(rows) * (m * m + n * n),
         )
         terms = [(W, left, right, alpha)]
         if moment.size:
@@ -69,7 +70,7 @@ def _dense_forms(W, Lambda, Omega, Q, P):
         [
             partial(_forms_of_columns, W, Lambda, Omega, Q, P, *ends, QL, H[i], PO, G[i], scores[i])
             for i, ends in enumerate(both)
-        ]
+        ],
     )
     return QL, H.sum(axis=0), PO, G.sum(axis=0), scores.sum(axis=0)
 
