@@ -4,9 +4,10 @@ import platform
 import sys
 from importlib.metadata import version
 
-from benchmarks import learners, retrieval, startup
+from benchmarks import learners, merging, retrieval, startup
 
-BENCHMARKS = {f.__name__: f for f in (*learners.ALL, *retrieval.ALL, *startup.ALL)}
+MODULES = (learners, merging, retrieval, startup)
+BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 
 def main(names):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -104,6 +105,19 @@ def check_the_order_in_memory_does_not_matter(name):
     if hasattr(plain.learner, "sample_posterior"):
         stds = [case.learner.pairwise_score(case.X, return_std=True)[1] for case in (plain, turned)]
         np.testing.assert_allclose(*stds, rtol=1e-9, atol=1e-9)
+
+
+def check_names_of_columns_are_kept_and_checked(name):
+    case = case_of(name, form=lambda X: pd.DataFrame(X, columns=list("abcdef")))
+    if hasattr(case.learner, "learn"):
+        case.learn(0, 50)
+        case.learn(50, 150)
+    else:
+        case.learner.fit(case.X, case.y)
+    assert list(case.learner.feature_names_in_) == list("abcdef")
+    case.output()
+    with pytest.raises(ValueError, match="feature names"):
+        case.output(X=case.X.rename(columns={"a": "z"}))
 
 
 def check_float32_stays_float32(name):

@@ -84,14 +84,14 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         The learner itself. On an error nothing has changed.
         """
         self._check_parameters()
-        where = f"{self._owner}.learn"
+        where, given = f"{self._owner}.learn", X
         fitted = self.__sklearn_is_fitted__()
         X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0], X.shape[0]))
         y = self._checked_feedback(where, np.asarray(y))
         check_consistent_length(pairs, y)
         check_magnitude(where, "X", X, pairs.ravel())
-        validate_data(self, X, reset=not fitted, skip_check_array=True)
+        validate_data(self, given, reset=not fitted, skip_check_array=True)
         if not fitted:
             self._init_state(X)
         with progress(self._owner, len(pairs), enabled=self.verbose) as advance:

@@ -101,7 +101,7 @@ class BilinearSimilarity(OnlineLearner):
         The learner itself. On an error nothing has changed.
         """
         self._check_parameters()
-        where = f"{self._owner}.learn"
+        where, given = f"{self._owner}.learn", X
         X, Z = self._checked_sides(X, items)
         triplets = check_tuples(where, "triplets", triplets, (X.shape[0], Z.shape[0], Z.shape[0]))
         check_magnitude(where, "X", X, triplets[:, 0] if Z is not X else triplets.ravel())
@@ -109,7 +109,7 @@ class BilinearSimilarity(OnlineLearner):
             check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
         if not self.__sklearn_is_fitted__():
             check_prior(self._owner, self.prior, X.shape[1], Z.shape[1])
-            validate_data(self, X, reset=True, skip_check_array=True)
+            validate_data(self, given, reset=True, skip_check_array=True)
             self._init_state(X, Z)
         with progress(self._owner, len(triplets), enabled=self.verbose) as advance:
             self._learn(X, Z, triplets, advance)
