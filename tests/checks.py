@@ -88,10 +88,18 @@ def check_pieces_equal_the_whole(name):
         np.testing.assert_allclose(np.asarray(b[key]), np.asarray(a[key]), rtol=1e-9, atol=1e-9)
 
 
+def in_two_halves(X):
+    """A CSR array that stores every entry twice, half of it each time, in no order."""
+    rows, columns = X.shape
+    data = np.repeat(X[:, ::-1] / 2, 2, axis=1).ravel()
+    indices = np.tile(np.repeat(np.arange(columns)[::-1], 2), rows)
+    return sparse.csr_array((data, indices, np.arange(rows + 1) * 2 * columns), shape=X.shape)
+
+
 def check_sparse_equals_dense(name):
     dense = case_of(name)
     dense.learn()
-    for form in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array):
+    for form in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, in_two_halves):
         case = case_of(name, form=form)
         case.learn()
         np.testing.assert_allclose(case.output(), dense.output(), rtol=1e-8, atol=1e-8)

@@ -15,7 +15,9 @@ def row_blocks(n: int, size: int) -> Iterator[slice]:
 def rows_of(X, indices, dtype):
     """Give the named rows of X, dense and C-ordered or CSR, in the given precision."""
     if sparse.issparse(X):
-        return sparse.csr_array(X[indices]).astype(dtype, copy=False)
+        rows = sparse.csr_array(X[indices]).astype(dtype, copy=False)
+        rows.sum_duplicates()  # two entries for one place would be squared one by one
+        return rows
     return np.ascontiguousarray(X.take(indices, axis=0), dtype=dtype)
 
 
