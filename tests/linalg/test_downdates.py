@@ -10,7 +10,7 @@ from similia.linalg.blas import (
     row_products,
 )
 from similia.linalg.blocks import squared
-from similia.linalg.bound import gemm, solve_unit_lower
+from similia.linalg.bound import gemm, solve_unit_lower, subtract_square
 from similia.linalg.downdates import downdate, eliminate_row, unit_lower
 from similia.linalg.threads import SMALL
 from tests.problems import FORMS
@@ -88,6 +88,24 @@ def test_bound_products_work_on_panels_of_larger_arrays(rng, dtype, transpose_A,
         C[rows, columns],
     )
     np.testing.assert_allclose(C, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 5, 32, 70])
+def test_subtracting_a_square_keeps_exact_symmetry(rng, dtype, n):
+    B, Z = rng.normal(size=(n, n)).astype(dtype), rng.normal(size=(3, n)).astype(dtype)
+    A = B + B.T
+    expected = A - Z.T @ Z
+    subtract_square(A, Z)
+    np.testing.assert_allclose(A, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(A, A.T)
+
+
+def test_downdates_may_also_add(rng):
+    A, z, c = np.eye(4), rng.normal(size=(1, 4)), np.array([-0.5])
+    moved = z.copy()
+    downdate(A, moved, np.ones((1, 1)), c)
+    np.testing.assert_allclose(A, np.eye(4) + 0.5 * z.T @ z)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

@@ -13,7 +13,7 @@ from numba.extending import get_cython_function_address
 
 from similia.linalg.compiled import compiled
 
-PLAIN, TRANSPOSED, RIGHT, UPPER, UNIT = (ord(letter) for letter in "NTRUU")
+PLAIN, TRANSPOSED, RIGHT, UPPER, LOWER, UNIT = (ord(letter) for letter in "NTRULU")
 
 
 def _bound(name, n_arguments):
@@ -24,6 +24,10 @@ def _bound(name, n_arguments):
 
 _sgemm, _dgemm = _bound("sgemm", 13), _bound("dgemm", 13)
 _strsm, _dtrsm = _bound("strsm", 11), _bound("dtrsm", 11)
+_ssyrk, _dsyrk = _bound("ssyrk", 10), _bound("dsyrk", 10)
+
+#: side of the squares in which a triangle is copied, so that both ends stay in the cache
+TILE = 32
 
 
 @compiled
@@ -74,6 +78,29 @@ def solve_unit_lower(L, B):
         _dtrsm(letter, letter + 1, letter + 2, letter + 3, size, size + 4, scalars.ctypes.data,
                L.ctypes.data, size + 8, B.ctypes.data, size + 12)
     # fmt: on
+    return _alive(letters, sizes, scalars)
+
+
+@compiled
+def subtract_square(A, Z):
+    """Subtract ZᵀZ from a symmetric A: half of the work of a product, and exactly symmetric."""
+    letters = np.array([LOWER, PLAIN], np.uint8)
+    sizes = np.array([len(A), len(Z), _leading(Z), _leading(A)], np.int32)
+    scalars = np.array([-1.0, 1.0]).astype(A.dtype)
+    letter, size, scalar = letters.ctypes.data, sizes.ctypes.data, scalars.ctypes.data
+    # fmt: off
+    if A.itemsize == 4:
+        _ssyrk(letter, letter + 1, size, size + 4, scalar, Z.ctypes.data, size + 8,
+               scalar + 4, A.ctypes.data, size + 12)
+    else:
+        _dsyrk(letter, letter + 1, size, size + 4, scalar, Z.ctypes.data, size + 8,
+               scalar + 8, A.ctypes.data, size + 12)
+    # fmt: on
+    for top in range(0, len(A), TILE):
+        for left in range(0, top + 1, TILE):
+            for i in range(top, min(top + TILE, len(A))):
+                for j in range(left, min(left + TILE, i)):
+                    A[i, j] = A[j, i]
     return _alive(letters, sizes, scalars)
 
 

@@ -19,7 +19,7 @@ The states at the end of a block are those of the one-at-a-time form, up to roun
 
 import numpy as np
 
-from similia.linalg.bound import gemm, solve_unit_lower
+from similia.linalg.bound import gemm, solve_unit_lower, subtract_square
 from similia.linalg.compiled import compiled
 
 
@@ -62,8 +62,13 @@ def unit_lower(H, c, rows):
 def downdate(A, moved, L, c):
     """Turn the rows Z A_0 in `moved` into A_{t-1} z_t, and subtract Σ_t c_t times their squares."""
     solve_unit_lower(L, moved)
+    squares = c.min() >= 0.0
     weighted = np.empty_like(moved)
     for t in range(len(c)):
+        weight = np.sqrt(c[t]) if squares else -c[t]
         for k in range(moved.shape[1]):
-            weighted[t, k] = -c[t] * moved[t, k]
-    gemm(True, moved, False, weighted, 1.0, A)
+            weighted[t, k] = weight * moved[t, k]
+    if squares:
+        subtract_square(A, weighted)
+    else:
+        gemm(True, moved, False, weighted, 1.0, A)
