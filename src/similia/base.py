@@ -36,6 +36,8 @@ class OnlineLearner(BaseEstimator, ABC):
     _state: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_seen_", "n_updates_")
     #: the attribute whose states are averaged
     _averaged: ClassVar[str]
+    #: the kind of judgement: "triplets", "pairs" or "labels"
+    learns_from: ClassVar[str]
 
     average: bool
     random_state: int | np.random.RandomState | None

@@ -5,6 +5,8 @@ import pytest
 from scipy import sparse
 
 from similia import FactoredAROMA, load
+from similia.cli.files import COLUMNS
+from similia.registry import LEARNERS, learner_class
 
 
 def test_learning_scores_each_judgement_first_and_saves(run, files):
@@ -54,7 +56,8 @@ def test_ties_count_half(run, files):
     ("options", "message"),
     [
         (["--learner", "NONE"], "learner must be one of FactoredAROMA"),
-        (["--learner", "AROW"], "must be one that learns from triplets"),
+        (["--learner", "LEGO", "--items", "X.npy"], "--items must be left out for LEGO"),
+        (["--learner", "AROW"], "shape (n, 2) is needed, for row,label"),
         (["--set", "r=-1"], "FactoredAROMA: r must be a positive number, got -1."),
         (["--set", "q=1"], "--set must name one of"),
         (["--items", "X.txt"], "must be in a .npy file"),
@@ -80,7 +83,7 @@ def test_bad_inputs_give_one_line(options, message, run, files, monkeypatch):
         ("a.csv", "0,1,2\n", "the first line must be query,better,worse"),
         ("b.csv", "query,better,worse\n", "at least one judgement"),
         ("c.csv", "query,better,worse\n0,1,x\n", "could not be read"),
-        ("d.csv", "query,better,worse\n0,1\n", "shape (n, 3)"),
+        ("d.csv", "query,better,worse\n0,1\n", "line 2 must have 3 entries, got 2"),
         ("e.csv", "query,better,worse\n0,1,99\n", "row indices between 0 and 39, got 99"),
         ("f.npy", "junk", "could not be read"),
         ("g.npy", "", "could not be read"),
@@ -105,3 +108,36 @@ def test_pickled_arrays_are_never_opened(run, files):
 )
 def test_misuse_has_code_2(options, run, files):
     run("learn", files / "X.npy", files / "feedback.npy", "-o", files / "m", *options, code=2)
+
+
+@pytest.mark.parametrize("y", ["1,-1,1", "0.5,2.5,0"])
+def test_pairs_are_learnt_from(run, files, y):
+    lines = ["a,b,y", *(f"{i},{i + 1},{value}" for i, value in enumerate(y.split(",")))]
+    (files / "pairs.csv").write_text("\n".join(lines))
+    kind = "labels" if "." not in y else "distances"
+    options = ("--learner", "LEGO", "--set", f"feedback={kind}", "--json", "-o", files / "model")
+    found = json.loads(run("learn", files / "X.npy", files / "pairs.csv", *options).stdout)
+    assert found["n_seen"] == found["feedback"]["n"] == 3
+    assert load(files / "model").n_seen_ == 3
+
+
+@pytest.mark.parametrize("names", [("0", "1"), ("odd", "even")])
+def test_labels_are_learnt_from(run, files, names):
+    lines = ["row,label", *(f"{i},{names[i % 2]}" for i in range(40))]
+    (files / "labels.csv").write_text("\n".join(lines))
+    options = ("--learner", "AROW", "--chunk", 10, "-o", files / "model")
+    text = run("learn", files / "X.npy", files / "labels.csv", *options).stdout
+    assert "40 labels of 2 classes." in text
+    assert "progressive_accuracy" in text
+    assert set(load(files / "model").classes_.astype(str)) == set(names)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_is_reachable(run, files, name):
+    """One line of the registry, and the command line knows what to feed it with."""
+    contents = {"triplets": "0,2,1\n1,3,2", "pairs": "0,2,1\n0,1,-1", "labels": "0,0\n1,1"}
+    kind = learner_class(name).learns_from
+    path = files / "judgements.csv"
+    path.write_text(",".join(COLUMNS[kind]) + "\n" + contents[kind] + "\n")
+    run("learn", files / "X.npy", path, "--learner", name, "-o", files / "model")
+    assert load(files / "model").n_seen_ == 2

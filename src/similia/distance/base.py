@@ -32,6 +32,7 @@ DRAW = 4096
 class MahalanobisDistance(TransformerMixin, OnlineLearner):
     """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A."""
 
+    learns_from = "pairs"
     geometry = "l2"
 
     _rules: ClassVar = {

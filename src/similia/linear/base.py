@@ -27,6 +27,8 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
     last entry 1, which is learnt and is uncertain like any other.
     """
 
+    learns_from = "labels"
+
     _rules: ClassVar = {
         **OnlineLearner._rules,
         "fit_intercept": boolean,

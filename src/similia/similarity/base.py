@@ -37,6 +37,7 @@ class BilinearSimilarity(OnlineLearner):
     Because qᵀWp = ⟨Wᵀq, p⟩, only queries are transformed: an index of the items stays as it is.
     """
 
+    learns_from = "triplets"
     geometry = "inner_product"
 
     _rules: ClassVar = {
