@@ -57,10 +57,10 @@ def case_of(name, seed=0, dtype=np.float64, form=np.asarray, n=150, **parameters
     X, y = labelled(rng)
     X = form(X.astype(dtype))
     learner = learner_class(name)(random_state=0).set_params(**parameters)
-    if hasattr(learner, "n_triplets"):
+    if learner.learns_from == "triplets":
         learner.set_params(n_triplets=500)
         stream = (triplets_of(rng, len(y), len(y), n),)
-    elif hasattr(learner, "n_pairs"):
+    elif learner.learns_from == "pairs":
         learner.set_params(n_pairs=500)
         pairs = rng.integers(len(y), size=(n, 2))
         stream = (pairs, np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1))
