@@ -1,19 +1,14 @@
-"""Rows shared out among the processor's cores."""
+"""Rows shared out among the processors."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
+
+from similia.linalg.threads import processors, side_by_side
 
 T = TypeVar("T")
 
-SHARES_PER_CORE = 4  # so that a core with easy rows takes over from one with hard rows
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+SHARES = 4  # for each processor, so that one with easy rows takes over from one with hard rows
 
 
 def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
@@ -21,11 +16,12 @@ def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
 
     Worth its while for tasks that release the interpreter lock.
     """
-    n_cores = _n_cores()
-    size = max(1, -(-n_rows // (n_cores * SHARES_PER_CORE)))
+    size = max(1, -(-n_rows // (processors() * SHARES)))
+    results: dict[int, T] = {}
+
+    def keep(start: int) -> None:
+        results[start] = task(start, min(start + size, n_rows))
+
     starts = range(0, n_rows, size)
-    stops = (min(start + size, n_rows) for start in starts)
-    if n_cores == 1 or len(starts) == 1:
-        return [task(start, stop) for start, stop in zip(starts, stops, strict=True)]
-    with ThreadPoolExecutor(n_cores) as pool:
-        return list(pool.map(task, starts, stops))
+    side_by_side([partial(keep, start) for start in starts])
+    return [results[start] for start in starts]
