@@ -54,7 +54,8 @@ def report(rows: list[Row], figures: Path) -> list[str]:
         "## Claims",
         claims_table(rows),
         "A ratio is *reproduced* (yes) if it is above 1 by two standard errors and has at least "
-        "half of what the paper reports on top of 1; *partly* if only the former; else *no*. The "
+        "half of what the paper reports on top of 1; *partly* if only the former; *in direction* if the "
+        "paper names no number; else *no*. The "
         "change over r is the smallest over any four consecutive decades of values, and over all.",
     ]
     for problem in sorted({row["problem"] for row in rows}, reverse=True):
@@ -85,7 +86,10 @@ def _gain_claims(rows: list[Row], said: Said) -> list[list[str]]:
         if ratios:
             shown = f"× {with_error(ratios)} ({_percent(theirs)} → {_percent(ours)})"
             text = f"{name} over {rival}: precision@1"
-            lines.append([text, said.gain_text, shown, _verdict(ratios, said.gain)])
+            verdict = _verdict(ratios, said.gain)
+            if said.gain is None and verdict == "yes":
+                verdict = "in direction"  # a gain by any amount is not a gain "by large"
+            lines.append([text, said.gain_text, shown, verdict])
     return lines
 
 

@@ -1,6 +1,7 @@
 """Result rows: one measure of one run at one step, kept as CSV and only ever appended to."""
 
 import csv
+import gzip
 import json
 import math
 import platform
@@ -40,8 +41,10 @@ def run_key(row: Row) -> tuple[Any, ...]:
 def read_rows(folder: Path) -> list[Row]:
     """Give all rows of a folder; a later row replaces an earlier one of the same measure."""
     latest: dict[Any, Row] = {}
-    for path in sorted(folder.glob("*.csv")):
-        with path.open(newline="") as stream:
+    # What is done with is kept compressed; new rows are appended beside it.
+    for path in sorted(folder.glob("*.csv*"), reverse=True):
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", newline="") as stream:
             for row in csv.DictReader(stream):
                 for name in ("seed", "step", "queries"):
                     row[name] = int(row[name])

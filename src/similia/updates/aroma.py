@@ -12,7 +12,6 @@ from scipy import sparse
 
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
-from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row, unit_lower
 from similia.linalg.threads import side_by_side
@@ -75,20 +74,13 @@ def _dense_forms(W, Lambda, Omega, Q, P):
     return QL, H.sum(axis=0), PO, G.sum(axis=0), scores.sum(axis=0)
 
 
-@compiled
 def _forms_of_columns(W, Lambda, Omega, Q, P, left, right, QL, H, PO, G, scores):
-    (start, stop), (first, last) = left, right
-    gemm(False, Q, False, Lambda[:, start:stop], 0.0, QL[:, start:stop])
-    gemm(False, QL[:, start:stop], True, Q[:, start:stop], 0.0, H)
-    gemm(False, P, False, Omega[:, first:last], 0.0, PO[:, first:last])
-    gemm(False, PO[:, first:last], True, P[:, first:last], 0.0, G)
-    QW = np.empty((len(Q), last - first), W.dtype)
-    gemm(False, Q, False, W[:, first:last], 0.0, QW)
-    for t in range(len(Q)):
-        total = W.dtype.type(0)
-        for l in range(last - first):
-            total += QW[t, l] * P[t, first + l]
-        scores[t] = total
+    left, right = slice(*left), slice(*right)
+    np.matmul(Q, Lambda[:, left], out=QL[:, left])
+    np.matmul(QL[:, left], Q[:, left].T, out=H)
+    np.matmul(P, Omega[:, right], out=PO[:, right])
+    np.matmul(PO[:, right], P[:, right].T, out=G)
+    np.vecdot(Q @ W[:, right], P[:, right], out=scores)
 
 
 @compiled
