@@ -54,9 +54,9 @@ def report(rows: list[Row], figures: Path) -> list[str]:
         "## Claims",
         claims_table(rows),
         "A ratio is *reproduced* (yes) if it is above 1 by two standard errors and has at least "
-        "half of what the paper reports on top of 1; *partly* if only the former; *in direction* if "
-        "the paper names no number; else *no*. The change over r is the "
-        "smallest over any four consecutive decades of values, and over all.",
+        "half of what the paper reports on top of 1; *partly* if only the former; *in direction* "
+        "if the paper names no number; else *no*. The change over r is the smallest over any four "
+        "consecutive decades of values, and over all.",
     ]
     for problem in sorted({row["problem"] for row in rows}, reverse=True):
         parts += _problem_part(select(rows, problem=problem), problem, figures)
