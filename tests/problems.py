@@ -12,12 +12,12 @@ FORMS = {
 
 
 @st.composite
-def blocks(draw, max_size=12, max_length=40):
-    """Queries Q and differences P, with zeros, repeats and very different scales; and a seed."""
+def blocks(draw, max_size=12, max_length=40, largest=0):
+    """Queries Q and differences P, with zeros, repeats and scales of Q from 10⁻² to 10^largest."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     m, n = draw(st.integers(1, max_size)), draw(st.integers(1, max_size))
     length = draw(st.integers(1, max_length))
-    scale = 10.0 ** draw(st.integers(-2, 2))
+    scale = 10.0 ** draw(st.integers(-2, largest))
     Q, P = rng.normal(size=(length, m)) * scale, rng.normal(size=(length, n))
     density = draw(st.sampled_from([0.3, 0.7, 1.0]))
     Q[rng.random(Q.shape) > density] = 0.0

@@ -55,7 +55,22 @@ def test_factored_blocks_equal_the_paper_one_triplet_at_a_time(block, r, thresho
     assert relative((len(Q) + 1) * learnt[0] - moment, total) < 1e-9
 
 
-@given(blocks(), R, THRESHOLD, st.booleans(), FORM, st.integers(1, 40))
+@given(blocks(largest=3), R, st.integers(1, 40))
+def test_rounding_grows_no_faster_than_the_covariances_shrink(block, r, size):
+    """With long rows a variance falls by many orders in a block; long doubles know what is lost."""
+    Q, P = block
+    m, n = Q.shape[1], P.shape[1]
+    real = np.longdouble
+    state = np.zeros((m, n), real), np.eye(m, dtype=real), np.eye(n, dtype=real)
+    for q, p in zip(Q.astype(real), P.astype(real), strict=True):
+        state = reference.factored_step(*state, q, p, real(r))
+    shrunk = sum(1.0 / np.linalg.eigvalsh(A.astype(float)).min() for A in state[1:])
+    *learnt, _ = learnt_factored(Q, P, r, MARGIN, [*range(0, len(Q), size), len(Q)])
+    for actual, exact in zip(learnt, state, strict=True):
+        assert relative(actual, exact) <= max(1e-12, 10 * np.finfo(float).eps * shrunk)
+
+
+@given(blocks(largest=2), R, THRESHOLD, st.booleans(), FORM, st.integers(1, 40))
 def test_diagonal_blocks_equal_the_paper(block, r, threshold, analysed, form, size):
     Q, P = block
     state = np.zeros((Q.shape[1], P.shape[1])), np.ones((Q.shape[1], P.shape[1]))
