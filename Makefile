@@ -24,7 +24,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 coverage: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
