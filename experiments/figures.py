@@ -18,10 +18,11 @@ def draw_curves(
 ) -> None:
     """Draw name -> x -> values over splits: a line through the means, bars of standard error."""
     figure, axes = plt.subplots(figsize=(7.5, 3.6), dpi=80)
-    for number, (name, curve) in enumerate(curves.items()):
+    looks = _looks(list(curves))
+    for name, curve in curves.items():
         means, errors = zip(*(mean_error(values) for values in curve.values()), strict=True)
-        style = {"marker": "o^sDvP"[number % 6], "markersize": 3, "linewidth": 1, "capsize": 2}
-        axes.errorbar(list(curve), means, errors, label=name, color=f"C{number % 10}", **style)
+        style = {"markersize": 3, "linewidth": 1, "capsize": 2, **looks[name]}
+        axes.errorbar(list(curve), means, errors, label=name, **style)
     if logarithmic:
         axes.set_xscale("log")
     axes.set_xlabel(x_label)
@@ -32,3 +33,15 @@ def draw_curves(
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
     plt.close(figure)
+
+
+def _looks(names: list[str]) -> dict[str, dict[str, str]]:
+    """Give each learner a color, and each of its settings ("OASIS, tuned") a line and a marker."""
+    learners = [name.split(",")[0].split(" ")[0] for name in names]
+    colors = {learner: f"C{number % 10}" for number, learner in enumerate(dict.fromkeys(learners))}
+    looks = {}
+    for place, (name, learner) in enumerate(zip(names, learners, strict=True)):
+        earlier = learners[:place].count(learner)
+        line, marker = ("-", "--", ":", "-.")[earlier % 4], "o^sD"[earlier % 4]
+        looks[name] = {"color": colors[learner], "linestyle": line, "marker": marker}
+    return looks
