@@ -95,7 +95,7 @@ def precision_at_10(W, X, y):
     return np.mean(y[nearest] == y[:, None])
 
 
-def questions_until(precision, cls, seed, choose, most=400):
+def questions_until(precision, cls, seed, choose, most=1000):
     """Ask one question at a time of someone who knows the classes; count until `precision`."""
     X, y = clusters(seed)
     rng = np.random.default_rng(seed + 1)
