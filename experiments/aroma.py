@@ -140,6 +140,7 @@ def _rivals(rows: list[Row]) -> list[tuple[str, str]]:
         for setting, rival in (
             (" r=1", "OASIS"),
             (" r=0.01", "OASIS"),
+            (" r=1", "OASIS, tuned"),  # what C alone explains
             (", tuned", "OASIS, tuned"),
         )
     ]
