@@ -2,6 +2,8 @@
 
 from similia.datasets.caltech101 import Caltech101, load_caltech101
 from similia.datasets.fetch import cache_folder, data_folder
+from similia.datasets.images import GrayImages
+from similia.datasets.mnist import load_fashion_mnist, load_mnist
 from similia.datasets.newsgroups import (
     Newsgroups,
     NewsgroupsEmbeddings,
@@ -29,6 +31,7 @@ __all__ = [
     "BilinearTriplets",
     "Caltech101",
     "Clusters",
+    "GrayImages",
     "InformativeTerms",
     "Newsgroups",
     "NewsgroupsEmbeddings",
@@ -42,6 +45,8 @@ __all__ = [
     "informative_tfidf",
     "inverse_document_frequency",
     "load_caltech101",
+    "load_fashion_mnist",
+    "load_mnist",
     "load_newsgroups",
     "load_newsgroups_embeddings",
     "load_newsgroups_terms",
