@@ -12,6 +12,8 @@ from similia.datasets.newsgroups import (
 )
 from similia.datasets.newsgroups_terms import NewsgroupsTerms, load_newsgroups_terms
 from similia.datasets.retrieval_sets import RetrievalSet, load_retrieval
+from similia.datasets.reuters import Reuters, load_reuters, topics_by_ratio
+from similia.datasets.reuters_terms import ReutersTerms, load_reuters_terms
 from similia.datasets.synthetic import (
     BilinearTriplets,
     Clusters,
@@ -37,6 +39,8 @@ __all__ = [
     "NewsgroupsEmbeddings",
     "NewsgroupsTerms",
     "RetrievalSet",
+    "Reuters",
+    "ReutersTerms",
     "Zappos",
     "cache_folder",
     "count_terms",
@@ -51,8 +55,11 @@ __all__ = [
     "load_newsgroups_embeddings",
     "load_newsgroups_terms",
     "load_retrieval",
+    "load_reuters",
+    "load_reuters_terms",
     "load_zappos",
     "make_bilinear_triplets",
     "make_clusters",
     "tfidf",
+    "topics_by_ratio",
 ]
