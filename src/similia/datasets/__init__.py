@@ -2,6 +2,7 @@
 
 from similia.datasets.caltech101 import Caltech101, load_caltech101
 from similia.datasets.fetch import cache_folder, data_folder
+from similia.datasets.gyrb import GyrB, load_gyrb
 from similia.datasets.images import GrayImages
 from similia.datasets.mnist import load_fashion_mnist, load_mnist
 from similia.datasets.newsgroups import (
@@ -34,6 +35,7 @@ __all__ = [
     "Caltech101",
     "Clusters",
     "GrayImages",
+    "GyrB",
     "InformativeTerms",
     "Newsgroups",
     "NewsgroupsEmbeddings",
@@ -50,6 +52,7 @@ __all__ = [
     "inverse_document_frequency",
     "load_caltech101",
     "load_fashion_mnist",
+    "load_gyrb",
     "load_mnist",
     "load_newsgroups",
     "load_newsgroups_embeddings",
