@@ -28,6 +28,7 @@ from similia.datasets.terms import (
     informative_tfidf,
 )
 from similia.datasets.tfidf import inverse_document_frequency, tfidf
+from similia.datasets.usps import load_usps
 from similia.datasets.zappos import Zappos, load_zappos
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "load_retrieval",
     "load_reuters",
     "load_reuters_terms",
+    "load_usps",
     "load_zappos",
     "make_bilinear_triplets",
     "make_clusters",
