@@ -77,6 +77,13 @@ def test_information_gain_with_one_class_is_zero(counts):
     assert_array_equal(information_gain(counts, np.zeros(60)), 0)
 
 
+def test_information_gain_about_topics_is_the_sum_over_topics(counts, y, rng):
+    topics = rng.random((60, 3)) < [0.1, 0.5, 0.0]
+    expected = sum(np.array(naive_information_gain(counts.toarray(), t)) for t in topics.T)
+    assert_allclose(information_gain(counts, topics), expected, atol=1e-14)
+    assert_allclose(information_gain(counts, (y == 3)[:, None]), information_gain(counts, y == 3))
+
+
 def test_information_gain_needs_one_label_for_each_row(counts):
     with pytest.raises(ValueError, match="one label for each of 60 rows"):
         information_gain(counts, np.zeros(59))

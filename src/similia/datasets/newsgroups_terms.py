@@ -1,22 +1,15 @@
 """20 Newsgroups as weighted terms: the protocol of the AROMA paper."""
 
-import hashlib
-import json
-import warnings
-import zipfile
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils import check_random_state
 
-from similia.datasets.fetch import cache_folder, replacing
 from similia.datasets.newsgroups import GROUPS, N_TRAIN, PARTS, read_messages, source
-from similia.datasets.terms import TOKEN_PATTERN, count_terms, informative_tfidf
+from similia.datasets.term_counts import TermCounts, Texts, cached_counts
+from similia.datasets.terms import informative_tfidf
 from similia.validation import (
     between,
     check_parameters,
@@ -44,13 +37,6 @@ class NewsgroupsTerms:
     terms: NDArray[np.str_]
     gain: NDArray[np.float64]
     idf: NDArray[np.float64]
-
-
-class _Counts(NamedTuple):
-    counts: Any
-    terms: list[str]
-    y: NDArray[np.intp]
-    train: NDArray[np.bool_]
 
 
 def load_newsgroups_terms(
@@ -130,14 +116,15 @@ def load_newsgroups_terms(
         raise ValueError(
             f'load_newsgroups_terms: train_size must be None with split="bydate", got {train_size}.'
         )
-    data = _counts(**parts)
+    counts, vocabulary, about = _counts(**parts)
+    y = about["y"]
     if split == "bydate":
-        train, test = np.flatnonzero(data.train), np.flatnonzero(~data.train)
+        train, test = np.flatnonzero(about["train"]), np.flatnonzero(~about["train"])
     else:
-        train, test = _random_split(len(data.y), train_size or N_TRAIN, random_state)
+        train, test = _random_split(len(y), train_size or N_TRAIN, random_state)
     X, columns, gain, idf = informative_tfidf(
-        data.counts,
-        data.y,
+        counts,
+        y,
         train,
         n_terms=n_terms,
         tf=tf,
@@ -145,8 +132,8 @@ def load_newsgroups_terms(
         unit_length=unit_length,
         dtype=dtype,
     )
-    terms = np.array([data.terms[j] for j in columns])
-    return NewsgroupsTerms(X, data.y, GROUPS, train, test, terms, gain, idf)
+    terms = np.array([vocabulary[j] for j in columns])
+    return NewsgroupsTerms(X, y, GROUPS, train, test, terms, gain, idf)
 
 
 def _random_split(
@@ -162,56 +149,12 @@ def _random_split(
     return np.sort(order[:n_train]), np.sort(order[n_train:])
 
 
-def _counts(**parts: bool) -> _Counts:
-    """Give the term counts of the messages, from the cache if they are there."""
+def _counts(**parts: bool) -> TermCounts:
     file, path = source()
-    recipe = {
-        "format": 1,
-        "source": file.sha256,
-        "token_pattern": TOKEN_PATTERN,
-        "stop_words": sorted(ENGLISH_STOP_WORDS),
-        **parts,
-    }
-    key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
-    cached = cache_folder() / "20newsgroups" / f"counts-{key}.npz"
-    if cached.is_file():
-        return _read_counts(cached)
-    data = read_messages(file, path, **parts)
-    result = _Counts(*count_terms(data.texts), data.y, data.train)
-    try:
-        _write_counts(cached, result)
-    except OSError as error:
-        warnings.warn(
-            f"load_newsgroups_terms: the term counts cannot be kept in {cached} ({error}) and "
-            "will be made again; set SIMILIA_CACHE to a folder that can be written to.",
-            stacklevel=3,
-        )
-    return result
 
+    def read() -> Texts:
+        data = read_messages(file, path, **parts)
+        return Texts(data.texts, {"y": data.y, "train": data.train})
 
-def _write_counts(path: Path, data: _Counts) -> None:
-    with replacing(path) as stream:
-        np.savez(
-            stream,
-            data=data.counts.data,
-            indices=data.counts.indices,
-            indptr=data.counts.indptr,
-            terms=np.frombuffer("\n".join(data.terms).encode(), dtype=np.uint8),
-            y=data.y,
-            train=data.train,
-        )
-
-
-def _read_counts(path: Path) -> _Counts:
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            arrays = dict(stored)
-        terms = arrays["terms"].tobytes().decode().split("\n")
-        shape = (len(arrays["y"]), len(terms))
-        csr = (arrays["data"], arrays["indices"], arrays["indptr"])
-        return _Counts(sparse.csr_array(csr, shape=shape), terms, arrays["y"], arrays["train"])
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise ValueError(
-            f"load_newsgroups_terms: the cached counts {path} are damaged ({error}). "
-            "Remove that file to have them made again."
-        ) from error
+    recipe = {"source": file.sha256, **parts}
+    return cached_counts("load_newsgroups_terms", "20newsgroups", recipe, read)

@@ -1,5 +1,6 @@
 """From documents to the few terms that tell most about their class."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,8 +56,9 @@ def information_gain(counts: Any, y: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     counts : sparse array of shape (n, n_terms)
-    y : array of shape (n,)
-        Class labels.
+    y : array of shape (n,) or (n, n_topics)
+        Class labels; or, for documents with several topics or none, which documents have which
+        topic. Then the gain is the sum of the gains about each topic.
 
     Returns
     -------
@@ -75,19 +77,24 @@ def information_gain(counts: Any, y: ArrayLike) -> NDArray[np.float64]:
     """
     present = sparse.csr_array(counts, copy=True)
     present.data = (present.data > 0).astype(np.float64)
-    labels = np.unique(np.asarray(y), return_inverse=True)[1]
+    labels = np.asarray(y)
     n = len(labels)
     if present.shape[0] != n or n == 0:
         raise ValueError(
             f"information_gain: y must have one label for each of {present.shape[0]} rows "
             f"of counts and at least one, got {n}."
         )
-    members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)))
-    with_term = (members.T @ present).toarray()  # (n_classes, n_terms)
-    in_class = np.bincount(labels).astype(np.float64)
-    without_term = in_class[:, None] - with_term
-    gain = entr(in_class / n).sum() - _rest(with_term, n) - _rest(without_term, n)
-    return np.maximum(gain, 0.0)
+    if labels.ndim == 1:
+        column = np.unique(labels, return_inverse=True)[1]
+        members = sparse.csr_array((np.ones(n), column, np.arange(n + 1)))
+        return _gain((members.T @ present).toarray(), np.bincount(column))
+    topics = sparse.csr_array(labels != 0, dtype=np.float64)
+    with_both, with_topic = (topics.T @ present).toarray(), topics.sum(axis=0)
+    with_term = present.sum(axis=0)
+    total = np.zeros(present.shape[1])
+    for both, size in zip(with_both, with_topic, strict=True):
+        total += _gain(np.stack([both, with_term - both]), np.array([size, n - size]))
+    return total
 
 
 def informative_tfidf(
@@ -106,23 +113,63 @@ def informative_tfidf(
     Gain and idf come from the rows `train` alone; the other rows are only weighted. Equal gains
     are taken in the order of the columns. See `tfidf` for the weights.
     """
-    check_parameters("informative_tfidf", {"n_terms": positive_integer}, {"n_terms": n_terms})
+    y = np.asarray(y)
+    X, columns, gain, idf = best_tfidf(
+        "informative_tfidf",
+        counts,
+        train,
+        lambda training: information_gain(training, y[train]),
+        n_terms=n_terms,
+        tf=tf,
+        smooth_idf=smooth_idf,
+        unit_length=unit_length,
+        dtype=dtype,
+    )
+    return InformativeTerms(X, columns, gain, idf)
+
+
+def best_tfidf(
+    owner: str,
+    counts: Any,
+    train: NDArray[np.intp],
+    score: Callable[[Any], NDArray[np.float64]],
+    *,
+    n_terms: int,
+    tf: str,
+    smooth_idf: bool,
+    unit_length: bool,
+    dtype: DTypeLike,
+) -> tuple[Any, NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Keep the terms of largest score and weigh them by tf-idf: X, columns, scores, idf.
+
+    The rows `train` alone go into `score` and the idf. Equal scores are taken in the order of the
+    columns.
+    """
+    check_parameters(owner, {"n_terms": positive_integer}, {"n_terms": n_terms})
     counts = sparse.csr_array(counts)
     if n_terms > counts.shape[1]:
         raise ValueError(
-            f"informative_tfidf: n_terms must be at most the {counts.shape[1]} terms there are, "
+            f"{owner}: n_terms must be at most the {counts.shape[1]} terms there are, "
             f"got {n_terms}."
         )
     training = counts[train]
-    gain = information_gain(training, np.asarray(y)[train])
-    columns = np.argsort(-gain, kind="stable")[:n_terms]
+    scores = score(training)
+    columns = np.argsort(-scores, kind="stable")[:n_terms]
     idf = inverse_document_frequency(training[:, columns], smooth=smooth_idf)
     X = tfidf(counts[:, columns], idf, tf=tf, unit_length=unit_length, dtype=dtype)
     X.sort_indices()
-    return InformativeTerms(X, columns, gain[columns], idf)
+    return X, columns, scores[columns], idf
 
 
-def _rest(classes: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _gain(with_term: NDArray[np.float64], in_class: NDArray[Any]) -> NDArray[np.float64]:
+    """IG(t), from the documents of each class with each term (n_classes, n_terms) and in all."""
+    n = in_class.sum()
+    without_term = in_class[:, None] - with_term
+    gain = entr(in_class / n).sum() - _rest(with_term, n) - _rest(without_term, n)
+    return np.maximum(gain, 0.0)
+
+
+def _rest(classes: NDArray[np.float64], n: float) -> NDArray[np.float64]:
     """P(e) H(C | e) for each column of class counts under an event e, out of n documents."""
     total = classes.sum(axis=0)
     return total / n * entr(classes / np.maximum(total, 1.0)).sum(axis=0)

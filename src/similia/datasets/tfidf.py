@@ -36,7 +36,7 @@ def inverse_document_frequency(counts: Any, *, smooth: bool = False) -> NDArray[
     check_parameters("inverse_document_frequency", {"smooth": boolean}, {"smooth": smooth})
     counts = sparse.csr_array(counts)
     n = counts.shape[0]
-    df = _document_frequency(counts)
+    df = document_frequency(counts)
     if smooth:
         return 1.0 + np.log((1.0 + n) / (1.0 + df))
     return np.where(df > 0, np.log(n / np.maximum(df, 1.0)), 0.0)
@@ -95,5 +95,7 @@ def tfidf(
     return X.astype(dtype)
 
 
-def _document_frequency(counts: Any) -> NDArray[np.float64]:
+def document_frequency(counts: Any) -> NDArray[np.float64]:
+    """In how many rows each term occurs."""
+    counts = sparse.csr_array(counts)
     return np.bincount(counts.indices[counts.data != 0], minlength=counts.shape[1]).astype(float)
