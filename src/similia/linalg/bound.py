@@ -16,10 +16,15 @@ from similia.linalg.compiled import compiled
 PLAIN, TRANSPOSED, RIGHT, UPPER, LOWER, UNIT = (ord(letter) for letter in "NTRULU")
 
 
-def _bound(name, n_arguments):
+def routine(library, name, n_arguments):
+    """Give a routine of scipy's `cython_blas` or `cython_lapack` for compiled code, by address."""
     symbol = f"similia_{name}"
-    llvm.add_symbol(symbol, get_cython_function_address("scipy.linalg.cython_blas", name))
+    llvm.add_symbol(symbol, get_cython_function_address(f"scipy.linalg.{library}", name))
     return types.ExternalFunction(symbol, types.void(*[types.intp] * n_arguments))
+
+
+def _bound(name, n_arguments):
+    return routine("cython_blas", name, n_arguments)
 
 
 _sgemm, _dgemm = _bound("sgemm", 13), _bound("dgemm", 13)
