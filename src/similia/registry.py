@@ -13,6 +13,7 @@ LEARNERS = {
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
     "AROW": "similia.linear.arow",
+    "PAUM": "similia.linear.paum",
 }
 
 
