@@ -14,6 +14,7 @@ LEARNERS = {
     "LEGO": "similia.distance.lego",
     "POLA": "similia.distance.pola",
     "AROW": "similia.linear.arow",
+    "PAUM": "similia.linear.paum",
 }
 
 
