@@ -46,9 +46,13 @@ def read_plan(path: Path) -> dict[str, Any]:
 
 
 def quick(plan: dict[str, Any], limit: int = 2000) -> dict[str, Any]:
-    """Give the plan with one seed and few steps: to see that everything runs."""
+    """Give the plan with one seed, few steps and one of varied options: to see that all runs."""
     blocks = [
-        {**block, "steps": sorted({min(step, limit) for step in block["steps"]})}
+        {
+            **block,
+            "steps": sorted({min(step, limit) for step in block["steps"]}),
+            "vary": {name: values[:1] for name, values in block.get("vary", {}).items()},
+        }
         for block in plan["blocks"]
     ]
     tuning = {**plan["tuning"], "steps": min(plan["tuning"]["steps"], limit // 4)}
@@ -96,9 +100,18 @@ def unfinished(tasks: list[Task], rows: list[Row]) -> list[Task]:
 def _cells(plan: dict[str, Any]) -> list[tuple[dict[str, Any], str, int]]:
     return [
         (block, name, seed)
-        for block in plan["blocks"]
+        for block in _blocks(plan)
         for seed in block.get("seeds", plan["seeds"])
         for name in block["contenders"]
+    ]
+
+
+def _blocks(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give a block for each combination of the options that it varies."""
+    return [
+        {**block, "options": {**block.get("options", {}), **chosen}}
+        for block in plan["blocks"]
+        for chosen in combinations(block.get("vary", {}))
     ]
 
 
@@ -125,7 +138,7 @@ def _task(
         seed=seed,
         steps=tuple(steps),
         full=(*block.get("full", []), steps[-1]),
-        queries=plan["queries"],
+        queries=plan.get("queries", 0),
         cuts=tuple(plan["cuts"]),
         share=plan["tuning"]["share"],
     )

@@ -9,17 +9,15 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from experiments.contenders import CONTENDERS
+from experiments.measures import MEASURES
 from experiments.peers.call import CannotRunError
 from experiments.plan import (
     Task,
@@ -32,11 +30,7 @@ from experiments.plan import (
 )
 from experiments.problems import PROBLEMS, Problem, validation
 from experiments.rows import COLUMNS, HERE, Row, append_rows, read_rows, run_key, versions
-from similia import evaluate
 from similia.progress import progress
-
-MEASURES = ("precision", "map")
-TRACED = (1, 10)  # cut-offs at steps that are not measured in full
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -112,38 +106,16 @@ def _measured(task: Task) -> list[Row]:
     if is_stepwise(task.kind):
         start().learn_to(2)  # compiles, before the clock starts
     contender = start()
-    items = _dense(problem.X_test)
+    measure = MEASURES[problem.measured_by]
     rows, seconds = [], 0.0
     for step in task.steps:
         begun = time.perf_counter()
         contender.learn_to(step)
         seconds += time.perf_counter() - begun
         full = step in task.full and task.stage == "run"
-        for score, scorer in contender.scorers().items():
-            for n, measure, value in _values(scorer, items, problem.y_test, task, full):
-                rows.append(_row(task, step, n, score, measure, value, seconds, contender.note))
+        for n, *found in measure(contender, problem, task, full):
+            rows.append(_row(task, step, n, *found, seconds, contender.note))
     return rows
-
-
-def _values(
-    scorer: Any, items: Any, y: Any, task: Task, full: bool
-) -> Iterator[tuple[int, str, float]]:
-    """Yield (queries, measure, mean): over the first queries always, over all of them if full."""
-    few = min(task.queries, len(items))
-    n = len(items) if full else few
-    result = evaluate(
-        scorer,
-        items[:n],
-        items,
-        labels=(y[:n], y),
-        exclude_self=True,
-        k=task.cuts if full else TRACED,
-        measures=MEASURES,
-    )
-    for measure, values in result.per_query.items():
-        yield n, measure, float(np.nanmean(values))
-        if n > few and measure in ("map", *(f"precision@{k}" for k in TRACED)):
-            yield few, measure, float(np.nanmean(values[:few]))
 
 
 def _row(
@@ -172,11 +144,6 @@ def _row(
 @lru_cache(maxsize=1)
 def _problem(name: str, options: str, seed: int) -> Problem:
     return PROBLEMS[name](seed, **json.loads(options))
-
-
-def _dense(X: Any) -> Any:
-    """Give test points as an array: ranking all by all is one matrix product."""
-    return X.toarray() if sparse.issparse(X) else X
 
 
 if __name__ == "__main__":

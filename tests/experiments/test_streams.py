@@ -1,12 +1,12 @@
 import numpy as np
 
-from experiments import contenders
-from experiments.contenders import CONTENDERS, balanced_rows, leading_directions
+from experiments.contenders import CONTENDERS, tuples
+from experiments.contenders.batch import balanced_rows, leading_directions
 from experiments.problems import toy, validation
 
 
 def test_learning_in_pieces_follows_the_same_stream(monkeypatch):
-    monkeypatch.setattr(contenders, "CHUNK", 64)
+    monkeypatch.setattr(tuples, "CHUNK", 64)
     problem = toy(0)
     at_once, in_pieces = (CONTENDERS["OASIS"](problem, 3) for _ in range(2))
     at_once.learn_to(200)

@@ -1,13 +1,10 @@
-"""Problems: name -> function of (seed, options) that gives a split of labelled data.
+"""Rankings: a query is a test point, the others are its items, relevant if of its class."""
 
-A query is a test point, the remaining test points are ranked for it, those of its class are
-relevant. Whatever is learnt from data (terms, idf) is learnt from the training part.
-"""
-
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from experiments.problems.base import Problem
 from similia.datasets import (
     inverse_document_frequency,
     load_caltech101,
@@ -15,15 +12,6 @@ from similia.datasets import (
     make_clusters,
     tfidf,
 )
-
-
-class Problem(NamedTuple):
-    """Training and test points with their labels, in random order."""
-
-    X_train: Any
-    y_train: Any
-    X_test: Any
-    y_test: Any
 
 
 def newsgroups(
@@ -56,27 +44,14 @@ def caltech101_visterms(
     return _shuffled(X, data.y, train, test, seed)
 
 
-def toy(seed: int, *, n_samples: int = 240, n_features: int = 8) -> Problem:
+def toy(
+    seed: int, *, n_samples: int = 240, n_features: int = 8, measured_by: str = "retrieval"
+) -> Problem:
     """Clusters hidden among nuisance directions: needs no data, takes no time."""
     data = make_clusters(n_samples, n_features, 4, nuisance=3.0, random_state=seed)
     X = (data.X / np.linalg.norm(data.X, axis=1)[:, None]).astype(np.float32)
     train, test = np.split(np.random.default_rng(seed).permutation(n_samples), 2)
-    return _shuffled(X, data.y, train, test, seed)
-
-
-PROBLEMS = {
-    "newsgroups": newsgroups,
-    "caltech101_visterms": caltech101_visterms,
-    "toy": toy,
-}
-
-
-def validation(problem: Problem, share: float, seed: int) -> Problem:
-    """Give the training part of a problem, split again: what parameters may be chosen on."""
-    n = len(problem.y_train)
-    held_out, kept = np.split(np.random.default_rng(seed).permutation(n), [round(share * n)])
-    X, y = problem.X_train, problem.y_train
-    return Problem(X[kept], y[kept], X[held_out], y[held_out])
+    return _shuffled(X, data.y, train, test, seed)._replace(measured_by=measured_by)
 
 
 def _shuffled(X: Any, y: Any, train: Any, test: Any, seed: int) -> Problem:

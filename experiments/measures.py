@@ -1,0 +1,73 @@
+"""What is measured: name -> function of (contender, problem, task, full), named by the problem.
+
+Each yields (test points, score, measure, value): a measure is better when it is larger, and a
+score says how the points were ranked. Whoever learns never measures itself.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+from experiments.problems import Problem
+from similia import evaluate
+
+RANKED = ("precision", "map")
+TRACED = (1, 10)  # cut-offs of a ranking at steps that are not measured in full
+Values = Iterator[tuple[int, str, str, float]]
+
+
+def retrieval(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Rank the other test points for each: over the first queries always, over all if full."""
+    items, y = _dense(problem.X_test), problem.y_test
+    few = min(task.queries, len(items))
+    n = len(items) if full else few
+    for score, scorer in contender.scorers().items():
+        result = evaluate(
+            scorer,
+            items[:n],
+            items,
+            labels=(y[:n], y),
+            exclude_self=True,
+            k=task.cuts if full else TRACED,
+            measures=RANKED,
+        )
+        for measure, values in result.per_query.items():
+            yield n, score, measure, float(np.nanmean(values))
+            if n > few and measure in ("map", *(f"precision@{k}" for k in TRACED)):
+                yield few, score, measure, float(np.nanmean(values[:few]))
+
+
+def neighbors(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Classify test points by a vote of their k nearest training points, for each k of the cuts."""
+    for score, scorer in contender.scorers().items():
+        if scorer.geometry != "l2":
+            continue
+        given = (scorer.item_vectors(problem.X_train), scorer.query_vectors(problem.X_test))
+        nearest = nearest_rows(*given, max(task.cuts))
+        for k in task.cuts:
+            right = majority(problem.y_train[nearest[:, :k]]) == problem.y_test
+            yield len(right), score, f"accuracy@{k}", float(right.mean())
+
+
+def nearest_rows(items: Any, queries: Any, k: int) -> Any:
+    """Give the rows of the k items nearest to each query, by exact search in chunks."""
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(items)
+    return search.kneighbors(queries, return_distance=False)
+
+
+def majority(votes: Any) -> Any:
+    """Give the most frequent label of each row, of several the smallest, as scikit-learn does."""
+    labels = np.unique(votes)
+    counts = np.stack([(votes == label).sum(axis=1) for label in labels], axis=1)
+    return labels[counts.argmax(axis=1)]
+
+
+def _dense(X: Any) -> Any:
+    """Give test points as an array: ranking all by all is one matrix product."""
+    return X.toarray() if sparse.issparse(X) else X
+
+
+MEASURES = {"retrieval": retrieval, "neighbors": neighbors}

@@ -1,0 +1,21 @@
+"""Problems: name -> function of (seed, options) that gives a split of labelled data.
+
+A problem names how it is measured (`measures.py`). Whatever is learnt from data (terms, idf, a
+scale) is learnt from the training part.
+"""
+
+from experiments.problems.base import Problem, validation
+from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
+from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
+
+PROBLEMS = {
+    "newsgroups": newsgroups,
+    "caltech101_visterms": caltech101_visterms,
+    "noisy_digits": noisy_digits,
+    "mnist_pair": mnist_pair,
+    "mnist": mnist,
+    "fashion_mnist": fashion_mnist,
+    "toy": toy,
+}
+
+__all__ = ["PROBLEMS", "Problem", "toy", "validation"]

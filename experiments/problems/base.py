@@ -1,0 +1,23 @@
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Problem(NamedTuple):
+    """Training and test points with their labels, in random order, and how they are measured."""
+
+    X_train: Any
+    y_train: Any
+    X_test: Any
+    y_test: Any
+    measured_by: str = "retrieval"
+
+
+def validation(problem: Problem, share: float, seed: int) -> Problem:
+    """Give the training part of a problem, split again: what parameters may be chosen on."""
+    n = len(problem.y_train)
+    held_out, kept = np.split(np.random.default_rng(seed).permutation(n), [round(share * n)])
+    X, y = problem.X_train, problem.y_train
+    return problem._replace(
+        X_train=X[kept], y_train=y[kept], X_test=X[held_out], y_test=y[held_out]
+    )
