@@ -11,9 +11,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Array, OnlineLearner
-from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks, squared
-from similia.linalg.psd import psd_factor
+from similia.linalg.psd import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.sampling import PAIR_SAMPLERS
@@ -207,12 +206,11 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         """Give rows that were checked in the coordinates of A."""
         return X
 
-    def _metric(self) -> Array:
-        """Give the matrix to measure with: of rank `n_components`, if given."""
+    def _factor(self) -> Array:
+        """Give some L with A = LᵀL: the one of `components_` only where it must be."""
         if self.n_components is None:
-            return self._scoring_state()
-        L = self.components_
-        return L.T @ L
+            return quick_factor(self._scoring_state())
+        return self.components_
 
     def query_vectors(self, Q: Any) -> Array:
         """Give Lq for each query: to search an l2 index of `item_vectors` with."""
@@ -228,17 +226,11 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
 
     def pairwise_score(self, Q: Any, Z: Any = None) -> Array:
         """Give -(q-z)ᵀA(q-z) for all pairs of rows: larger is closer."""
-        Q = self._mapped(self._checked(Q))
-        A = self._metric()
-        moved = np.asarray(Q @ A)
-        lengths = row_products(moved, Q)
+        L = self._factor()
+        left = np.asarray(self._mapped(self._checked(Q)) @ L.T)
+        right = left if Z is None else np.asarray(self._mapped(self._checked(Z)) @ L.T)
+        squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2.0 * (left @ right.T)
         if Z is None:
-            Z, others = Q, lengths
-        else:
-            Z = self._mapped(self._checked(Z))
-            others = row_products(np.asarray(Z @ A), Z)
-        squares = lengths[:, None] + others - 2.0 * np.asarray(Z @ moved.T).T
-        if Z is Q:
             np.fill_diagonal(squares, 0.0)
         return -np.maximum(squares, 0.0)
 

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Array
 from similia.distance.base import MahalanobisDistance
-from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.updates.pola import pola_pass
 from similia.validation import check_tuples, non_negative, one_of, positive
@@ -109,21 +108,23 @@ class ThresholdedDistance(MahalanobisDistance):
         Array of shape (n_pairs,).
         """
         X = self._checked(X)
+        L = self._factor()
         if pairs is None:
-            return self.threshold_ - self._lengths(self._mapped(X))
+            return self.threshold_ - _lengths(self._mapped(X), L)
         pairs = check_tuples(f"{self._owner}.decision_function", "pairs", pairs, (X.shape[0],) * 2)
         squares = np.empty(len(pairs), self.A_.dtype)
         for block in row_blocks(len(pairs), BLOCK):
             rows, places = np.unique(pairs[block], return_inverse=True)
             mapped = self._mapped(rows_of(X, rows, X.dtype))
             some, others = places.reshape(-1, 2).T
-            squares[block] = self._lengths(difference_of_rows(mapped, some, others, mapped.dtype))
+            squares[block] = _lengths(difference_of_rows(mapped, some, others, mapped.dtype), L)
         return self.threshold_ - squares
-
-    def _lengths(self, Z: Any) -> Array:
-        """Give zᵀAz for rows in the coordinates of A."""
-        return row_products(np.asarray(Z @ self._metric()), Z)
 
     def predict(self, X: Any, pairs: Any = None) -> Array:
         """Give +1 (similar) or -1 (dissimilar) for each pair; see `decision_function`."""
         return np.where(self.decision_function(X, pairs) >= 0, 1, -1)
+
+
+def _lengths(Z: Any, L: Array) -> Array:
+    """Give |Lz|² for each row z."""
+    return (np.asarray(Z @ L.T) ** 2).sum(axis=1)
