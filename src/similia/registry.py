@@ -13,6 +13,7 @@ LEARNERS = {
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
     "POLA": "similia.distance.pola",
+    "KernelPOLA": "similia.distance.kernel_pola",
     "AROW": "similia.linear.arow",
     "PAUM": "similia.linear.paum",
 }
