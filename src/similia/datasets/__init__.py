@@ -4,6 +4,7 @@ from similia.datasets.caltech101 import Caltech101, load_caltech101
 from similia.datasets.fetch import cache_folder, data_folder
 from similia.datasets.gyrb import GyrB, load_gyrb
 from similia.datasets.images import GrayImages
+from similia.datasets.isolet import Isolet, load_isolet
 from similia.datasets.mnist import load_fashion_mnist, load_mnist
 from similia.datasets.newsgroups import (
     Newsgroups,
@@ -38,6 +39,7 @@ __all__ = [
     "GrayImages",
     "GyrB",
     "InformativeTerms",
+    "Isolet",
     "Newsgroups",
     "NewsgroupsEmbeddings",
     "NewsgroupsTerms",
@@ -54,6 +56,7 @@ __all__ = [
     "load_caltech101",
     "load_fashion_mnist",
     "load_gyrb",
+    "load_isolet",
     "load_mnist",
     "load_newsgroups",
     "load_newsgroups_embeddings",
