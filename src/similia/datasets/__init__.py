@@ -13,6 +13,7 @@ from similia.datasets.newsgroups import (
     load_newsgroups_embeddings,
 )
 from similia.datasets.newsgroups_terms import NewsgroupsTerms, load_newsgroups_terms
+from similia.datasets.office_caltech import OfficeCaltech, load_office_caltech
 from similia.datasets.retrieval_sets import RetrievalSet, load_retrieval
 from similia.datasets.reuters import Reuters, load_reuters, topics_by_ratio
 from similia.datasets.reuters_terms import ReutersTerms, load_reuters_terms
@@ -29,6 +30,7 @@ from similia.datasets.terms import (
     informative_tfidf,
 )
 from similia.datasets.tfidf import inverse_document_frequency, tfidf
+from similia.datasets.tiny_imagenet import TinyImageNet, load_tiny_imagenet
 from similia.datasets.usps import load_usps
 from similia.datasets.zappos import Zappos, load_zappos
 
@@ -43,9 +45,11 @@ __all__ = [
     "Newsgroups",
     "NewsgroupsEmbeddings",
     "NewsgroupsTerms",
+    "OfficeCaltech",
     "RetrievalSet",
     "Reuters",
     "ReutersTerms",
+    "TinyImageNet",
     "Zappos",
     "cache_folder",
     "count_terms",
@@ -61,9 +65,11 @@ __all__ = [
     "load_newsgroups",
     "load_newsgroups_embeddings",
     "load_newsgroups_terms",
+    "load_office_caltech",
     "load_retrieval",
     "load_reuters",
     "load_reuters_terms",
+    "load_tiny_imagenet",
     "load_usps",
     "load_zappos",
     "make_bilinear_triplets",
