@@ -75,16 +75,19 @@ class InTurn:
 
 
 class Asked:
-    """The constraint that an oracle names; or a known one that was pushed too far."""
+    """The constraint that an oracle names; if that asks for nothing, one that it named before."""
 
     def __init__(self, nearest: bool) -> None:
-        self.nearest = nearest
         self.known = MostViolated(nearest)
 
     def next(self, run: Projections) -> Chosen | None:
         """Ask the oracle, then look at those it has named before."""
         oracle = run.constraints
         assert isinstance(oracle, ConstraintOracle)
-        oracle.search(run.state.matrix())
+        j = oracle.search(run.state.matrix())
         run.grow()
+        if j is not None:
+            r = oracle.state_values(run.state)
+            if r[j] > run.tol:
+                return Chosen(j, float(r[j]), *run.gap(r))
         return self.known.next(run)

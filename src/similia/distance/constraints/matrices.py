@@ -69,7 +69,7 @@ class MatrixConstraints(Constraints):
 
 
 def _checked(owner: str, j: int, C: Any) -> Any:
-    C = C if sparse.issparse(C) else np.asarray(C)
+    C = sparse.csr_array(C) if sparse.issparse(C) else np.asarray(C)
     if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":
         raise ValueError(
             f"{owner}: matrices must be square arrays of numbers, "
@@ -95,7 +95,7 @@ def _extreme_eigenvalues(C: Any) -> tuple[float, float]:
     if sparse.issparse(C):
         rows = np.unique(C.nonzero()[0])
         outside = len(rows) < C.shape[0]
-        C = sparse.csr_array(C)[rows][:, rows].toarray()
+        C = C[rows][:, rows].toarray()
     values = linalg.eigvalsh(C) if C.size else np.zeros(1)
     low, high = float(values[0]), float(values[-1])
     return (min(low, 0.0), max(high, 0.0)) if outside else (low, high)
