@@ -12,7 +12,9 @@ LEARNERS = {
     "DiagonalAROMA": "similia.similarity.aroma",
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
+    "POLA": "similia.distance.pola",
     "AROW": "similia.linear.arow",
+    "PAUM": "similia.linear.paum",
 }
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from similia.datasets import fetch as fetching
-from similia.datasets.fetch import DataFile, cache_folder, dequantized, fetch, locate, read_npz
+from similia.datasets.fetch import (
+    DataFile,
+    cache_folder,
+    check_contents,
+    dequantized,
+    fetch,
+    locate,
+    read_npz,
+)
 from similia.exceptions import DataNotFoundError
 
 CONTENT = bytes(range(256)) * 4096
@@ -154,6 +162,22 @@ def test_a_silent_server_is_not_waited_for_for_ever(folders, monkeypatch):
         silent.listen()
         with pytest.raises(DataNotFoundError, match="timed out"):
             fetch(a_file(f"http://127.0.0.1:{silent.getsockname()[1]}/"))
+
+
+def test_a_file_without_a_published_checksum_is_fetched_as_it_is(folders, server):
+    file = a_file(f"{server}/flipped")._replace(sha256=None)
+    assert fetch(file).read_bytes() == CONTENT[::-1]
+    assert fetch(file) == folders[1] / "set/file.bin"
+
+
+def test_contents_are_compared_row_by_row_in_any_order(rng, tmp_path):
+    rows = rng.integers(1000, size=(20, 3)).astype("<i2")
+    sha256 = hashlib.sha256(b"".join(sorted(map(bytes, rows)))).hexdigest()
+    check_contents(tmp_path / "file", sha256, rows)
+    check_contents(tmp_path / "file", sha256, rows[::-1])
+    rows[4, 2] += 1
+    with pytest.raises(ValueError, match=r"the rows of .*file: SHA-256 must be .*remove that file"):
+        check_contents(tmp_path / "file", sha256, rows)
 
 
 def test_the_cache_folder_follows_the_platform(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from similia.datasets.caltech101 import Caltech101, load_caltech101
 from similia.datasets.fetch import cache_folder, data_folder
+from similia.datasets.gyrb import GyrB, load_gyrb
 from similia.datasets.images import GrayImages
 from similia.datasets.mnist import load_fashion_mnist, load_mnist
 from similia.datasets.newsgroups import (
@@ -12,6 +13,8 @@ from similia.datasets.newsgroups import (
 )
 from similia.datasets.newsgroups_terms import NewsgroupsTerms, load_newsgroups_terms
 from similia.datasets.retrieval_sets import RetrievalSet, load_retrieval
+from similia.datasets.reuters import Reuters, load_reuters, topics_by_ratio
+from similia.datasets.reuters_terms import ReutersTerms, load_reuters_terms
 from similia.datasets.synthetic import (
     BilinearTriplets,
     Clusters,
@@ -25,6 +28,7 @@ from similia.datasets.terms import (
     informative_tfidf,
 )
 from similia.datasets.tfidf import inverse_document_frequency, tfidf
+from similia.datasets.usps import load_usps
 from similia.datasets.zappos import Zappos, load_zappos
 
 __all__ = [
@@ -32,11 +36,14 @@ __all__ = [
     "Caltech101",
     "Clusters",
     "GrayImages",
+    "GyrB",
     "InformativeTerms",
     "Newsgroups",
     "NewsgroupsEmbeddings",
     "NewsgroupsTerms",
     "RetrievalSet",
+    "Reuters",
+    "ReutersTerms",
     "Zappos",
     "cache_folder",
     "count_terms",
@@ -46,13 +53,18 @@ __all__ = [
     "inverse_document_frequency",
     "load_caltech101",
     "load_fashion_mnist",
+    "load_gyrb",
     "load_mnist",
     "load_newsgroups",
     "load_newsgroups_embeddings",
     "load_newsgroups_terms",
     "load_retrieval",
+    "load_reuters",
+    "load_reuters_terms",
+    "load_usps",
     "load_zappos",
     "make_bilinear_triplets",
     "make_clusters",
     "tfidf",
+    "topics_by_ratio",
 ]

@@ -85,8 +85,16 @@ def information_gain(counts: Any, y: ArrayLike) -> NDArray[np.float64]:
             f"of counts and at least one, got {n}."
         )
     if labels.ndim == 1:
-        return _gain(present, labels)
-    return np.sum([_gain(present, topic) for topic in labels.T], axis=0)
+        column = np.unique(labels, return_inverse=True)[1]
+        members = sparse.csr_array((np.ones(n), column, np.arange(n + 1)))
+        return _gain((members.T @ present).toarray(), np.bincount(column))
+    topics = sparse.csr_array(labels != 0, dtype=np.float64)
+    with_both, with_topic = (topics.T @ present).toarray(), topics.sum(axis=0)
+    with_term = present.sum(axis=0)
+    total = np.zeros(present.shape[1])
+    for both, size in zip(with_both, with_topic, strict=True):
+        total += _gain(np.stack([both, with_term - both]), np.array([size, n - size]))
+    return total
 
 
 def informative_tfidf(
@@ -153,19 +161,15 @@ def best_tfidf(
     return X, columns, scores[columns], idf
 
 
-def _gain(present: Any, y: NDArray[Any]) -> NDArray[np.float64]:
-    """IG(t) about labels y (n,) of each term, from its presence (n, n_terms) as 0 and 1."""
-    labels = np.unique(y, return_inverse=True)[1]
-    n = len(labels)
-    members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)))
-    with_term = (members.T @ present).toarray()  # (n_classes, n_terms)
-    in_class = np.bincount(labels).astype(np.float64)
+def _gain(with_term: NDArray[np.float64], in_class: NDArray[Any]) -> NDArray[np.float64]:
+    """IG(t), from the documents of each class with each term (n_classes, n_terms) and in all."""
+    n = in_class.sum()
     without_term = in_class[:, None] - with_term
     gain = entr(in_class / n).sum() - _rest(with_term, n) - _rest(without_term, n)
     return np.maximum(gain, 0.0)
 
 
-def _rest(classes: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _rest(classes: NDArray[np.float64], n: float) -> NDArray[np.float64]:
     """P(e) H(C | e) for each column of class counts under an event e, out of n documents."""
     total = classes.sum(axis=0)
     return total / n * entr(classes / np.maximum(total, 1.0)).sum(axis=0)

@@ -1,7 +1,7 @@
 """Mahalanobis distances (x-z)ᵀA(x-z), learnt from pairs."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,8 +11,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Array, OnlineLearner
-from similia.linalg.blocks import difference_of_rows, row_blocks
-from similia.linalg.psd import psd_factor
+from similia.linalg.blocks import difference_of_rows, row_blocks, squared
+from similia.linalg.psd import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.sampling import PAIR_SAMPLERS
@@ -20,6 +20,7 @@ from similia.validation import (
     check_magnitude,
     check_tuples,
     function,
+    none,
     one_of,
     positive_integer,
 )
@@ -27,18 +28,27 @@ from similia.validation import (
 FLOATS = [np.float64, np.float32]
 #: pairs drawn at a time by `fit`
 DRAW = 4096
+#: random pairs from which scales are estimated
+SAMPLE = 1000
 
 
 class MahalanobisDistance(TransformerMixin, OnlineLearner):
-    """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A."""
+    """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A.
+
+    The learners are of one family: each judgement moves A to a matrix that agrees with it better
+    and is near A under a Bregman `divergence`: Frobenius for POLA, LogDet for LEGO.
+    """
 
     learns_from = "pairs"
     geometry = "l2"
+    #: the function of `linalg.bregman` that says how far a step goes
+    divergence: ClassVar[str]
 
     _rules: ClassVar = {
         **OnlineLearner._rules,
         "sampler": one_of(*PAIR_SAMPLERS) | function,
         "n_pairs": positive_integer,
+        "n_components": none | positive_integer,
     }
     _state: ClassVar = (*OnlineLearner._state, "A_")
     _averaged: ClassVar = "A_"
@@ -47,6 +57,7 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
 
     sampler: str | Callable[..., Any]
     n_pairs: int
+    n_components: int | None
     verbose: bool
 
     # -- learning ------------------------------------------------------------------------------
@@ -85,19 +96,25 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         The learner itself. On an error nothing has changed.
         """
         self._check_parameters()
-        where, given = f"{self._owner}.learn", X
-        fitted = self.__sklearn_is_fitted__()
+        given = X
+        X, pairs, y = self._checked_judgements(f"{self._owner}.learn", X, pairs, y)
+        with self._all_or_nothing():
+            first = not self.__sklearn_is_fitted__()
+            validate_data(self, given, reset=first, skip_check_array=True)
+            if first:
+                self._init_state(X)
+        with progress(self._owner, len(pairs), enabled=self.verbose) as advance:
+            self._learn(X, pairs, y, advance)
+        return self
+
+    def _checked_judgements(self, where: str, X: Any, pairs: Any, y: Any) -> tuple[Any, Any, Array]:
+        """Give points, pairs and feedback in the learner's form, or raise the house error."""
         X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0], X.shape[0]))
         y = self._checked_feedback(where, np.asarray(y))
         check_consistent_length(pairs, y)
         check_magnitude(where, "X", X, pairs.ravel())
-        validate_data(self, given, reset=not fitted, skip_check_array=True)
-        if not fitted:
-            self._init_state(X)
-        with progress(self._owner, len(pairs), enabled=self.verbose) as advance:
-            self._learn(X, pairs, y, advance)
-        return self
+        return X, pairs, y
 
     def _checked_feedback(self, where: str, y: Array) -> Array:
         """Give y as the learner understands it, or raise the house error."""
@@ -106,16 +123,20 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         return y.astype(np.int8)
 
     def _learn_from_labels(self, X: Any, y: Array) -> Self:
+        with progress(self._owner, self.n_pairs, enabled=self.verbose) as advance:
+            for pairs, feedback in self._drawn(y):
+                self._learn(X, pairs, feedback, advance)
+        return self
+
+    def _drawn(self, y: Array) -> Iterator[tuple[NDArray[np.intp], Array]]:
+        """Yield `n_pairs` pairs and their feedback, in blocks, drawn from class labels."""
         draw = PAIR_SAMPLERS[self.sampler](y).draw if isinstance(self.sampler, str) else None
         rng = self._rng()
-        with progress(self._owner, self.n_pairs, enabled=self.verbose) as advance:
-            for block in row_blocks(self.n_pairs, DRAW):
-                size = block.stop - block.start
-                pairs, signs = draw(size, rng) if draw else self.sampler(y, size, rng)  # type: ignore[operator]
-                where = f"{self._owner}.sampler"
-                pairs = check_tuples(where, "pairs", pairs, (len(y), len(y)))
-                self._learn(X, pairs, self._feedback_of_signs(np.asarray(signs)), advance)
-        return self
+        for block in row_blocks(self.n_pairs, DRAW):
+            size = block.stop - block.start
+            pairs, signs = draw(size, rng) if draw else self.sampler(y, size, rng)  # type: ignore[operator]
+            pairs = check_tuples(f"{self._owner}.sampler", "pairs", pairs, (len(y), len(y)))
+            yield pairs, self._feedback_of_signs(np.asarray(signs))
 
     def _feedback_of_signs(self, signs: Array) -> Array:
         return signs
@@ -123,10 +144,14 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
     def _learn(self, X: Any, pairs: NDArray[np.intp], y: Array, advance: Any) -> None:
         with single_blas_thread():
             for block in row_blocks(len(pairs), self._block):
-                Z = difference_of_rows(X, pairs[block, 0], pairs[block, 1], self.A_.dtype)
+                Z = self._differences(X, pairs[block])
                 self.n_updates_ += int(self._learn_block(Z, y[block]))
                 self.n_seen_ += block.stop - block.start
                 advance(block.stop - block.start)
+
+    def _differences(self, X: Any, pairs: NDArray[np.intp]) -> Any:
+        """Give x - z for each pair, in the coordinates of A."""
+        return difference_of_rows(X, pairs[:, 0], pairs[:, 1], self.A_.dtype)
 
     @abstractmethod
     def _learn_block(self, Z: Any, y: Array) -> int:
@@ -138,6 +163,22 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         self.A_ = np.eye(X.shape[1], dtype=X.dtype)
         self._init_moment()
 
+    def _random_squares(self, X: Any) -> Array:
+        """Give the squared distances, not zero, of random pairs of rows: what scales come from.
+
+        They depend on X and a fixed seed alone, so that learning in pieces starts where learning at
+        once does.
+        """
+        pairs = np.random.default_rng(0).integers(X.shape[0], size=(SAMPLE, 2))
+        with np.errstate(invalid="ignore", over="ignore"):  # rows that no pair names may be bad
+            squares = self._plain_squares(X, pairs)
+        return squares[np.isfinite(squares) & (squares > 0)]
+
+    def _plain_squares(self, X: Any, pairs: NDArray[np.intp]) -> Array:
+        """Give |x - z|² for each pair, before anything is learnt."""
+        Z = difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
+        return np.asarray(squared(Z).sum(axis=1)).ravel()
+
     # -- using ---------------------------------------------------------------------------------
 
     @property
@@ -147,14 +188,29 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
 
     @property
     def components_(self) -> Array:
-        """L with A = LᵀL: distances under A are Euclidean distances between the vectors Lx."""
-        return psd_factor(self._scoring_state())
+        """L with A = LᵀL: distances under A are Euclidean distances between the vectors Lx.
+
+        Its rows are eigenvectors of A, scaled, the largest first; `n_components` of them if given.
+        """
+        return psd_factor(self._scoring_state(), self.n_components)
 
     def transform(self, X: Any) -> Array:
         """Map x to Lx, so that Euclidean distances become the learnt ones."""
+        return np.asarray(self._mapped(self._checked(X)) @ self.components_.T)
+
+    def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
-        return np.asarray(X @ self.components_.T)
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+
+    def _mapped(self, X: Any) -> Any:
+        """Give rows that were checked in the coordinates of A."""
+        return X
+
+    def _factor(self) -> Array:
+        """Give some L with A = LᵀL: the one of `components_` only where it must be."""
+        if self.n_components is None:
+            return quick_factor(self._scoring_state())
+        return self.components_
 
     def query_vectors(self, Q: Any) -> Array:
         """Give Lq for each query: to search an l2 index of `item_vectors` with."""
@@ -170,8 +226,9 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
 
     def pairwise_score(self, Q: Any, Z: Any = None) -> Array:
         """Give -(q-z)ᵀA(q-z) for all pairs of rows: larger is closer."""
-        left = self.transform(Q)
-        right = left if Z is None else self.transform(Z)
+        L = self._factor()
+        left = np.asarray(self._mapped(self._checked(Q)) @ L.T)
+        right = left if Z is None else np.asarray(self._mapped(self._checked(Z)) @ L.T)
         squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2.0 * (left @ right.T)
         if Z is None:
             np.fill_diagonal(squares, 0.0)

@@ -6,12 +6,8 @@ import numpy as np
 
 from similia.base import Array
 from similia.distance.base import MahalanobisDistance
-from similia.linalg.blocks import dense, difference_of_rows
 from similia.updates.lego import lego_pass
 from similia.validation import one_of, pair_of_numbers, positive
-
-#: random pairs from which the bounds are estimated
-SAMPLE = 1000
 
 
 class LEGO(MahalanobisDistance):
@@ -40,6 +36,8 @@ class LEGO(MahalanobisDistance):
         How `fit` and `partial_fit` draw pairs from labels.
     n_pairs : int
         How many they draw at each call.
+    n_components : int or None
+        Directions that distances and `transform` keep, those of the largest eigenvalues; None: all.
     random_state : int, RandomState or None
         Seed of that drawing.
     verbose : bool
@@ -50,7 +48,7 @@ class LEGO(MahalanobisDistance):
     A_ : array of shape (n_features, n_features)
     A_average_ : array of the same shape
         Mean of the states over the stream, with ``average=True``.
-    components_ : array of shape (n_features, n_features)
+    components_ : array of shape (n_features or n_components, n_features)
         L with A = LᵀL.
     bounds_ : array of shape (2,)
         The distances in use.
@@ -77,6 +75,8 @@ class LEGO(MahalanobisDistance):
     True
     """
 
+    divergence = "logdet"
+
     _rules: ClassVar = {
         **MahalanobisDistance._rules,
         "feedback": one_of("labels", "distances"),
@@ -94,6 +94,7 @@ class LEGO(MahalanobisDistance):
         average: bool = True,
         sampler: Any = "balanced",
         n_pairs: int = 50_000,
+        n_components: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -103,12 +104,16 @@ class LEGO(MahalanobisDistance):
         self.average = average
         self.sampler = sampler
         self.n_pairs = n_pairs
+        self.n_components = n_components
         self.random_state = random_state
         self.verbose = verbose
 
     def _init_state(self, X: Any) -> None:
         super()._init_state(X)
-        bounds = _typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
+        bounds = self.bounds
+        if isinstance(bounds, str):
+            squares = self._random_squares(X)
+            bounds = np.percentile(np.sqrt(squares), [5, 95]) if len(squares) else (1.0, 1.0)
         self.bounds_ = np.asarray(bounds, dtype=np.float64)
 
     def _checked_feedback(self, where: str, y: Array) -> Array:
@@ -134,12 +139,3 @@ class LEGO(MahalanobisDistance):
         near, far = self.bounds_**2
         similar = y > 0
         return np.column_stack([np.where(similar, 0.0, far), np.where(similar, near, np.inf)])
-
-
-def _typical_bounds(X: Any) -> Array:
-    rng = np.random.default_rng(0)
-    pairs = rng.integers(X.shape[0], size=(SAMPLE, 2))
-    Z = dense(difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64))
-    distances = np.sqrt((Z**2).sum(axis=1))
-    distances = distances[distances > 0]
-    return np.percentile(distances, [5, 95]) if len(distances) else np.ones(2)

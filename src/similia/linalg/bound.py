@@ -16,15 +16,21 @@ from similia.linalg.compiled import compiled
 PLAIN, TRANSPOSED, RIGHT, UPPER, LOWER, UNIT = (ord(letter) for letter in "NTRULU")
 
 
-def _bound(name, n_arguments):
+def routine(library, name, n_arguments):
+    """Give a routine of scipy's `cython_blas` or `cython_lapack` for compiled code, by address."""
     symbol = f"similia_{name}"
-    llvm.add_symbol(symbol, get_cython_function_address("scipy.linalg.cython_blas", name))
+    llvm.add_symbol(symbol, get_cython_function_address(f"scipy.linalg.{library}", name))
     return types.ExternalFunction(symbol, types.void(*[types.intp] * n_arguments))
+
+
+def _bound(name, n_arguments):
+    return routine("cython_blas", name, n_arguments)
 
 
 _sgemm, _dgemm = _bound("sgemm", 13), _bound("dgemm", 13)
 _strsm, _dtrsm = _bound("strsm", 11), _bound("dtrsm", 11)
 _ssyrk, _dsyrk = _bound("ssyrk", 10), _bound("dsyrk", 10)
+_ssymv, _dsymv = _bound("ssymv", 10), _bound("dsymv", 10)
 
 #: side of the squares in which a triangle is copied, so that both ends stay in the cache
 TILE = 32
@@ -82,11 +88,11 @@ def solve_unit_lower(L, B):
 
 
 @compiled
-def subtract_square(A, Z):
-    """Subtract ZᵀZ from a symmetric A: half of the work of a product, and exactly symmetric."""
+def add_square(A, weight, Z):
+    """Add weight ZᵀZ to a symmetric A: half of the work of a product, and exactly symmetric."""
     letters = np.array([LOWER, PLAIN], np.uint8)
     sizes = np.array([len(A), len(Z), _leading(Z), _leading(A)], np.int32)
-    scalars = np.array([-1.0, 1.0]).astype(A.dtype)
+    scalars = np.array([weight, 1.0]).astype(A.dtype)
     letter, size, scalar = letters.ctypes.data, sizes.ctypes.data, scalars.ctypes.data
     # fmt: off
     if A.itemsize == 4:
@@ -101,6 +107,24 @@ def subtract_square(A, Z):
             for i in range(top, min(top + TILE, len(A))):
                 for j in range(left, min(left + TILE, i)):
                     A[i, j] = A[j, i]
+    return _alive(letters, sizes, scalars)
+
+
+@compiled
+def symmetric_product(A, x, y):
+    """Replace y by Ax for a symmetric A, of which half is read."""
+    letters = np.array([LOWER], np.uint8)
+    sizes = np.array([len(A), _leading(A), 1], np.int32)
+    scalars = np.array([1.0, 0.0]).astype(A.dtype)
+    letter, size, scalar = letters.ctypes.data, sizes.ctypes.data, scalars.ctypes.data
+    # fmt: off
+    if A.itemsize == 4:
+        _ssymv(letter, size, scalar, A.ctypes.data, size + 4, x.ctypes.data, size + 8,
+               scalar + 4, y.ctypes.data, size + 8)
+    else:
+        _dsymv(letter, size, scalar, A.ctypes.data, size + 4, x.ctypes.data, size + 8,
+               scalar + 8, y.ctypes.data, size + 8)
+    # fmt: on
     return _alive(letters, sizes, scalars)
 
 

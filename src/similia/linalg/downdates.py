@@ -19,7 +19,7 @@ The states at the end of a block are those of the one-at-a-time form, up to roun
 
 import numpy as np
 
-from similia.linalg.bound import gemm, solve_unit_lower, subtract_square
+from similia.linalg.bound import add_square, gemm, solve_unit_lower
 from similia.linalg.compiled import compiled
 
 
@@ -69,6 +69,6 @@ def downdate(A, moved, L, c):
         for k in range(moved.shape[1]):
             weighted[t, k] = weight * moved[t, k]
     if squares:
-        subtract_square(A, weighted)
+        add_square(A, -1.0, weighted)
     else:
         gemm(True, moved, False, weighted, 1.0, A)

@@ -1,0 +1,173 @@
+"""Eigendecompositions that follow a rank-one change of their matrix.
+
+From G = Q diag(values) Qᴴ that of G + ρxxᴴ is found in O(n²), except for one matrix product that
+turns the eigenvectors, and only those that change at all (`linalg.deflation`, `linalg.secular`).
+
+Loops keep eigenvectors as *rows* of real numbers, in any order, and change them in place: rows that
+stay need not move, and a complex row is a real one of twice the length, because the matrix that
+turns them is real.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from similia.linalg.blas import panels
+from similia.linalg.bound import gemm
+from similia.linalg.compiled import compiled
+from similia.linalg.deflation import deflate
+from similia.linalg.secular import exact_weights, secular_roots, secular_vectors
+from similia.linalg.threads import processors, side_by_side
+
+#: eigenpairs to change above which the work is shared out among processors
+SHARED = 128
+
+
+class EigenWorkspace(NamedTuple):
+    """Memory for `eigen_step`, to be used again and again: about three times that of the rows."""
+
+    places: Any
+    poles: Any
+    weights: Any
+    exact: Any
+    roots: Any
+    turn: Any
+    before: Any
+    after: Any
+
+
+def eigen_workspace(rows):
+    """Give the workspace for n eigenvectors, kept as real rows."""
+    n, m = rows.shape
+    poles, weights, exact, roots = np.empty((4, n))
+    # Flat, so that the leading part of any size is contiguous.
+    turn, before, after = np.empty(n * n), np.empty(n * m), np.empty(n * m)
+    return EigenWorkspace(np.empty(n, np.intp), poles, weights, exact, roots, turn, before, after)
+
+
+def rank_one_eigen_update(values, vectors, x, rho):
+    """Eigenvalues, ascending, and eigenvectors of Q diag(values) Qᴴ + ρxxᴴ.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Eigenvalues, in any order.
+    vectors : real or complex array of shape (n, n)
+        Q, the orthonormal eigenvectors as columns, as `numpy.linalg.eigh` gives them.
+    x : array of shape (n,)
+        The vector itself, not its components in the eigenvectors. If it or Q is complex, so is
+        the result.
+    rho : number of either sign
+    """
+    kind = np.result_type(vectors, x, np.float64)
+    rows = np.array(vectors.T, dtype=kind, order="C")
+    values = np.array(values, dtype=np.float64)
+    z = real_components(rows, np.asarray(x, dtype=kind))
+    update_eigenpairs(values, rows.view(np.float64), z, float(rho))
+    order = np.argsort(values)
+    return values[order], rows[order].T
+
+
+def rank_one_eigenvalues(values, z, rho):
+    """Eigenvalues, ascending, of diag(values) + ρzzᴴ, in O(n²): for looking before stepping.
+
+    With z = Qᴴx these are those of Q diag(values) Qᴴ + ρxxᴴ.
+    """
+    values, z = np.array(values, dtype=np.float64), np.ascontiguousarray(np.abs(z), np.float64)
+    work = eigen_workspace(np.empty((len(values), 0)))
+    k, scale, strength = _prepared(values, np.empty((0, 0)), z, float(rho), work)
+    poles, weights, _, turn, _, _ = _views(work, k, 0)
+    secular_roots(poles, weights, strength, 0, k, work.roots, turn)
+    values[work.places[:k]] = scale * work.roots[:k]
+    return np.sort(values)
+
+
+def real_components(rows, x):
+    """Give the components of x in eigenvectors kept as rows, as real numbers.
+
+    Real ones are plain products. Complex rows are turned in place, each by a number of modulus one,
+    so that x = Σ zᵢ qᵢ with zᵢ ≥ 0.
+    """
+    if rows.dtype.kind != "c":
+        return rows @ x
+    components = rows.conj() @ x
+    z = np.abs(components)
+    np.divide(components, z, out=components, where=z > 0.0)
+    rows *= np.where(z > 0.0, components, 1.0)[:, None]
+    return z
+
+
+def update_eigenpairs(values, rows, z, rho, work=None):
+    """Change eigenpairs to those of the matrix with ρxxᴴ added; give how many took part.
+
+    `values` (n), `rows` (n × n, or n × 2n for complex ones: ``rows.view(float)``) and real `z`, the
+    components of x in the rows, are float64 and C-ordered; order among eigenpairs does not matter,
+    and none is kept. As `eigen_step`, but large problems use all processors.
+    """
+    work = eigen_workspace(rows) if work is None else work
+    if len(values) < SHARED or processors() == 1:
+        return eigen_step(values, rows, z, rho, work)
+    k, scale, strength = _prepared(values, rows, z, rho, work)
+    poles, weights, exact, turn, before, after = _views(work, k, rows.shape[1])
+    parts = list(panels(k, processors() if k >= SHARED else 1))
+    side_by_side(
+        [partial(secular_roots, poles, weights, strength, *p, work.roots, turn) for p in parts]
+    )
+    if k > 2:
+        side_by_side([partial(exact_weights, poles, weights, turn, *p, exact) for p in parts])
+    side_by_side([partial(_turned, exact, turn, *p, before, after) for p in parts])
+    _finish(values, rows, scale, k, work)
+    return k
+
+
+@compiled
+def eigen_step(values, rows, z, rho, work):
+    """Change eigenpairs in place; see `update_eigenpairs`. For loops that are compiled."""
+    k, scale, strength = _prepared(values, rows, z, rho, work)
+    poles, weights, exact, turn, before, after = _views(work, k, rows.shape[1])
+    secular_roots(poles, weights, strength, 0, k, work.roots, turn)
+    if k > 2:
+        exact_weights(poles, weights, turn, 0, k, exact)
+    _turned(exact, turn, 0, k, before, after)
+    _finish(values, rows, scale, k, work)
+    return k
+
+
+@compiled
+def _prepared(values, rows, z, rho, work):
+    """Deflate, and gather the rows that are to be turned."""
+    k, scale, strength = deflate(values, rows, z, rho, work.places, work.poles, work.weights)
+    if rows.size:
+        before = work.before[: k * rows.shape[1]].reshape((k, rows.shape[1]))
+        for j in range(k):
+            before[j] = rows[work.places[j]]
+    return k, scale, strength
+
+
+@compiled
+def _views(work, k, m):
+    """Give the leading parts of the workspace, for k eigenpairs with rows of length m."""
+    turn = work.turn[: k * k].reshape((k, k))
+    before = work.before[: k * m].reshape((k, m))
+    after = work.after[: k * m].reshape((k, m))
+    return work.poles[:k], work.weights[:k], work.exact[:k], turn, before, after
+
+
+@compiled
+def _turned(exact, turn, start, stop, before, after):
+    """Turn differences into eigenvectors, and with them rows `before` into `after`, a panel."""
+    if len(exact) > 2:
+        secular_vectors(exact, turn, start, stop)
+    if stop > start:
+        gemm(False, turn[start:stop], False, before, 0.0, after[start:stop])
+
+
+@compiled
+def _finish(values, rows, scale, k, work):
+    """Put changed eigenpairs back into their places."""
+    m = rows.shape[1]
+    after = work.after[: k * m].reshape((k, m))
+    for j in range(k):
+        values[work.places[j]] = scale * work.roots[j]
+        rows[work.places[j]] = after[j]

@@ -1,0 +1,117 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Perceptron
+
+from similia import PAUM
+from tests.problems import FORMS, labelled
+from tests.reference.paum import paum_step
+
+PLAIN = {"tau_positive": 0.0, "tau_negative": 0.0, "radius": 1.0}
+
+
+@pytest.fixture
+def data(rng):
+    return labelled(rng, n=60, d=4, n_classes=2)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("radius", ["auto", 3.0])
+def test_two_classes_are_the_binary_learner_of_the_paper(data, form, radius):
+    X, y = data
+    parameters = {"eta": 0.5, "tau_positive": 4.0, "tau_negative": 1.0}
+    learner = PAUM(radius=radius, **parameters).partial_fit(form(X), y, classes=[0, 1])
+    w, b, R = np.zeros(4), 0.0, 0.0
+    for x, label in zip(X, y, strict=True):
+        R = 3.0 if radius == 3.0 else max(R, np.linalg.norm(x))
+        w, b = paum_step(w, b, x, 2 * label - 1, R, **parameters)
+    np.testing.assert_allclose(learner.coef_[0], w, atol=1e-10)
+    np.testing.assert_allclose(learner.intercept_, b, atol=1e-10)
+    np.testing.assert_allclose(learner.R_, R)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_margins_and_with_radius_one_it_is_the_perceptron(rng, n_classes, fit_intercept):
+    X, y = labelled(rng, n_classes=n_classes)
+    classes = np.unique(y)
+    ours = PAUM(fit_intercept=fit_intercept, **PLAIN)
+    theirs = Perceptron(fit_intercept=fit_intercept, shuffle=False)
+    for rows in np.array_split(rng.permutation(len(y)), 3):
+        ours.partial_fit(X[rows], y[rows], classes=classes)
+        theirs.partial_fit(X[rows], y[rows], classes=classes)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-10)
+        np.testing.assert_allclose(ours.intercept_, np.atleast_1d(theirs.intercept_), atol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["csr_array", "csr_matrix"])
+def test_on_sparse_rows_it_is_the_perceptron_without_intercept(rng, form):
+    """scikit-learn moves the intercept a hundred times more slowly for sparse rows."""
+    X, y = labelled(rng)
+    rows = FORMS[form](X * (rng.random(X.shape) < 0.5))
+    ours = PAUM(fit_intercept=False, **PLAIN).partial_fit(rows, y, classes=[0, 1, 2])
+    theirs = Perceptron(fit_intercept=False, shuffle=False).partial_fit(rows, y, classes=[0, 1, 2])
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-10)
+    assert not ours.intercept_.any()
+    assert ours.R_ == 0.0
+
+
+def test_one_vs_rest_on_several_classes_is_several_binary_learners(rng):
+    X, y = labelled(rng)
+    learner = PAUM().partial_fit(X, y, classes=[0, 1, 2])
+    for j in range(3):
+        alone = PAUM().partial_fit(X, y == j, classes=[False, True])
+        np.testing.assert_allclose(learner.w_[j], alone.w_[0])
+        assert learner.R_ == alone.R_
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0, 30.0]), st.sampled_from([0.0, 2.0]))
+def test_separable_examples_cost_no_more_steps_than_the_bound(seed, tau_positive, tau_negative):
+    rng = np.random.default_rng(seed)
+    w, b = rng.normal(size=5), rng.normal()
+    w, b = w / np.linalg.norm(w), b / 4
+    X = rng.normal(size=(60, 5))
+    X += np.outer(np.sign(X @ w + b) * 0.2, w)
+    y = X @ w + b > 0
+    if y.all() or not y.any():
+        return
+    gamma, R = np.abs(X @ w + b).min(), np.linalg.norm(X, axis=1).max()
+    bound = 4 * (R**2 + max(tau_positive, tau_negative)) / gamma**2
+    learner = PAUM(
+        tau_positive=tau_positive, tau_negative=tau_negative, radius=R, random_state=0, max_iter=1
+    ).fit(X, y)
+    for _ in range(2000):
+        before = learner.n_updates_
+        learner.partial_fit(X, y)
+        if learner.n_updates_ == before:
+            break
+    assert learner.n_updates_ <= bound
+    scores = learner.decision_function(X)
+    assert scores[y].min() > tau_positive
+    assert scores[~y].max() < -tau_negative
+
+
+def test_a_wider_positive_margin_misses_fewer_of_the_rare_class(rng):
+    y = rng.random(3000) < 0.1
+    X = rng.normal(size=(3000, 20)) + y[:, None] * 0.3
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    found = [
+        PAUM(tau_positive=tau, average=True, random_state=0).fit(X, y).predict(X)
+        for tau in (0.0, 1.0, 5.0)
+    ]
+    for narrow, wide in pairwise(found):
+        assert wide[y].mean() > narrow[y].mean()
+
+
+def test_merged_learners_keep_the_largest_radius(rng):
+    X, y = labelled(rng)
+    start = PAUM().partial_fit(X[:20], y[:20], classes=[0, 1, 2])
+    parts = [PAUM().set_state(dict(start.get_state())) for _ in range(2)]
+    for part in parts:
+        part.w_ = part.w_.copy()
+    parts[0].partial_fit(X[20:40], y[20:40])
+    parts[1].partial_fit(10 * X[40:60], y[40:60])
+    assert start.merge(parts).R_ == parts[1].R_ > parts[0].R_
