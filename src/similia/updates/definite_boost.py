@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from similia.linalg.bound import gemm, subtract_square
+from similia.linalg.bound import add_square, gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import eigen_step
 
@@ -145,10 +145,7 @@ def _screen(W, B, terms, parts, r):
             r[j] = terms.signs[j] * square - terms.shifts[j]
         return
     W[:] = 0.0
-    subtract_square(W, B)
-    for i in range(len(W)):
-        for c in range(len(W)):
-            W[i, c] = -W[i, c]
+    add_square(W, 1.0, B)
     screen_pairs(W, terms.first, terms.second, terms.signs, terms.shifts, 0, len(r), r)
 
 
