@@ -1,4 +1,5 @@
 import copy
+import doctest
 import inspect
 import io
 import sys
@@ -14,6 +15,7 @@ from sklearn.linear_model import Perceptron, SGDRegressor
 import similia
 from similia import LEGO, PAUM, RelevanceFilter
 from similia.filtering import ClassifierFilter, FilteringResult, NearestLabelFilter
+from similia.registry import LEARNERS
 from tests.naive_pola import NaivePOLA
 from tests.problems import FORMS
 
@@ -372,6 +374,13 @@ def test_a_learner_that_fails_leaves_the_documents_as_they_were(rng):
 @pytest.mark.parametrize("cls", [RelevanceFilter, NearestLabelFilter, ClassifierFilter])
 def test_documented_parameters_are_the_signature(cls):
     assert [p.name for p in ClassDoc(cls)["Parameters"]] == list(inspect.signature(cls).parameters)
+
+
+@pytest.mark.skipif("POLA" not in LEARNERS, reason="the example uses POLA, which is not there")
+def test_the_example_of_the_docstring_runs():
+    result = doctest.testmod(sys.modules[RelevanceFilter.__module__])
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_the_public_name_is_the_filter():

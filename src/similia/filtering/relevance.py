@@ -58,6 +58,20 @@ class RelevanceFilter(OnlineFilter):
     ----------
     .. [ShalevShwartz2004] S. Shalev-Shwartz, Y. Singer, A. Ng, "Online and Batch Learning of
        Pseudo-Metrics", ICML 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia import POLA, RelevanceFilter
+    >>> rng = np.random.default_rng(0)
+    >>> relevant = rng.random(400) < 0.2
+    >>> X = 0.3 * rng.normal(size=(400, 10))
+    >>> X[:, 0] += np.where(relevant, 1.0, -1.0)
+    >>> documents = RelevanceFilter(POLA(average=False))
+    >>> early = documents.run(X[:200], relevant[:200])
+    >>> late = documents.run(X[200:], relevant[200:])
+    >>> bool(late.equalized_error < early.equalized_error)
+    True
     """
 
     _rules: ClassVar = {
