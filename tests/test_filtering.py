@@ -1,4 +1,5 @@
 import copy
+import doctest
 import inspect
 import io
 import sys
@@ -14,6 +15,7 @@ from sklearn.linear_model import Perceptron, SGDRegressor
 import similia
 from similia import LEGO, PAUM, RelevanceFilter
 from similia.filtering import ClassifierFilter, FilteringResult, NearestLabelFilter
+from similia.registry import LEARNERS
 from tests.naive_pola import NaivePOLA
 from tests.problems import FORMS
 
@@ -347,6 +349,14 @@ def test_wrong_documents_are_refused_by_predict_as_well(rng):
         filter_.predict(X[:, 1:])
 
 
+def test_what_is_kept_can_be_seen_once_something_was_learnt():
+    filter_ = RelevanceFilter(NaivePOLA())
+    with pytest.raises(AttributeError, match="RelevanceFilter: relevant_ is there after learn"):
+        _ = filter_.relevant_
+    assert filter_.learn([1.0, 2.0], False).relevant_.shape == (0, 2)
+    assert filter_.learn([3.0, 4.0], True).relevant_.tolist() == [[3.0, 4.0]]
+
+
 def test_a_learner_that_fails_leaves_the_documents_as_they_were(rng):
     X, relevant = stream(rng)
     filter_ = RelevanceFilter(NaivePOLA()).learn(X[:40], relevant[:40])
@@ -372,6 +382,13 @@ def test_a_learner_that_fails_leaves_the_documents_as_they_were(rng):
 @pytest.mark.parametrize("cls", [RelevanceFilter, NearestLabelFilter, ClassifierFilter])
 def test_documented_parameters_are_the_signature(cls):
     assert [p.name for p in ClassDoc(cls)["Parameters"]] == list(inspect.signature(cls).parameters)
+
+
+@pytest.mark.skipif("POLA" not in LEARNERS, reason="the example uses POLA, which is not there")
+def test_the_example_of_the_docstring_runs():
+    result = doctest.testmod(sys.modules[RelevanceFilter.__module__])
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_the_public_name_is_the_filter():
