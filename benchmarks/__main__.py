@@ -4,15 +4,9 @@ import platform
 import sys
 from importlib.metadata import version
 
-<<<<<<< HEAD
-from benchmarks import learners, merging, pola, retrieval, startup
+from benchmarks import definite_boost, learners, merging, pola, retrieval, startup
 
-MODULES = (learners, pola, merging, retrieval, startup)
-=======
-from benchmarks import definite_boost, learners, merging, retrieval, startup
-
-MODULES = (learners, definite_boost, merging, retrieval, startup)
->>>>>>> boost
+MODULES = (learners, pola, definite_boost, merging, retrieval, startup)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 
