@@ -12,6 +12,7 @@ LEARNERS = {
     "DiagonalAROMA": "similia.similarity.aroma",
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
+    "MEG": "similia.distance.meg",
     "AROW": "similia.linear.arow",
 }
 

@@ -6,12 +6,9 @@ import numpy as np
 
 from similia.base import Array
 from similia.distance.base import MahalanobisDistance
-from similia.linalg.blocks import dense, difference_of_rows
+from similia.distance.bounds import typical_bounds
 from similia.updates.lego import lego_pass
 from similia.validation import one_of, pair_of_numbers, positive
-
-#: random pairs from which the bounds are estimated
-SAMPLE = 1000
 
 
 class LEGO(MahalanobisDistance):
@@ -108,7 +105,7 @@ class LEGO(MahalanobisDistance):
 
     def _init_state(self, X: Any) -> None:
         super()._init_state(X)
-        bounds = _typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
+        bounds = typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
         self.bounds_ = np.asarray(bounds, dtype=np.float64)
 
     def _checked_feedback(self, where: str, y: Array) -> Array:
@@ -134,12 +131,3 @@ class LEGO(MahalanobisDistance):
         near, far = self.bounds_**2
         similar = y > 0
         return np.column_stack([np.where(similar, 0.0, far), np.where(similar, near, np.inf)])
-
-
-def _typical_bounds(X: Any) -> Array:
-    rng = np.random.default_rng(0)
-    pairs = rng.integers(X.shape[0], size=(SAMPLE, 2))
-    Z = dense(difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64))
-    distances = np.sqrt((Z**2).sum(axis=1))
-    distances = distances[distances > 0]
-    return np.percentile(distances, [5, 95]) if len(distances) else np.ones(2)
