@@ -124,10 +124,10 @@ class DefiniteBoost(BaseEstimator):
     >>> boost.status_
     'solved'
     >>> boost.pairwise_distance().round(2)
-    array([[0.  , 0.3 , 0.9 , 0.89],
-           [0.3 , 0.  , 0.89, 0.89],
-           [0.9 , 0.89, 0.  , 0.3 ],
-           [0.89, 0.89, 0.3 , 0.  ]])
+    array([[0.  , 0.3 , 0.9 , 0.77],
+           [0.3 , 0.  , 0.77, 0.66],
+           [0.9 , 0.77, 0.  , 0.3 ],
+           [0.77, 0.66, 0.3 , 0.  ]])
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -276,10 +276,11 @@ class DefiniteBoost(BaseEstimator):
                 f"smallest eigenvalue {self.certificate_.smallest:.3g} > 0"
             )
         else:
-            end = f"{self.n_iter_} steps" if self.status_ == "max_iter" else "no better point found"
+            end = "" if self.status_ == "max_iter" else ", where rounding let it go no further,"
             words = (
-                f"stopped after {end} with a violation of {self.violation_:.3g} and a gap of "
-                f"{self.gap_:.3g}, for tol={self.tol}; raise max_iter or tol"
+                f"stopped after {self.n_iter_} steps{end} with a violation of "
+                f"{self.violation_:.3g} and a gap of {self.gap_:.3g}, for tol={self.tol}; "
+                "raise max_iter or tol"
             )
         warnings.warn(f"DefiniteBoost: {words}.", ConvergenceWarning, stacklevel=3)
 
