@@ -150,6 +150,7 @@ def test_constraints_that_always_hold_leave_the_start_alone(rng):
     ):
         boost = DefiniteBoost().fit(constraints, start=start)
         assert (boost.status_, boost.n_iter_, boost.iteration_bound_) == ("solved", 0, 0.0)
+        assert all(len(boost.history_[name]) == 0 for name in ("dual", "gap", "constraint"))
         np.testing.assert_allclose(boost.W_, start, atol=1e-12)
 
 
@@ -242,6 +243,7 @@ def test_an_oracle_finds_what_screening_finds(rng):
         atol = 1e-4 if nearest else 1e-9
         np.testing.assert_allclose(boost.W_, whole.W_, atol=atol)
         assert len(boost.alpha_) == len(oracle.keys)
+        assert boost.n_iter_ <= boost.iteration_bound_ < np.inf
 
 
 def test_an_oracle_that_names_nothing_leaves_the_start():
