@@ -15,6 +15,7 @@ _FUNCTIONS = {
     "compare": "similia.retrieval",
     "evaluate": "similia.retrieval",
     "feedback_report": "similia.sampling",
+    "RelevanceFilter": "similia.filtering",
 }
 
 __all__ = ["__version__", *LEARNERS, *_FUNCTIONS]
