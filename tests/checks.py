@@ -63,7 +63,9 @@ def case_of(name, seed=0, dtype=np.float64, form=np.asarray, n=150, **parameters
     elif learner.learns_from == "pairs":
         learner.set_params(n_pairs=500)
         pairs = rng.integers(len(y), size=(n, 2))
-        stream = (pairs, np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1))
+        same = y[pairs[:, 0]] == y[pairs[:, 1]]
+        measured = getattr(learner, "feedback", "labels") == "distances"
+        stream = (pairs, np.where(same, 1.0, 4.0) if measured else np.where(same, 1, -1))
     else:
         rows = rng.integers(len(y), size=n)
         stream = (rows, y[rows])
@@ -171,9 +173,18 @@ def check_average_is_the_mean_of_the_states(name):
         states.append(getattr(case.learner, attribute).copy())
     if len(states) == case.length:  # a classifier starts with its first example, from zero
         states.insert(0, np.zeros_like(states[0]))
-    np.testing.assert_allclose(
-        case.learner._scoring_state(), np.mean(states, axis=0), rtol=1e-9, atol=1e-9
-    )
+    mean = case.learner._scoring_state()
+    if mean.ndim == 2:  # a learner in a growing basis: later directions were at their start before
+        start = getattr(case.learner, "start_", 0.0)
+        states = [padded(state, len(mean), start) for state in states]
+    np.testing.assert_allclose(mean, np.mean(states, axis=0), rtol=1e-9, atol=1e-9)
+
+
+def padded(state, rows, diagonal):
+    whole = np.zeros((rows, state.shape[1] + rows - len(state)))
+    np.fill_diagonal(whole, diagonal)
+    whole[: state.shape[0], : state.shape[1]] = state
+    return whole
 
 
 def check_average_does_not_change_the_last_state(name):
@@ -250,7 +261,7 @@ def check_merging_is_symmetric_and_leaves_its_parts_alone(name):
     before = copy.deepcopy([one.get_state(), two.get_state(), case.learner.get_state()])
     forth, back = case.learner.merge([one, two]), case.learner.merge([two, one])
     assert forth.n_seen_ == 150
-    np.testing.assert_allclose(forth._scoring_state(), back._scoring_state(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(case.output(forth), case.output(back), rtol=1e-7, atol=1e-8)
     for learner, state in zip((one, two, case.learner), before, strict=True):
         states_equal(learner.get_state(), state)
 

@@ -10,6 +10,12 @@ from similia.registry import LEARNERS, learner_class
 __version__ = "0.1.0"
 
 _FUNCTIONS = {
+    "ConstraintOracle": "similia.distance.constraints",
+    "DefiniteBoost": "similia.distance.definite_boost",
+    "DistanceConstraints": "similia.distance.constraints",
+    "MatrixConstraints": "similia.distance.constraints",
+    "RankOneConstraints": "similia.distance.constraints",
+    "minimize_max_constraint": "similia.distance.min_max",
     "load": "similia.persistence",
     "save": "similia.persistence",
     "compare": "similia.retrieval",

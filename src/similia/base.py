@@ -79,6 +79,10 @@ class OnlineLearner(BaseEstimator, ABC):
             return np.random.default_rng(state.randint(2**32, dtype=np.uint64))
         return np.random.default_rng([int(state), getattr(self, "n_seen_", 0)])
 
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Give the shapes of those learnt arrays that grow with what was learnt, by name."""
+        return {}
+
     # -- averaging -----------------------------------------------------------------------------
 
     def _init_moment(self) -> None:

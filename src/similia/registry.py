@@ -13,6 +13,8 @@ LEARNERS = {
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
     "POLA": "similia.distance.pola",
+    "KernelPOLA": "similia.distance.kernel_pola",
+    "MEG": "similia.distance.meg",
     "AROW": "similia.linear.arow",
     "PAUM": "similia.linear.paum",
 }

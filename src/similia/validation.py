@@ -43,6 +43,10 @@ pair_of_numbers = Rule(
     ),
 )
 function = Rule("a function", callable)
+mapping = Rule(
+    "a dictionary with strings as keys",
+    lambda v: isinstance(v, dict) and all(isinstance(key, str) for key in v),
+)
 seed = Rule(
     "an integer of at least 0, a RandomState or None",
     lambda v: v is None or (_is_integer(v) and v >= 0) or isinstance(v, np.random.RandomState),

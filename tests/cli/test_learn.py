@@ -137,7 +137,8 @@ def test_every_learner_is_reachable(run, files, name):
     """One line of the registry, and the command line knows what to feed it with."""
     contents = {"triplets": "0,2,1\n1,3,2", "pairs": "0,2,1\n0,1,-1", "labels": "0,0\n1,1"}
     kind = learner_class(name).learns_from
+    options = ["--set", "feedback=labels"] if hasattr(learner_class(name)(), "feedback") else []
     path = files / "judgements.csv"
     path.write_text(",".join(COLUMNS[kind]) + "\n" + contents[kind] + "\n")
-    run("learn", files / "X.npy", path, "--learner", name, "-o", files / "model")
+    run("learn", files / "X.npy", path, "--learner", name, *options, "-o", files / "model")
     assert load(files / "model").n_seen_ == 2

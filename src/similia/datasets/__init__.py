@@ -4,6 +4,7 @@ from similia.datasets.caltech101 import Caltech101, load_caltech101
 from similia.datasets.fetch import cache_folder, data_folder
 from similia.datasets.gyrb import GyrB, load_gyrb
 from similia.datasets.images import GrayImages
+from similia.datasets.isolet import Isolet, load_isolet
 from similia.datasets.mnist import load_fashion_mnist, load_mnist
 from similia.datasets.newsgroups import (
     Newsgroups,
@@ -12,6 +13,7 @@ from similia.datasets.newsgroups import (
     load_newsgroups_embeddings,
 )
 from similia.datasets.newsgroups_terms import NewsgroupsTerms, load_newsgroups_terms
+from similia.datasets.office_caltech import OfficeCaltech, load_office_caltech
 from similia.datasets.retrieval_sets import RetrievalSet, load_retrieval
 from similia.datasets.reuters import Reuters, load_reuters, topics_by_ratio
 from similia.datasets.reuters_terms import ReutersTerms, load_reuters_terms
@@ -28,6 +30,7 @@ from similia.datasets.terms import (
     informative_tfidf,
 )
 from similia.datasets.tfidf import inverse_document_frequency, tfidf
+from similia.datasets.tiny_imagenet import TinyImageNet, load_tiny_imagenet
 from similia.datasets.usps import load_usps
 from similia.datasets.zappos import Zappos, load_zappos
 
@@ -38,12 +41,15 @@ __all__ = [
     "GrayImages",
     "GyrB",
     "InformativeTerms",
+    "Isolet",
     "Newsgroups",
     "NewsgroupsEmbeddings",
     "NewsgroupsTerms",
+    "OfficeCaltech",
     "RetrievalSet",
     "Reuters",
     "ReutersTerms",
+    "TinyImageNet",
     "Zappos",
     "cache_folder",
     "count_terms",
@@ -54,13 +60,16 @@ __all__ = [
     "load_caltech101",
     "load_fashion_mnist",
     "load_gyrb",
+    "load_isolet",
     "load_mnist",
     "load_newsgroups",
     "load_newsgroups_embeddings",
     "load_newsgroups_terms",
+    "load_office_caltech",
     "load_retrieval",
     "load_reuters",
     "load_reuters_terms",
+    "load_tiny_imagenet",
     "load_usps",
     "load_zappos",
     "make_bilinear_triplets",

@@ -2,7 +2,8 @@
 
 ``SIMILIA_DATA`` names a folder of ready data files, which is only read. ``SIMILIA_CACHE`` names the
 folder for downloads and for what is derived from them; without it the user's cache folder is taken.
-Every data file is compared with its SHA-256 before use, once per process and file version.
+Every data file with a known SHA-256 is compared with it before use, once per process and file
+version; of the few others, what they hold is compared.
 """
 
 import hashlib

@@ -109,7 +109,7 @@ class POLA(BatchDistance):
         *,
         gamma: float = 10.0,
         start: Any = "identity",
-        start_scale: float = 30.0,
+        start_scale: float = 10.0,
         unit: Any = "auto",
         beta: float | None = None,
         max_passes: int = 100,

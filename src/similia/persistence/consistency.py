@@ -2,6 +2,7 @@
 
 A new learner with the same parameters is started on vectors of a few features, so its shapes show
 which sizes each array depends on; the loaded arrays must have those shapes at their own sizes.
+Arrays that grow with what is learnt have no size to be seen so; their learner declares it.
 """
 
 import inspect
@@ -30,16 +31,19 @@ def check_consistency(learner: Any) -> None:
     small = _small_learner(learner, sizes).get_state()
     if set(small) != set(state):
         raise ValueError(f"the state has no or an unknown {min(set(small) ^ set(state))}")
+    declared = learner._shapes()
     for name, value in state.items():
-        _check_like(name, value, small[name], sizes)
+        _check_like(name, value, small[name], declared.get(name), sizes)
 
 
-def _check_like(name: str, value: Any, small: Any, sizes: list[Size]) -> None:
+def _check_like(
+    name: str, value: Any, small: Any, declared: tuple[int, ...] | None, sizes: list[Size]
+) -> None:
     if type(value) is not type(small):
         raise ValueError(f"{name} is of type {type(value).__name__}, not {type(small).__name__}")
     if not isinstance(value, np.ndarray):
         return
-    shape = tuple(_at_full_size(length, sizes) for length in small.shape)
+    shape = declared or tuple(_at_full_size(length, sizes) for length in small.shape)
     if value.shape != shape or value.dtype != small.dtype:
         raise ValueError(
             f"{name} is of shape {value.shape} and dtype {value.dtype}, "
@@ -77,11 +81,12 @@ def _small_learner(learner: Any, sizes: list[Size]) -> Any:
             shape = [small_of.get(length, length) for length in value.shape]
             parameters[name] = np.zeros(shape, value.dtype)
     small = type(learner)(**parameters)
-    dtype = getattr(learner, learner._averaged).dtype
-    X = np.zeros((1, sizes[0].small), dtype)
+    # Features are real even where what is learnt of them is complex.
+    dtype = getattr(learner, learner._averaged).real.dtype
+    X = np.zeros((sizes[0].small, sizes[0].small), dtype)  # square: it may be a kernel matrix
     if hasattr(learner, "classes_"):
         classes = learner.classes_[: sizes[-1].small]
-        return small.partial_fit(X, classes[:1], classes=classes)
+        return small.partial_fit(X[:1], classes[:1], classes=classes)
     given: dict[str, Any] = {}
     if hasattr(learner, "n_item_features_"):
         given["items"] = np.zeros((1, small_of[learner.n_item_features_]), dtype)

@@ -2,7 +2,7 @@
 
 Plain values are themselves in JSON; whatever JSON would blur is an object that names its kind:
 ``{"tensor": name}``, ``{"strings": [...], "dtype": ...}``, ``{"number": 0.5, "dtype": "float32"}``,
-``{"tuple": [...]}`` and ``{"list": [...]}``.
+``{"tuple": [...]}``, ``{"list": [...]}`` and ``{"dict": {...}}``.
 """
 
 import hashlib
@@ -36,10 +36,12 @@ def encode(name: str, value: Any, tensors: Tensors) -> Any:
     if type(value) in (tuple, list):
         parts = [encode(f"{name}.{i}", part, tensors) for i, part in enumerate(value)]
         return {type(value).__name__: parts}
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {"dict": {key: encode(f"{name}.{key}", v, tensors) for key, v in value.items()}}
     if isinstance(value, np.ndarray):
         return _encode_array(name, value, tensors)
     shown = f"{value!r:.80}" if isinstance(value, float | np.generic) else type(value).__name__
-    words = "None, a finite number, a string, or an array, tuple or list of these"
+    words = "None, a finite number, a string, or an array, tuple, list or dictionary of these"
     parameter = name.removeprefix("parameter.")
     advice = f"; call learner.set_params({parameter}=...) with one of these before saving"
     raise ValueError(
@@ -81,6 +83,8 @@ def decode(encoded: Any, tensors: Tensors) -> Any:
     for kind in (tuple, list):
         if set(encoded) == {kind.__name__}:
             return kind(decode(part, tensors) for part in encoded[kind.__name__])
+    if set(encoded) == {"dict"}:
+        return {key: decode(part, tensors) for key, part in encoded["dict"].items()}
     raise ValueError(f"a value of unknown kind, with the entries {sorted(encoded)}")
 
 
