@@ -349,6 +349,14 @@ def test_wrong_documents_are_refused_by_predict_as_well(rng):
         filter_.predict(X[:, 1:])
 
 
+def test_what_is_kept_can_be_seen_once_something_was_learnt():
+    filter_ = RelevanceFilter(NaivePOLA())
+    with pytest.raises(AttributeError, match="RelevanceFilter: relevant_ is there after learn"):
+        _ = filter_.relevant_
+    assert filter_.learn([1.0, 2.0], False).relevant_.shape == (0, 2)
+    assert filter_.learn([3.0, 4.0], True).relevant_.tolist() == [[3.0, 4.0]]
+
+
 def test_a_learner_that_fails_leaves_the_documents_as_they_were(rng):
     X, relevant = stream(rng)
     filter_ = RelevanceFilter(NaivePOLA()).learn(X[:40], relevant[:40])

@@ -120,10 +120,17 @@ def test_feature_distances_are_those_of_the_metric(rng, form):
 
 def test_many_pairs_are_shared_out_among_processors(rng, monkeypatch):
     chosen, W = rng.integers(30, size=(1000, 2)), density(rng, 30)
-    constraints = DistanceConstraints(chosen, 0.1, n_objects=30)
+    bounds, sense = rng.random(1000), senses(rng, 1000)
+    constraints = DistanceConstraints(chosen, bounds, sense, n_objects=30)
     alone = constraints.values(W)
     monkeypatch.setattr(pairs, "MANY", 10)
     np.testing.assert_array_equal(constraints.values(W), alone)
+    monkeypatch.setattr(pairs, "LARGE", 10)
+    in_order = DistanceConstraints(chosen, bounds, sense, n_objects=30)
+    np.testing.assert_allclose(in_order.values(W), alone, atol=1e-15)
+    some = rng.integers(1000, size=50)
+    np.testing.assert_allclose(in_order.values(W, some), alone[some], atol=1e-15)
+    np.testing.assert_allclose(in_order.shifted(0.5).values(W), alone - 0.5, atol=1e-15)
 
 
 def test_one_bound_and_one_sense_hold_for_all_constraints():

@@ -232,6 +232,22 @@ def test_an_oracle_of_complex_matrices_gives_a_complex_matrix():
     assert np.trace(boost.W_ @ C).real == pytest.approx(-0.5, abs=1e-6)
 
 
+@pytest.mark.parametrize("choice", CHOICES)
+def test_real_constraints_and_a_complex_start_give_a_complex_matrix(rng, choice):
+    start = density(rng, 8, "complex")
+    Z = rng.normal(size=(3, 8))
+    sets = [near_far(rng, n=4, K=start.real), RankOneConstraints(Z, np.vecdot(Z @ start.real, Z))]
+    sets.append(MatrixConstraints(met_by(rng, start, 2, margin=-0.02)))
+    each = np.array([s.matrix(j) for s in sets for j in range(len(s))])
+    boost = DefiniteBoost(choice=choice, random_state=0, tol=1e-6).fit(sets, start=start)
+    assert np.abs(boost.W_.imag).max() > 1e-3
+    np.testing.assert_allclose(boost.W_, boost.W_.conj().T)
+    assert np.einsum("jab,ba->j", each, boost.W_).real.max() <= 1.001e-6
+    assert boost.gap_ < 1e-4
+    alone = DefiniteBoost(choice=choice, random_state=0, tol=1e-6).fit(sets[0], start=start)
+    assert alone.status_ == "solved"
+
+
 def test_a_metric_over_features_moves_pairs_as_asked(rng):
     X = rng.normal(size=(20, 4))
     y = np.arange(20) % 2

@@ -15,6 +15,7 @@ from similia.updates.definite_boost import (
     approximate_step,
     boost_pass,
     guaranteed_progress,
+    scatter_pairs,
     screen_pairs,
 )
 from tests.constraint_problems import SEEDS, near_and_far
@@ -56,7 +57,7 @@ def problem(seed, d, n):
     matrices = [
         s * np.outer(z, z) - c * np.eye(d) for s, z, c in zip(signs, Z, shifts, strict=True)
     ]
-    return pairs.astype(np.int32), signs, shifts, Z, np.array(matrices)
+    return pairs.astype(np.uint32), signs, shifts, Z, np.array(matrices)
 
 
 def terms_of(kind, pairs, signs, shifts, Z):
@@ -64,7 +65,7 @@ def terms_of(kind, pairs, signs, shifts, Z):
         return RankOneTerms(
             np.zeros((0, Z.shape[1])), *np.ascontiguousarray(pairs.T), signs, shifts
         )
-    none = np.zeros(0, np.int32)
+    none = np.zeros(0, np.uint32)
     return RankOneTerms(Z, none, none, signs, shifts)
 
 
@@ -95,13 +96,16 @@ def test_a_pass_equals_the_paper_one_step_at_a_time(kind, seed, d, n, steps):
 @given(seed=SEEDS, d=st.integers(2, 20), n=st.integers(0, 50))
 def test_screening_and_adding_pairs_agree_with_the_matrices(seed, d, n):
     rng = np.random.default_rng(seed)
-    first, second = rng.integers(d, size=(2, n)).astype(np.int32)
+    first, second = rng.integers(d, size=(2, n)).astype(np.uint32)
     signs, shifts, weights = rng.choice([-1.0, 1.0], n), rng.normal(size=n), rng.normal(size=n)
     A = rng.normal(size=(d, d))
     W = A + A.T
     Z = np.eye(d)[first] - np.eye(d)[second]
     out, M = np.empty(n), np.zeros((d, d))
-    screen_pairs(W, first, second, signs, shifts, 0, n, out)
+    screen_pairs(W, first, second, signs, shifts, out)
     np.testing.assert_allclose(out, signs * np.vecdot(Z @ W, Z) - shifts, atol=1e-12)
+    places = rng.permutation(n).astype(np.uint64)
+    scatter_pairs(W, first[places], second[places], places, out)
+    np.testing.assert_allclose(out, np.vecdot(Z @ W, Z), atol=1e-12)
     add_pairs(M, first, second, weights)
     np.testing.assert_allclose(M, (Z.T * weights) @ Z, atol=1e-12)

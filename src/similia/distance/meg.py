@@ -52,7 +52,8 @@ class MEG(SpectralMetric):
         the range of the eigenvalues of s·X, which is s|z|² for a pair. The total loss is then at
         most four times that of any other matrix, plus 2/3 ρ² times its divergence from the start
         (`loss_bound`). If a matrix explains all distances, 2/ρ² is better, the largest eta that
-        has a bound; if they are noisy, a smaller one is.
+        has a bound; if they are noisy, a smaller one is. Without `normalized` "auto" is
+        1/(ρ(ŷ + y²)), which does not overshoot where z is an eigenvector.
     normalized : bool
         Keep the trace (3.5), or let it be learnt too (3.4, for which no bound is proven).
     trace : "auto" or positive number
@@ -300,8 +301,10 @@ class MEG(SpectralMetric):
         return int(updates)
 
     def _rate(self) -> tuple[float, bool]:
-        """Give η, or η times ρ² and True."""
-        return (RATE, True) if isinstance(self.eta, str) else (float(self.eta), False)
+        """Give η, or the factor of `step_size` and True."""
+        if isinstance(self.eta, str):
+            return (RATE if self.normalized else 1.0), True
+        return float(self.eta), False
 
     def _merged_state(self, parts: Any) -> dict[str, Any]:
         losses = (part.total_loss_ - self.total_loss_ for part in parts)

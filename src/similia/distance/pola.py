@@ -107,9 +107,9 @@ class POLA(BatchDistance):
     def __init__(
         self,
         *,
-        gamma: float = 10.0,
+        gamma: float = 1.0,
         start: Any = "identity",
-        start_scale: float = 10.0,
+        start_scale: float = 30.0,
         unit: Any = "auto",
         beta: float | None = None,
         max_passes: int = 100,

@@ -45,7 +45,7 @@ class NearestLabelFilter(OnlineFilter):
         nearest = np.argmin(facts[:, 0] - 2 * (Z @ whole))
         return bool(facts[nearest, 1]), None
 
-    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: None) -> None:
+    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: None = None) -> None:
         x = row_of(X, i)
         self._kept.append(x)
         length2 = np.square(x.values, dtype=np.float64).sum()
@@ -88,6 +88,6 @@ class ClassifierFilter(OnlineFilter):
             return False, None
         return bool(self.classifier.decision_function(X[i : i + 1])[0] > 0), None
 
-    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: None) -> None:
+    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: None = None) -> None:
         classes = self._classes()
         self.classifier.partial_fit(X[i : i + 1], classes[[int(relevant)]], classes=classes)

@@ -53,7 +53,7 @@ class OnlineFilter(ABC):
         """
         rows, truth = self._checked_stream("learn", X, relevant)
         for i in range(len(truth)):
-            self._learn_row(rows, i, bool(truth[i]), self._judged(rows, i)[1])
+            self._learn_row(rows, i, bool(truth[i]))
         return self
 
     def run(self, X: Any, relevant: Any, verbose: bool = False) -> FilteringResult:
@@ -95,8 +95,8 @@ class OnlineFilter(ABC):
         """Say whether row i of X is relevant, with evidence that `_learn_row` can use."""
 
     @abstractmethod
-    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: Any) -> None:
-        """Learn the label of row i of X."""
+    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: Any = None) -> None:
+        """Learn the label of row i of X; with the evidence of `_judged`, if it was asked before."""
 
     # -- checks ----------------------------------------------------------------------------------
 

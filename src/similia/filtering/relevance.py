@@ -88,6 +88,10 @@ class RelevanceFilter(OnlineFilter):
     @property
     def relevant_(self) -> Any:
         """The relevant documents kept, oldest first."""
+        if not hasattr(self, "_kept"):
+            raise AttributeError(
+                f"{self._owner}: relevant_ is there after learn or run, not before."
+            )
         return self._kept.rows.copy()
 
     def _begin(self, X: Any) -> None:
@@ -102,13 +106,14 @@ class RelevanceFilter(OnlineFilter):
         distances = self._kept.squared_distances(self.learner, X, i)
         return bool(distances.min() <= self.learner.threshold_), distances
 
-    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: Array) -> None:
+    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: Array | None = None) -> None:
+        distances = self._judged(X, i)[1] if evidence is None else evidence
         kept = self._kept
         kept.append(row_of(X, i))
         try:
-            if len(evidence):
-                chosen = self._chosen(evidence)
-                pairs = np.column_stack([np.full(len(chosen), len(evidence)), chosen])
+            if len(distances):
+                chosen = self._chosen(distances)
+                pairs = np.column_stack([np.full(len(chosen), len(distances)), chosen])
                 y = np.full(len(chosen), 1 if relevant else -1, dtype=np.int8)
                 self.learner.learn(kept.rows, pairs, y)
         except BaseException:

@@ -48,7 +48,7 @@ class RowStore:
             values = self._values[starts[0] : starts[-1]]
             if self._sparse:
                 indices = self._indices[starts[0] : starts[-1]]
-                parts = (values, indices, (starts - starts[0]).astype(np.int32))
+                parts = (values, indices, starts - starts[0])
                 self._view = sparse.csr_array(parts, shape=(len(self), self._width), copy=False)
             else:
                 self._view = values.reshape(len(self), self._width)

@@ -23,7 +23,7 @@ HALVINGS = 1200
 
 
 @compiled
-def secular_roots(d, u, rho, start, stop, roots, gaps):
+def secular_roots(start, stop, d, u, rho, roots, gaps):
     """Find roots start … stop-1; put them into `roots`, and dᵢ - λⱼ into gaps[j, i].
 
     With two poles LAPACK gives the eigenvector instead of the differences, and with one the
@@ -83,7 +83,7 @@ def _secular(shifted, u, rho, offset):
 
 
 @compiled
-def exact_weights(d, u, gaps, start, stop, weights):
+def exact_weights(start, stop, d, u, gaps, weights):
     """Give the û for which the computed roots are *exact* eigenvalues, entries start … stop-1.
 
     ûᵢ² ∝ Π_j (λⱼ - dᵢ) / Π_{j≠i} (dⱼ - dᵢ)                           [Gu1994, Löwner's formula]
@@ -106,7 +106,7 @@ def exact_weights(d, u, gaps, start, stop, weights):
 
 
 @compiled
-def secular_vectors(weights, gaps, start, stop):
+def secular_vectors(start, stop, weights, gaps):
     """Turn rows start … stop-1 of the differences into eigenvectors ∝ ûᵢ / (dᵢ - λⱼ)."""
     for j in range(start, stop):
         row = gaps[j]

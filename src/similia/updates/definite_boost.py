@@ -53,15 +53,29 @@ def guaranteed_progress(r, lam_min, lam_max):
 
 
 @compiled
-def screen_pairs(W, first, second, signs, shifts, start, stop, out):
-    """Put signs (W_aa + W_bb - 2 W_ab) - shifts into out, for pairs start … stop-1."""
-    d = len(W)
-    diagonal = np.empty(d)
-    for i in range(d):
-        diagonal[i] = W[i, i]
-    for j in range(start, stop):
+def screen_pairs(W, first, second, signs, shifts, out):
+    """Put signs (W_aa + W_bb - 2 W_ab) - shifts into out."""
+    diagonal = _diagonal(W)
+    for j in range(len(out)):
         a, b = first[j], second[j]
         out[j] = signs[j] * (diagonal[a] + diagonal[b] - 2.0 * W[a, b]) - shifts[j]
+
+
+@compiled
+def scatter_pairs(W, first, second, places, out):
+    """Put W_aa + W_bb - 2 W_ab into out, each at its place."""
+    diagonal = _diagonal(W)
+    for j in range(len(places)):
+        a, b = first[j], second[j]
+        out[places[j]] = diagonal[a] + diagonal[b] - 2.0 * W[a, b]
+
+
+@compiled
+def _diagonal(W):
+    diagonal = np.empty(len(W))
+    for i in range(len(W)):
+        diagonal[i] = W[i, i]
+    return diagonal
 
 
 @compiled
@@ -146,7 +160,7 @@ def _screen(W, B, terms, parts, r):
         return
     W[:] = 0.0
     add_square(W, 1.0, B)
-    screen_pairs(W, terms.first, terms.second, terms.signs, terms.shifts, 0, len(r), r)
+    screen_pairs(W, terms.first, terms.second, terms.signs, terms.shifts, r)
 
 
 @compiled

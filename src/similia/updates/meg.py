@@ -18,10 +18,7 @@ NEGLIGIBLE = 1e-18
 
 
 class MEGSetting(NamedTuple):
-    """How long steps are, and what the trace of the matrix is.
-
-    η = rate, or rate/ρ² if `relative`, with ρ the range of the instance's eigenvalues.
-    """
+    """How long steps are, and what the trace of the matrix is; see `step_size`."""
 
     rate: float
     relative: bool
@@ -107,12 +104,29 @@ def _judged(values, rows, block, t, targets, setting, memory):
     for i in range(len(values)):
         predicted += weights[i] * z[i] * z[i]
     predicted *= setting.trace
-    error = predicted - min(max(predicted, targets[t, 0]), targets[t, 1])
+    target = min(max(predicted, targets[t, 0]), targets[t, 1])
+    error = predicted - target
     spread = setting.trace * square
-    if square == 0.0 or not np.isfinite(error):  # an overflow shows in the loss
+    if error == 0.0 or square == 0.0 or not np.isfinite(error):  # an overflow shows in the loss
         return 0.0, error * error, spread
-    eta = setting.rate / (spread * spread) if setting.relative else setting.rate
+    eta = step_size(setting, spread, predicted, target)
     return -2.0 * eta * error * setting.trace, error * error, spread
+
+
+@compiled
+def step_size(setting, spread, size, target):
+    """Give η: the rate itself, or one that suits an instance with a range ρ of eigenvalues.
+
+    That is rate/ρ² for matrices of trace one, whatever the labels. Others have no largest
+    prediction, and there it is rate/(ρ(ŷ + |y|)): with rate 1 and an X that commutes with W a step
+    does not go beyond y, because 2(y - ŷ)/(y + ŷ) is nearer to zero than log(y/ŷ). `size` is ŷ, or
+    s tr(W|X|) where X is not semidefinite.
+    """
+    if not setting.relative:
+        return setting.rate
+    if setting.normalized:
+        return setting.rate / (spread * spread)
+    return setting.rate / (spread * (size + abs(target)))
 
 
 @compiled

@@ -5,7 +5,7 @@ from scipy import linalg, sparse
 
 from similia.linalg.eigen_update import eigen_workspace, real_components, update_eigenpairs
 from similia.linalg.spectral import from_eigenpairs, hermitian_part, null_threshold
-from similia.updates.meg import add_products, matrix_weights, recenter
+from similia.updates.meg import add_products, matrix_weights, recenter, step_size
 
 #: rank of an instance above which a new eigendecomposition is cheaper than following it
 LOW_RANK = 6
@@ -27,12 +27,15 @@ def meg_matrix_pass(values, rows, total, instances, targets, setting):
         # Rows of eigenvectors of G in those of X: tr(WX) is a sum over both.
         overlap = np.abs(vectors[:, support].conj() @ U) ** 2
         matrix_weights(values, setting, memory)
-        predicted = setting.trace * float(memory[1] @ overlap @ x)
+        parts = memory[1] @ overlap
+        predicted = setting.trace * float(parts @ x)
         error = predicted - min(max(predicted, low), high)
         spread = setting.trace * float(max(x.max(initial=0.0), 0.0) - min(x.min(initial=0.0), 0.0))
         loss, largest = loss + error**2, max(largest, spread)
         if error != 0.0 and spread > 0.0:
-            eta = setting.rate / spread**2 if setting.relative else setting.rate
+            eta = step_size(
+                setting, spread, setting.trace * float(parts @ np.abs(x)), predicted - error
+            )
             _move(values, vectors, -2.0 * eta * error * setting.trace * x, support, U, work)
             recenter(values, setting)
             updates += 1

@@ -13,11 +13,18 @@ from similia.distance.constraints.checks import per_constraint, signs_of
 from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, difference_of_rows, row_blocks
 from similia.linalg.threads import processors, side_by_side
-from similia.updates.definite_boost import RankOneTerms, add_pairs, screen_pairs
+from similia.updates.definite_boost import (
+    RankOneTerms,
+    add_pairs,
+    scatter_pairs,
+    screen_pairs,
+)
 from similia.validation import check_magnitude, check_tuples
 
-#: pairs below which a screening is not shared out
+#: pairs below which a screening is neither sorted nor shared out
 MANY = 100_000
+#: objects from which on W does not stay in the cache, so that reading it in order pays
+LARGE = 512
 #: rows of differences held at a time
 BLOCK = 2048
 
@@ -49,7 +56,8 @@ class DistanceConstraints(Constraints):
     is half of the square of a distance. Multiplying constraints by two divides dual variables by
     two, and changes nothing else.
 
-    Screening n pairs of objects reads the pairs once and three entries of W for each. Over features
+    Screening n pairs of objects reads the pairs once and three entries of W for each, in
+    the order in which W lies in memory if there are many. Over features
     it multiplies their differences by W in blocks, or, where that is less work, makes the matrix
     XWXᵀ and treats rows as objects.
 
@@ -75,7 +83,8 @@ class DistanceConstraints(Constraints):
         self.X = None if X is None else self._checked_vectors(owner, X, n_objects)
         n = self._number_of_objects(owner, pairs, n_objects)
         rows = check_tuples(owner, "pairs", pairs, (n, n))
-        kind = np.int32 if n < 2**31 else np.int64
+        # Unsigned: compiled code then need not ask whether an index counts from the end.
+        kind = np.uint32 if n < 2**32 else np.uint64
         self.first, self.second = (np.ascontiguousarray(column, kind) for column in rows.T)
         self.n_objects = n
         self.n_features = n if self.X is None else self.X.shape[1]
@@ -86,6 +95,12 @@ class DistanceConstraints(Constraints):
         self.shifts = self.signs * bounds**2
         squares = self._squared_lengths()
         self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
+        self._sorted = self._in_order() if len(rows) >= MANY and n >= LARGE else None
+
+    def _in_order(self) -> tuple[Array, Array, Array]:
+        """Give the pairs as W is read, row by row, and the place of each among the constraints."""
+        order = np.lexsort((self.second, self.first))
+        return self.first[order], self.second[order], order.astype(np.uint64)
 
     @staticmethod
     def _checked_vectors(owner: str, X: Any, n_objects: int | None) -> Any:
@@ -124,20 +139,37 @@ class DistanceConstraints(Constraints):
 
     def values(self, W: Array, which: Any = slice(None)) -> Array:
         """Give tr(W C_j) for all constraints, or for those named by an index array or a slice."""
+        W = np.asarray(W).real  # all that real differences see of a complex one
         first, second = self.first[which], self.second[which]
         signs, shifts = self.signs[which], self.shifts[which]
-        if self.X is None:
-            return _screened(np.ascontiguousarray(W), first, second, signs, shifts)
-        n, (N, d) = len(first), self.X.shape
-        if N * (N + d) < n * d:
-            K = np.ascontiguousarray(dense(self.X @ W) @ dense(self.X).T)
-            return _screened(K, first, second, signs, shifts)
+        n, (N, d) = len(first), W.shape if self.X is None else self.X.shape
+        if self.X is None or N * (N + d) < n * d:
+            K = W if self.X is None else dense(self.X @ W) @ dense(self.X).T
+            K = np.ascontiguousarray(K)
+            if self._sorted is None or n < len(self.first):
+                return _screened(K, first, second, signs, shifts)
+            out = _scattered(K, *self._sorted)[which]
+            out *= signs
+            out -= shifts
+            return out
         out = np.empty(n)
         places = np.arange(len(self.first))[which]
         for block in row_blocks(n, BLOCK):
             Z = self._differences(places[block])
             out[block] = np.vecdot(Z @ W, Z)
         return signs * out - shifts
+
+    def state_values(self, state: Any, which: Any = slice(None)) -> Array:
+        """As `values`, for a `GibbsState`: few pairs are differences of columns of its factor."""
+        if isinstance(which, slice) or len(which) > self.n_features:
+            return self.values(state.matrix(), which)
+        B = state.factor()
+        if self.X is None:
+            parts = B.T[self.first[which]] - B.T[self.second[which]]
+        else:
+            parts = self._differences(which) @ B.T
+        squares = np.vecdot(parts, parts).real
+        return self.signs[which] * squares - self.shifts[which]
 
     def _values(self, W: Array, which: Any) -> Array:
         return self.values(W, which) + self.shifts[which]
@@ -169,8 +201,19 @@ class DistanceConstraints(Constraints):
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
 
 
-def _screened(W: Array, first: Array, second: Array, signs: Array, shifts: Array) -> Array:
-    out = np.empty(len(first))
+def _screened(W: Array, *arrays: Array) -> Array:
+    """Screen pairs, given as first, second, signs and shifts; many of them on all processors."""
+    out = np.empty(len(arrays[0]))
     parts = panels(len(out), 1 if len(out) < MANY else processors())
-    side_by_side([partial(screen_pairs, W, first, second, signs, shifts, *p, out) for p in parts])
+    each = [[array[start:stop] for array in (*arrays, out)] for start, stop in parts]
+    side_by_side([partial(screen_pairs, W, *part) for part in each])
+    return out
+
+
+def _scattered(W: Array, *arrays: Array) -> Array:
+    """Give squared distances, of pairs that come in the order in which W lies in memory."""
+    n = len(arrays[0])
+    out = np.empty(n)
+    each = [[a[start:stop] for a in arrays] for start, stop in panels(n, processors())]
+    side_by_side([partial(scatter_pairs, W, *part, out) for part in each])
     return out

@@ -87,7 +87,7 @@ class RankOneConstraints(Constraints):
         """Give all constraints as arrays for compiled loops, if they are real."""
         if self.dtype.kind == "c":
             return None
-        none = np.zeros(0, np.int32)
+        none = np.zeros(0, np.uint32)
         return RankOneTerms(self.Z, none, none, self.signs, self.shifts)
 
     def rank_one(self, j: int) -> RankOne:
