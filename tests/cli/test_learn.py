@@ -46,6 +46,17 @@ def test_sparse_vectors_and_separate_items_are_learnt_from(run, files):
     assert learner.average is False
 
 
+def test_a_threshold_says_which_pairs_are_right(run, files):
+    X = np.load(files / "X.npy")
+    pairs = np.random.default_rng(0).integers(len(X), size=(400, 2))
+    signs = np.where((X[pairs[:, 0], 0] > 0) == (X[pairs[:, 1], 0] > 0), 1, -1)
+    np.save(files / "pairs.npy", np.column_stack([pairs, signs]))
+    arguments = ("learn", files / "X.npy", files / "pairs.npy", "-o", files / "m", "--json")
+    found = json.loads(run(*arguments, "--learner", "POLA").stdout)
+    assert 0.4 < found["accuracy_at_start"] < found["progressive_accuracy"] <= 1
+    assert "progressive_accuracy" not in json.loads(run(*arguments, "--learner", "LEGO").stdout)
+
+
 def test_ties_count_half(run, files):
     arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "m", "--json")
     found = json.loads(run(*arguments, "--set", "prior=zero").stdout)
