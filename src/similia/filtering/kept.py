@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.linalg.bilinear import bilinear_forms
+from similia.linalg.bilinear import quadratic_forms
 from similia.linalg.rows import RowStore, row_of
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ class KeptDocuments(RowStore):
         self._look_at(learner)
         if len(self._own) < len(self):
             new = Z[len(self._own) :].astype(self._A.dtype, copy=False)
-            self._own = np.concatenate([self._own, bilinear_forms(self._A, new, new)])
+            self._own = np.concatenate([self._own, quadratic_forms(self._A, new)])
         x = row_of(X, i)
         Ax = x.values @ self._A[x.places]
         return np.maximum(Ax[x.places] @ x.values - 2 * (Z @ Ax) + self._own, 0.0)
