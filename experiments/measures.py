@@ -1,7 +1,7 @@
 """What is measured: name -> function of (contender, problem, task, full), named by the problem.
 
-Each yields (test points, score, measure, value): a measure is better when it is larger, and a
-score says how the points were ranked. Whoever learns never measures itself.
+Each yields (test points, score, measure, value); a score says how the points were ranked. What
+contenders are tuned by is better when it is larger. Whoever learns never measures itself.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from experiments.problems import Problem
 from similia import evaluate
+from similia.filtering import FilteringResult
 
 RANKED = ("precision", "map")
 TRACED = (1, 10)  # cut-offs of a ranking at steps that are not measured in full
@@ -52,6 +53,18 @@ def neighbors(contender: Any, problem: Problem, task: Any, full: bool) -> Values
             yield len(right), score, f"accuracy@{k}", float(right.mean())
 
 
+def filtering(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Count what was said of the test part, in its order, before the truth was known."""
+    result = FilteringResult(contender.predicted, problem.y_test)
+    values = {
+        "balanced_accuracy": 1 - result.equalized_error,
+        "false_positive_rate": result.false_positive_rate,
+        "false_negative_rate": result.false_negative_rate,
+    }
+    for measure, value in values.items():
+        yield len(problem.y_test), "stream", measure, value
+
+
 def nearest_rows(items: Any, queries: Any, k: int) -> Any:
     """Give the rows of the k items nearest to each query, by exact search in chunks."""
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(items)
@@ -70,4 +83,4 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X
 
 
-MEASURES = {"retrieval": retrieval, "neighbors": neighbors}
+MEASURES = {"retrieval": retrieval, "neighbors": neighbors, "filtering": filtering}

@@ -1,13 +1,14 @@
 """Contenders: name -> factory(problem, seed, **parameters).
 
 A contender learns up to a step (or at once, if it knows no steps) and hands over what the problem's
-measure asks for: scorers, for a start. It never measures itself. All learners of triplets meet the
-same triplets for a seed, in the same order; so do all learners of pairs.
+measure asks for: scorers, or the predictions of a filter. It never measures itself. All learners of
+triplets meet the same triplets for a seed, in the same order; so do all learners of pairs.
 """
 
 from functools import partial
 
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
+from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
 from experiments.contenders.tuples import RCA, FromPairs, FromTriplets, PseudoMetric
 from experiments.contenders.vectors import Identity
 
@@ -21,4 +22,8 @@ CONTENDERS = {
     "FDA": FDA,
     "NCA": NCA,
     **{name: partial(Peer, name) for name in ("LMNN", "ITML_Supervised", "SCML_Supervised")},
+    "POLA filter": ByDistance,
+    "1-NN filter": ByNeighbor,
+    "Perceptron filter": ByPerceptron,
+    "PAUM filter": ByPAUM,
 }

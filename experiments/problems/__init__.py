@@ -5,6 +5,7 @@ scale) is learnt from the training part.
 """
 
 from experiments.problems.base import Problem, validation
+from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
 from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
 
@@ -15,6 +16,7 @@ PROBLEMS = {
     "mnist_pair": mnist_pair,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
+    "reuters": reuters,
     "toy": toy,
 }
 
