@@ -70,8 +70,8 @@ class ByMEG(Embedding):
 class ByDefiniteBoost(Embedding):
     """The kernel nearest to a start for which all groups of triplets have a margin on average.
 
-    Alone, triplets are contradictory at almost any margin; the mean over a group bears noise. The
-    start is I/n, or with a share of the centered cosines of the features.
+    Single judgements are noisy, and thousands of them cannot all have a margin; means over groups
+    more often can. The start is I/n, with a share of the centered cosines of the features.
     """
 
     def _distances(

@@ -257,12 +257,15 @@ def test_the_report_states_what_the_rows_say(tmp_path):
         rows.append(_row("target kernel", seed, 0, "error", 0.1))
         kernel = {"kernel": "spectrum3"}
         rows.append(_row("target kernel", seed, 0, "error", 0.1, kernel))
+        rows.append(_row("target kernel", seed, 0, "error_loo", 0.0, kernel))
         for measure, value in (
             ("dual", 1.5),
             ("dual_bound", 1.6),
             ("iterations", 30),
             ("constraints", 40),
             ("violated", 0),
+            ("iteration_bound", 900),
+            ("error_loo", 2 / 52),
             ("error", 0.2 + 0.01 * seed),
         ):
             rows.append(_row("DefiniteBoost", seed, 100, measure, value, kernel))
@@ -277,13 +280,17 @@ def test_the_report_states_what_the_rows_say(tmp_path):
     (ratio,) = [line for line in lines if line.startswith("| bound over total loss after 20,000")]
     assert "× 2.00 (bound 1.000, loss 0.500; 3 seeds) | yes |" in ratio
     (fall,) = [line for line in lines if "target kernel's, eta = 2" in line]
-    assert "20,000 at most (40.0 % → 10.0 %, target 10.0 %) | yes, sooner |" in fall
+    assert "20,000 at most (40.0 % → 10.0 %, target 10.0 %) | the level yes, sooner |" in fall
     (faster,) = [line for line in lines if "same with eta = 20" in line]
     assert "| 1,000 at most" in faster
     (dual,) = [line for line in lines if "Theorem 4.1, spectrum3" in line]
     assert dual.endswith("| no |"), "a dual value below its bound must be said"
     (lost,) = [line for line in lines if line.startswith("| 1-NN error")]
     assert lost.endswith("| higher | 21.0 ± 0.6 % over 10.0 ± 0.0 % | yes |")
+    assert "| higher | 2 over 0 of 52 proteins | yes |" in text
+    assert (
+        "| 40 constraints, 0 violated after 30 steps (Corollary 4.2: 900 at most) | yes |" in text
+    )
     assert "| t-STE | 60.0 ± 0.0 | 70.0 ± 0.0 |" in text
     figures = list((folder / "figures").glob("*.png"))
     assert len(figures) == 6
