@@ -70,7 +70,7 @@ def rank_one_gibbs_line(values, z, rho, work):
             parts[i] = z[i] * z[i]
     turn = work.turn[: k * k].reshape((k, k))
     weights = work.weights[:k]
-    secular_roots(work.poles[:k], weights, strength, 0, k, work.roots, turn)
+    secular_roots(0, k, work.poles[:k], weights, strength, work.roots, turn)
     for j in range(k):
         total = 0.0
         for i in range(k):
