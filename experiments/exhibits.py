@@ -10,38 +10,45 @@ from typing import Any
 import numpy as np
 
 from experiments.contenders import CONTENDERS
-from experiments.problems import PROBLEMS
+from experiments.problems import PROBLEMS, Problem
 
 Arrays = dict[str, Any]
 
 
+# As the paper has it: from zero, in full steps.
+PRINTED = {"start": "zero", "unit": 1.0, "threshold_rate": 1.0}
+
+
 def noisy_digits(seed: int) -> Arrays:
     """The training images, and what their first direction under PCA and POLA leaves of them."""
-    problem = PROBLEMS["noisy_digits"](seed)
+    problem = PROBLEMS["noisy_digits"](seed, noise="image")
     X = problem.X_train
     n_pairs = len(X) * (len(X) - 1) // 2
-    found = {"images": X, "digits": problem.y_train}
-    for name, parameters in (("PCA", {"n_components": 1}), ("POLA", {"pairs": "all"})):
-        contender = CONTENDERS[name](problem, seed, **parameters)
-        contender.learn_to(n_pairs)
-        for score, scorer in _by_distance(contender).items():
-            title = name if name == "PCA" else f"{name}, {score}"
-            found[title] = along(X, scorer.components[0]).astype(np.float16)
+    found = {"images": X.astype(np.float16), "digits": problem.y_train.astype(np.int8)}
+    for title, L in _maps(problem, seed, n_pairs, "all").items():
+        found[title] = along(X, L[0]).astype(np.float16)
     return found
 
 
 def projections(seed: int) -> Arrays:
     """A hundred test images of 0 and 8 in two directions, from PCA and from POLA."""
-    problem = PROBLEMS["mnist_pair"](seed, digits="08", scaling="unit_distance")
+    problem = PROBLEMS["mnist_pair"](seed, digits="08")
     shown = np.random.default_rng(seed).choice(len(problem.y_test), 100, replace=False)
     found = {"digits": problem.y_test[shown].astype(np.int8)}
-    for name, parameters in (("PCA", {"n_components": 2}), ("POLA", {"pairs": "uniform"})):
+    for title, L in _maps(problem, seed, 1000, "uniform").items():
+        found[title] = (problem.X_test[shown] @ L[:2].T).astype(np.float32)
+    return found
+
+
+def _maps(problem: Problem, seed: int, n_pairs: int, pairs: str) -> Arrays:
+    """Give the leading directions, as rows, of PCA and of POLA's last and average matrix."""
+    found = {}
+    for name, parameters in (("PCA", {"n_components": 2}), ("POLA", {**PRINTED, "pairs": pairs})):
         contender = CONTENDERS[name](problem, seed, **parameters)
-        contender.learn_to(1000)
-        for score, scorer in _by_distance(contender).items():
-            title = name if name == "PCA" else f"{name}, {score}"
-            points = problem.X_test[shown] @ scorer.components[:2].T
-            found[title] = points.astype(np.float32)
+        contender.learn_to(n_pairs)
+        for score, scorer in contender.scorers().items():
+            if scorer.geometry == "l2":
+                found[name if score == "l2" else f"{name}, {score}"] = scorer.components
     return found
 
 
@@ -73,7 +80,3 @@ def read_exhibits(folder: Path) -> dict[str, Arrays]:
         with np.load(path) as arrays:
             found[path.stem] = dict(arrays)
     return found
-
-
-def _by_distance(contender: Any) -> Arrays:
-    return {name: s for name, s in contender.scorers().items() if s.geometry == "l2"}

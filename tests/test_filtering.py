@@ -159,6 +159,20 @@ def test_the_filter_is_the_protocol_written_out(seed, pairs, budget, average, ke
     np.testing.assert_array_equal(held.reshape(-1, 4), kept.reshape(-1, 4))
 
 
+@pytest.mark.skipif("POLA" not in LEARNERS, reason="POLA is not there")
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_pola_goes_through_the_stream_as_its_stand_in_does(average, form, rng):
+    X, relevant = stream(rng)
+    paper = similia.POLA(start="zero", unit=1, threshold_rate=1, average=average)
+    ours, naive = RelevanceFilter(paper), RelevanceFilter(NaivePOLA(average=average))
+    assert (
+        ours.run(form(X), relevant).predicted.tolist() == naive.run(X, relevant).predicted.tolist()
+    )
+    np.testing.assert_allclose(paper.A_, naive.learner.A_, atol=1e-8)
+    assert paper.threshold_ == pytest.approx(naive.learner.threshold_)
+
+
 @pytest.mark.parametrize("name", CONTENDERS)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_pieces_equal_the_whole(name, form, rng):

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from similia import (
     MatrixConstraints,
     RankOneConstraints,
 )
-from similia.distance import projections
+from similia.distance import definite_boost, projections
 from tests.constraint_problems import SEEDS, density, impossible, met_by, near_and_far
 from tests.reference import definite_boost as reference
 
@@ -149,6 +150,7 @@ def test_constraints_that_always_hold_leave_the_start_alone(rng):
     ):
         boost = DefiniteBoost().fit(constraints, start=start)
         assert (boost.status_, boost.n_iter_, boost.iteration_bound_) == ("solved", 0, 0.0)
+        assert all(len(boost.history_[name]) == 0 for name in ("dual", "gap", "constraint"))
         np.testing.assert_allclose(boost.W_, start, atol=1e-12)
 
 
@@ -197,6 +199,31 @@ def test_a_stopped_search_says_so_and_goes_on_where_it_was(rng):
     np.testing.assert_allclose(rest.W_, whole.W_, atol=1e-8)
 
 
+def test_more_accuracy_than_rounding_allows_ends_with_a_warning(rng):
+    boost = DefiniteBoost(choice="all", tol=1e-18)
+    with pytest.warns(ConvergenceWarning, match="rounding let it go no further"):
+        boost.fit(near_far(rng))
+    assert boost.status_ == "stalled"
+    assert boost.violation_ < 1e-7
+    assert boost.n_iter_ < boost.max_iter
+
+
+def test_progress_is_reported_step_by_step(rng, monkeypatch):
+    reported = []
+
+    @contextmanager
+    def bar(description, total, *, enabled):
+        assert (description, total, enabled) == ("DefiniteBoost", 5000, True)
+        yield reported.append
+
+    monkeypatch.setattr(definite_boost, "progress", bar)
+    constraints = near_far(rng)
+    for choice in CHOICES:
+        reported.clear()
+        boost = DefiniteBoost(choice=choice, verbose=True, max_iter=5000).fit(constraints)
+        assert sum(reported) == boost.n_iter_ > 0
+
+
 def test_an_oracle_finds_what_screening_finds(rng):
     constraints = near_far(rng)
 
@@ -216,6 +243,7 @@ def test_an_oracle_finds_what_screening_finds(rng):
         atol = 1e-4 if nearest else 1e-9
         np.testing.assert_allclose(boost.W_, whole.W_, atol=atol)
         assert len(boost.alpha_) == len(oracle.keys)
+        assert boost.n_iter_ <= boost.iteration_bound_ < np.inf
 
 
 def test_an_oracle_that_names_nothing_leaves_the_start():

@@ -42,3 +42,5 @@ def test_a_bracket_doubles_until_the_sign_turns_or_the_end_is_reached():
     assert decreasing_bracket(f, 1.0, 6.0) == (4.0, 6.0)
     assert decreasing_bracket(f, 1.0, 3.0) == (3.0, 3.0)
     assert decreasing_bracket(f, 7.0) == (0.0, 7.0)
+    low, high = decreasing_bracket(f, 0.0)
+    assert low < 5.0 <= high

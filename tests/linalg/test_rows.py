@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.rows import RowStore, row_of
+from similia.linalg.rows import RowStore, dense_rows, row_of
 
-ACTIONS = st.lists(st.sampled_from(["append"] * 4 + ["remove_first", "remove_last"]), max_size=60)
+ACTIONS = st.lists(st.sampled_from(["append", "append", "remove_first"]), max_size=60)
 
 
 @given(ACTIONS, st.integers(0, 2**32 - 1), st.sampled_from([np.asarray, sparse.csr_array]))
@@ -19,12 +19,22 @@ def test_a_store_holds_what_a_list_would(actions, seed, form):
             store.append(row_of(rows, i))
             expected.append(X[i])
         elif expected:
-            getattr(store, action)()
-            expected.pop(0 if action == "remove_first" else -1)
+            store.remove_first()
+            expected.pop(0)
         held = store.rows
         assert len(store) == len(expected) == held.shape[0]
         held = held.toarray() if sparse.issparse(held) else held
         np.testing.assert_array_equal(held, np.reshape(expected, (-1, 4)))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("indices", [[], [3, 0, 3], [4] * 40], ids=len)
+def test_named_rows_come_as_a_new_dense_array(form, indices, rng):
+    X = rng.normal(size=(5, 4)) * (rng.random((5, 4)) < 0.5)
+    rows = dense_rows(form(X), indices)
+    np.testing.assert_array_equal(rows, X[indices] if indices else np.empty((0, 4)))
+    rows[:] = 7.0
+    assert not (X == 7.0).any()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

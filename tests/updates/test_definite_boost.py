@@ -16,7 +16,9 @@ from similia.updates.definite_boost import (
     boost_pass,
     guaranteed_progress,
     scatter_pairs,
+    screen_few_pairs,
     screen_pairs,
+    transposed,
 )
 from tests.constraint_problems import SEEDS, near_and_far
 from tests.reference import definite_boost as reference
@@ -107,5 +109,9 @@ def test_screening_and_adding_pairs_agree_with_the_matrices(seed, d, n):
     places = rng.permutation(n).astype(np.uint64)
     scatter_pairs(W, first[places], second[places], places, out)
     np.testing.assert_allclose(out, np.vecdot(Z @ W, Z), atol=1e-12)
+    F = rng.normal(size=(d, 3))
+    np.testing.assert_array_equal(transposed(F), F.T)
+    screen_few_pairs(F, first, second, signs, shifts, out)
+    np.testing.assert_allclose(out, signs * ((Z @ F) ** 2).sum(1) - shifts, atol=1e-12)
     add_pairs(M, first, second, weights)
     np.testing.assert_allclose(M, (Z.T * weights) @ Z, atol=1e-12)

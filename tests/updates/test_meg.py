@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -134,10 +134,15 @@ def test_steps_shared_among_processors_equal_the_compiled_walk(rng, monkeypatch,
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.coo_array])
-@given(seed=SEED, d=st.integers(2, 12), kind=KIND)
-def test_instances_of_any_rank_equal_the_paper(setting, form, seed, d, kind):
+@given(
+    SEED,
+    st.integers(2, 12),
+    KIND,
+    st.sampled_from(SETTINGS),
+    st.sampled_from([np.asarray, sparse.csr_array, sparse.coo_array]),
+)
+@settings(max_examples=100)
+def test_instances_of_any_rank_equal_the_paper(seed, d, kind, setting, form):
     """General square matrices, of which the Hermitian part counts."""
     rng = np.random.default_rng(seed)
     instances = []

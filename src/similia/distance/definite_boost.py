@@ -78,7 +78,8 @@ class DefiniteBoost(BaseEstimator):
     gap_ : float
         Duality gap; see the notes.
     iteration_bound_ : float
-        Steps at violated constraints after which a problem that can be solved is solved.
+        Steps at violated constraints after which a problem that can be solved is solved; of an
+        oracle's, for the constraints that it has named.
     history_ : dict of arrays
         For each step: "constraint", its "value" tr(W C_j) before, the length of the "step"; "dual"
         and "dual_bound", the dual value after it and what Theorem 4.1 has promised; "violation"
@@ -124,10 +125,10 @@ class DefiniteBoost(BaseEstimator):
     >>> boost.status_
     'solved'
     >>> boost.pairwise_distance().round(2)
-    array([[0.  , 0.3 , 0.9 , 0.89],
-           [0.3 , 0.  , 0.89, 0.89],
-           [0.9 , 0.89, 0.  , 0.3 ],
-           [0.89, 0.89, 0.3 , 0.  ]])
+    array([[0.  , 0.3 , 0.9 , 0.77],
+           [0.3 , 0.  , 0.77, 0.66],
+           [0.9 , 0.77, 0.  , 0.3 ],
+           [0.77, 0.66, 0.3 , 0.  ]])
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -196,10 +197,9 @@ class DefiniteBoost(BaseEstimator):
             progress("DefiniteBoost", self.max_iter, enabled=self.verbose) as advance,
         ):
             run = Projections(chosen, log_start, first, float(self.tol))
-            bound = run.iteration_bound()
             solve = self._in_all if self.choice == "all" else self._one_by_one
             status, certificate = solve(run, advance)
-            self._finish(run, status, certificate, bound)
+            self._finish(run, status, certificate)
         self._warn()
         return self
 
@@ -253,9 +253,7 @@ class DefiniteBoost(BaseEstimator):
             return np.random.default_rng(state.randint(2**32, dtype=np.uint64))
         return np.random.default_rng(state)
 
-    def _finish(
-        self, run: Projections, status: str, certificate: Certificate | None, bound: float
-    ) -> None:
+    def _finish(self, run: Projections, status: str, certificate: Certificate | None) -> None:
         result = run.result()
         self.W_, self.alpha_ = result.W, run.alpha
         self.status_ = "infeasible" if certificate is not None else status
@@ -263,7 +261,7 @@ class DefiniteBoost(BaseEstimator):
         self.n_iter_ = len(run.history["dual"])
         self.violation_, self.gap_ = result.violation, result.gap
         self.dual_, self.divergence_ = result.dual, result.divergence
-        self.iteration_bound_ = bound
+        self.iteration_bound_ = run.iteration_bound()
         self.history_ = run.history_arrays()
         self.n_features_in_ = len(self.W_)
 
@@ -276,10 +274,11 @@ class DefiniteBoost(BaseEstimator):
                 f"smallest eigenvalue {self.certificate_.smallest:.3g} > 0"
             )
         else:
-            end = f"{self.n_iter_} steps" if self.status_ == "max_iter" else "no better point found"
+            end = "" if self.status_ == "max_iter" else ", where rounding let it go no further,"
             words = (
-                f"stopped after {end} with a violation of {self.violation_:.3g} and a gap of "
-                f"{self.gap_:.3g}, for tol={self.tol}; raise max_iter or tol"
+                f"stopped after {self.n_iter_} steps{end} with a violation of "
+                f"{self.violation_:.3g} and a gap of {self.gap_:.3g}, for tol={self.tol}; "
+                "raise max_iter or tol"
             )
         warnings.warn(f"DefiniteBoost: {words}.", ConvergenceWarning, stacklevel=3)
 

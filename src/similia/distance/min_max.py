@@ -116,7 +116,7 @@ def minimize_max_constraint(
 
     Examples
     --------
-    The best weighted mean of three directions, two of which are nearly the same:
+    Three directions, to be as short as possible under W at once; it finds the one between them:
 
     >>> import numpy as np
     >>> from similia import RankOneConstraints, minimize_max_constraint
@@ -139,10 +139,10 @@ def minimize_max_constraint(
         status = search.run()
         result = search.result(status)
     if status != "solved":
-        reason = f"{max_iter} screenings" if status == "max_iter" else "no better point was found"
+        end = "" if status == "max_iter" else ", where rounding let it go no further,"
         warnings.warn(
-            f"{owner}: stopped after {reason} with an accuracy of {result.accuracy:.3g}, for "
-            f"tol={tol}; raise max_iter or tol.",
+            f"{owner}: stopped after {result.n_iter} screenings{end} with an accuracy of "
+            f"{result.accuracy:.3g}, for tol={tol}; raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -8,7 +8,6 @@ Its dual (4.2) is max over α ≥ 0 of
 W = exp(G(α))/tr exp(G(α)). A projection onto constraint j is an ascent of h along α_j.
 """
 
-from collections import defaultdict
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +30,8 @@ from similia.updates.definite_boost import (
 EXACT = 1e-13
 #: features up to which a step is not worth sharing out among processors
 SMALL = 256
+#: share of a constraint's size below which its smallest eigenvalue may be zero
+ROUNDING = 1e-10
 #: distance kept from eigenvalues where a step would be infinite
 EDGE = 1e-9
 
@@ -98,8 +99,8 @@ class Projections:
         self.total = float(alpha.sum())
         self.lowest = float(np.linalg.eigvalsh(log_start)[0])
         self.state = GibbsState(log_start - constraints.combination(alpha))
-        self.dual_bound = self.dual
-        self.history: dict[str, list[Any]] = defaultdict(list)
+        self.dual_bound = self.first_dual = self.dual
+        self.history: dict[str, list[Any]] = {name: [] for name in RECORDED}
         self._set_bounds()
 
     def terms(self) -> RankOneTerms | None:
@@ -121,6 +122,7 @@ class Projections:
         # that can only just be met would have an infinite step.
         self._low, self._high = np.minimum(low, -self.tol), high
         self._least = low
+        self._impossible = np.flatnonzero(low > ROUNDING * np.maximum(high, -low))
 
     def grow(self) -> None:
         """Make room for constraints that an oracle has added."""
@@ -220,7 +222,9 @@ class Projections:
 
     def history_arrays(self) -> dict[str, Array]:
         """Give the history, an array for each of what it records."""
-        return {name: np.array(entries) for name, entries in self.history.items()}
+        arrays = {name: np.array(entries) for name, entries in self.history.items()}
+        recorded = {name: array for name, array in arrays.items() if len(array)}
+        return recorded or arrays
 
     # -- what is known -------------------------------------------------------------------------
 
@@ -245,7 +249,7 @@ class Projections:
         return Result(W, dual, dual - float(self.alpha @ r), violation, gap)
 
     def iteration_bound(self) -> float:
-        """Give a bound on the steps at constraints violated by `tol` from here (Corollary 4.2).
+        """Give a bound on the steps at constraints violated by `tol` (Corollary 4.2).
 
         Each raises h by -log ρ(tol) at least, and h stays below max Δ(W, W₀) = -log λmin(W₀) as
         long as some W meets all constraints.
@@ -254,14 +258,13 @@ class Projections:
         if not can.any():
             return 0.0
         progress = guaranteed_progress(self.tol, self._low[can], self._high[can])
-        return float((-self.lowest - self.dual) / progress.min())
+        return float((-self.lowest - self.first_dual) / progress.min())
 
     def certificate(self) -> Certificate | None:
-        """Give a proof that no W meets all constraints, where α/Σα is one."""
-        impossible = np.flatnonzero(self._least > 0.0)
-        if len(impossible):
+        """Give a proof that no W meets all constraints, where one of them or α/Σα is one."""
+        if len(self._impossible):
             weights = np.zeros(len(self.alpha))
-            weights[impossible[0]] = 1.0
+            weights[self._impossible[0]] = 1.0
             return verified(self.constraints, weights)
         # Σ α_j C_j = log W₀ - G, so its smallest eigenvalue is at least this.
         if self.total <= 0.0 or self.lowest - self.state.largest <= 0.0:

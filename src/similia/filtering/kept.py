@@ -43,7 +43,6 @@ class KeptDocuments(RowStore):
         if not _has_plain_matrix(learner, Z.shape[1]):
             return np.asarray(-learner.pairwise_score(X[i : i + 1], Z)[0])
         self._look_at(learner)
-        self._own = self._own[: len(self)]
         if len(self._own) < len(self):
             new = Z[len(self._own) :].astype(self._A.dtype, copy=False)
             self._own = np.concatenate([self._own, bilinear_forms(self._A, new, new)])

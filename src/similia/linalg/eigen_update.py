@@ -22,7 +22,7 @@ from similia.linalg.secular import exact_weights, secular_roots, secular_vectors
 from similia.linalg.threads import processors, side_by_side
 
 #: eigenpairs from which on the work is shared out among processors
-SHARED = 128
+SHARED = 256
 #: eigenpairs from which on the structure of the matrix that turns them pays
 COMPRESSED = 384
 
@@ -151,7 +151,8 @@ def _prepared(values, rows, z, rho, work):
     if rows.size:
         before = work.before[: k * rows.shape[1]].reshape((k, rows.shape[1]))
         for j in range(k):
-            before[j] = rows[work.places[j]]
+            for i in range(rows.shape[1]):
+                before[j, i] = rows[work.places[j], i]
     return k, scale, strength
 
 
@@ -183,4 +184,5 @@ def _finish(values, rows, scale, k, work):
     after = work.after[: k * m].reshape((k, m))
     for j in range(k):
         values[work.places[j]] = scale * work.roots[j]
-        rows[work.places[j]] = after[j]
+        for i in range(m):
+            rows[work.places[j], i] = after[j, i]

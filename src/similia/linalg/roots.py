@@ -1,6 +1,7 @@
 """Roots in one dimension."""
 
 import math
+import sys
 from collections.abc import Callable
 
 #: evaluations after which an interval of doubles cannot shrink any more
@@ -51,7 +52,7 @@ def decreasing_bracket(
 
     Doubles from `start` until f is not positive. If it still is at `longest`, both are `longest`.
     """
-    low, high = 0.0, min(start, longest)
+    low, high = 0.0, min(max(start, sys.float_info.min), longest)
     while f(high) > 0.0:
         if high >= longest:
             return longest, longest

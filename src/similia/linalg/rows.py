@@ -5,6 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from similia.linalg.blocks import dense
+
+#: rows up to which copying them one by one is faster than scipy's indexing
+FEW = 16
+
 
 class Row(NamedTuple):
     """A vector by its entries: `values` at `places`, which is all of them for a dense one."""
@@ -21,11 +26,23 @@ def row_of(X, i):
     return Row(slice(None), X[i])
 
 
+def dense_rows(X, indices):
+    """Give the named rows of an array or CSR matrix as a new dense array."""
+    indices = np.asarray(indices, dtype=np.intp)
+    if len(indices) > FEW or not sparse.issparse(X):
+        return dense(X[indices])
+    rows = np.zeros((len(indices), X.shape[1]), X.dtype)
+    for row, i in zip(rows, indices, strict=True):
+        places, values = row_of(X, i)
+        row[places] = values
+    return rows
+
+
 class RowStore:
-    """Rows as an array or CSR matrix that grows at its end and shrinks at either, in place.
+    """Rows as an array or CSR matrix that grows at its end and shrinks at its beginning, in place.
 
     Adding and removing a row costs no more than the row itself, on the average: room is doubled
-    when it runs out, and what was removed at the beginning is cleared away at the same time.
+    when it runs out, and what was removed is cleared away at the same time.
     """
 
     def __init__(self, like):
@@ -67,11 +84,6 @@ class RowStore:
             self._indices[start:stop] = row.places
         self._last += 1
         self._starts[self._last] = stop
-        self._view = None
-
-    def remove_last(self):
-        """Take the latest row away."""
-        self._last -= 1
         self._view = None
 
     def remove_first(self):

@@ -32,7 +32,8 @@ def secular_roots(start, stop, d, u, rho, roots, gaps):
     k = len(d)
     sizes = np.zeros(3, np.int32)
     sizes[0] = k
-    scalars = np.full(1, rho)
+    scalars = np.empty(1)
+    scalars[0] = rho
     # fmt: off
     for j in range(start, stop):
         sizes[1] = j + 1
@@ -52,7 +53,10 @@ def bisected_root(d, u, rho, j, gap):
     The unknown is the distance to the nearer pole, so that differences keep their accuracy.
     """
     k = len(d)
-    width = d[j + 1] - d[j] if j + 1 < k else rho * np.sum(u * u)
+    width = d[j + 1] - d[j] if j + 1 < k else 0.0
+    if j + 1 == k:
+        for i in range(k):
+            width += rho * u[i] * u[i]
     origin, low, high = d[j], 0.0, width
     # Shifted poles are an array of their own: written as one expression, the compiler would be free
     # to add origin and offset first, and with that to lose the offset.

@@ -21,6 +21,10 @@ from similia.linalg.eigen_update import eigen_step
 
 #: share of the largest eigenvalue of W below which another one does not show in it
 NEGLIGIBLE = 1e-18
+#: pairs for each entry of W up to which W is not worth making
+FEW = 0.1
+#: side of the squares in which a matrix is transposed
+TILE = 32
 #: what a pass records of each step
 RECORDED = ("constraint", "value", "step", "dual", "dual_bound", "violation", "gap")
 
@@ -68,6 +72,29 @@ def scatter_pairs(W, first, second, places, out):
     for j in range(len(places)):
         a, b = first[j], second[j]
         out[places[j]] = diagonal[a] + diagonal[b] - 2.0 * W[a, b]
+
+
+@compiled
+def screen_few_pairs(F, first, second, signs, shifts, out):
+    """As `screen_pairs` for W = FFᵀ, from |F_a - F_b|²: less work than W itself for few pairs."""
+    for j in range(len(out)):
+        left, right = F[first[j]], F[second[j]]
+        square = 0.0
+        for i in range(F.shape[1]):
+            square += (left[i] - right[i]) ** 2
+        out[j] = signs[j] * square - shifts[j]
+
+
+@compiled
+def transposed(B):
+    """Copy of Bᵀ, in squares that stay in the cache."""
+    F = np.empty((B.shape[1], B.shape[0]))
+    for top in range(0, B.shape[0], TILE):
+        for left in range(0, B.shape[1], TILE):
+            for i in range(top, min(top + TILE, B.shape[0])):
+                for c in range(left, min(left + TILE, B.shape[1])):
+                    F[c, i] = B[i, c]
+    return F
 
 
 @compiled
@@ -157,6 +184,9 @@ def _screen(W, B, terms, parts, r):
             for i in range(len(B)):
                 square += out[j, i] * out[j, i]
             r[j] = terms.signs[j] * square - terms.shifts[j]
+        return
+    if len(r) < FEW * W.size:
+        screen_few_pairs(transposed(B), terms.first, terms.second, terms.signs, terms.shifts, r)
         return
     W[:] = 0.0
     add_square(W, 1.0, B)

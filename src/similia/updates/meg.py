@@ -133,7 +133,7 @@ def step_size(setting, spread, size, target):
 def matrix_weights(values, setting, memory):
     """Put the eigenvalues of W into memory[1]."""
     weights, total = memory[1], 0.0
-    top = values.max() if setting.normalized else 0.0
+    top = _largest(values) if setting.normalized else 0.0
     for i in range(len(values)):
         weights[i] = np.exp(values[i] - top)
         total += weights[i]
@@ -149,7 +149,17 @@ def recenter(values, setting):
     So they stay as small as they can be, and rounding with them.
     """
     if setting.normalized:
-        values -= values.max()
+        top = _largest(values)
+        for i in range(len(values)):
+            values[i] -= top
+
+
+@compiled
+def _largest(values):
+    largest = values[0]
+    for i in range(1, len(values)):
+        largest = max(largest, values[i])
+    return largest
 
 
 @compiled
@@ -209,7 +219,7 @@ def _turned_real(row, real, imaginary):
 def add_products(rows, memory, count, total, work):
     """Add `count` times the products of rows, weighted as in W, to `total`."""
     weights, m, k = memory[1], rows.shape[1], 0
-    least = NEGLIGIBLE * weights.max()
+    least = NEGLIGIBLE * _largest(weights)
     plain = work.before.reshape(rows.shape)
     weighted = work.after.reshape(rows.shape)
     for i in range(len(rows)):

@@ -14,10 +14,13 @@ from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, difference_of_rows, row_blocks
 from similia.linalg.threads import processors, side_by_side
 from similia.updates.definite_boost import (
+    FEW,
     RankOneTerms,
     add_pairs,
     scatter_pairs,
+    screen_few_pairs,
     screen_pairs,
+    transposed,
 )
 from similia.validation import check_magnitude, check_tuples
 
@@ -147,7 +150,7 @@ class DistanceConstraints(Constraints):
             K = W if self.X is None else dense(self.X @ W) @ dense(self.X).T
             K = np.ascontiguousarray(K)
             if self._sorted is None or n < len(self.first):
-                return _screened(K, first, second, signs, shifts)
+                return _shared_out(screen_pairs, K, first, second, signs, shifts)
             out = _scattered(K, *self._sorted)[which]
             out *= signs
             out -= shifts
@@ -161,15 +164,18 @@ class DistanceConstraints(Constraints):
 
     def state_values(self, state: Any, which: Any = slice(None)) -> Array:
         """As `values`, for a `GibbsState`: few pairs are differences of columns of its factor."""
-        if isinstance(which, slice) or len(which) > self.n_features:
-            return self.values(state.matrix(), which)
+        first, second = self.first[which], self.second[which]
+        signs, shifts = self.signs[which], self.shifts[which]
         B = state.factor()
+        if self.X is None and not np.iscomplexobj(B) and len(first) < FEW * self.n_features**2:
+            return _shared_out(screen_few_pairs, transposed(B), first, second, signs, shifts)
+        if len(first) >= self.n_features:
+            return self.values(B.T @ B.conj(), which)
         if self.X is None:
-            parts = B.T[self.first[which]] - B.T[self.second[which]]
+            parts = B.T[first] - B.T[second]
         else:
-            parts = self._differences(which) @ B.T
-        squares = np.vecdot(parts, parts).real
-        return self.signs[which] * squares - self.shifts[which]
+            parts = self._differences(np.arange(len(self))[which]) @ B.T
+        return signs * np.vecdot(parts, parts).real - shifts
 
     def _values(self, W: Array, which: Any) -> Array:
         return self.values(W, which) + self.shifts[which]
@@ -201,12 +207,13 @@ class DistanceConstraints(Constraints):
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
 
 
-def _screened(W: Array, *arrays: Array) -> Array:
+def _shared_out(screen: Any, W: Array, *arrays: Array) -> Array:
     """Screen pairs, given as first, second, signs and shifts; many of them on all processors."""
     out = np.empty(len(arrays[0]))
-    parts = panels(len(out), 1 if len(out) < MANY else processors())
+    work = len(out) * (W.shape[1] if screen is screen_few_pairs else 1)
+    parts = panels(len(out), 1 if work < MANY else processors())
     each = [[array[start:stop] for array in (*arrays, out)] for start, stop in parts]
-    side_by_side([partial(screen_pairs, W, *part) for part in each])
+    side_by_side([partial(screen, W, *part) for part in each])
     return out
 
 

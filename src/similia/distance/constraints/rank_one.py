@@ -33,7 +33,7 @@ class RankOneConstraints(Constraints):
     >>> from similia import RankOneConstraints
     >>> constraints = RankOneConstraints(np.eye(3), [0.1, 0.5, 0.2], ["<=", ">=", "<="])
     >>> constraints.values(np.eye(3) / 3).round(2)
-    array([ 0.23,  0.17,  0.13])
+    array([0.23, 0.17, 0.13])
     """
 
     def __init__(self, Z: Any, shifts: Any, sense: Any = "<=") -> None:
