@@ -11,6 +11,7 @@ class Problem(NamedTuple):
     X_test: Any
     y_test: Any
     measured_by: str = "retrieval"
+    context: Any = None  # what is known beside the points: a target kernel, features of objects
 
 
 def validation(problem: Problem, share: float, seed: int) -> Problem:
