@@ -36,8 +36,9 @@ docs: $(READY)
 peers: $(PEERS)/.ready
 
 experiments: $(READY) $(PEERS)/.ready
-	$(BIN)/python -m experiments.run aroma
-	$(BIN)/python -m experiments.report aroma
+	for paper in aroma pola meg; do \
+	  $(BIN)/python -m experiments.run $$paper && $(BIN)/python -m experiments.report $$paper || exit 1; \
+	done
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
