@@ -1,4 +1,4 @@
-"""A stand-in for POLA, for tests of what is built on learners of distances with a threshold."""
+"""Stand-ins for tests of what is built on learners of distances with a threshold."""
 
 import numpy as np
 from scipy import sparse
@@ -58,3 +58,19 @@ class NaivePOLA:
         V = Q[:, None] - Z[None]
         A = self.A_average_ if self.average else self.A_
         return -np.einsum("ijk,kl,ijl->ij", V, A, V)
+
+
+class FixedDistance:
+    """The Euclidean distance and a threshold of 1, whatever is learnt; it takes notes."""
+
+    threshold_ = 1.0
+
+    def __init__(self):
+        self.lessons = []
+
+    def learn(self, X, pairs, y):
+        for (i, j), sign in zip(pairs, y, strict=True):
+            self.lessons.append((X[i].item(), X[j].item(), int(sign)))
+
+    def pairwise_score(self, Q, Z):
+        return -((Q[:, None] - Z[None]) ** 2).sum(axis=2)

@@ -16,7 +16,7 @@ import similia
 from similia import LEGO, PAUM, RelevanceFilter
 from similia.filtering import ClassifierFilter, FilteringResult, NearestLabelFilter
 from similia.registry import LEARNERS
-from tests.naive_pola import NaivePOLA
+from tests.naive_pola import FixedDistance, NaivePOLA
 from tests.problems import FORMS
 
 PAIRS = ["nearest", "all", 2]
@@ -26,22 +26,6 @@ CONTENDERS = {
     "perceptron": lambda: ClassifierFilter(Perceptron()),
     "paum": lambda: ClassifierFilter(PAUM()),
 }
-
-
-class FixedDistance:
-    """The Euclidean distance and a threshold of 1, whatever is learnt; it takes notes."""
-
-    threshold_ = 1.0
-
-    def __init__(self):
-        self.lessons = []
-
-    def learn(self, X, pairs, y):
-        for (i, j), sign in zip(pairs, y, strict=True):
-            self.lessons.append((X[i].item(), X[j].item(), int(sign)))
-
-    def pairwise_score(self, Q, Z):
-        return -((Q[:, None] - Z[None]) ** 2).sum(axis=2)
 
 
 def stream(rng, n=80, d=6, density=0.8):
@@ -403,7 +387,3 @@ def test_the_example_of_the_docstring_runs():
     result = doctest.testmod(sys.modules[RelevanceFilter.__module__])
     assert result.attempted > 0
     assert result.failed == 0
-
-
-def test_the_public_name_is_the_filter():
-    assert similia.RelevanceFilter is RelevanceFilter

@@ -68,7 +68,8 @@ class RelevanceFilter(OnlineFilter):
     >>> relevant = rng.random(400) < 0.2
     >>> X = 0.3 * rng.normal(size=(400, 10))
     >>> X[:, 0] += np.where(relevant, 1.0, -1.0)
-    >>> documents = RelevanceFilter(POLA(average=False))
+    >>> learner = POLA(start="zero", unit=1, threshold_rate=1, average=False)
+    >>> documents = RelevanceFilter(learner)
     >>> early = documents.run(X[:200], relevant[:200])
     >>> late = documents.run(X[200:], relevant[200:])
     >>> bool(late.equalized_error < early.equalized_error)
