@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from similia.registry import LEARNERS
-
 ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
@@ -42,7 +40,6 @@ def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
         exec(compile(example, "README.md", "exec"), {})
 
 
-@pytest.mark.skipif("POLA" not in LEARNERS, reason="the page uses POLA, which is not there")
 @pytest.mark.parametrize("document", GUIDES)
 def test_the_examples_of_a_guide_run_in_their_order(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

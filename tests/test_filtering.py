@@ -15,7 +15,6 @@ from sklearn.linear_model import Perceptron, SGDRegressor
 import similia
 from similia import LEGO, PAUM, RelevanceFilter
 from similia.filtering import ClassifierFilter, FilteringResult, NearestLabelFilter
-from similia.registry import LEARNERS
 from tests.naive_pola import FixedDistance, NaivePOLA
 from tests.problems import FORMS
 
@@ -143,7 +142,6 @@ def test_the_filter_is_the_protocol_written_out(seed, pairs, budget, average, ke
     np.testing.assert_array_equal(held.reshape(-1, 4), kept.reshape(-1, 4))
 
 
-@pytest.mark.skipif("POLA" not in LEARNERS, reason="POLA is not there")
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_pola_goes_through_the_stream_as_its_stand_in_does(average, form, rng):
@@ -382,7 +380,6 @@ def test_documented_parameters_are_the_signature(cls):
     assert [p.name for p in ClassDoc(cls)["Parameters"]] == list(inspect.signature(cls).parameters)
 
 
-@pytest.mark.skipif("POLA" not in LEARNERS, reason="the example uses POLA, which is not there")
 def test_the_example_of_the_docstring_runs():
     result = doctest.testmod(sys.modules[RelevanceFilter.__module__])
     assert result.attempted > 0

@@ -93,7 +93,7 @@ class ThresholdedDistance(MahalanobisDistance):
     @property
     def b_average_(self) -> float:
         """Mean of the thresholds b_0 … b_T; kept only with ``average=True``."""
-        self._average_state()  # says so if there is none
+        self._check_average()
         return self.b_ - self.b_moment_ / (self.n_seen_ + 1)
 
     @property
