@@ -86,9 +86,11 @@ def _other_rows():
         yield _row("mnist", "Euclidean", 0.9, measure=f"accuracy@{k}", note="none")
 
 
-@pytest.fixture
-def text(tmp_path):
-    results = tmp_path / "results"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A report on made-up rows; drawing takes its time, so once for all."""
+    folder = tmp_path_factory.mktemp("pola")
+    results = folder / "results"
     rows = {"mnist_pair": [*_digit_rows(), *_study_rows()], "others": list(_other_rows())}
     for name, found in rows.items():
         append_rows(results / f"{name}.csv", found)
@@ -99,8 +101,13 @@ def text(tmp_path):
     shown = {"digits": digits, "PCA": mixed, "POLA, last": apart, "POLA, average": apart}
     np.savez(results / "projections.npz", **shown)
     keep_exhibits(["noisy_digits"], 0, results)
-    main(["pola", "--results", str(results), "--reports", str(tmp_path)])
-    return (tmp_path / "pola.md").read_text()
+    main(["pola", "--results", str(results), "--reports", str(folder)])
+    return folder
+
+
+@pytest.fixture
+def text(folder):
+    return (folder / "pola.md").read_text()
 
 
 def _line(text, *words):
@@ -142,8 +149,8 @@ def test_the_study_shows_every_setting(text):
     assert "| pixels | Euclidean | 5.00 / 5.00 / 5.00 |  |" in text
 
 
-def test_figures_are_small_and_shown(text, tmp_path):
-    figures = list((tmp_path / "figures").glob("*.png"))
+def test_figures_are_small_and_shown(text, folder):
+    figures = list((folder / "figures").glob("*.png"))
     assert len(figures) == 4
     for figure in figures:
         assert figure.stat().st_size < 80_000
