@@ -1,20 +1,24 @@
-"""The trace-one semidefinite programme by general conic solvers, in a process that can be stopped.
+"""The trace-one semidefinite programme, ours and by general conic solvers, as separate processes.
 
-``python -m benchmarks.conic scs 100 2000`` solves one problem and prints what it took as JSON. Both
-solvers are called directly, with the problem in the form that suits them best, so that no time is
-spent in modelling; it is the dual one: max t over p ≥ 0 with Σp = 1 and Σ p_j C_j - tI ⪰ 0.
+``python -m benchmarks.conic scs 100 2000`` solves one problem on one processor, where threads that
+wait for each other cannot blur the comparison, and prints what it took as JSON. The solvers are
+called directly, with the problem in the form that suits them best, so that no time is spent in
+modelling; it is the dual one: max t over p ≥ 0 with Σp = 1 and Σ p_j C_j - tI ⪰ 0.
 """
 
 import json
+import os
+import resource
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
-#: seconds after which a solver is stopped
-LIMIT = 300
+#: seconds and bytes after which a solver is stopped
+LIMIT, MEMORY = 300, 14 * 2**30
 
 
 def vectors(d, n, seed=0):
@@ -23,14 +27,18 @@ def vectors(d, n, seed=0):
 
 
 def solved(solver, d, n):
-    """Run a solver in a process of its own; give seconds and accuracy, or None after LIMIT."""
+    """Run a solver in a process of its own; give seconds and accuracy, or a word for its end."""
     command = [sys.executable, "-m", "benchmarks.conic", solver, str(d), str(n)]
+    one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
+    how = {"capture_output": True, "text": True, "env": {**os.environ, **one}}
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT + 60)
+        run = subprocess.run(command, timeout=LIMIT + 60, **how)
     except subprocess.TimeoutExpired:
-        return None
-    found = json.loads(run.stdout) if run.returncode == 0 and run.stdout else None
-    return found if found and found["seconds"] <= LIMIT else None
+        return f"more than {LIMIT}"
+    if run.returncode or not run.stdout:
+        return f"needs more than {MEMORY >> 30} GB" if "lloc" in run.stderr else "failed"
+    found = json.loads(run.stdout)
+    return found if found["seconds"] <= LIMIT else f"more than {LIMIT}"
 
 
 def _triangle(d):
@@ -55,17 +63,27 @@ def _problem(Z, order):
     return A, np.append(1.0, np.zeros(A.shape[0] - 1)), np.append(np.zeros(n), -1.0)
 
 
-def _with_scs(Z):
+def _with_similia(Z):
+    from similia import RankOneConstraints, minimize_max_constraint
+
+    constraints = RankOneConstraints(Z, 0.0)
+    minimize_max_constraint(constraints, tol=0.5)  # compiled before the clock
+    start = time.perf_counter()
+    found = minimize_max_constraint(RankOneConstraints(Z, 0.0), tol=1e-2)
+    return time.perf_counter() - start, found.weights, found.W
+
+
+def _with_scs(Z, dense=False):
     import scs
 
     n, d = Z.shape
     order = _triangle(d)
     A, b, c = _problem(Z, order)
-    dense = {"linear_solver": scs.LinearSolver.CPU_DENSE} if hasattr(scs, "LinearSolver") else {}
+    inner = {"linear_solver": scs.LinearSolver.CPU_DENSE} if dense else {}
     start = time.perf_counter()
     solver = scs.SCS(
         {"A": sparse.csc_matrix(A), "b": b, "c": c}, {"z": 1, "l": n, "s": [d]},
-        eps_abs=1e-3, eps_rel=1e-3, verbose=False, time_limit_secs=LIMIT, **dense,
+        eps_abs=1e-3, eps_rel=1e-3, verbose=False, time_limit_secs=LIMIT, **inner,
     )  # fmt: skip
     solution = solver.solve()
     return time.perf_counter() - start, solution["x"][:n], _matrix(solution["y"][1 + n :], order, d)
@@ -109,8 +127,18 @@ def accuracy(Z, p, W):
     return float((upper - lower) / first)
 
 
+SOLVERS = {
+    "similia": _with_similia,
+    "scs": _with_scs,
+    "scs-dense": partial(_with_scs, dense=True),
+    "clarabel": _with_clarabel,
+}
+
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     name, d, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     Z = vectors(d, n)
-    seconds, p, W = {"scs": _with_scs, "clarabel": _with_clarabel}[name](Z)
+    seconds, p, W = SOLVERS[name](Z)
     print(json.dumps({"seconds": seconds, "accuracy": accuracy(Z, p, W)}))
