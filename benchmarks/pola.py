@@ -13,7 +13,7 @@ from similia import POLA, KernelPOLA
 from similia.sampling import BalancedPairs
 from tests.reference.pola import pola_loss, pola_step
 
-PAPER = {"start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
+PAPER = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
 
 
 def judged(n, d, n_pairs, dtype="float64"):

@@ -16,7 +16,7 @@ Arrays = dict[str, Any]
 
 
 # As the paper has it: from zero, in full steps.
-PRINTED = {"start": "zero", "unit": 1.0, "threshold_rate": 1.0}
+PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0}
 
 
 def noisy_digits(seed: int) -> Arrays:

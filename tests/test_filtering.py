@@ -146,7 +146,7 @@ def test_the_filter_is_the_protocol_written_out(seed, pairs, budget, average, ke
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_pola_goes_through_the_stream_as_its_stand_in_does(average, form, rng):
     X, relevant = stream(rng)
-    paper = similia.POLA(start="zero", unit=1, threshold_rate=1, average=average)
+    paper = similia.POLA(gamma=0, start="zero", unit=1, threshold_rate=1, average=average)
     ours, naive = RelevanceFilter(paper), RelevanceFilter(NaivePOLA(average=average))
     assert (
         ours.run(form(X), relevant).predicted.tolist() == naive.run(X, relevant).predicted.tolist()

@@ -47,7 +47,7 @@ def test_pola_is_nearest_in_frobenius_norm_among_all_that_satisfy_the_pair(step)
     rng, x, A = step
     v = x[0] - x[1]
     A *= 3.0 / (v @ A @ v)  # farther apart than b = 1 allows to dissimilar points
-    before = POLA(start=A, unit=1.0, threshold_rate=1.0, average=False).learn(x, [], [])
+    before = POLA(gamma=0.0, start=A, unit=1.0, threshold_rate=1.0, average=False).learn(x, [], [])
     b = before.b_
     after = before.learn(x, [[0, 1]], [-1])
     if after.b_ == 1.0:  # the threshold met its own bound: a second projection

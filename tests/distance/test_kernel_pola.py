@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from similia import POLA, KernelPOLA, load, save
 from tests.problems import FORMS, labelled
 
-PRINTED = {"start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
+PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
 
 
 def judgements(rng, y, n=200):

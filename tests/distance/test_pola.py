@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from similia import POLA
 from tests.problems import FORMS, labelled
 
-PRINTED = {"start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
+PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
 
 
 def noisy(rng, n=200):

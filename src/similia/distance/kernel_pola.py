@@ -133,7 +133,7 @@ class KernelPOLA(BatchDistance):
         kernel_params: dict[str, Any] | None = None,
         tol: float = 1e-10,
         budget: int | None = 500,
-        gamma: float = 0.0,
+        gamma: float = 1.0,
         start: str = "identity",
         start_scale: float = 30.0,
         unit: Any = "auto",

@@ -21,8 +21,9 @@ class POLA(BatchDistance):
 
     with ρ = `threshold_rate` unit⁴ and σ = `gamma` unit⁴, and the one negative eigenvalue that a
     similar pair can cause is removed. The paper's form is
-    ``POLA(start="zero", unit=1, threshold_rate=1, average=False)``. The defaults are those of an
-    adapter: they start from the distance that is there, and measure with the mean of all states.
+    ``POLA(gamma=0, start="zero", unit=1, threshold_rate=1, average=False)``. The defaults are those
+    of an adapter: they start from the distance that is there, and measure with the mean of all
+    states.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class POLA(BatchDistance):
     def __init__(
         self,
         *,
-        gamma: float = 0.0,
+        gamma: float = 1.0,
         start: Any = "identity",
         start_scale: float = 30.0,
         unit: Any = "auto",
