@@ -21,8 +21,8 @@ INTRODUCTIONS = {
     "identity. `threshold_rate` is how readily b moves, `gamma` shortens all steps, `start_scale` "
     "is the mean squared distance at the start, where the margin is 1.",
     "POLA, pairs": "### Start, pairs and passes\n\nIn 60 principal components, gamma = 0, "
-    "otherwise our defaults. With a pool of 1,000 the same pairs come again and again: 5,000 steps are five "
-    "passes, as in the paper's batch form.",
+    "otherwise our defaults. With a pool of 1,000 the same pairs come again and again: 5,000 steps "
+    "are five passes, as in the paper's batch form.",
 }
 
 
