@@ -53,6 +53,7 @@ class GerrymanderFit(NeighborMaps):
     n_database: int | None
     center: bool
     verbose: bool
+    adam_moments_: tuple[Array, ...]
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ def scaled_starts(
     """
     widths = sides.X.shape[1], sides.Z.shape[1]
     if isinstance(init, str):
-        U, V = _named_starts(owner, sides, centers, init, p, n_classes, k)
+        U, V = _named_starts(owner, sides, centers, init, p, n_classes, tied, k)
     else:
         U, V = _given_starts(owner, init, p, widths, tied)
     dtype = sides.X.dtype
@@ -158,6 +158,7 @@ def _named_starts(
     init: str,
     p: int | None,
     n_classes: int,
+    tied: bool,
     k: int,
 ) -> tuple[Array, Array]:
     d, width = sides.X.shape[1], sides.Z.shape[1]
@@ -168,13 +169,13 @@ def _named_starts(
         raise ValueError(
             f"{owner}: n_components must be at most {largest} for init={init!r}, got {p}."
         )
-    if init == "classes":
-        if p is not None and p < n_classes:
-            raise ValueError(
-                f"{owner}: n_components must be None or {n_classes}, the number of classes, for "
-                f"init='classes', got {p}."
-            )
-        return tuple(class_map(Z, y, n_classes) for Z, y in (sides[:2], sides[2:4]))  # type: ignore[return-value]
+    if init == "classes" and p is not None and p < n_classes:
+        raise ValueError(
+            f"{owner}: n_components must be None or {n_classes}, the number of classes, for "
+            f"init='classes', got {p}."
+        )
+    if init == "classes" and not tied:
+        return class_map(sides.X, sides.y, largest), class_map(sides.Z, sides.labels, largest)
     if d != width:
         raise ValueError(
             f"{owner}: init must be 'classes' or a pair of arrays where queries have {d} and items "

@@ -8,20 +8,24 @@ equations (11) and (12) of the notes are neither those of ‖W‖ nor of its squ
 import numpy as np
 
 from similia.base import Array
+from similia.linalg.blas import products
 
 Penalty = tuple[float, Array, Array]
 
 
 def joint(U: Array, V: Array) -> Penalty:
     """‖W‖²_F of the whole 2d × 2d matrix."""
-    S = U @ U.T + V @ V.T
-    return float(np.vdot(S, S)), 4 * (S @ U), 4 * (S @ V)
+    P, Q = products((U, U.T), (V, V.T))
+    P += Q
+    G_U, G_V = products((4 * P, U), (4 * P, V))
+    return float(np.vdot(P, P)), G_U, G_V
 
 
 def separate(U: Array, V: Array) -> Penalty:
     """‖UᵀU‖²_F + ‖VᵀV‖²_F: each map by itself."""
-    P, Q = U @ U.T, V @ V.T
-    return float(np.vdot(P, P) + np.vdot(Q, Q)), 4 * (P @ U), 4 * (Q @ V)
+    P, Q = products((U, U.T), (V, V.T))
+    G_U, G_V = products((4 * P, U), (4 * Q, V))
+    return float(np.vdot(P, P) + np.vdot(Q, Q)), G_U, G_V
 
 
 def frobenius(U: Array, V: Array) -> Penalty:

@@ -32,6 +32,22 @@ class Pull(NamedTuple):
     weights: np.ndarray
 
 
+class Items(NamedTuple):
+    """Images of items B (M, p), sorted by class, their squared lengths, and where classes start."""
+
+    B: np.ndarray
+    squares: np.ndarray
+    starts: np.ndarray
+
+
+class Ballot(NamedTuple):
+    """How votes are counted: costs (R, R), the number of voters, and whose ties are."""
+
+    cost: np.ndarray
+    k: int
+    ties: bool
+
+
 def infer(A, B, starts, own, y, cost, k, ties):
     """Give the loss of each query, and the items that it pulls and pushes: exact inference.
 
@@ -53,35 +69,23 @@ def infer(A, B, starts, own, y, cost, k, ties):
     )
     size = max(16, PANEL_BYTES // max(1, len(B) * A.itemsize))
     count = max(-(-len(A) // size), min(processors(), -(-len(A) // 16)))
-    tasks = [
-        partial(
-            _infer_panel,
-            A[start:stop],
-            B,
-            squares,
-            starts,
-            own[start:stop],
-            y[start:stop],
-            cost,
-            k,
-            ties,
-            *(part[start:stop] for part in pull),
-        )
-        for start, stop in panels(len(A), count)
-    ]
+    items, ballot = Items(B, squares, starts), Ballot(cost, k, ties)
+    tasks = []
+    for start, stop in panels(len(A), count):
+        own_, y_, *parts = (part[start:stop] for part in (own, y, *pull))
+        tasks.append(partial(_infer_panel, A[start:stop], items, own_, y_, ballot, Pull(*parts)))
     side_by_side(tasks, A.size * len(B))
     return pull
 
 
 @compiled
-def _infer_panel(
-    A, B, squares, starts, own, y, cost, k, ties, losses, solvable, rows, weights
-):  # fmt: skip
+def _infer_panel(A, items, own, y, ballot, pull):
     # |a|² is left out: it is in both sets k times.
-    D = np.empty((len(A), len(B)), A.dtype)
+    D = np.empty((len(A), len(items.B)), A.dtype)
     for i in range(len(A)):
-        D[i] = squares
-    gemm(False, A * A.dtype.type(-2), True, B, 1.0, D)
+        D[i] = items.squares
+    gemm(False, A * A.dtype.type(-2), True, items.B, 1.0, D)
+    starts, k = items.starts, ballot.k
     n_classes = len(starts) - 1
     near = np.empty((n_classes, k))
     found = np.empty((n_classes, k), np.int64)
@@ -91,17 +95,18 @@ def _infer_panel(
     for i in range(len(A)):
         nearest_by_class(D[i], starts, own[i], near, found, sizes)
         order = np.argsort(near.ravel(), kind="mergesort")[: sizes.sum()]
-        S = best_set(near, sizes, order, cost[y[i]], k, ties, False, right, votes)
+        cost = ballot.cost[y[i]]
+        S = best_set(near, sizes, order, cost, ballot.ties, False, right, votes)
         if not np.isfinite(S):
             continue
-        solvable[i] = True
-        augmented = best_set(near, sizes, order, cost[y[i]], k, ties, True, rival, votes)
-        losses[i] = max(0.0, augmented - S)
+        pull.solvable[i] = True
+        augmented = best_set(near, sizes, order, cost, ballot.ties, True, rival, votes)
+        pull.losses[i] = max(0.0, augmented - S)
         place = 0
         for r in range(n_classes):
             for j in range(min(right[r], rival[r]), max(right[r], rival[r])):
-                rows[i, place] = found[r, j]
-                weights[i, place] = 1.0 if right[r] > rival[r] else -1.0
+                pull.rows[i, place] = found[r, j]
+                pull.weights[i, place] = 1.0 if right[r] > rival[r] else -1.0
                 place += 1
 
 
@@ -133,11 +138,12 @@ def nearest_by_class(distances, starts, own, near, found, sizes):
 
 
 @compiled
-def best_set(near, sizes, order, cost, k, ties, augmented, best, votes):
+def best_set(near, sizes, order, cost, ties, augmented, best, votes):
     """Set `best` (R,) to the votes of the best set of k items, and give its value.
 
     That is max S(h) over h with Δ(h) = 0, or, augmented, max [S(h) + Δ(h)] over all h, where
-    `cost` (R,) has Δ of each winner; -inf if there is no such h. `order` sorts the items `near`.
+    `cost` (R,) has Δ of each winner; -inf if there is no such h. `order` sorts the items `near`
+    (R, k), `votes` (R,) is room to work in.
 
     For a winner c with n votes the best h has the n nearest of c and the nearest of the others, at
     most n of a class, or n - 1 where that class must not win as well: a partition matroid, for
@@ -147,7 +153,8 @@ def best_set(near, sizes, order, cost, k, ties, augmented, best, votes):
         with `ties` false: in a set of Δ = 0, if it has a cost;
         with `ties` true: in an augmented set, if it costs less than c, for c would not count.
     """
-    n_classes, found = len(sizes), -np.inf
+    n_classes, k = near.shape
+    found = -np.inf
     # Each n needs k - n others, which cost at least as much as the k - n nearest of all.
     least = np.zeros(k + 1)
     for i in range(min(k, len(order))):
