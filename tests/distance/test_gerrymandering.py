@@ -361,6 +361,7 @@ def attempts(X, y):
         "NaN": ({}, (bad, y), "NaN"),
         "large": ({}, (np.full_like(X, 1e200), y), "scale it down"),
         "one class": ({}, (X, np.zeros(len(y))), "at least two classes"),
+        "small classes": ({}, (X, np.arange(len(y)) // 2), "enough points to win a vote of 5"),
         "k": ({"n_neighbors": 120}, (X, y), "n_neighbors must be at most the 119 items"),
         "cost shape": ({"cost": np.eye(2)}, (X, y), r"cost must be an array of shape \(3, 3\)"),
         "cost sign": ({"cost": np.eye(3) - 1.0}, (X, y), "cost must be an array"),
@@ -403,12 +404,14 @@ def test_bad_input_is_named_and_changes_nothing(case, rng):
 def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
     X, y = clusters(rng)
     learner = quick().fit(X, y)
+    tied = copy.deepcopy(learner).set_params(asymmetric=False)
     before = vars(learner).copy()
     for call, words in (
         (lambda: learner.partial_fit(X, y + 1), "labels must be among the classes"),
         (lambda: learner.partial_fit(X, y, classes=[0, 1]), "classes must be"),
         (lambda: learner.partial_fit(X[:, :4], y), "features"),
         (lambda: learner.partial_fit(X, y, items=X, item_labels=y), "items must be None"),
+        (lambda: tied.partial_fit(X, y), "asymmetric must be as in fit"),
         (lambda: learner.fit(X, y, items=X), "item_labels must be given with items"),
         (lambda: learner.fit(X, y, item_labels=y), "items must be given with item_labels"),
         (lambda: learner.fit(X, y, items=X, item_labels=y[1:]), "inconsistent"),

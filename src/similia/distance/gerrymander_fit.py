@@ -131,6 +131,8 @@ class GerrymanderFit(NeighborMaps):
             raise ValueError(f"{where}: classes must be {self.classes_}, as before.")
         if items is not None and self.queries_are_items_:
             raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
+        if len(self.adam_moments_) != (4 if self.asymmetric else 2):
+            raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")
         X, y = self._checked_points(where, X, y, reset=False)
         codes, n_old = self._codes(where, y), len(self.database_labels_)
         own = np.full(len(y), -1)
@@ -156,7 +158,7 @@ class GerrymanderFit(NeighborMaps):
 
     def _start(self, sides: Sides) -> None:
         """Set centers and maps to where they start."""
-        means = column_means(sides.X), column_means(sides.Z)
+        means: tuple[Array, ...] = (column_means(sides.X), column_means(sides.Z))
         if not self.center:
             means = tuple(np.zeros_like(mean) for mean in means)
         elif not self.asymmetric and not self.queries_are_items_:
@@ -187,7 +189,9 @@ class GerrymanderFit(NeighborMaps):
         sides = (sides.without(out) if stopping else sides).by_class()
         centers = self.query_center_, self.item_center_
         n = len(sides.y)
-        descent = Descent(self.U_, self.V_, self.adam_moments_, self.n_updates_, self._objective(n))
+        descent = Descent(
+            self.U_, self.V_, self.adam_moments_, self.n_updates_, self._objective(sides)
+        )
         rates = self._rates(n_epochs * -(-n // self._batch(n)))
         losses: list[float] = []
         errors: list[float] = []
@@ -219,22 +223,28 @@ class GerrymanderFit(NeighborMaps):
 
     def _epoch(self, descent: Descent, sides: Sides, *how: Any) -> float:
         try:
-            return descent.epoch(sides, (self.query_center_, self.item_center_), *how)
+            loss = descent.epoch(sides, (self.query_center_, self.item_center_), *how)
         except FloatingPointError:
             raise ValueError(
                 f"{self._owner}: learning_rate must be small enough for the maps to stay finite, "
                 f"got {self.learning_rate}."
             ) from None
+        if descent.unsolvable == len(sides.y) and not self.n_seen_:
+            raise ValueError(
+                f"{self._owner}: y must have a class with enough points to win a vote of "
+                f"{descent.objective.k}, but all are too small; take fewer n_neighbors."
+            )
+        return loss
 
-    def _objective(self, n: int) -> Objective:
+    def _objective(self, sides: Sides) -> Objective:
         return Objective(
             cost=self._costs(),
-            k=min(self.n_neighbors, len(self.database_labels_) - bool(self.queries_are_items_)),
+            k=min(self.n_neighbors, len(sides.labels) - bool(self.queries_are_items_)),
             ties=bool(self.ties),
             regularizer=self.regularizer,
             asymmetric=bool(self.asymmetric),
             optimizer=self.optimizer,
-            batch_size=self._batch(n),
+            batch_size=self._batch(len(sides.y)),
             n_database=self.n_database,
             penalty=1.0 / (float(self.C) * len(self.database_labels_) * self.penalty_),
         )
@@ -315,6 +325,10 @@ class GerrymanderFit(NeighborMaps):
     def _check_state(self) -> None:
         super()._check_state()
         maps = (self.U_, self.V_) if self.asymmetric else (self.U_,)
-        shapes = [M.shape for M in maps for _ in range(2)]
-        if [moment.shape for moment in self.adam_moments_] != shapes:
-            raise ValueError(f"{self._owner}.set_state: adam_moments_ must be of shapes {shapes}.")
+        kinds = [(M.shape, M.dtype) for M in maps for _ in range(2)]
+        if [(moment.shape, moment.dtype) for moment in self.adam_moments_] != kinds:
+            raise self._misfit(f"adam_moments_ must be of shapes and dtypes {kinds}")
+        if self.losses_.ndim != 1 or self.validation_errors_.ndim != 1:
+            raise self._misfit("losses_ and validation_errors_ must be vectors")
+        if not (self.scale_ > 0.0 and self.penalty_ > 0.0):
+            raise self._misfit("scale_ and penalty_ must be positive")

@@ -207,6 +207,12 @@ class NeighborMaps(ClassifierMixin, Learner):
 
     def _check_state(self) -> None:
         """Raise ValueError if the parts of the state do not fit together."""
+        for name in self._state:
+            value = getattr(self, name)
+            if name.startswith("n_") and (type(value) is not int or value < 0):
+                raise self._misfit(f"{name} must be a count, got {value!r}")
+        if self.U_.ndim != 2 or self.database_labels_.ndim != 1 or self.classes_.ndim != 1:
+            raise self._misfit("U_ must be a matrix, database_labels_ and classes_ vectors")
         p, n = len(self.U_), len(self.database_labels_)
         shapes = {
             "U_": (p, self.n_features_in_),
@@ -218,15 +224,19 @@ class NeighborMaps(ClassifierMixin, Learner):
         for name, shape in shapes.items():
             found = getattr(self, name)
             if found.shape != shape or found.dtype != self.U_.dtype:
-                raise ValueError(
-                    f"{self._owner}.set_state: {name} must be of shape {shape} and dtype "
-                    f"{self.U_.dtype}, got {found.shape} and {found.dtype}."
+                raise self._misfit(
+                    f"{name} must be of shape {shape} and dtype {self.U_.dtype}, "
+                    f"got {found.shape} and {found.dtype}"
                 )
         codes = self.database_labels_
         if codes.dtype != np.intp or n == 0 or codes.min() < 0 or codes.max() >= len(self.classes_):
-            raise ValueError(
-                f"{self._owner}.set_state: database_labels_ must be numbers of classes."
-            )
+            raise self._misfit("database_labels_ must be numbers of classes")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and np.shape(names) != (self.n_features_in_,):
+            raise self._misfit("feature_names_in_ must be as many as features")
+
+    def _misfit(self, words: str) -> ValueError:
+        return ValueError(f"{self._owner}.set_state: {words}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
