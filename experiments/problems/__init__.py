@@ -5,6 +5,7 @@ scale) is learnt from the training part.
 """
 
 from experiments.problems.base import Problem, validation
+from experiments.problems.domains import domain_pair, isolet, office_domain, usps
 from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
 from experiments.problems.matrices import gyrb, quantum_state, zappos
@@ -21,6 +22,10 @@ PROBLEMS = {
     "gyrb": gyrb,
     "zappos": zappos,
     "quantum_state": quantum_state,
+    "isolet": isolet,
+    "usps": usps,
+    "office_domain": office_domain,
+    "domain_pair": domain_pair,
     "toy": toy,
 }
 
