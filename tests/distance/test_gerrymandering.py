@@ -126,6 +126,13 @@ def test_a_sample_of_the_database_is_drawn_by_class(rng):
     assert quick(n_database=40).fit(X, y).score(X, y) > 0.5
 
 
+def test_the_scale_of_a_large_database_is_that_of_a_sample(rng, monkeypatch):
+    X, y = clusters(rng, n=300)
+    whole = quick(init="identity").fit(X, y).scale_
+    monkeypatch.setattr("similia.distance.maps.POOL", 250)
+    assert quick(init="identity").fit(X, y).scale_ == pytest.approx(whole, rel=0.1)
+
+
 def test_a_class_of_one_point_is_no_obstacle(rng):
     X, y = clusters(rng)
     y[5] = 7
