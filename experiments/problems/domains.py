@@ -98,11 +98,14 @@ def _one_domain(X: Any, y: Any, train: Any, seed: int, n_components: int, share:
 
 
 def _reduction(X: Any, n_components: int) -> Any:
-    """Give the map to principal components of X, scaled so that X has mean squared length one."""
+    """Give the map to principal components of X, by one number scaled to mean variance one.
+
+    NCA and LMNN start from the identity, and so depend on the scale of their data.
+    """
     center = X.mean(axis=0, dtype=np.float64)
     _, _, V = np.linalg.svd(X - center, full_matrices=False)
     V = V[:n_components]
-    factor = 1.0 / np.sqrt((((X - center) @ V.T) ** 2).sum(axis=1).mean())
+    factor = 1.0 / np.sqrt((((X - center) @ V.T) ** 2).mean())
     return lambda rows: np.ascontiguousarray((rows - center) @ V.T * factor, dtype=np.float32)
 
 

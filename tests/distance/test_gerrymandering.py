@@ -1,39 +1,21 @@
-"""Neighborhood gerrymandering as an estimator: its laws, its inputs, its states."""
+"""Neighborhood gerrymandering as an estimator: its laws and its states."""
 
 import copy
-import inspect
 import pickle
 
 import numpy as np
 import pytest
-from numpydoc.docscrape import ClassDoc
 from scipy import sparse
 from sklearn.decomposition import KernelPCA
-from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from similia import NeighborhoodGerrymandering, load, save
 from similia.distance.gerrymander_training import Descent, Objective
 from similia.distance.sides import Sides
+from tests.gerrymandering_problems import clusters, quick
 from tests.reference import gerrymandering as reference
-
-QUICK = {"max_iter": 3, "random_state": 0}
-
-
-def quick(**parameters):
-    return NeighborhoodGerrymandering(**{**QUICK, **parameters})
-
-
-def clusters(rng, n=120, d=6, noise=3.0):
-    """Three classes in two of the directions, loud noise in the others."""
-    y = np.arange(n) % 3
-    X = rng.normal(size=(n, d)) * noise
-    X[:, :2] = rng.normal(size=(n, 2)) * 0.5 + 2.0 * np.eye(3)[y][:, :2]
-    return X, y
-
 
 # -- the objective ---------------------------------------------------------------------------------
 
@@ -124,6 +106,13 @@ def test_a_sample_of_the_database_is_drawn_by_class(rng):
     assert descent._items(labels[:50], rng) is None
     X, y = clusters(rng)
     assert quick(n_database=40).fit(X, y).score(X, y) > 0.5
+
+
+def test_the_scale_of_a_large_database_is_that_of_a_sample(rng, monkeypatch):
+    X, y = clusters(rng, n=300)
+    whole = quick(init="identity").fit(X, y).scale_
+    monkeypatch.setattr("similia.distance.maps.POOL", 250)
+    assert quick(init="identity").fit(X, y).scale_ == pytest.approx(whole, rel=0.1)
 
 
 def test_a_class_of_one_point_is_no_obstacle(rng):
@@ -350,105 +339,3 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(name, value, r
     with pytest.raises(ValueError, match=r"^NeighborhoodGerrymandering.set_state: "):
         learner.set_state({**learner.get_state(), name: value})
     assert all(vars(learner)[key] is before[key] for key in before)
-
-
-# -- what is refused -------------------------------------------------------------------------------
-
-
-def attempts(X, y):
-    bad = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
-    return {
-        "NaN": ({}, (bad, y), "NaN"),
-        "large": ({}, (np.full_like(X, 1e200), y), "scale it down"),
-        "one class": ({}, (X, np.zeros(len(y))), "at least two classes"),
-        "small classes": ({}, (X, np.arange(len(y)) // 2), "enough points to win a vote of 5"),
-        "k": ({"n_neighbors": 120}, (X, y), "n_neighbors must be at most the 119 items"),
-        "cost shape": ({"cost": np.eye(2)}, (X, y), r"cost must be an array of shape \(3, 3\)"),
-        "cost sign": ({"cost": np.eye(3) - 1.0}, (X, y), "cost must be an array"),
-        "components": ({"n_components": 7, "init": "pca"}, (X, y), "n_components must be at most"),
-        "classes": ({"n_components": 2, "init": "classes"}, (X, y), "n_components must be None or"),
-        "init shape": ({"init": np.eye(4)}, (X, y), "init must be finite arrays of shape"),
-        "init zero": ({"init": np.zeros((2, 6))}, (X, y), "init must be other than zero"),
-        "two maps": (
-            {"init": (np.eye(6), 2 * np.eye(6)), "asymmetric": False},
-            (X, y),
-            "init must be one array unless asymmetric",
-        ),
-        "rate": (
-            {"optimizer": "sgd", "learning_rate": 1e9, "C": 1e-9, "early_stopping": False},
-            (X, y),
-            "learning_rate must be small enough",
-        ),
-    }
-
-
-@pytest.mark.parametrize("case", list(attempts(np.ones((120, 6)), np.ones(120))))
-def test_bad_input_is_named_and_changes_nothing(case, rng):
-    X, y = clusters(rng)
-    parameters, given, words = attempts(X, y)[case]
-    fresh = quick(**parameters)
-    before = dict(vars(fresh))
-    with pytest.raises(ValueError, match=words):
-        fresh.fit(*given)
-    assert vars(fresh) == before
-    fitted = quick().fit(X, y)
-    state = copy.deepcopy(fitted.get_state())
-    fitted.set_params(**parameters)
-    with pytest.raises(ValueError, match=words):
-        fitted.fit(*given)
-    for name, value in fitted.get_state().items():
-        for one, other in zip(np.atleast_1d(value), np.atleast_1d(state[name]), strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
-    X, y = clusters(rng)
-    learner = quick().fit(X, y)
-    tied = copy.deepcopy(learner).set_params(asymmetric=False)
-    before = vars(learner).copy()
-    for call, words in (
-        (lambda: learner.partial_fit(X, y + 1), "labels must be among the classes"),
-        (lambda: learner.partial_fit(X, y, classes=[0, 1]), "classes must be"),
-        (lambda: learner.partial_fit(X[:, :4], y), "features"),
-        (lambda: learner.partial_fit(X, y, items=X, item_labels=y), "items must be None"),
-        (lambda: tied.partial_fit(X, y), "asymmetric must be as in fit"),
-        (lambda: learner.fit(X, y, items=X), "item_labels must be given with items"),
-        (lambda: learner.fit(X, y, item_labels=y), "items must be given with item_labels"),
-        (lambda: learner.fit(X, y, items=X, item_labels=y[1:]), "inconsistent"),
-        (lambda: learner.kneighbors(X, 121), "n_neighbors must be at most the 120 items"),
-        (lambda: learner.kneighbors(X, 0), "n_neighbors must be a positive integer"),
-        (lambda: learner.transform_item(X[:, :4]), "items must have 6 features"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            call()
-        assert all(vars(learner)[key] is before[key] for key in before)
-    tied = quick(asymmetric=False)
-    with pytest.raises(ValueError, match="unless asymmetric is True"):
-        tied.fit(X, y, items=X[:, :4], item_labels=y)
-    with pytest.raises(ValueError, match="init must be 'classes' or a pair of arrays"):
-        quick(init="pca").fit(X, y, items=X[:, :4], item_labels=y)
-
-
-def test_using_before_learning_says_so():
-    with pytest.raises(NotFittedError):
-        quick().predict(np.ones((2, 3)))
-
-
-def test_every_parameter_has_a_rule_and_a_broken_one_is_named(rng):
-    X, y = clusters(rng)
-    assert set(quick()._rules) == set(quick().get_params())
-    for name in quick()._rules:
-        for call in ("fit", "partial_fit"):
-            with pytest.raises(ValueError, match=f"^NeighborhoodGerrymandering: {name} must be "):
-                getattr(quick().set_params(**{name: object()}), call)(X, y)
-
-
-def test_documented_parameters_are_the_signature():
-    documented = [p.name for p in ClassDoc(NeighborhoodGerrymandering)["Parameters"]]
-    assert documented == list(inspect.signature(NeighborhoodGerrymandering).parameters)
-
-
-@parametrize_with_checks([quick(), quick(asymmetric=False, optimizer="sgd")])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_check(estimator, check):
-    check(estimator)

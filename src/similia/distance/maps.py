@@ -15,6 +15,8 @@ from similia.linalg.blocks import dense
 
 #: queries from which the scale of distances is taken, and the better start
 SAMPLE = 1000
+#: items among which they look for neighbors, so that memory does not grow with the database
+POOL = 20_000
 #: share of the mean variance that is mixed into variances before their inverse is taken
 SHRINKAGE = 0.1
 
@@ -195,10 +197,11 @@ def _named_starts(
 
 def _start_error(sides: Sides, centers: tuple[Array, Array], M: Array, k: int) -> float:
     """Give the share of some queries whose k nearest items, without themselves, vote wrongly."""
-    chosen, squares = _sample_squares(sides, Map(M, centers[0]), Map(M, centers[1]))
+    some = _sample(sides)
+    squares = _squares(some, Map(M, centers[0]), Map(M, centers[1]))
     nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
-    shares = vote_shares(sides.labels[nearest], int(sides.labels.max()) + 1)
-    return float((shares.argmax(axis=1) != sides.y[chosen]).mean())
+    shares = vote_shares(some.labels[nearest], int(some.labels.max()) + 1)
+    return float((shares.argmax(axis=1) != some.y).mean())
 
 
 def _given_starts(
@@ -219,20 +222,33 @@ def _given_starts(
     return U, V
 
 
-def _sample_squares(sides: Sides, query_map: Map, item_map: Map) -> tuple[Array, Array]:
-    """Give some queries and their squared distances to all items, infinite to themselves."""
-    chosen = np.random.default_rng(0).permutation(len(sides.y))[:SAMPLE]
-    queries, items = query_map(sides.X[chosen]), item_map(sides.Z)
+def _sample(sides: Sides) -> Sides:
+    """Give some queries and, of a large database, some items."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(sides.y))[:SAMPLE]
+    X, y, own = sides.X[rows], sides.y[rows], sides.own[rows]
+    if len(sides.labels) <= POOL:
+        return sides._replace(X=X, y=y, own=own)
+    items = rng.permutation(len(sides.labels))[:POOL]
+    place = np.full(len(sides.labels), -1)
+    place[items] = np.arange(POOL)
+    own = np.where(own >= 0, place[own], -1)
+    return Sides(X, y, sides.Z[items], sides.labels[items], own)
+
+
+def _squares(sides: Sides, query_map: Map, item_map: Map) -> Array:
+    """Give the squared distances of queries to items, infinite to themselves."""
+    queries, items = query_map(sides.X), item_map(sides.Z)
     squares = np.vecdot(queries, queries)[:, None] + np.vecdot(items, items)
     squares -= 2 * queries @ items.T
-    own = sides.own[chosen]
-    squares[own >= 0, own[own >= 0]] = np.inf
-    return chosen, squares
+    has = sides.own >= 0
+    squares[has, sides.own[has]] = np.inf
+    return squares
 
 
 def _typical_square(sides: Sides, query_map: Map, item_map: Map, k: int) -> float:
     """Give the mean squared distance of some queries to their k-th item, not zero."""
-    _, squares = _sample_squares(sides, query_map, item_map)
+    squares = _squares(_sample(sides), query_map, item_map)
     kth = np.partition(squares, k - 1, axis=1)[:, k - 1]
     kth = kth[np.isfinite(kth)]
     typical = float(kth.mean(dtype=np.float64)) if len(kth) else 0.0
