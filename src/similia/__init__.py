@@ -22,6 +22,7 @@ _FUNCTIONS = {
     "evaluate": "similia.retrieval",
     "feedback_report": "similia.sampling",
     "RelevanceFilter": "similia.filtering",
+    "Adapters": "similia.adapters",
     "Promotion": "similia.trust",
     "open_index": "similia.index",
 }
