@@ -4,9 +4,19 @@ import platform
 import sys
 from importlib.metadata import version
 
-from benchmarks import definite_boost, learners, meg, merging, pola, retrieval, startup
+from benchmarks import (
+    adapters,
+    definite_boost,
+    index,
+    learners,
+    meg,
+    merging,
+    pola,
+    retrieval,
+    startup,
+)
 
-MODULES = (learners, pola, meg, definite_boost, merging, retrieval, startup)
+MODULES = (learners, pola, meg, definite_boost, merging, retrieval, index, adapters, startup)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 

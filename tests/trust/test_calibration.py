@@ -82,3 +82,19 @@ def test_bad_arguments_are_refused():
         calibration([1.0], [1.0], scale=0)
     with pytest.raises(ValueError, match=r"^calibration: n_bins must be"):
         calibration([1.0], [1.0], n_bins=0)
+
+
+def test_the_figure_shows_every_curve(rng, tmp_path):
+    plotting = pytest.importorskip("similia.plotting", exc_type=ImportError)
+    margins, std = honest(rng, 500)
+    curves = {"as it is": calibration(margins, std), "scaled": calibration(margins, std, scale=3)}
+    figure = plotting.calibration_figure(curves)
+    figure.savefig(tmp_path / "calibration.png")
+    assert (tmp_path / "calibration.png").stat().st_size > 1000
+    (axes,) = figure.axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels[0] == "honest"
+    assert [label.split(":")[0] for label in labels[1:]] == list(curves)
+    assert len(axes.lines) == 3
+    with pytest.raises(ValueError, match=r"^calibration_figure: curves must be"):
+        plotting.calibration_figure({})
