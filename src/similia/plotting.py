@@ -42,9 +42,14 @@ def draw_precision(axes: Any, curves: Mapping[str, tuple[Array, Array]]) -> None
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("k")
     axes.set_ylabel("precision@k, mean over queries")
+    _finish(axes, "lower left")
+
+
+def _finish(axes: Any, legend: str) -> None:
+    """Give curves their grid and legend, and no frame."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(frameon=False, loc=legend)
 
 
 def draw_neighbors(axes: Sequence[Any], row: Neighbors) -> None:
@@ -111,9 +116,7 @@ def draw_calibration(axes: Any, curves: Mapping[str, Any]) -> None:
     axes.set_xlim(0.49, 1.01)
     axes.set_xlabel("confidence in the preferred order")
     axes.set_ylabel("share of right orders")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right")
+    _finish(axes, "lower right")
 
 
 def calibration_figure(curves: Mapping[str, Any]) -> Figure:

@@ -8,8 +8,7 @@ from similia.adapters.adapter import Adapter
 from similia.adapters.adapters import Adapters
 from similia.adapters.storage import NAME
 from similia.base import Array
-from similia.exceptions import ModelFileError
-from similia.persistence import file, header
+from similia.persistence import file
 from similia.persistence.header import PathLike
 from similia.similarity.prior import check_prior
 
@@ -31,13 +30,7 @@ def load_adapters(path: PathLike) -> Adapters:
     ModelFileError
         If the file is damaged, foreign, or of a newer format.
     """
-    document = header.read_document(path)
-    if document["class"] != NAME:
-        raise ModelFileError(
-            f"{path} holds a {document['class']!r:.80} and no adapters; give a file that "
-            "Adapters.save has written."
-        )
-    return file.made(path, document, _adapters)
+    return file.made(path, file.document_of(path, NAME, "adapters"), _adapters)
 
 
 def _adapters(parameters: dict[str, Any], attributes: dict[str, Any]) -> Adapters:

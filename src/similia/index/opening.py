@@ -12,7 +12,7 @@ from similia.index.ids import refuse_repeats, restored_ids
 from similia.index.index import Index
 from similia.index.recall import BuildReport
 from similia.index.storage import FROZEN, NAME
-from similia.persistence import file, header
+from similia.persistence import file
 from similia.persistence.header import PathLike
 
 
@@ -35,12 +35,7 @@ def open_index(path: PathLike) -> Index:
     MissingExtraError
         If the library that it was built with is not installed.
     """
-    document = header.read_document(path)
-    if document["class"] != NAME:
-        raise ModelFileError(
-            f"{path} holds a {document['class']!r:.80} and no index; give a file that Index.save "
-            "has written."
-        )
+    document = file.document_of(path, NAME, "index")
     backend = document["parameters"].get("backend")
     if backend not in BACKENDS:
         raise ModelFileError(

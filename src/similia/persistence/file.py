@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from similia import __version__
+from similia.exceptions import ModelFileError
 from similia.persistence import header
 from similia.persistence.encoding import Tensors, decode, digest, encode, restored, stored
 from similia.persistence.header import PathLike
@@ -76,6 +77,17 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def document_of(path: PathLike, name: str, words: str) -> dict[str, Any]:
+    """Give the document of a file that must hold what is called `name`."""
+    document = header.read_document(path)
+    if document["class"] != name:
+        raise ModelFileError(
+            f"{path} holds a {document['class']!r:.80} and no {words}; give a file that "
+            f"{name}.save has written."
+        )
+    return document
 
 
 def made(path: PathLike, document: dict[str, Any], make: Callable[..., T]) -> T:
