@@ -5,8 +5,10 @@ import sys
 from importlib.metadata import version
 
 from benchmarks import (
+    adapters,
     definite_boost,
     gerrymandering,
+    index,
     learners,
     meg,
     merging,
@@ -15,7 +17,18 @@ from benchmarks import (
     startup,
 )
 
-MODULES = (learners, pola, meg, definite_boost, gerrymandering, merging, retrieval, startup)
+MODULES = (
+    learners,
+    pola,
+    meg,
+    definite_boost,
+    gerrymandering,
+    merging,
+    retrieval,
+    index,
+    adapters,
+    startup,
+)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 

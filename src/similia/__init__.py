@@ -22,6 +22,9 @@ _FUNCTIONS = {
     "evaluate": "similia.retrieval",
     "feedback_report": "similia.sampling",
     "RelevanceFilter": "similia.filtering",
+    "Adapters": "similia.adapters",
+    "Promotion": "similia.trust",
+    "open_index": "similia.index",
 }
 
 __all__ = ["__version__", *ALL_LEARNERS, *_FUNCTIONS]

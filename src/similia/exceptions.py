@@ -16,3 +16,7 @@ class DataNotFoundError(FileNotFoundError):
 
 class ModelFileError(ValueError):
     """A saved model is damaged, foreign, or of a version that cannot be read."""
+
+
+class StaleIndexError(ValueError):
+    """An index holds vectors of a metric that has learnt since; it must be built again."""

@@ -42,9 +42,14 @@ def draw_precision(axes: Any, curves: Mapping[str, tuple[Array, Array]]) -> None
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("k")
     axes.set_ylabel("precision@k, mean over queries")
+    _finish(axes, "lower left")
+
+
+def _finish(axes: Any, legend: str) -> None:
+    """Give curves their grid and legend, and no frame."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(frameon=False, loc=legend)
 
 
 def draw_neighbors(axes: Sequence[Any], row: Neighbors) -> None:
@@ -90,4 +95,45 @@ def retrieval_figure(
     right.suptitle(
         "queries (black) and what is found, best first: green right, orange wrong", size=10
     )
+    return figure
+
+
+def draw_calibration(axes: Any, curves: Mapping[str, Any]) -> None:
+    """Draw the share of right orders against confidence for each name, and the honest diagonal."""
+    axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="honest")
+    for place, (name, curve) in enumerate(curves.items()):
+        filled = curve.count > 0
+        share = curve.count[filled] / curve.count.sum()
+        color = COLORS[place % 6]
+        axes.plot(curve.confidence[filled], curve.accuracy[filled], color=color, alpha=0.6)
+        axes.scatter(
+            curve.confidence[filled],
+            curve.accuracy[filled],
+            s=15 + 150 * share,
+            color=color,
+            label=f"{name}: error {curve.error:.3f}",
+        )
+    axes.set_xlim(0.49, 1.01)
+    axes.set_xlabel("confidence in the preferred order")
+    axes.set_ylabel("share of right orders")
+    _finish(axes, "lower right")
+
+
+def calibration_figure(curves: Mapping[str, Any]) -> Figure:
+    """Give a figure of how often orders are right against how sure the model is of them.
+
+    Parameters
+    ----------
+    curves : mapping from name to `similia.trust.Calibration`
+        Points are as large as the share of judgements that they stand for.
+
+    Returns
+    -------
+    figure : matplotlib Figure, to be saved with ``figure.savefig(path)``
+    """
+    if not curves:
+        raise ValueError("calibration_figure: curves must be at least one, got none.")
+    figure = Figure(figsize=(5.5, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    draw_calibration(figure.subplots(), curves)
     return figure

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Array, Learner
+from similia.base import Array, Learner, Revision
 from similia.distance.maps import Map
 from similia.distance.neighbor_search import SEARCHES, vote_shares
 from similia.validation import check_magnitude, check_parameters, one_of, positive_integer
@@ -72,6 +72,14 @@ class NeighborMaps(ClassifierMixin, Learner):
     def item_vectors(self, Z: Any) -> Array:
         """Give the vectors to put into an l2 index."""
         return self.transform_item(Z)
+
+    def query_matrix(self) -> None:
+        """Say that no matrix alone makes query vectors: these maps also subtract a mean."""
+
+    def revision(self) -> Revision:
+        """Give something that is another after every call that learns, forgets or sets the state."""
+        check_is_fitted(self)
+        return Revision((self.n_seen_, self.n_updates_, False), self.U_)
 
     def pairwise_distance(self, Q: Any, Z: Any = None) -> Array:
         """Give |U(q - m) - V(z - n)|² for all queries and items: not symmetric if U and V differ.

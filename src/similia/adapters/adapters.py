@@ -1,0 +1,280 @@
+"""One shared similarity, and for each user a small matrix of what that user has taught."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_array
+
+from similia.adapters.adapter import Adapter
+from similia.adapters.storage import save
+from similia.base import Array
+from similia.linalg.bilinear import bilinear_forms
+from similia.linalg.blas import row_products
+from similia.linalg.blocks import dense, triplet_rows
+from similia.linalg.threads import single_blas_thread
+from similia.similarity.base import FLOATS
+from similia.similarity.prior import check_prior, typical_gap
+from similia.validation import (
+    Rule,
+    array,
+    boolean,
+    check_magnitude,
+    check_parameters,
+    check_tuples,
+    one_of,
+    positive,
+    positive_integer,
+)
+
+User = int | str
+#: triplets whose rows are held at once
+BLOCK = 256
+
+
+class Adapters:
+    """Similarities qᵀ(W₀ + ΔW)p with a shared W₀ and a ΔW of low rank for each user.
+
+    A triplet of a user that scores below the margin 1 moves that user's ΔW by the step of `OASIS`,
+    which is of rank one. Up to `rank` such terms are kept as they are, so that the adapter is
+    exactly the `OASIS` that the same triplets would have made; then the terms are merged, and the
+    weakest directions forgotten. OASIS needs nothing but those terms: a second-order step (AROMA)
+    would also keep covariances for each user, of the size of W₀, or as many further terms again.
+
+    Parameters
+    ----------
+    rank : int
+        Most terms of an adapter. Memory is at most rank·(n_features + n_item_features + 2·rank)
+        numbers for each user, less for users who have taught little.
+    C : positive number
+        Larger C follows each triplet more closely.
+    prior : "identity" or array of shape (n_features, n_item_features)
+        W₀, up to `prior_scale`. To go on from a learner, give its ``query_matrix()`` and
+        ``prior_scale=1.0``.
+    prior_scale : "auto" or positive number
+        Factor of the prior against the margin 1. "auto" makes the typical gap between two items
+        equal the margin, estimated from the first vectors that are learnt from.
+    average : bool
+        Score with the mean of the states over a user's stream instead of the last one.
+
+    Attributes
+    ----------
+    prior_scale_ : float
+        Once something was learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.adapters import Adapters
+    >>> X = np.eye(3)
+    >>> adapters = Adapters(rank=4).learn("ann", X, [[0, 1, 2]] * 3)
+    >>> score = lambda user: adapters.pairwise_score(user, X[:1], X)[0]
+    >>> bool(score("ann")[1] > score("ann")[2]), bool(score("bob")[1] > score("bob")[2])
+    (True, False)
+    """
+
+    _rules = {
+        "rank": Rule(
+            "an integer of at least 2", lambda v: positive_integer.holds(v) and bool(v >= 2)
+        ),
+        "C": positive,
+        "prior": one_of("identity") | array,
+        "prior_scale": one_of("auto") | positive,
+        "average": boolean,
+    }
+
+    def __init__(
+        self,
+        *,
+        rank: int = 16,
+        C: float = 0.1,
+        prior: str | Array = "identity",
+        prior_scale: Any = "auto",
+        average: bool = True,
+    ) -> None:
+        self.rank = rank
+        self.C = C
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.average = average
+        check_parameters("Adapters", self._rules, self.get_params())
+        self._adapters: dict[User, Adapter] = {}
+        self._W0: Array | None = None
+        self.shape_: tuple[int, int] | None = None
+
+    def get_params(self) -> dict[str, Any]:
+        """Give the parameters by name."""
+        return {name: getattr(self, name) for name in self._rules}
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def learn(self, user: User, X: Any, triplets: Any, *, items: Any = None) -> Self:
+        """Learn the feedback of one user, in order; pieces give the same as the whole.
+
+        Parameters
+        ----------
+        user : int or str
+            A new one begins with the shared similarity. All users are named alike.
+        X : array or CSR matrix of shape (n_queries, n_features)
+            Query vectors; also the items, unless `items` is given.
+        triplets : integer array of shape (n_triplets, 3)
+            Rows (query, better, worse).
+        items : array or CSR matrix of shape (n_items, n_item_features), optional
+
+        Returns
+        -------
+        The adapters. On an error nothing has changed.
+        """
+        where = "Adapters.learn"
+        self._check_user(where, user)
+        X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
+        Z = X
+        if items is not None:
+            Z = check_array(items, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
+        self._check_features(where, X, Z)
+        triplets = check_tuples(where, "triplets", triplets, (X.shape[0], Z.shape[0], Z.shape[0]))
+        check_magnitude(where, "X", X, triplets[:, 0] if items is not None else triplets.ravel())
+        if items is not None:
+            check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
+        if self.shape_ is None:
+            self._start(X, Z)
+        assert self.shape_ is not None
+        adapter = self._adapters.setdefault(user, Adapter(*self.shape_, self.dtype_))
+        with single_blas_thread():
+            for _, Q, P in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
+                rows, differences = dense(Q), dense(P)
+                base = self._base_scores(rows, differences)
+                adapter.learn(base, rows, differences, float(self.C), self.rank, self.average)
+        return self
+
+    def _start(self, X: Any, Z: Any) -> None:
+        check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
+        scale = (
+            1.0 / typical_gap(self.prior, X, Z)
+            if isinstance(self.prior_scale, str)
+            else float(self.prior_scale)
+        )
+        self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
+
+    def _set_start(self, shape: tuple[int, int], dtype: Any, scale: float) -> None:
+        self.shape_, self.dtype_, self.prior_scale_ = shape, np.dtype(dtype), scale
+        if not isinstance(self.prior, str):
+            self._W0 = np.array(self.prior * scale, dtype=dtype, order="C")
+
+    def _base_scores(self, Q: Array, P: Array) -> Array:
+        if self._W0 is not None:
+            return bilinear_forms(self._W0, Q, P)
+        return row_products(Q, P) * self.dtype_.type(self.prior_scale_)
+
+    # -- using ---------------------------------------------------------------------------------
+
+    def query_vectors(self, user: User, Q: Any) -> Array:
+        """Give (W₀ + ΔW)ᵀq for each query: to search an inner-product index of the items with.
+
+        A user who has taught nothing gets the shared similarity.
+        """
+        Q = self._checked_queries("Adapters.query_vectors", user, Q)
+        shared = (
+            Q @ self._W0 if self._W0 is not None else dense(Q) * Q.dtype.type(self.prior_scale_)
+        )
+        adapter = self._adapters.get(user)
+        return np.asarray(shared if adapter is None else shared + adapter.moved(Q, self.average))
+
+    def pairwise_score(self, user: User, Q: Any, Z: Any = None) -> Array:
+        """Give the user's scores of all pairs of rows; of Q among themselves without Z."""
+        vectors = self.query_vectors(user, Q)
+        items = check_array(Q if Z is None else Z, accept_sparse="csr", dtype=FLOATS)
+        self._check_features("Adapters.pairwise_score", None, items)
+        return np.asarray((items @ vectors.T).T)
+
+    def of(self, user: User) -> "UserSimilarity":
+        """Give the user's similarity as something that `evaluate`, an index or `trust` takes."""
+        self._check_user("Adapters.of", user)
+        return UserSimilarity(self, user)
+
+    def matrix(self, user: User) -> Array:
+        """Give the user's W₀ + ΔW in full, of shape (n_features, n_item_features)."""
+        self._check_started("Adapters.matrix")
+        assert self.shape_ is not None
+        return self.query_vectors(user, np.eye(self.shape_[0], dtype=self.dtype_))
+
+    # -- the users -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._adapters)
+
+    def __iter__(self) -> Iterator[User]:
+        return iter(self._adapters)
+
+    def __contains__(self, user: object) -> bool:
+        return user in self._adapters
+
+    def __getitem__(self, user: User) -> Adapter:
+        if user not in self._adapters:
+            raise KeyError(f"Adapters: user must be one who has taught something, got {user!r}.")
+        return self._adapters[user]
+
+    def forget(self, user: User) -> None:
+        """Drop all that a user has taught."""
+        self._adapters.pop(user, None)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays of all adapters."""
+        return sum(adapter.nbytes for adapter in self._adapters.values())
+
+    def save(self, path: Any) -> None:
+        """Write all adapters to one file, whole or not at all; `load_adapters` reads it."""
+        save(self, path)
+
+    # -- checks --------------------------------------------------------------------------------
+
+    def _check_user(self, owner: str, user: Any) -> None:
+        if isinstance(user, bool) or not isinstance(user, int | str):
+            raise ValueError(f"{owner}: user must be an integer or a string, got {user!r:.80}.")
+        other = next(iter(self._adapters), user)
+        if type(other) is not type(user):
+            raise ValueError(
+                f"{owner}: user must be named as the others are, by {type(other).__name__}, "
+                f"got {user!r:.80}."
+            )
+
+    def _check_started(self, owner: str) -> None:
+        if self.shape_ is None:
+            raise ValueError(f"{owner}: something must be learnt first.")
+
+    def _check_features(self, owner: str, X: Any, Z: Any) -> None:
+        if self.shape_ is None:
+            return
+        for name, rows, size in (("X", X, self.shape_[0]), ("items", Z, self.shape_[1])):
+            if rows is not None and rows.shape[1] != size:
+                raise ValueError(f"{owner}: {name} must have {size} features, got {rows.shape[1]}.")
+
+    def _checked_queries(self, owner: str, user: Any, Q: Any) -> Any:
+        self._check_user(owner, user)
+        self._check_started(owner)
+        Q = check_array(Q, accept_sparse="csr", dtype=FLOATS)
+        self._check_features(owner, Q, None)
+        return Q
+
+
+class UserSimilarity:
+    """One user's similarity, by the contract that search and evaluation know."""
+
+    geometry = "inner_product"
+
+    def __init__(self, adapters: Adapters, user: User) -> None:
+        self.adapters = adapters
+        self.user = user
+
+    def query_vectors(self, Q: Any) -> Array:
+        """Give the user's query vectors."""
+        return self.adapters.query_vectors(self.user, Q)
+
+    def item_vectors(self, Z: Any) -> Any:
+        """Give the items as they are."""
+        return Z
+
+    def pairwise_score(self, Q: Any, Z: Any = None) -> Array:
+        """Give the user's scores."""
+        return self.adapters.pairwise_score(self.user, Q, Z)

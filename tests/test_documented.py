@@ -1,0 +1,48 @@
+"""Functions and classes that are not learners document the parameters that they have."""
+
+import inspect
+
+import pytest
+from numpydoc.docscrape import ClassDoc, FunctionDoc
+
+from similia.adapters import Adapters, load_adapters
+from similia.index import Index, build, open_index
+from similia.trust import (
+    Promotion,
+    calibration,
+    calibration_of,
+    chosen_scale,
+    held_out,
+    pairs_as_triplets,
+    triplet_evaluation,
+    triplet_margins,
+)
+
+DOCUMENTED = [
+    Adapters,
+    Adapters.learn,
+    load_adapters,
+    build,
+    open_index,
+    Index.search,
+    Index.add,
+    Promotion,
+    Promotion.run,
+    Promotion.challenge,
+    Promotion.challenge_by_relevance,
+    Promotion.rollback,
+    calibration,
+    calibration_of,
+    chosen_scale,
+    held_out,
+    pairs_as_triplets,
+    triplet_evaluation,
+    triplet_margins,
+]
+
+
+@pytest.mark.parametrize("thing", DOCUMENTED, ids=lambda thing: thing.__qualname__)
+def test_documented_parameters_are_the_signature(thing):
+    documentation = ClassDoc(thing) if inspect.isclass(thing) else FunctionDoc(thing)
+    entries = [part.strip(" *") for p in documentation["Parameters"] for part in p.name.split(",")]
+    assert entries == [name for name in inspect.signature(thing).parameters if name != "self"]
