@@ -77,7 +77,7 @@ class NeighborMaps(ClassifierMixin, Learner):
         """Say that no matrix alone makes query vectors: these maps also subtract a mean."""
 
     def revision(self) -> Revision:
-        """Give something that is another after every call that learns, forgets or sets the state."""
+        """Give something that is another after every call that changes what is learnt."""
         check_is_fitted(self)
         return Revision((self.n_seen_, self.n_updates_, False), self.U_)
 
