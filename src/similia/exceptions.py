@@ -16,3 +16,7 @@ class DataNotFoundError(FileNotFoundError):
 
 class ModelFileError(ValueError):
     """A saved model is damaged, foreign, or of a version that cannot be read."""
+
+
+class BadRowError(ValueError):
+    """A row of a file cannot be used, and was not to be skipped."""
