@@ -22,6 +22,8 @@ _FUNCTIONS = {
     "evaluate": "similia.retrieval",
     "feedback_report": "similia.sampling",
     "RelevanceFilter": "similia.filtering",
+    "Promotion": "similia.trust",
+    "open_index": "similia.index",
 }
 
 __all__ = ["__version__", *LEARNERS, *_FUNCTIONS]

@@ -20,6 +20,24 @@ from similia.validation import Rule, boolean, check_parameters, seed
 Array = NDArray[Any]
 
 
+class Revision:
+    """Counts, and the array that every new start makes anew; kept, so that none takes its place."""
+
+    __slots__ = ("counts", "start")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, counts: tuple[int, int, bool], start: Array) -> None:
+        self.counts = counts
+        self.start = start
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Revision)
+            and self.counts == other.counts
+            and self.start is other.start
+        )
+
+
 class OnlineLearner(BaseEstimator, ABC):
     """A model that is changed by one judgement at a time.
 
@@ -110,6 +128,16 @@ class OnlineLearner(BaseEstimator, ABC):
         return self._average_state() if self.average else getattr(self, self._averaged)
 
     # -- state ---------------------------------------------------------------------------------
+
+    def revision(self) -> "Revision":
+        """Give something that is another after every call that learns, forgets or sets the state.
+
+        So whoever keeps what follows from a learner (an index, its query matrix) notices cheaply
+        that it is out of date. It tells apart states of one learner in one process.
+        """
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
+        return Revision((self.n_seen_, self.n_updates_, bool(self.average)), self.moment_)
 
     def get_state(self) -> dict[str, Any]:
         """Give the learnt attributes by name; arrays are not copied."""

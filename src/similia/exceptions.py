@@ -20,3 +20,7 @@ class ModelFileError(ValueError):
 
 class BadRowError(ValueError):
     """A row of a file cannot be used, and was not to be skipped."""
+
+
+class StaleIndexError(ValueError):
+    """An index holds vectors of a metric that has learnt since; it must be built again."""

@@ -227,6 +227,10 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         """Give Lq for each query: to search an l2 index of `item_vectors` with."""
         return self.transform(Q)
 
+    def query_matrix(self) -> Array | None:
+        """Give Lᵀ, with which `query_vectors` multiplies; None if they are more than a product."""
+        return self.components_.T
+
     def item_vectors(self, Z: Any) -> Array:
         """Give Lz for each item."""
         return self.transform(Z)

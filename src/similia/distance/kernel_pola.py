@@ -279,6 +279,9 @@ class KernelPOLA(BatchDistance):
 
     # -- merging and saving --------------------------------------------------------------------
 
+    def query_matrix(self) -> None:
+        """Give None: vectors are products of kernel values, not of the features."""
+
     def merge(self, parts: Sequence[Self]) -> Self:
         """Join learners that each went on from this one, in a basis of all their points.
 

@@ -40,25 +40,33 @@ def block_dtype(vectors: Vectors, Q: Any) -> np.dtype[Any]:
 def vector_scores(vectors: Vectors, Q: Any, n_rows: int) -> Callable[[Any], Floats]:
     """Give the function from at most `n_rows` queries to their scores, in memory it uses again.
 
-    The squared distance is an inner product of longer vectors, so it costs no pass of its own:
-
-        -|q - z|² = (2q, -|q|², 1) · (z, 1, -|z|²).
+    The squared distance is an inner product of longer vectors, so it costs no pass of its own.
     """
     dtype = block_dtype(vectors, Q)
     l2 = vectors.geometry == "l2"
     items = floating(vectors.items).astype(dtype, copy=False)
-    items = _extended(items, 1, np.ones(items.shape[0]), -squared_lengths(items)) if l2 else items
+    items = longer_items(items) if l2 else items
     add = _sparse_products(items) if sparse.issparse(items) else _dense_products(items)
     block = np.empty((n_rows, items.shape[0]), dtype)
 
     def scores(rows: Any) -> Floats:
         q = floating(vectors.queries(rows)).astype(dtype, copy=False)
-        q = _extended(q, 2, -squared_lengths(q), np.ones(q.shape[0])) if l2 else q
+        q = longer_queries(q) if l2 else q
         out = block[: q.shape[0]]
         add(out, q)
         return out
 
     return scores
+
+
+def longer_items(Z: Any) -> Any:
+    """Give (z, 1, -|z|²) for each item, as -|q - z|² = (2q, -|q|², 1) · (z, 1, -|z|²)."""
+    return _extended(Z, 1, np.ones(Z.shape[0]), -squared_lengths(Z))
+
+
+def longer_queries(Q: Any) -> Any:
+    """Give (2q, -|q|², 1) for each query; see `longer_items`."""
+    return _extended(Q, 2, -squared_lengths(Q), np.ones(Q.shape[0]))
 
 
 def _extended(X: Any, factor: int, *columns: Floats) -> Any:

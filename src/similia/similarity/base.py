@@ -210,6 +210,10 @@ class BilinearSimilarity(OnlineLearner):
         Q = validate_data(self, Q, reset=False, accept_sparse="csr", dtype=FLOATS)
         return np.asarray(Q @ self._scoring_state())
 
+    def query_matrix(self) -> Array:
+        """Give W, with which `query_vectors` multiplies: for callers that keep it by `revision`."""
+        return self._scoring_state()
+
     def item_vectors(self, Z: Any) -> Any:
         """Give the items as they are: learning never touches them."""
         check_is_fitted(self)

@@ -1,0 +1,20 @@
+"""Whether to trust what was learnt: champion against challenger, and calibrated uncertainty."""
+
+from similia.trust.calibration import Calibration, calibration, calibration_of, chosen_scale
+from similia.trust.judging import pairs_as_triplets, triplet_evaluation, triplet_margins
+from similia.trust.outcome import Outcome
+from similia.trust.promotion import Promotion
+from similia.trust.split import held_out
+
+__all__ = [
+    "Calibration",
+    "Outcome",
+    "Promotion",
+    "calibration",
+    "calibration_of",
+    "chosen_scale",
+    "held_out",
+    "pairs_as_triplets",
+    "triplet_evaluation",
+    "triplet_margins",
+]

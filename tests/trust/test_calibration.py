@@ -1,0 +1,84 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from similia import OASIS, DiagonalAROMA, FactoredAROMA
+from similia.trust import calibration, calibration_of, chosen_scale
+from tests.problems import triplets_of
+
+
+def honest(rng, n=20_000):
+    """Margins whose signs are as likely as their standard deviations say."""
+    mean, std = rng.normal(size=n) * 2, rng.uniform(0.1, 2, size=n)
+    return np.where(rng.normal(mean, std) > 0, mean, -mean), std
+
+
+def test_an_honest_posterior_has_a_small_error_and_a_scale_of_one(rng):
+    margins, std = honest(rng)
+    found = calibration(margins, std)
+    assert found.error < 0.015
+    assert abs(found.overconfidence) < 0.01
+    assert chosen_scale(margins, std) == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.parametrize("factor", [0.05, 0.3, 4.0])
+def test_a_dishonest_one_is_noticed_and_its_scale_found(rng, factor):
+    margins, std = honest(rng)
+    found = calibration(margins, std * factor)
+    assert found.error > 0.05
+    assert (found.overconfidence > 0) == (factor < 1)
+    assert ("too sure" in str(found)) == (factor < 1)
+    scale = chosen_scale(margins, std * factor)
+    assert scale == pytest.approx(1 / factor, rel=0.05)
+    assert calibration(margins, std * factor, scale=scale).error < 0.015
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 12))
+def test_the_error_is_the_weighted_gap_of_the_bins(seed, n, n_bins):
+    rng = np.random.default_rng(seed)
+    margins, std = rng.normal(size=n), rng.uniform(0.1, 3, size=n)
+    found = calibration(margins, std, n_bins=n_bins)
+    assert found.n == n
+    filled = found.count > 0
+    gaps = np.abs(found.accuracy - found.confidence)[filled]
+    assert found.error == pytest.approx(np.average(gaps, weights=found.count[filled]))
+    assert (found.confidence[filled] >= found.edges[:-1][filled] - 1e-12).all()
+    assert (found.confidence[filled] <= found.edges[1:][filled] + 1e-12).all()
+    assert 0 <= found.error <= 1
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_no_deviation_is_full_confidence_and_no_margin_is_none():
+    found = calibration([1.0, -1.0, 0.0], [0.0, 0.0, 0.0], n_bins=2)
+    np.testing.assert_array_equal(found.count, [1, 2])
+    np.testing.assert_array_equal(found.accuracy, [0.5, 0.5])
+    np.testing.assert_array_equal(found.confidence, [0.5, 1.0])
+    assert np.isfinite(found.log_loss)
+
+
+@pytest.mark.parametrize("cls", [FactoredAROMA, DiagonalAROMA])
+def test_a_learner_is_checked_on_its_own_triplets(cls, rng):
+    X = rng.normal(size=(40, 4))
+    learner = cls().learn(X, triplets_of(rng, 40, 40, 100))
+    triplets = triplets_of(rng, 40, 40, 300)
+    found = calibration_of(learner, X, triplets)
+    assert found.error == calibration_of(learner, X, triplets, items=X).error
+    assert found.n == 300
+    with pytest.raises(ValueError, match=r"^calibration_of: learner must know how sure"):
+        calibration_of(OASIS().learn(X, triplets), X, triplets)
+
+
+def test_bad_arguments_are_refused():
+    for margins, std in (([1.0], [1.0, 2.0]), ([], []), ([[1.0]], [[1.0]])):
+        with pytest.raises(ValueError, match=r"^calibration: margins and std must be two arrays"):
+            calibration(margins, std)
+    for margins, std in (([np.nan], [1.0]), ([1.0], [-1.0]), ([1.0], [np.inf])):
+        with pytest.raises(ValueError, match=r"^chosen_scale: margins must be finite"):
+            chosen_scale(margins, std)
+    with pytest.raises(ValueError, match=r"^calibration: scale must be"):
+        calibration([1.0], [1.0], scale=0)
+    with pytest.raises(ValueError, match=r"^calibration: n_bins must be"):
+        calibration([1.0], [1.0], n_bins=0)
