@@ -91,3 +91,87 @@ def retrieval_figure(
         "queries (black) and what is found, best first: green right, orange wrong", size=10
     )
     return figure
+
+
+def learning_figure(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
+    """Give a figure of test-then-train accuracy along streams, beside that of the model at start.
+
+    Parameters
+    ----------
+    curves : mapping from name to points
+        Each point has ``n``, ``at_start`` and ``progressive``.
+    """
+    figure, axes = _single()
+    for place, (name, points) in enumerate(curves.items()):
+        color = COLORS[place % len(COLORS)]
+        n = [point["n"] for point in points]
+        shown = [(point["at_start"], point["progressive"]) for point in points]
+        start, progressive = zip(*shown, strict=True) if shown else ((), ())
+        axes.plot(n, start, "--", color=color, alpha=0.5, label=f"{name}: model at the start")
+        axes.plot(n, progressive, "-", color=color, label=f"{name}: before each was learnt")
+    axes.set_xlabel("judgements")
+    axes.set_ylabel("share of right judgements")
+    _finish(axes)
+    return figure
+
+
+def calibration_figure(confidence: Array, accuracy: Array, count: Array, title: str) -> Figure:
+    """Give a figure of how often the preferred order is right against how sure the model is.
+
+    Parameters
+    ----------
+    confidence, accuracy, count : arrays of shape (n_bins,)
+        NaN where a bin is empty.
+    title : str
+    """
+    figure, axes = _single()
+    axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="as sure as right")
+    filled = np.asarray(count) > 0
+    sizes = 20 + 180 * np.asarray(count)[filled] / max(1, int(np.max(count)))
+    axes.plot(np.asarray(confidence)[filled], np.asarray(accuracy)[filled], "-", color=COLORS[0])
+    axes.scatter(
+        np.asarray(confidence)[filled],
+        np.asarray(accuracy)[filled],
+        s=sizes,
+        color=COLORS[0],
+        label="the model (area: judgements)",
+    )
+    axes.set_xlabel("confidence in the preferred order")
+    axes.set_ylabel("share in which it is right")
+    axes.set_title(title, size=10, loc="left")
+    _finish(axes)
+    return figure
+
+
+def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
+    """Give a figure of singular values, largest first, on a logarithmic scale.
+
+    Parameters
+    ----------
+    spectra : mapping from name to array of singular values
+    """
+    figure, axes = _single()
+    for place, (name, values) in enumerate(spectra.items()):
+        axes.plot(
+            np.arange(1, len(values) + 1),
+            np.maximum(values, np.finfo(float).tiny),
+            color=COLORS[place % len(COLORS)],
+            label=name,
+        )
+    axes.set_yscale("log")
+    axes.set_xlabel("direction")
+    axes.set_ylabel("singular value of the map of queries")
+    _finish(axes)
+    return figure
+
+
+def _single() -> tuple[Figure, Any]:
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots()
+
+
+def _finish(axes: Any) -> None:
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)

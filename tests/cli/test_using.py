@@ -26,7 +26,7 @@ def model(files):
 def test_evaluate_puts_the_base_beside_the_model(run, files, model):
     arguments = ("evaluate", model, files / "X.npy", files / "rest.npy")
     found = json.loads(run(*arguments, "--json").stdout)
-    order = found["measures"]["order"]
+    order = found["measures"]["pairwise_accuracy"]
     assert order["difference"] == pytest.approx(order["adapted"]["mean"] - order["base"]["mean"])
     low, high = order["interval"]
     assert low <= order["difference"] <= high
@@ -55,7 +55,9 @@ def test_evaluate_takes_another_base_and_standard_input(run, files, model):
     means = []
     for base in ("cosine", "euclidean", other):
         arguments = ("evaluate", model, files / "X.npy", "-", "--base", base, "--json")
-        means.append(json.loads(run(*arguments, stdin=text).stdout)["measures"]["order"]["base"])
+        means.append(
+            json.loads(run(*arguments, stdin=text).stdout)["measures"]["pairwise_accuracy"]["base"]
+        )
     result = run("evaluate", model, files / "X.npy", "-", "--base", "none", stdin=text, code=1)
     assert "none: No such file" in result.stderr
 
@@ -72,14 +74,14 @@ def test_compare_shows_every_learner_beside_the_base(run, files):
     chosen = ("--learner", "OASIS,C=0.5", "--learner", "FactoredAROMA")
     found = json.loads(run(*arguments, *chosen, "--json").stdout)
     assert [row["learner"] for row in found["learners"]] == ["OASIS,C=0.5", "FactoredAROMA"]
-    bases = {row["measures"]["order"]["base"]["mean"] for row in found["learners"]}
+    bases = {row["measures"]["pairwise_accuracy"]["base"]["mean"] for row in found["learners"]}
     assert len(bases) == 1
     text = run(*arguments, *chosen).stdout
     assert text.splitlines()[0].split() == ["measure", "base", "OASIS,C=0.5", "FactoredAROMA"]
     assert "seconds" in text
     assert len(json.loads(run(*arguments, "--json").stdout)["learners"]) >= 3
     result = run(*arguments, "--learner", "OASIS", "--measure", "map", code=1)
-    assert "--measure must be one of order, got map" in result.stderr
+    assert "--measure must be one of pairwise_accuracy, got map" in result.stderr
 
 
 def test_compare_learners_of_pairs(run, files):
@@ -89,7 +91,7 @@ def test_compare_learners_of_pairs(run, files):
     text = "a,b,label\n" + "".join(f"{a},{b},{s}\n" for (a, b), s in zip(pairs, signs, strict=True))
     arguments = ("compare", files / "X.npy", "-", "--learner", "LEGO", "--learner", "POLA")
     found = json.loads(run(*arguments, "--json", stdin=text).stdout)
-    assert all("order" in row["measures"] for row in found["learners"])
+    assert all("pairwise_accuracy" in row["measures"] for row in found["learners"])
 
 
 def test_suggestions_are_feedback_to_be_filled_in(run, files, model):

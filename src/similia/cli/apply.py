@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from similia.cli.options import IdColumn, IdsFile, ModelPath, VectorColumn, Vectors, note
+from similia.cli.options import (
+    IdColumn,
+    IdsFile,
+    ModelPath,
+    VectorColumn,
+    Vectors,
+    load_model,
+    note,
+)
 
 
 class Side(StrEnum):
@@ -39,9 +47,8 @@ def apply(
     For bilinear similarities the items stay as they are and only queries are transformed.
     """
     from similia.files import read_vectors, write_vectors
-    from similia.persistence import load
 
-    learner = load(model)
+    learner = load_model(model)
     if not hasattr(learner, "query_vectors"):
         raise ValueError(f"{model} is a {type(learner).__name__}, which has no vectors to give.")
     X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)

@@ -1,5 +1,6 @@
 """``similia evaluate``: the base against the adapted similarity, on judgements."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from similia.cli.options import (
     Vectors,
     bad_rows_of,
     counts_of,
+    load_model,
     note,
     print_json,
     print_table,
@@ -59,10 +61,9 @@ def evaluate(
     give all retrieval measures; query,better,worse and a,b,label the share in the right order.
     """
     from similia.files import spooled
-    from similia.persistence import load
     from similia.stream.judged import evaluate_file
 
-    adapted = load(model)
+    adapted = load_model(model)
     with bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
         X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         scorers = {"base": _base(base, adapted, X, Z), "adapted": adapted}
@@ -84,13 +85,12 @@ def evaluate(
 
 
 def _base(name: str | None, adapted: Any, X: Any, Z: Any) -> Any:
-    from similia.persistence import load
     from similia.retrieval.scorers import PLAIN_SCORERS
     from similia.stream.base_scorer import base_of
 
     if name is None:
         return base_of(adapted, X.X, Z and Z.X)
-    return name if name in PLAIN_SCORERS else load(name)
+    return name if name in PLAIN_SCORERS else load_model(Path(name))
 
 
 def compared(base: Any, other: Any, level: float) -> dict[str, Any]:

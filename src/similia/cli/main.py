@@ -10,7 +10,20 @@ try:
 except ImportError as error:
     raise SystemExit(f"error: {MissingExtraError('similia.cli', 'typer', 'cli')}") from error
 
-from similia.cli import apply, compare, demo, evaluate, info, learn, learners, suggest, warmup
+from similia.cli import (
+    apply,
+    compare,
+    demo,
+    evaluate,
+    index,
+    info,
+    learn,
+    learners,
+    plot,
+    promote,
+    suggest,
+    warmup,
+)
 
 #: exit code where a row of the input has stopped a command; 1 is any other error, 2 is misuse
 BAD_ROW = 3
@@ -70,6 +83,11 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("suggest")(suggest.suggest)
 app.command("apply")(apply.apply)
+app.command("index")(index.index)
+app.command("search")(index.search)
+app.command("promote")(promote.promote)
+app.command("rollback")(promote.rollback)
+app.add_typer(plot.app, name="plot")
 app.command("info")(info.info)
 app.command("learners")(learners.learners)
 app.command("warmup")(warmup.warmup)

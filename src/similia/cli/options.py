@@ -35,7 +35,10 @@ class Unjudged(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that similia has saved.")]
+ModelPath = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A saved model, or a folder of `similia promote`."),
+]
 Vectors = Annotated[Path, typer.Argument(metavar="VECTORS", help=VECTORS)]
 Feedback = Annotated[Path, typer.Argument(metavar="FEEDBACK", help=FEEDBACK)]
 Items = Annotated[
@@ -128,6 +131,25 @@ def bad_rows_of(action: OnBadRow, log: Path | None = None) -> Iterator[Any]:
         note(f"skipped: {row}")
     if found.n > len(found.first):
         note(f"skipped: {found.n - len(found.first)} more.")
+
+
+def load_model(path: Path, *, plain: bool = False) -> Any:
+    """Load a model from its file, or the one in use from a folder of generations.
+
+    Where the base is in use there is no model: None if the plain vectors will do, else an error.
+    """
+    from similia.persistence import load
+
+    if not (path / "history.json").exists():
+        return load(path)
+    from similia.trust import Promotion
+
+    promotion = Promotion(path)
+    if promotion.current:
+        return promotion.champion()
+    if plain:
+        return None
+    raise ValueError(f"{path}: the base is in use, and no model; promote one first.")
 
 
 def read_sides(

@@ -15,6 +15,7 @@ from similia.cli.options import (
     Seed,
     VectorColumn,
     Vectors,
+    load_model,
     read_sides,
 )
 
@@ -64,10 +65,9 @@ def suggest(
     import numpy as np
 
     from similia.files.vectors import read_ids
-    from similia.persistence import load
     from similia.stream.questions import candidate_questions
 
-    learner = load(model)
+    learner = load_model(model)
     if not hasattr(learner, "suggest"):
         raise ValueError(
             f"{model} is a {type(learner).__name__}, which does not know how sure it is; "

@@ -7,8 +7,8 @@ from similia.stream.judged import evaluate_file
 from similia.stream.lessons import lessons_for
 from similia.stream.order import order_evaluations
 from similia.stream.progressive import learn_stream
+from similia.stream.promoting import promote_file
 from similia.stream.questions import candidate_questions
-from similia.stream.split import held_out
 from similia.stream.tally import Tally
 from similia.stream.warmup import warm_up
 
@@ -20,9 +20,9 @@ __all__ = [
     "candidate_questions",
     "contest",
     "evaluate_file",
-    "held_out",
     "learn_stream",
     "lessons_for",
     "order_evaluations",
+    "promote_file",
     "warm_up",
 ]

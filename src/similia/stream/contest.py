@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from similia.files import BadRows, FeedbackFile, VectorFile
 from similia.retrieval import Evaluation
@@ -12,8 +13,8 @@ from similia.stream.base_scorer import base_of
 from similia.stream.judged import evaluate_file
 from similia.stream.lessons import lessons_for
 from similia.stream.progressive import CHUNK, learn_stream
-from similia.stream.split import held_out
 from similia.stream.tally import Tally
+from similia.trust import held_out
 
 
 class Entry(NamedTuple):
@@ -48,7 +49,7 @@ def contest(
         New ones, which are taught, all of one kind.
     vectors, items : VectorFile
     path : path
-        Judgements, split by query (pairs by their first point).
+        Judgements, split by query (pairs by their first point), as `similia.trust.held_out` does.
     share : float between 0 and 1
         Share of the queries that is held out.
     seed : int
@@ -65,6 +66,7 @@ def contest(
     list of Entry
     """
     X, Z = vectors.X, None if items is None else items.X
+    out = held_out(vectors.ids.names(np.arange(X.shape[0])), share, seed)
     kinds = {model.learns_from for model in learners.values()}
     if len(kinds) != 1:
         raise ValueError(f"learners must learn from one kind of feedback, got {sorted(kinds)}.")
@@ -80,7 +82,7 @@ def contest(
             items and items.ids,
             bad_rows=bad_rows,
             unjudged=unjudged,
-            keep=partial(_kept, share=share, seed=seed),
+            keep=lambda rows: ~out[rows],
         )
         started = time.perf_counter()
         lessons = lessons_for(model, X, Z)
@@ -97,10 +99,6 @@ def contest(
         items=items,
         k=k,
         bad_rows=BadRows("skip"),
-        keep=partial(held_out, share=share, seed=seed),
+        keep=lambda rows: out[rows],
     )
     return [Entry(name, models[name], found[name], *notes[name]) for name in models]
-
-
-def _kept(rows: Any, share: float, seed: int) -> Any:
-    return ~held_out(rows, share, seed)

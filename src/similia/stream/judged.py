@@ -1,7 +1,6 @@
 """Quality of similarities on judgements in a file, of whatever kind they are."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, kind_of
-from similia.files.graded import triplets_of_grades
+from similia.files.judgements import joined
 from similia.retrieval import MEASURES, Evaluation, evaluate
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.stream.order import order_evaluations
+from similia.trust import pairs_as_triplets
 
 Keep = Callable[[Any], Any]
 
@@ -35,9 +35,9 @@ def evaluate_file(
 
     - query,item,relevance: every retrieval measure, over the judged queries and all items;
     - row,label: the same, items of the query's label being relevant, among the labelled rows;
-    - query,better,worse: "order", the share of triplets in the right order;
-    - a,b,label: "order" of triplets (a, similar, dissimilar) that are drawn from pairs of one a.
-      Labels other than +1 and -1 are distances: what should be nearer is better.
+    - query,better,worse: "pairwise_accuracy", the share of triplets in the right order;
+    - a,b,label: the same of the triplets that `pairs_as_triplets` makes of pairs with one a. Labels
+      other than +1 and -1 are distances: what should be nearer is better.
 
     Parameters
     ----------
@@ -73,15 +73,13 @@ def evaluate_file(
     if kind == "triplets":
         return order_evaluations(named, X, Z, file)
     if kind == "pairs":
-        shape = (X.shape[0], X.shape[0])
-        triplets = triplets_of_grades(_nearness(file), shape)
-        return order_evaluations(named, X, None, triplets)
+        return order_evaluations(named, X, None, _triplets_of_pairs(file))
     options: dict[str, Any] = {"k": k, "measures": MEASURES, "verbose": verbose}
     if kind == "labels":
         rows, labels = _labels(file)
         return {n: evaluate(s, X[rows], labels=labels, **options) for n, s in named.items()}
     shape = (X.shape[0], (X if Z is None else Z).shape[0])
-    queries, grades = _grades(file, shape)
+    queries, grades = grades_in(file, shape)
     Q = X[queries]
     if Z is None:  # a query is not found for itself: its own row comes first, in its place
         others = np.setdiff1d(np.arange(shape[1]), queries)
@@ -93,17 +91,16 @@ def evaluate_file(
     }
 
 
-def _nearness(batches: Iterator[Judgements] | FeedbackFile) -> Iterator[Judgements]:
-    """Turn what is known of pairs into grades: larger is nearer, and none is below zero."""
-    signs = None
-    for part in batches:
-        values = np.asarray(part.values)
-        if signs is None:
-            signs = bool(np.isin(values, (-1, 1)).all())
-        if signs:
-            yield replace(part, values=(values > 0).astype(float))
-        else:
-            yield replace(part, values=1.0 / (1.0 + np.maximum(values, 0.0)))
+def _triplets_of_pairs(file: FeedbackFile) -> list[Judgements]:
+    """Give triplets of pairs with one first point; labels other than +1 and -1 are distances."""
+    parts = [part for part in file if len(part)]
+    if not parts:
+        return []
+    pairs = joined(parts)
+    values = np.asarray(pairs.values)
+    signs = np.isin(values, (-1, 1)).all()
+    triplets = pairs_as_triplets(pairs.tuples, values if signs else -values)
+    return [Judgements(triplets.astype(np.int64), None, np.zeros(len(triplets), np.int64))]
 
 
 def _labels(file: FeedbackFile) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -116,7 +113,7 @@ def _labels(file: FeedbackFile) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.array(list(found)), np.array(list(found.values()))
 
 
-def _grades(file: FeedbackFile, shape: tuple[int, int]) -> tuple[NDArray[Any], Any]:
+def grades_in(file: FeedbackFile, shape: tuple[int, int]) -> tuple[NDArray[Any], Any]:
     """Give the judged queries and their grades of items: the highest of each."""
     parts = list(file)
     if not sum(map(len, parts)):
