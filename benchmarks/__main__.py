@@ -4,9 +4,18 @@ import platform
 import sys
 from importlib.metadata import version
 
-from benchmarks import definite_boost, learners, meg, merging, pola, retrieval, startup
+from benchmarks import (
+    command_line,
+    definite_boost,
+    learners,
+    meg,
+    merging,
+    pola,
+    retrieval,
+    startup,
+)
 
-MODULES = (learners, pola, meg, definite_boost, merging, retrieval, startup)
+MODULES = (learners, pola, meg, definite_boost, merging, retrieval, startup, command_line)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 
