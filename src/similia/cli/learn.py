@@ -47,7 +47,7 @@ ScoreAll = Annotated[
     bool,
     typer.Option(
         "--score-all",
-        help="Score every judgement before it is learnt; else, after 16,384, one of eight.",
+        help="Score every judgement before it is learnt; else, after 1,024, one of eight.",
     ),
 ]
 CheckpointFolder = Annotated[
@@ -83,7 +83,7 @@ def learn(
     checkpoint: CheckpointFolder = None,
     every: Every = 100_000,
     resume: Resume = False,
-    chunk: Chunk = 1024,
+    chunk: Chunk = 2048,
     score_all: ScoreAll = False,
     as_json: AsJson = False,
 ) -> None:

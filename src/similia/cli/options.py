@@ -15,8 +15,8 @@ VECTORS = (
 )
 FEEDBACK = (
     "Judgements: .csv, .jsonl, .parquet, .arrow or .npy; - reads CSV or JSON lines. Columns: "
-    "query,better,worse or query,item,relevance; a,b,label; row,label. All but the last three "
-    "names are ids of vectors, or row numbers from 0 where vectors have no ids."
+    "query,better,worse or query,item,relevance; a,b,label; row,label. All but relevance and label "
+    "are ids of vectors, or row numbers from 0 where vectors have no ids."
 )
 
 

@@ -11,10 +11,10 @@ from similia.stream.lessons import Lessons
 from similia.stream.tally import Tally
 
 #: judgements that are learnt at a time, in the end and at first
-CHUNK = 1024
+CHUNK = 2048
 SMALLEST = 64
 #: judgements at the start of a stream that are all scored
-ALL_SCORED = 16 * CHUNK
+ALL_SCORED = 1024
 #: after that, one of so many is: the first ones of each chunk, which the model is nearest to
 SHARE = 8
 
@@ -52,7 +52,7 @@ def learn_stream(
         Judgements that are scored, then learnt, at a time. The first chunks are smaller, an eighth
         of all before them: a young model changes more.
     score_all : bool
-        Score every judgement. Otherwise, after the first 16,384, only an eighth of each chunk: a
+        Score every judgement. Otherwise, after the first 1,024, only an eighth of each chunk: a
         score costs as much as a good part of a step.
     bad_rows : BadRows, optional
         What to do with judgements that are refused; by default they raise BadRowError.
