@@ -1,12 +1,15 @@
 """Documents that quote the code are equal to it."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from similia.cli.main import app
 from tests.cli_reference import commands, help_of, reference
 
 ROOT = Path(__file__).parent.parent
@@ -92,10 +95,18 @@ def test_the_commands_of_a_tutorial_run_in_their_order(document, tmp_path, monke
 
 
 def _run(line):
+    """Run a line in a shell, or in this process if it is one command and nothing else."""
     command, _, code = line.partition("  # exit code ")
-    program = f"similia() {{ '{sys.executable}' -m similia.cli.main \"$@\"; }}; {command}"
-    found = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
-    assert found.returncode == int(code or 0), f"{line}\n{found.stdout}\n{found.stderr}"
+    words, _, target = command.partition(" > ")
+    if re.search(r"[|;&$]", command) or not words.startswith("similia "):
+        program = f"similia() {{ '{sys.executable}' -m similia.cli.main \"$@\"; }}; {command}"
+        found = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+        assert found.returncode == int(code or 0), f"{line}\n{found.stdout}\n{found.stderr}"
+        return
+    found = CliRunner().invoke(app, shlex.split(words)[1:], prog_name="similia")
+    assert found.exit_code == int(code or 0), f"{line}\n{found.output}"
+    if target:
+        Path(target).write_text(found.stdout)
 
 
 if __name__ == "__main__":
