@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from benchmarks import (
     adapters,
+    command_line,
     definite_boost,
     gerrymandering,
     index,
@@ -28,6 +29,7 @@ MODULES = (
     index,
     adapters,
     startup,
+    command_line,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 

@@ -1,9 +1,16 @@
 """Documents that quote the code are equal to it."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from similia.cli.main import app
+from tests.cli_reference import commands, help_of, reference
 
 ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
@@ -18,6 +25,9 @@ GUIDES = sorted(
     and "```python" in page.read_text()
     and str(page.relative_to(ROOT)) not in DOCUMENTS + FRAGMENTS
 )
+#: pages whose commands are run, in a shell, in their order
+TUTORIALS = ["docs/tutorial.md"]
+REFERENCE = "docs/cli.md"
 
 
 def filled(text: str) -> str:
@@ -34,7 +44,9 @@ def test_quoted_files_are_the_real_ones(document):
     assert text == filled(text), "run: python -m tests.test_docs"
 
 
-@pytest.mark.parametrize("document", ["README.md", *DOCUMENTS, *GUIDES, "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", *DOCUMENTS, *GUIDES, *TUTORIALS, "CONTRIBUTING.md"]
+)
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
         assert ((ROOT / document).parent / target).exists(), target
@@ -58,6 +70,54 @@ def test_the_examples_of_a_guide_run_in_their_order(document, tmp_path, monkeypa
         exec(compile(example, document, "exec"), names)
 
 
+def test_the_reference_of_the_command_line_is_what_help_says():
+    page = (ROOT / REFERENCE).read_text()
+    assert page == reference(page), "run: python -m tests.test_docs"
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_every_command_and_every_option_has_help(words):
+    text = help_of(*words)
+    assert text.startswith(f"Usage: similia {' '.join(words)}")
+    described = re.sub(r"\n {8,}", "  ", text)  # long names put their help on the next line
+    for line in described.splitlines():
+        if re.match(r"  (-|[A-Z…]+\s)", line):
+            assert re.search(r"\S  +[A-Z`]", line.strip()), line
+
+
+@pytest.mark.parametrize("document", TUTORIALS)
+def test_the_commands_of_a_tutorial_run_in_their_order(document, tmp_path, monkeypatch):
+    """Python in the page runs as it is, and its commands in a shell."""
+    text = (ROOT / document).read_text()
+    examples = re.findall(r"```(python|console)\n(.*?)```", text, re.DOTALL)
+    assert {kind for kind, _ in examples} == {"python", "console"}
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for kind, example in examples:
+        if kind == "python":
+            exec(compile(example, document, "exec"), names)
+            continue
+        for line in example.replace("\\\n", " ").splitlines():
+            if line.startswith("$ "):
+                _run(line.removeprefix("$ "))
+
+
+def _run(line):
+    """Run a line in a shell, or in this process if it is one command and nothing else."""
+    command, _, code = line.partition("  # exit code ")
+    words, _, target = command.partition(" > ")
+    if re.search(r"[|;&$]", command) or not words.startswith("similia "):
+        program = f"similia() {{ '{sys.executable}' -m similia.cli.main \"$@\"; }}; {command}"
+        found = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+        assert found.returncode == int(code or 0), f"{line}\n{found.stdout}\n{found.stderr}"
+        return
+    found = CliRunner().invoke(app, shlex.split(words)[1:], prog_name="similia")
+    assert found.exit_code == int(code or 0), f"{line}\n{found.output}"
+    if target:
+        Path(target).write_text(found.stdout)
+
+
 if __name__ == "__main__":
+    (ROOT / REFERENCE).write_text(reference((ROOT / REFERENCE).read_text()))
     for name in DOCUMENTS:
         (ROOT / name).write_text(filled((ROOT / name).read_text()))

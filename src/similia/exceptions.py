@@ -18,5 +18,9 @@ class ModelFileError(ValueError):
     """A saved model is damaged, foreign, or of a version that cannot be read."""
 
 
+class BadRowError(ValueError):
+    """A row of a file cannot be used, and was not to be skipped."""
+
+
 class StaleIndexError(ValueError):
     """An index holds vectors of a metric that has learnt since; it must be built again."""

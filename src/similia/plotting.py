@@ -45,7 +45,7 @@ def draw_precision(axes: Any, curves: Mapping[str, tuple[Array, Array]]) -> None
     _finish(axes, "lower left")
 
 
-def _finish(axes: Any, legend: str) -> None:
+def _finish(axes: Any, legend: str = "best") -> None:
     """Give curves their grid and legend, and no frame."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -133,7 +133,56 @@ def calibration_figure(curves: Mapping[str, Any]) -> Figure:
     """
     if not curves:
         raise ValueError("calibration_figure: curves must be at least one, got none.")
-    figure = Figure(figsize=(5.5, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    draw_calibration(figure.subplots(), curves)
+    figure, axes = _single()
+    draw_calibration(axes, curves)
     return figure
+
+
+def learning_figure(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
+    """Give a figure of test-then-train accuracy along streams, beside that of the model at start.
+
+    Parameters
+    ----------
+    curves : mapping from name to points
+        Each point has ``n``, ``at_start`` and ``progressive``.
+    """
+    figure, axes = _single()
+    for place, (name, points) in enumerate(curves.items()):
+        color = COLORS[place % len(COLORS)]
+        n = [point["n"] for point in points]
+        shown = [(point["at_start"], point["progressive"]) for point in points]
+        start, progressive = zip(*shown, strict=True) if shown else ((), ())
+        axes.plot(n, start, "--", color=color, alpha=0.5, label=f"{name}: model at the start")
+        axes.plot(n, progressive, "-", color=color, label=f"{name}: before each was learnt")
+    axes.set_xlabel("judgements")
+    axes.set_ylabel("share of right judgements")
+    _finish(axes)
+    return figure
+
+
+def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
+    """Give a figure of singular values, largest first, on a logarithmic scale.
+
+    Parameters
+    ----------
+    spectra : mapping from name to array of singular values
+    """
+    figure, axes = _single()
+    for place, (name, values) in enumerate(spectra.items()):
+        axes.plot(
+            np.arange(1, len(values) + 1),
+            np.maximum(values, np.finfo(float).tiny),
+            color=COLORS[place % len(COLORS)],
+            label=name,
+        )
+    axes.set_yscale("log")
+    axes.set_xlabel("direction")
+    axes.set_ylabel("singular value of the map of queries")
+    _finish(axes)
+    return figure
+
+
+def _single() -> tuple[Figure, Any]:
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots()

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Advance = Callable[[int], None]
+Show = Callable[[int, str], None]
 
 
-def _ignore(_: int) -> None:
+def _ignore(_: int, __: str = "") -> None:
     pass
 
 
@@ -38,3 +39,25 @@ def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
         yield lambda n: bar.advance(task, n)
+
+
+@contextmanager
+def live_progress(description: str, total: int | None) -> Iterator[Show]:
+    """Give a function that shows how far a stream has been read, and a text beside the bar.
+
+    It appears where `progress` does; without a total, it moves without an end.
+    """
+    if not sys.stderr.isatty():
+        yield _ignore
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+    except ImportError:
+        yield _ignore
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, Remaining(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(description, total=total, text="")
+        yield lambda position, text: bar.update(task, completed=position, text=text)

@@ -9,8 +9,9 @@ from similia.cli.main import app
 def run():
     """Run a command in this process; the exit code must be as expected."""
 
-    def call(*args, code=0):
-        result = CliRunner().invoke(app, [str(arg) for arg in args], prog_name="similia")
+    def call(*args, code=0, stdin=None):
+        words = [str(arg) for arg in args]
+        result = CliRunner().invoke(app, words, prog_name="similia", input=stdin)
         assert result.exit_code == code, result.output
         assert result.exception is None or isinstance(result.exception, SystemExit)
         return result

@@ -1,11 +1,15 @@
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from similia import FactoredAROMA, load
-from similia.cli.files import COLUMNS
+from similia.files.columns import LAYOUTS
 from similia.registry import LEARNERS, learner_class
 
 
@@ -67,11 +71,11 @@ def test_ties_count_half(run, files):
     ("options", "message"),
     [
         (["--learner", "NONE"], "learner must be one of FactoredAROMA"),
-        (["--learner", "LEGO", "--items", "X.npy"], "--items must be left out for LEGO"),
-        (["--learner", "AROW"], "shape (n, 2) is needed, for row,label"),
+        (["--learner", "LEGO", "--items", "X.npy"], "items must be left out for LEGO"),
+        (["--learner", "AROW"], "with the columns row,label, got shape (400, 3)"),
         (["--set", "r=-1"], "FactoredAROMA: r must be a positive number, got -1."),
         (["--set", "q=1"], "--set must name one of"),
-        (["--items", "X.txt"], "must be in a .npy file"),
+        (["--items", "X.txt"], "ends in one of .npy"),
         (["--items", "none.npy"], "none.npy: No such file or directory."),
         (["--from", "X.npy"], "is not a model file"),
         (["--output", "none/model"], "does not exist"),
@@ -89,21 +93,22 @@ def test_bad_inputs_give_one_line(options, message, run, files, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "contents", "message"),
+    ("name", "contents", "code", "message"),
     [
-        ("a.csv", "0,1,2\n", "the first line must be query,better,worse"),
-        ("b.csv", "query,better,worse\n", "at least one judgement"),
-        ("c.csv", "query,better,worse\n0,1,x\n", "could not be read"),
-        ("d.csv", "query,better,worse\n0,1\n", "line 2 must have 3 entries, got 2"),
-        ("e.csv", "query,better,worse\n0,1,99\n", "row indices between 0 and 39, got 99"),
-        ("f.npy", "junk", "could not be read"),
-        ("g.npy", "", "could not be read"),
-        ("h.parquet", "", "must be in a .npy file"),
+        ("a.csv", "0,1,2\n", 1, "must have the columns query,better,worse"),
+        ("b.csv", "query,better,worse\n", 1, "at least one judgement"),
+        ("c.csv", "query,better,worse\n0,1,x\n", 3, "row 2: unknown id 'x' in column worse"),
+        ("d.csv", "query,better,worse\n0,1\n", 3, "row 2: wrong number of fields"),
+        ("e.csv", "query,better,worse\n0,1,99\n", 3, "row 2: unknown id '99' in column worse"),
+        ("f.npy", "junk", 1, "could not be read"),
+        ("g.npy", "", 1, "could not be read"),
+        ("h.parquet", "", 1, "could not be read"),
+        ("i.csv", "query,item,relevance\n0,1,1\n", 1, "try --unjudged worse"),
     ],
 )
-def test_bad_feedback_files_are_explained(name, contents, message, run, files):
+def test_bad_feedback_files_are_explained(name, contents, code, message, run, files):
     (files / name).write_text(contents)
-    result = run("learn", files / "X.npy", files / name, "-o", files / "model", code=1)
+    result = run("learn", files / "X.npy", files / name, "-o", files / "model", code=code)
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
@@ -115,7 +120,8 @@ def test_pickled_arrays_are_never_opened(run, files):
 
 
 @pytest.mark.parametrize(
-    "options", [["--set", "r"], ["--from", "model", "--learner", "OASIS"], ["--chunk", "0"]]
+    "options",
+    [["--set", "r"], ["--from", "model", "--learner", "OASIS"], ["--chunk", "0"], ["--resume"]],
 )
 def test_misuse_has_code_2(options, run, files):
     run("learn", files / "X.npy", files / "feedback.npy", "-o", files / "m", *options, code=2)
@@ -138,7 +144,7 @@ def test_labels_are_learnt_from(run, files, names):
     (files / "labels.csv").write_text("\n".join(lines))
     options = ("--learner", "AROW", "--chunk", 10, "-o", files / "model")
     text = run("learn", files / "X.npy", files / "labels.csv", *options).stdout
-    assert "40 labels of 2 classes." in text
+    assert "40 labels of 2 classes" in text
     assert "progressive_accuracy" in text
     assert set(load(files / "model").classes_.astype(str)) == set(names)
 
@@ -150,6 +156,116 @@ def test_every_learner_is_reachable(run, files, name):
     kind = learner_class(name).learns_from
     options = ["--set", "feedback=labels"] if hasattr(learner_class(name)(), "feedback") else []
     path = files / "judgements.csv"
-    path.write_text(",".join(COLUMNS[kind]) + "\n" + contents[kind] + "\n")
+    path.write_text(",".join(LAYOUTS[kind][0]) + "\n" + contents[kind] + "\n")
     run("learn", files / "X.npy", path, "--learner", name, *options, "-o", files / "model")
     assert load(files / "model").n_seen_ == 2
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_standard_input_is_learnt_from(run, files, form):
+    rows = np.load(files / "feedback.npy").tolist()
+    names = ("query", "better", "worse")
+    text = {
+        "csv": "\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]),
+        "jsonl": "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows),
+    }[form]
+    run("learn", files / "X.npy", "-", "-o", files / "piped", stdin=text)
+    run("learn", files / "X.npy", files / "feedback.npy", "-o", files / "whole")
+    np.testing.assert_array_equal(load(files / "piped").W_, load(files / "whole").W_)
+
+
+def test_labels_from_standard_input_are_kept_for_a_second_reading(run, files):
+    text = "row,label\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(40))
+    run("learn", files / "X.npy", "-", "-o", files / "m", "--learner", "AROW", stdin=text)
+    assert load(files / "m").classes_.tolist() == ["a", "b"]
+
+
+def test_ids_name_the_vectors(run, files):
+    X = np.load(files / "X.npy")
+    names = [f"doc/{i}" for i in range(len(X))]
+    with open(files / "X.jsonl", "w") as file:
+        for name, x in zip(names, X.tolist(), strict=True):
+            file.write(json.dumps({"key": name, "embedding": x}) + "\n")
+    (files / "ids.txt").write_text("\n".join(names) + "\n")
+    rows = np.load(files / "feedback.npy").tolist()
+    with open(files / "named.csv", "w") as file:
+        file.write("query,better,worse\n")
+        file.writelines(",".join(names[i] for i in row) + "\n" for row in rows)
+    run("learn", files / "X.npy", files / "feedback.npy", "-o", files / "numbered")
+    run(
+        "learn", files / "X.npy", files / "named.csv", "--ids", files / "ids.txt", "-o", files / "a"
+    )
+    columns = ("--vector-column", "embedding", "--id-column", "key")
+    run("learn", files / "X.jsonl", files / "named.csv", *columns, "-o", files / "b")
+    expected = load(files / "numbered").W_
+    np.testing.assert_array_equal(load(files / "a").W_, expected)
+    np.testing.assert_allclose(load(files / "b").W_, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_bad_rows_are_skipped_if_asked_and_all_are_logged(run, files):
+    rows = [[0, 1, 2], [0, 1, "x"]] * 30
+    path, log = files / "bad.csv", files / "bad.jsonl"
+    path.write_text("query,better,worse\n" + "".join(f"{q},{b},{w}\n" for q, b, w in rows))
+    arguments = ("learn", files / "X.npy", path, "-o", files / "model")
+    stopped = run(*arguments, code=3)
+    assert stopped.stderr == f"error: {path}: row 3: unknown id 'x' in column worse.\n"
+    assert not (files / "model").exists()
+    result = run(*arguments, "--bad-rows", "skip", "--bad-log", log, "--json")
+    found = json.loads(result.stdout)
+    assert found["bad_rows"] == {"n": 30, "by_reason": {"unknown id in column worse": 30}}
+    assert found["n_seen"] == found["feedback"]["n"] == 30
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [entry["number"] for entry in logged] == list(range(3, 62, 2))
+    assert result.stderr.count("skipped: ") == 21
+    assert "skipped: 10 more." in result.stderr
+    assert "30 skipped" in run(*arguments, "--bad-rows", "skip").stdout
+
+
+def test_grades_become_triplets(run, files):
+    path = files / "clicks.csv"
+    path.write_text("query,item,relevance\n0,2,1\n0,1,0\n1,3,1\n1,2,0\n")
+    run("learn", files / "X.npy", path, "-o", files / "m")
+    assert load(files / "m").n_seen_ == 16
+    run("learn", files / "X.npy", path, "-o", files / "m", "--unjudged", "worse")
+    assert load(files / "m").n_seen_ == 16
+
+
+def test_a_checkpoint_is_not_overwritten_by_accident_and_gone_at_the_end(run, files):
+    from similia.stream import Checkpoint, Tally
+
+    folder = files / "kept"
+    model = FactoredAROMA().learn(np.load(files / "X.npy"), [[0, 1, 2]])
+    Checkpoint(folder, {}).write(model, Tally())
+    arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "model")
+    result = run(*arguments, "--checkpoint", folder, code=1)
+    assert "add --resume" in result.stderr
+    result = run(*arguments, "--checkpoint", folder, "--resume", code=1)
+    assert "another task" in result.stderr
+    run(*arguments, "--checkpoint", files / "new", "--every", 1, "--chunk", 10, "--resume")
+    assert not (files / "new").exists()
+
+
+def test_a_killed_run_goes_on_exactly(run, files):
+    """Kill the process after a checkpoint, resume, and compare with a run that nobody killed."""
+    rows = np.random.default_rng(1).integers(40, size=(60_000, 3))
+    np.savetxt(files / "f.csv", rows, "%d", delimiter=",", header="query,better,worse", comments="")
+    options = ["--chunk", "500", "--every", "500", "--checkpoint", str(files / "kept"), "--resume"]
+    command = ["learn", str(files / "X.npy"), str(files / "f.csv"), "-o", str(files / "model")]
+    program = [sys.executable, "-m", "similia.cli.main", *command, *options]
+    process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    progress = files / "kept" / "progress.json"
+    while process.poll() is None and not progress.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert not (files / "model").exists()
+    done = json.loads(progress.read_text())["tally"]["n"]
+    assert 0 < done < 60_000
+    resumed = json.loads(run(*command, *options, "--json").stdout)
+    whole = [*command[:-1], files / "whole", *options[:2], "--json"]
+    expected = json.loads(run(*whole).stdout)
+    assert {**resumed, "output": None} == {**expected, "output": None}
+    a, b = load(files / "model").get_state(), load(files / "whole").get_state()
+    for name, value in b.items():
+        np.testing.assert_array_equal(a[name], value)

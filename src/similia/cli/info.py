@@ -1,12 +1,17 @@
 """``similia info``: what a model file contains."""
 
+from pathlib import Path
+
 import typer
 
 from similia.cli.options import AsJson, ModelPath, print_fields, print_json
 
 
 def info(model: ModelPath, as_json: AsJson = False) -> None:
-    """Show what a saved model is, from its header alone."""
+    """Show what a saved model or index is, from its header; of a folder, its generations."""
+    if (model / "history.json").exists():
+        _generations(model, as_json)
+        return
     from similia.persistence import describe
 
     found = describe(model)
@@ -23,3 +28,20 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
     ):
         typer.echo(f"{title}:")
         print_fields(fields, "  ")
+
+
+def _generations(folder: Path, as_json: bool) -> None:
+    from similia.trust import Promotion
+
+    promotion = Promotion(folder)
+    if as_json:
+        print_json({"current": promotion.current, "history": promotion.history})
+        return
+    typer.echo(
+        f"generation {promotion.current} is in use" + (" (the base)" * (not promotion.current))
+    )
+    for event in promotion.history:
+        typer.echo(
+            f"  {event['time']}  {event['event']:<9}  {event['from']} -> {event['to']}  "
+            f"{event.get('reason', '')}".rstrip()
+        )

@@ -5,24 +5,33 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import AsJson, print_fields, print_json
+from similia.cli.options import (
+    AsJson,
+    BadLog,
+    BadRowsOption,
+    Feedback,
+    IdColumn,
+    IdsFile,
+    ItemIdsFile,
+    Items,
+    OnBadRow,
+    Unjudged,
+    UnjudgedOption,
+    VectorColumn,
+    Vectors,
+    bad_rows_of,
+    counts_of,
+    new_learner,
+    print_fields,
+    print_json,
+    read_sides,
+    setting,
+)
 
-Vectors = Annotated[Path, typer.Argument(help="Vectors: .npy, or .npz of scipy.sparse.save_npz.")]
-Feedback = Annotated[
-    Path,
-    typer.Argument(
-        help="Judgements, .npy or .csv: query,better,worse; for learners of pairs a,b,y; "
-        "for classifiers row,label. All but y and label are row numbers."
-    ),
-]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")]
 Learner = Annotated[
     str | None,
     typer.Option("--learner", help="One of `similia learners`; FactoredAROMA if not given."),
-]
-Items = Annotated[
-    Path | None,
-    typer.Option("--items", help="Vectors of the items, where queries are different things."),
 ]
 Start = Annotated[
     Path | None, typer.Option("--from", help="Go on from this saved model, as it was set.")
@@ -34,6 +43,26 @@ Settings = Annotated[
 Chunk = Annotated[
     int, typer.Option("--chunk", min=1, help="Judgements that are scored, then learnt, at a time.")
 ]
+ScoreAll = Annotated[
+    bool,
+    typer.Option(
+        "--score-all",
+        help="Score every judgement before it is learnt; else, after 1,024, one of eight.",
+    ),
+]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", help="Folder that keeps the state meanwhile; gone at the end."),
+]
+Every = Annotated[
+    int, typer.Option("--every", min=1, help="Judgements between two checkpoints, at least.")
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on from the checkpoint, if there is one: the result is the same."
+    ),
+]
 
 
 def learn(
@@ -41,156 +70,186 @@ def learn(
     feedback: Feedback,
     output: Output,
     learner: Learner = None,
+    settings: Settings = None,
     items: Items = None,
     start: Start = None,
-    settings: Settings = None,
-    chunk: Chunk = 100,
+    ids: IdsFile = None,
+    item_ids: ItemIdsFile = None,
+    vector_column: VectorColumn = None,
+    id_column: IdColumn = None,
+    unjudged: UnjudgedOption = Unjudged.ignore,
+    bad_rows: BadRowsOption = OnBadRow.stop,
+    bad_log: BadLog = None,
+    checkpoint: CheckpointFolder = None,
+    every: Every = 100_000,
+    resume: Resume = False,
+    chunk: Chunk = 2048,
+    score_all: ScoreAll = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn from judgements, each scored before it is learnt, and save the model."""
     if start is not None and (learner or settings):
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
-    values = dict(map(_setting, settings or []))
+    if resume and checkpoint is None:
+        raise typer.BadParameter("--resume needs --checkpoint.")
+    values = dict(map(setting, settings or []))
 
-    from similia.cli.files import read_feedback, read_vectors
+    from similia.files import spooled
     from similia.persistence import load, save
+    from similia.stream.checkpoint import Checkpoint
 
-    model = _new_learner(learner or "FactoredAROMA", values) if start is None else load(start)
-    X, judgements = read_vectors(vectors), read_feedback(feedback, model.learns_from)
-    Z = None if items is None else read_vectors(items)
-    if Z is not None and model.learns_from != "triplets":
-        raise ValueError(
-            f"similia learn: --items must be left out for {type(model).__name__}, which learns "
-            f"from {model.learns_from}."
-        )
-    results = {
-        "learner": type(model).__name__,
-        "feedback": _report(model, judgements),
-        **learn_progressively(model, X, judgements, items=Z, chunk=chunk),
-        "output": str(output),
-    }
-    save(model, output)
+    model = new_learner(learner or "FactoredAROMA", values) if start is None else load(start)
+    _check_output(output)
+    with bad_rows_of(bad_rows, bad_log) as bad, _twice(feedback, model, spooled) as path:
+        X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+        keeper = None
+        if checkpoint is not None:
+            task = _task(model, X, Z, feedback, start, chunk, score_all, unjudged)
+            keeper = Checkpoint(checkpoint, task)
+            if keeper.exists and not resume:
+                raise ValueError(
+                    f"{checkpoint} holds a checkpoint; add --resume to go on from it, or delete it."
+                )
+        options = {"chunk": chunk, "score_all": score_all, "checkpoint": keeper, "every": every}
+        model, results = _learnt(model, X, Z, path, unjudged, bad, options)
+        results["bad_rows"] = counts_of(bad)
+        save(model, output)
+    if keeper is not None:
+        keeper.remove()
+    results["output"] = str(output)
     if as_json:
         print_json(results)
     else:
         print_fields(_in_words(results))
 
 
-def _report(model: Any, judgements: tuple[Any, ...]) -> dict[str, Any]:
-    import numpy as np
+def _twice(path: Path, model: Any, spooled: Any) -> Any:
+    """Classifiers read their feedback twice: first for the labels that will come."""
+    from contextlib import nullcontext
 
-    from similia.sampling import feedback_report
-
-    if model.learns_from == "labels":
-        return {"n": len(judgements[0]), "n_classes": len(set(judgements[1].tolist()))}
-    if model.learns_from == "triplets":
-        return feedback_report(judgements[0]).to_dict()
-    pairs, y = judgements
-    signs = y if np.isin(y, (-1, 1)).all() else np.ones(len(y))  # distances contradict by degrees
-    return feedback_report(pairs, signs.astype(np.int8)).to_dict()
+    return spooled(path) if model.learns_from == "labels" else nullcontext(path)
 
 
-def learn_progressively(
-    model: Any, X: Any, judgements: tuple[Any, ...], *, items: Any, chunk: int
+def _check_output(path: Path) -> None:
+    """Say before the work what would go wrong after it."""
+    if path.is_dir():
+        raise ValueError(f"save: path must be a file, got the folder {path}.")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"save: the folder {path.parent} does not exist; make it first.")
+
+
+def _task(
+    model: Any,
+    X: Any,
+    Z: Any,
+    feedback: Path,
+    start: Any,
+    chunk: int,
+    score_all: bool,
+    unjudged: Any,
 ) -> dict[str, Any]:
-    """Learn in chunks; count the judgements that were right before they were learnt.
-
-    Beside it, those that were right under the model as it was at the start. A tie is half right. A
-    pair has no right or wrong without a threshold, so it counts only where a learner has one.
-    """
-    import copy
-
-    import numpy as np
-
-    from similia.progress import progress
-
-    teach, n_right = _lessons(model, X, items, judgements)
-    teach(model, tuple(column[:0] for column in judgements))  # a new one takes its starting state
-    first, updates = copy.deepcopy(model), getattr(model, "n_updates_", 0)
-    right, n = np.zeros(2), len(judgements[0])
-    with progress(type(model).__name__, n) as advance:
-        for begin in range(0, n, chunk):
-            part = tuple(column[begin : begin + chunk] for column in judgements)
-            if n_right is not None:
-                right += [n_right(scorer, part) for scorer in (first, model)]
-            teach(model, part)
-            advance(len(part[0]))
-    counts = {"n_updates": model.n_updates_ - updates, "n_seen": model.n_seen_}
-    if n_right is None:
-        return counts
-    before, adapted = (right / n).tolist()
-    return {"accuracy_at_start": before, "progressive_accuracy": adapted, **counts}
+    """Give what must be the same for a checkpoint to be gone on from."""
+    return {
+        "learner": type(model).__name__,
+        "parameters": {name: str(value) for name, value in model.get_params().items()},
+        "from": None if start is None else [str(start), model.n_seen_],
+        "vectors": [*X.X.shape, str(X.X.dtype)],
+        "items": Z and [*Z.X.shape, str(Z.X.dtype)],
+        "feedback": str(feedback),
+        "unjudged": str(unjudged),
+        "chunk": chunk,
+        "score_all": score_all,
+    }
 
 
-def _lessons(model: Any, X: Any, items: Any, judgements: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Give how this kind of learner is taught a chunk, and how many of it it has right."""
-    import numpy as np
+def _learnt(
+    model: Any, X: Any, Z: Any, path: Path, unjudged: Any, bad: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    from similia.files import FeedbackFile, classes_in
+    from similia.progress import live_progress
+    from similia.stream.lessons import lessons_for
+    from similia.stream.progressive import learn_stream
+    from similia.stream.report import Witness
 
-    def learn_tuples(model: Any, part: tuple[Any, ...]) -> None:
-        model.learn(X, *part, **({} if items is None else {"items": items}))
-
-    def right_order(model: Any, part: tuple[Any, ...]) -> float:
-        scores = model.triplet_scores(X, part[0], items=items)
-        return float((scores > 0).sum() + (scores == 0).sum() / 2)
-
-    def right_side(model: Any, part: tuple[Any, ...]) -> float:
-        return float(np.sum(model.predict(X, part[0]) == part[1]))
-
-    def learn_labels(model: Any, part: tuple[Any, ...]) -> None:
-        if len(part[0]):
-            model.partial_fit(X[part[0]], part[1], classes=classes)
-
-    def right_label(model: Any, part: tuple[Any, ...]) -> float:
-        if not hasattr(model, "classes_"):
-            return len(part[0]) / len(classes)
-        return float(np.sum(model.predict(X[part[0]]) == part[1]))
-
+    classes = None
     if model.learns_from == "labels":
-        classes = getattr(model, "classes_", np.unique(judgements[1]))
-        return learn_labels, right_label
-    if model.learns_from == "triplets":
-        return learn_tuples, right_order
-    return learn_tuples, right_side if hasattr(model, "decision_function") else None
+        classes = getattr(model, "classes_", None)
+        classes = classes_in(path, X.ids) if classes is None else classes
+    file = FeedbackFile(
+        path,
+        model.learns_from,
+        X.ids,
+        Z and Z.ids,
+        classes=classes,
+        bad_rows=bad,
+        unjudged=unjudged.value,
+    )
+    witness, name = Witness(file), type(model).__name__
+    lessons = lessons_for(model, X.X, Z and Z.X, classes)
+    with live_progress(name, file.size) as show:
+
+        def watch(tally: Any) -> None:
+            show(file.position, _live(tally, bad))
+
+        model, tally = learn_stream(
+            model, lessons, witness, bad_rows=bad, source=str(path), watch=watch, **options
+        )
+    if not witness.n:
+        advice = (
+            "; no item is above another of the same query, try --unjudged worse"
+            if file.layout and "relevance" in file.layout
+            else ""
+        )
+        raise ValueError(f"{path}: feedback must be at least one judgement, got none{advice}.")
+    return model, {
+        "learner": name,
+        "feedback": witness.report(),
+        **tally.accuracies(),
+        "n_updates": tally.n_updates,
+        "n_seen": model.n_seen_,
+        "curve": tally.points(),
+    }
+
+
+def _live(tally: Any, bad: Any) -> str:
+    """Give what stands beside the bar."""
+    found = tally.accuracies()
+    words = [f"{tally.n:,} judgements"]
+    if found:
+        words.append(
+            f"right before learning {found['progressive_accuracy']:.3f} "
+            f"(at the start {found['accuracy_at_start']:.3f})"
+        )
+    if bad.n:
+        words.append(f"{bad.n:,} bad rows")
+    return ", ".join(words)
 
 
 def _in_words(results: dict[str, Any]) -> dict[str, str]:
-    from similia.sampling import FeedbackReport
-
-    counts = results["feedback"]
-    is_report = "n_distinct" in counts
-    labels = f"{counts['n']} labels of {counts.get('n_classes')} classes."
+    counts, bad = results["feedback"], results["bad_rows"]
+    if "n_distinct" in counts:
+        examined = f" of the first {counts['n_examined']}" if "n_examined" in counts else ""
+        feedback = (
+            f"{counts['n']} judgements{examined and ';'}{examined}: {counts['n_queries']} queries, "
+            f"{counts['n_duplicates']} duplicates, {counts['n_contradictions']} contradictions, "
+            f"{counts['n_degenerate']} degenerate"
+        )
+    else:
+        feedback = f"{counts['n']} labels of {counts['n_classes']} classes"
+    scored = f"of {results.get('n_scored', 0)} scored"
     comments = {
-        "accuracy_at_start": "{:.4f}  (the model before this feedback)",
-        "progressive_accuracy": "{:.4f}  (each judgement before it was learnt)",
+        "accuracy_at_start": f"{{:.4f}}  (the model before this feedback, {scored})",
+        "progressive_accuracy": f"{{:.4f}}  (each judgement before it was learnt, {scored})",
         "n_updates": "{} steps changed the model",
         "n_seen": "{} judgements in all",
     }
-    words = {name: comments.get(name, "{}").format(value) for name, value in results.items()}
-    return {**words, "feedback": str(FeedbackReport(**counts)) if is_report else labels}
-
-
-def _new_learner(name: str, values: dict[str, Any]) -> Any:
-    from similia.registry import learner_class
-
-    model = learner_class(name)()
-    unknown = sorted(set(values) - set(model.get_params()))
-    if unknown:
-        raise ValueError(
-            f"{name}: --set must name one of {', '.join(model.get_params())}, got {unknown[0]}."
-        )
-    return model.set_params(**values)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"--set must be NAME=VALUE, got {text!r}.")
-    constants = {"true": True, "false": False, "none": None}
-    if value.lower() in constants:
-        return name, constants[value.lower()]
-    for number in (int, float):
-        try:
-            return name, number(value)
-        except ValueError:
-            pass
-    return name, value
+    reasons = ", ".join(f"{n} × {reason}" for reason, n in bad["by_reason"].items())
+    return {
+        "learner": results["learner"],
+        "feedback": feedback,
+        **{
+            name: words.format(results[name]) for name, words in comments.items() if name in results
+        },
+        **({"bad_rows": f"{bad['n']} skipped: {reasons}"} if bad["n"] else {}),
+        "output": results["output"],
+    }

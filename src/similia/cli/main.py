@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from similia.exceptions import MissingExtraError
+from similia.exceptions import BadRowError, MissingExtraError
 
 try:
     import typer
@@ -10,11 +10,27 @@ try:
 except ImportError as error:
     raise SystemExit(f"error: {MissingExtraError('similia.cli', 'typer', 'cli')}") from error
 
-from similia.cli import demo, info, learn, learners
+from similia.cli import (
+    apply,
+    compare,
+    demo,
+    evaluate,
+    index,
+    info,
+    learn,
+    learners,
+    plot,
+    promote,
+    suggest,
+    warmup,
+)
+
+#: exit code where a row of the input has stopped a command; 1 is any other error, 2 is misuse
+BAD_ROW = 3
 
 
 class OneLineErrors(TyperGroup):
-    """Commands whose library errors are one line on standard error, with exit code 1."""
+    """Commands whose library errors are one line on standard error, with a code of their own."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -24,7 +40,7 @@ class OneLineErrors(TyperGroup):
             if isinstance(error, BrokenPipeError):
                 raise
             typer.echo(f"error: {_sentence(error)}", err=True)
-            raise typer.Exit(1) from None
+            raise typer.Exit(BAD_ROW if isinstance(error, BadRowError) else 1) from None
 
 
 def _sentence(error: BaseException) -> str:
@@ -62,10 +78,20 @@ def _options(
     """Teach an existing similarity from feedback, one judgement at a time."""
 
 
-app.command("demo")(demo.demo)
 app.command("learn")(learn.learn)
+app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("suggest")(suggest.suggest)
+app.command("apply")(apply.apply)
+app.command("index")(index.index)
+app.command("search")(index.search)
+app.command("promote")(promote.promote)
+app.command("rollback")(promote.rollback)
+app.add_typer(plot.app, name="plot")
 app.command("info")(info.info)
 app.command("learners")(learners.learners)
+app.command("warmup")(warmup.warmup)
+app.command("demo")(demo.demo)
 
 
 def main() -> None:

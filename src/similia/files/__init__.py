@@ -1,0 +1,25 @@
+"""Vectors and judgements from files: many formats, ids, flat memory, and every bad row named."""
+
+from similia.files.bad_rows import BadRow, BadRows
+from similia.files.feedback import FeedbackFile, classes_in, kind_of
+from similia.files.graded import triplets_of_grades
+from similia.files.ids import Ids
+from similia.files.judgements import Judgements, in_chunks
+from similia.files.lines import spooled
+from similia.files.vectors import VectorFile, read_vectors, write_vectors
+
+__all__ = [
+    "BadRow",
+    "BadRows",
+    "FeedbackFile",
+    "Ids",
+    "Judgements",
+    "VectorFile",
+    "classes_in",
+    "in_chunks",
+    "kind_of",
+    "read_vectors",
+    "spooled",
+    "triplets_of_grades",
+    "write_vectors",
+]

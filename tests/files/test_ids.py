@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from similia.files import Ids
+from similia.files.bad_rows import RowError
+from similia.files.ids import Encoded
+
+integers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1)
+texts = st.lists(st.text(min_size=1), unique=True, min_size=1)
+
+
+@given(integers | texts, st.randoms())
+def test_every_id_leads_to_its_row(values, random):
+    ids = Ids(
+        np.array(values, dtype=object if isinstance(values[0], str) else np.int64), len(values)
+    )
+    rows = [random.randrange(len(values)) for _ in range(10)]
+    asked = [values[row] for row in rows]
+    assert [ids.row(value) for value in asked] == rows
+    assert ids.names(rows) == asked
+    column = Encoded(np.arange(10), asked) if isinstance(values[0], str) else np.array(asked)
+    assert ids.rows(column).tolist() == rows
+
+
+@given(st.integers(1, 50), st.integers())
+def test_without_ids_rows_are_numbered_from_zero(n, value):
+    ids = Ids(None, n)
+    known = 0 <= value < n
+    for form in (value, str(value)):
+        if known:
+            assert ids.row(form) == value
+        else:
+            with pytest.raises(RowError, match="unknown id"):
+                ids.row(form)
+    if abs(value) < 2**63:
+        assert (ids.rows(np.array([value])) is not None) == known
+
+
+@pytest.mark.parametrize("values", [[3, 5], ["3", "5"]])
+@pytest.mark.parametrize("asked", [5, "5"])
+def test_integers_and_texts_of_integers_are_the_same_id(values, asked):
+    ids = Ids(np.array(values, dtype=object if values[0] == "3" else np.int64), 2)
+    assert ids.row(asked) == 1
+    column = np.array([asked]) if asked == 5 else Encoded(np.array([0]), [asked])
+    assert ids.rows(column).tolist() == [1]
+
+
+@pytest.mark.parametrize("value", [True, None, 1.5, "1.5", "", [1], float("nan"), 2**70])
+def test_what_is_no_id_is_unknown(value):
+    for ids in (Ids(None, 3), Ids(np.array([1, 2]), 2), Ids(np.array(["x"], dtype=object), 1)):
+        with pytest.raises(RowError, match="unknown id"):
+            ids.row(value)
+
+
+def test_whole_floats_are_integers():
+    assert Ids(None, 5).row(3.0) == 3
+    assert Ids(None, 5).rows(np.array([3.0, 1.0])).tolist() == [3, 1]
+    assert Ids(None, 5).rows(np.array([3.5, 1.0])) is None

@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA
+from similia.exceptions import BadRowError
+from similia.files import BadRows, Judgements
+from similia.stream import Checkpoint, Tally, learn_stream, lessons_for, progressive
+from tests.problems import triplets_of
+
+
+def stream(rng, n=500, size=37):
+    rows = triplets_of(rng, 30, 30, n)
+    whole = Judgements(rows, None, np.arange(1, n + 1))
+    return rows, [whole.part(slice(i, i + size)) for i in range(0, n, size)]
+
+
+def test_each_judgement_is_scored_before_it_is_learnt(rng):
+    X = rng.normal(size=(30, 5))
+    rows, batches = stream(rng)
+    model, tally = learn_stream(OASIS(), lessons_for(OASIS(), X), batches, chunk=1)
+    expected = OASIS().learn(X, rows[:0])
+    start, right = OASIS().learn(X, rows[:0]), 0.0
+    for row in rows:
+        score = expected.triplet_scores(X, [row])[0]
+        right += (score > 0) + (score == 0) / 2
+        expected.learn(X, [row])
+    scores = start.triplet_scores(X, rows)
+    assert tally.progressive == right
+    assert tally.at_start == (scores > 0).sum() + (scores == 0).sum() / 2
+    assert (tally.n, tally.n_scored, tally.n_updates) == (500, 500, model.n_updates_)
+    np.testing.assert_array_equal(model.W_, expected.W_)
+
+
+def test_later_chunks_are_scored_in_part_unless_all_is_asked(rng, monkeypatch):
+    monkeypatch.setattr(progressive, "ALL_SCORED", 128)
+    monkeypatch.setattr(progressive, "SMALLEST", 64)
+    X = rng.normal(size=(30, 5))
+    _, batches = stream(rng, 512)
+    for score_all, n in ((False, 128 + 6 * 8), (True, 512)):
+        lessons = lessons_for(OASIS(), X)
+        _, tally = learn_stream(OASIS(), lessons, batches, chunk=64, score_all=score_all)
+        assert tally.n_scored == n
+        assert sum(point[1] for point in tally.curve) == n
+
+
+@pytest.mark.parametrize("stop", [64, 200, 499])
+def test_resuming_gives_the_same_bit_for_bit(stop, rng, tmp_path):
+    X = rng.normal(size=(30, 5))
+    _, batches = stream(rng)
+    options = {"chunk": 32, "every": 64}
+
+    def run(model, batches, checkpoint=None):
+        return learn_stream(model, lessons_for(model, X), batches, checkpoint=checkpoint, **options)
+
+    expected, whole = run(FactoredAROMA(), batches)
+
+    def interrupted():
+        n = 0
+        for batch in batches:
+            n += len(batch)
+            if n > stop:
+                raise KeyboardInterrupt
+            yield batch
+
+    checkpoint = Checkpoint(tmp_path / "kept", {"learner": "FactoredAROMA"})
+    with pytest.raises(KeyboardInterrupt):
+        run(FactoredAROMA(), interrupted(), checkpoint)
+    model, tally = run(FactoredAROMA(), batches, checkpoint)
+    for name, value in expected.get_state().items():
+        np.testing.assert_array_equal(model.get_state()[name], value)
+    assert tally == whole
+    checkpoint.remove()
+    assert not (tmp_path / "kept").exists()
+
+
+def test_checkpoints_of_other_tasks_or_damaged_ones_are_refused(rng, tmp_path):
+    model = OASIS().learn(rng.normal(size=(3, 2)), [[0, 1, 2]])
+    Checkpoint(tmp_path, {"chunk": 1, "x": None}).write(model, Tally(n=5))
+    with pytest.raises(ValueError, match="another task: chunk was 1 and is 2"):
+        Checkpoint(tmp_path, {"chunk": 2, "x": None}).read()
+    kept = Checkpoint(tmp_path, {"chunk": 1, "x": None}).read()
+    assert kept.tally == Tally(n=5)
+    one = Judgements(np.array([[0, 1, 2]]), None, np.array([1]))
+    lessons = lessons_for(OASIS(), np.eye(3))
+    task = Checkpoint(tmp_path, {"chunk": 1, "x": None})
+    with pytest.raises(ValueError, match="has learnt 5 judgements, but the feedback has only 1"):
+        learn_stream(OASIS(), lessons, [one], checkpoint=task)
+    (tmp_path / "progress.json").write_text("{")
+    with pytest.raises(ValueError, match="is damaged"):
+        Checkpoint(tmp_path, {"chunk": 1}).read()
+
+
+def test_a_checkpoint_replaces_the_one_before(rng, tmp_path):
+    model = OASIS().learn(rng.normal(size=(3, 2)), [[0, 1, 2]])
+    checkpoint = Checkpoint(tmp_path / "a" / "b", {})
+    for n in (1, 2):
+        checkpoint.write(model, Tally(n=n))
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
+        "model-000000000002.safetensors",
+        "progress.json",
+    ]
+
+
+def test_what_a_learner_refuses_is_a_bad_row_and_the_rest_is_learnt(rng):
+    X = rng.normal(size=(30, 5))
+    X[7] = np.nan
+    rows, batches = stream(rng)
+    bad = BadRows("skip")
+    model, _ = learn_stream(
+        OASIS(), lessons_for(OASIS(), X), batches, chunk=64, bad_rows=bad, source="f"
+    )
+    good = ~(rows == 7).any(axis=1)
+    assert bad.n == (~good).sum() == len(rows) - model.n_seen_
+    np.testing.assert_allclose(model.W_, OASIS().learn(X, rows[good]).W_)
+    assert bad.first[0].number == np.flatnonzero(~good)[0] + 1
+    assert bad.counts == {"refused by the learner": bad.n}
+    with pytest.raises(BadRowError, match=r"f: row .* must be finite"):
+        learn_stream(OASIS(), lessons_for(OASIS(), X), batches, source="f")
+
+
+def test_pairs_and_labels_are_taught_by_the_same_loop(rng):
+    X = rng.normal(size=(30, 4))
+    pairs = rng.integers(30, size=(200, 2))
+    signs = np.where(X[pairs[:, 0], 0] * X[pairs[:, 1], 0] > 0, 1.0, -1.0)
+    batch = Judgements(pairs, signs, np.arange(200))
+    model, tally = learn_stream(POLA(), lessons_for(POLA(), X), [batch], chunk=50)
+    np.testing.assert_allclose(model.A_, POLA().learn(X, pairs, signs).A_)
+    assert tally.n_scored == 200
+    _, tally = learn_stream(LEGO(), lessons_for(LEGO(), X), [batch])
+    assert tally.accuracies() == {}
+    assert tally.points() == []
+    classes = np.array(["no", "yes"], dtype=object)
+    codes = (X[:, 0] > 0).astype(int)
+    rows = np.arange(30)[:, None]
+    model, tally = learn_stream(
+        AROW(),
+        lessons_for(AROW(), X, classes=classes),
+        [Judgements(rows, codes, np.arange(30))],
+        chunk=10,
+    )
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert 5 < tally.progressive <= 30
+    with pytest.raises(ValueError, match="items must be left out for LEGO"):
+        lessons_for(LEGO(), X, items=X)
+
+
+@given(st.lists(st.integers(1, 9), max_size=700))
+def test_a_curve_is_short_and_loses_nothing(sizes):
+    tally = Tally()
+    for n in sizes:
+        tally.add(n, n, n / 2, n / 4)
+    assert len(tally.curve) <= 128
+    assert [sum(point[i] for point in tally.curve) for i in range(4)] == [
+        tally.n,
+        tally.n_scored,
+        tally.at_start,
+        tally.progressive,
+    ]
+    if sizes:
+        assert tally.points()[-1] == {"n": sum(sizes), "at_start": 0.5, "progressive": 0.25}
