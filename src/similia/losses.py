@@ -2,7 +2,7 @@
 
 They are *classification calibrated* in the sense of [BelHajAli2013]: convex, differentiable, and
 F(x) = -x + ∫f with f increasing and f(-x) = 1 - f(x). So F'(0) = -½, and f = 1 + F' turns a score
-into the probability of the class. Their curvature is largest at 0, which bounds the length of steps.
+into the probability of the class. Their curvature is largest at 0, which bounds steps.
 """
 
 from collections.abc import Callable

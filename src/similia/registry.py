@@ -16,6 +16,9 @@ LEARNERS = {
     "KernelPOLA": "similia.distance.kernel_pola",
     "AROW": "similia.linear.arow",
     "PAUM": "similia.linear.paum",
+    "SLNDClassifier": "similia.linear.slnd",
+    "SGDOneVsRest": "similia.linear.sgd",
+    "SGDQN": "similia.linear.sgd_qn",
 }
 
 
