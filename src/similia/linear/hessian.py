@@ -74,7 +74,7 @@ def leading_eigenpairs(rows: Any, weights: Array | None, k: int, seed: int) -> E
     if min(m, d) <= max(LARGE, 3 * k):
         values, vectors = _by_smaller_side(rows, k)
     else:
-        _, lengths, Vt = randomized_svd(rows, k, n_iter=3, random_state=seed, flip_sign=False)
+        _, lengths, Vt = randomized_svd(rows, k, n_iter=2, random_state=seed, flip_sign=False)
         values, vectors = lengths**2, Vt.T
     return _significant(values / m, vectors, energy, rows.dtype)
 

@@ -32,9 +32,9 @@ class SLNDClassifier(FramedOneVsRest):
         F: ln(1 + e⁻ˣ), max(0, -x) - ln(2 + |x|), or ¼(1 - x)².
     rank : int, number between 0 and 1, or "held-out"
         k. A number below 1 takes the eigenvalues that make up that share of their sum; "held-out"
-        the best of 8, 16, 32, … on `validation_fraction` of the examples, which are then learnt from
-        as well unless `early_stopping` keeps them (a stream takes 256). A larger rank can express
-        more and costs more.
+        the best of 8, 16, 32, … on `validation_fraction` of the examples, which are then learnt
+        from as well unless `early_stopping` keeps them (a stream takes 256). A larger rank can
+        express more and costs more.
     damping : number of at least 0
         Added to each eigenvalue, in units of their mean over all features. It keeps directions with
         little variance, known badly from few examples, from taking the longest steps. The paper has
@@ -157,7 +157,7 @@ class SLNDClassifier(FramedOneVsRest):
         *,
         loss: str = "logistic",
         rank: Any = 500,
-        damping: float = 1.0,
+        damping: float = 3.0,
         hessian: str = "low-rank",
         hessian_samples: int = 5000,
         shared: bool = True,
