@@ -4,9 +4,9 @@ import platform
 import sys
 from importlib.metadata import version
 
-from benchmarks import learners, merging, retrieval, startup
+from benchmarks import learners, merging, retrieval, slnd, startup
 
-MODULES = (learners, merging, retrieval, startup)
+MODULES = (learners, merging, retrieval, slnd, startup)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from similia.base import Array
 from similia.linalg.blocks import row_blocks, squared
 from similia.linear.frames import Frame
-from similia.linear.schedules import SCHEDULES, shrinkage
+from similia.linear.schedules import SCHEDULES, schedule_code, shrinkage, uncoded
 from similia.linear.stochastic import StochasticOneVsRest, Task
 from similia.losses import LOSSES
 from similia.updates.slnd import block_pass, class_pass, theorem_pass
@@ -116,17 +116,14 @@ class FramedOneVsRest(StochasticOneVsRest):
                 moment[some] = part.moment + part.frame.back(part.M)
         self.w_, self.moment_ = w, moment
 
-    def _steps(
-        self, eta: float | Array, shrunk: Array, U: Any, weights: Array, norms2: Array | None = None
-    ) -> Array:
+    def _steps(self, eta: float | Array, shrunk: Array, U: Any, weights: Array) -> Array:
         """Give the steps: scheduled, weighted, and none so long that it overshoots its own example.
 
         η F''(0)|u|² <= 1 is asked of each example where the step is ours to choose.
         """
         etas = eta * shrunk * weights
         if isinstance(self.eta, str):
-            if norms2 is None:
-                norms2 = np.asarray(squared(U).sum(axis=1)).ravel()
+            norms2 = np.asarray(squared(U).sum(axis=1)).ravel()
             steepest = LOSSES[self.loss].steepest
             etas = np.minimum(etas, 1.0 / np.maximum(steepest * norms2, 1e-30))
         return etas
@@ -156,37 +153,34 @@ class FramedOneVsRest(StochasticOneVsRest):
         n, dtype = len(task.rows), part.Z.dtype
         frame, first = part.frame, part.some.start
         stored = frame.stored if frame.start is None else None
-        norms2 = None if stored is None else np.vecdot(stored, stored)
+        weights = task.weights[task.rows]
+        some_weights = weights if (weights != 1).any() else weights[:0]
+        norms2 = frame.norms2 if isinstance(self.eta, str) else np.zeros(0, dtype)
+        total = self.max_iter * n
+        kind = schedule_code(self.schedule, ends=True)
+        steps = (kind, part.eta, float(total), part.horizon, LOSSES[self.loss].steepest)
 
         def learn(j: int, visits: Array) -> None:
-            signs = task.labels.signs(task.rows[visits], dtype)[j]
             # The class's visits are spread over the time of a whole pass.
-            progress = np.arange(1, len(visits) + 1) * (n / max(len(visits), 1))
-            t, times = number * n + progress - 1, (self.n_seen_ + progress).astype(dtype)
-            shrunk = shrinkage(self.schedule, t, self.max_iter * n, part.horizon)
-            weights = task.weights[task.rows[visits]]
+            tick = n / max(len(visits), 1)
             one = slice(j - first, j - first + 1)
-            M = part.M[one] if part.M.size else part.M
-            if stored is not None and norms2 is not None:
-                etas = self._steps(part.eta, shrunk, None, weights, norms2[visits]).astype(dtype)
-                zeros = np.zeros(len(visits), dtype)
-                moment = M[0] if M.size else np.zeros(0, dtype)
+            if stored is not None:
+                moment = part.M[j - first] if part.M.size else np.zeros(0, dtype)
+                clock = (float(number * n), float(self.n_seen_), tick)
                 z = part.Z[j - first]
-                class_pass(z, moment, stored, visits, zeros, signs, etas, times, self._code)
+                state = (z, moment, stored, visits, some_weights, norms2)
+                class_pass(*state, steps, clock, self._code)
                 return
+            M = part.M[one] if part.M.size else part.M
             for block in row_blocks(len(visits), self._block):
-                U, H = frame.block(visits[block], len(part.some))
-                etas = self._steps(part.eta, shrunk[block], U, weights[block]).astype(dtype)
-                block_pass(
-                    part.Z[one],
-                    M,
-                    U,
-                    np.ascontiguousarray(H[one]),
-                    signs[None, block],
-                    etas[None],
-                    times[block],
-                    self._code,
-                )
+                places, signs = uncoded(visits[block], dtype)
+                U, H = frame.block(places, len(part.some))
+                i = np.arange(block.start, block.stop)
+                shrunk = shrinkage(self.schedule, number * n + i * tick, total, part.horizon)
+                etas = self._steps(part.eta, shrunk, U, weights[places]).astype(dtype)
+                times = (self.n_seen_ + (i + 1) * tick).astype(dtype)
+                H = np.ascontiguousarray(H[one])
+                block_pass(part.Z[one], M, U, H, signs[None], etas[None], times, self._code)
 
         self._each_class(task, part.some, rng, learn, frame.size)
 
@@ -195,13 +189,13 @@ class FramedOneVsRest(StochasticOneVsRest):
         steepest, code = LOSSES[self.loss].steepest, self._code
 
         def learn(j: int, visits: Array) -> None:
-            U, H = frame.block(visits, len(part.some))
+            places, signs = uncoded(visits, dtype)
+            U, H = frame.block(places, len(part.some))
             U = U.toarray() if hasattr(U, "toarray") else U
-            z, row = part.Z[j - part.some.start], j - part.some.start
-            h = np.ascontiguousarray(H[row]) + U @ z
-            signs = task.labels.signs(task.rows[visits], dtype)[j]
-            weights = task.weights[task.rows[visits]]
-            order = np.arange(len(visits))
+            row = j - part.some.start
+            z, h = part.Z[row], np.ascontiguousarray(H[row])
+            h += U @ z
+            weights, order = task.weights[task.rows[places]], np.arange(len(places))
             theorem_pass(z, U, order, h, signs, weights, steepest, self.epsilon, code)
 
         self._each_class(task, part.some, rng, learn, frame.size * len(task.rows))

@@ -1,5 +1,6 @@
 """Rows of X as the passes of SLND see them: u = scaleᵀx, and the scores from which they start."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,11 @@ class Frame:
         if self.start is None:
             return np.zeros((count, rows.shape[0]), self.scale.dtype)
         return np.ascontiguousarray(products((rows, self.start.T))[0].T)
+
+    @cached_property
+    def norms2(self) -> Array:
+        """Squared lengths of all u, if they are kept."""
+        return np.zeros(0) if self.stored is None else np.vecdot(self.stored, self.stored)
 
     @property
     def size(self) -> int:

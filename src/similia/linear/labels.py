@@ -65,8 +65,32 @@ class Labels:
             positive = self.codes[rows] == (1 if self.n_rows == 1 else j)
         return np.flatnonzero(positive), np.flatnonzero(~positive)
 
+    def groups(self, rows: Array) -> "Groups":
+        """Sort the places of `rows` by what they are to each weight vector."""
+        return Groups(self, rows)
+
     def accuracy(self, scores: Array, rows: Array) -> float:
         """Give the share of right decisions of scores (weight vectors, rows)."""
         if self.multilabel or self.n_rows == 1:
             return float(np.mean((scores > 0) == (self.signs(rows, scores.dtype) > 0)))
         return float(np.mean(scores.argmax(axis=0) == self.codes[rows]))
+
+
+class Groups:
+    """Places of rows by class, so that one class's examples are a slice, for any number of them."""
+
+    def __init__(self, labels: Labels, rows: Array) -> None:
+        self.labels, self.rows = labels, rows
+        if not labels.multilabel:
+            self.codes = labels.codes[rows]
+            self.order = np.argsort(self.codes, kind="stable")
+            self.ends = np.cumsum(np.bincount(self.codes, minlength=len(labels.classes)))
+
+    def of(self, j: int) -> tuple[Array, Array, int]:
+        """Give weight vector j's positive places, and (codes, code) that tell them from others."""
+        if self.labels.multilabel:
+            member = self.labels.member[self.rows, j].astype(np.int64)
+            return np.flatnonzero(member), member, 1
+        code = 1 if self.labels.n_rows == 1 else j
+        start = self.ends[code - 1] if code else 0
+        return self.order[start : self.ends[code]], self.codes, code

@@ -1,36 +1,44 @@
 """How long the steps are, and which examples a class learns from."""
 
+from typing import Any
+
 import numpy as np
 
 from similia.base import Array
+from similia.linalg.compiled import compiled
+from similia.updates.slnd import CONSTANT, INVERSE, LINEAR, SQRT, shrunk
 
 SCHEDULES = ("auto", "constant", "linear", "sqrt", "inverse", "theorem")
+CODES = {"constant": CONSTANT, "linear": LINEAR, "sqrt": SQRT, "inverse": INVERSE}
+
+
+def schedule_code(kind: str, ends: bool) -> int:
+    """Give the number of a schedule: "auto" is linear where the end is known, else "sqrt".
+
+    "linear" falls to zero at the end; "sqrt" and "inverse" begin to fall after about `horizon`
+    examples.
+    """
+    if kind in ("auto", "linear"):
+        kind = "linear" if ends else "sqrt"
+    return CODES[kind]
 
 
 def shrinkage(kind: str, t: Array, total: int | None, horizon: float) -> Array:
-    """Give the factor of the step for the times t, of which there will be `total`, if known.
-
-    "linear" falls to zero at the end; "sqrt" and "inverse" begin to fall after `horizon` examples;
-    "auto" is linear where the end is known and "sqrt" where it is not.
-    """
-    if kind == "auto":
-        kind = "sqrt" if total is None else "linear"
-    if kind == "linear" and total is None:
-        kind = "sqrt"
-    if kind == "linear":
-        return np.maximum(1.0 - t / (total or 1), 0.0)
-    if kind == "sqrt":
-        return 1.0 / np.sqrt(1.0 + t / horizon)
-    if kind == "inverse":
-        return 1.0 / (1.0 + t / horizon)
-    return np.ones(len(t))
+    """Give the factors of the step for the times t, of which there will be `total`, if known."""
+    factors = np.empty(len(t))
+    _shrink(schedule_code(kind, total is not None), t, total or 1, horizon, factors)
+    return factors
 
 
-def balanced_visits(positive: Array, negative: Array, rng: np.random.Generator) -> Array:
-    """Give all positive examples and as many negative ones, drawn anew, in random order."""
-    if len(negative) > len(positive):
-        negative = rng.choice(negative, size=len(positive), replace=False, shuffle=False)
-    return rng.permutation(np.concatenate([positive, negative]))
+@compiled
+def _shrink(kind, t, total, horizon, factors):  # type: ignore[no-untyped-def]
+    for i in range(len(t)):
+        factors[i] = shrunk(kind, t[i], total, horizon)
+
+
+def uncoded(visits: Array, dtype: Any) -> tuple[Array, Array]:
+    """Give the places and signs that coded visits stand for: see `updates.slnd.class_pass`."""
+    return np.where(visits >= 0, visits, ~visits), np.where(visits >= 0, 1, -1).astype(dtype)
 
 
 def balanced_kept(counts: Array, signs: Array, seed: int, t: int) -> Array:

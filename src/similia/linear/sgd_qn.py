@@ -9,6 +9,7 @@ import numpy as np
 from similia.base import Array
 from similia.linalg.blocks import dense, row_blocks, rows_of, squared
 from similia.linear.hessian import augmented, sampled_rows
+from similia.linear.schedules import uncoded
 from similia.linear.sgd import SAMPLES
 from similia.linear.stochastic import StochasticOneVsRest, Task
 from similia.losses import LOSSES
@@ -169,9 +170,9 @@ class SGDQN(StochasticOneVsRest):
             progress = np.arange(1, len(visits) + 1) * (n / max(len(visits), 1))
             times = (self.n_seen_ + progress).astype(dtype)
             for block in row_blocks(len(visits), self._block):
-                rows = task.rows[visits[block]]
+                places, signs = uncoded(visits[block], dtype)
+                rows = task.rows[places]
                 X = augmented(dense(rows_of(task.X, rows, dtype)), self.fit_intercept)
-                signs = task.labels.signs(rows, dtype)[j]
                 self._learn_rows(j, X, signs, task.weights[rows], times[block])
 
         self._each_class(task, range(len(self.w_)), rng, learn, self.w_.shape[1])

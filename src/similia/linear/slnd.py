@@ -1,6 +1,7 @@
 """SLND: one-vs-rest classifiers by stochastic low-rank Newton steps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -222,7 +223,7 @@ class SLNDClassifier(FramedOneVsRest):
             self.rank_ = best_rank(self, self._eigenpairs(rows, None, rng), task, rng)
             if not self.early_stopping:
                 every = np.sort(np.concatenate([task.rows, task.held_out]))
-                task = task._replace(rows=every, held_out=every[:0])
+                task = replace(task, rows=every, held_out=every[:0])
         return super()._start_passes(task, rng)
 
     def _scales(

@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from contextlib import nullcontext
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -14,13 +15,15 @@ from similia.linalg.threads import side_by_side, single_blas_thread
 from similia.linear.base import FLOATS
 from similia.linear.calibrated import CalibratedOneVsRest
 from similia.linear.hessian import augmented
-from similia.linear.labels import Labels
-from similia.linear.schedules import balanced_kept, balanced_visits
+from similia.linear.labels import Groups, Labels
+from similia.linear.schedules import balanced_kept
 from similia.progress import progress
+from similia.updates.slnd import balanced_visits
 from similia.validation import between, boolean, check_magnitude, positive_integer
 
 
-class Task(NamedTuple):
+@dataclass(frozen=True)
+class Task:
     """What is learnt from: rows of X, their labels and weights; what decides when to stop."""
 
     X: Any
@@ -28,6 +31,11 @@ class Task(NamedTuple):
     weights: Array
     rows: Array
     held_out: Array
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Places in `rows` by class."""
+        return self.labels.groups(self.rows)
 
 
 def checked_weights(owner: str, weights: Any, n: int) -> Array:
@@ -166,18 +174,25 @@ class StochasticOneVsRest(CalibratedOneVsRest):
     ) -> None:
         """Run learn(j, visits) for the weight vectors j in `some`, side by side.
 
-        Visits are places in `task.rows`: all of them, or as many negative as positive ones.
+        Visits i >= 0 are positive examples, places in `task.rows`, others negative ones at ~i: all
+        of them in random order, or as many negative as positive ones.
         """
-        tasks, visited = [], 0
-        for j in some:
+        order = rng.permutation(len(task.rows))
+        seeds = rng.integers(2**63, size=len(some), dtype=np.uint64)
+        visited = []
+
+        def run(j: int, seed: Any) -> None:
+            ours, codes, code = task.groups.of(j)
             if self.sampling == "balanced":
-                visits = balanced_visits(*task.labels.sides(j, task.rows), rng)
+                visits = balanced_visits(order, codes, code, ours, seed)
             else:
-                visits = rng.permutation(len(task.rows))
-            visited += len(visits)
-            tasks.append(partial(learn, j, visits))
-        side_by_side(tasks, visited * cost)
-        self.n_updates_ += visited
+                visits = np.where(codes[order] == code, order, ~order)
+            visited.append(len(visits))
+            learn(j, visits)
+
+        tasks = [partial(run, j, seed) for j, seed in zip(some, seeds, strict=True)]
+        side_by_side(tasks, 2 * len(task.rows) * cost)
+        self.n_updates_ += sum(visited)
 
     # -- learning from a stream ------------------------------------------------------------------
 
@@ -259,8 +274,8 @@ class StochasticOneVsRest(CalibratedOneVsRest):
         return X, labels, checked_weights(owner, weights, X.shape[0])
 
     def _counts(self, task: Task) -> Array:
-        pairs = [task.labels.sides(j, task.rows) for j in range(task.labels.n_rows)]
-        return np.array([[len(ours), len(others)] for ours, others in pairs], dtype=np.float64)
+        ours = [len(task.groups.of(j)[0]) for j in range(task.labels.n_rows)]
+        return np.array([[n, len(task.rows) - n] for n in ours], dtype=np.float64)
 
     def _start(self, X: Any, labels: Labels) -> None:  # type: ignore[override]
         self.classes_ = labels.classes
