@@ -36,8 +36,9 @@ docs: $(READY)
 peers: $(PEERS)/.ready
 
 experiments: $(READY) $(PEERS)/.ready
-	$(BIN)/python -m experiments.run aroma
-	$(BIN)/python -m experiments.report aroma
+	for paper in aroma pola meg; do \
+	  $(BIN)/python -m experiments.run $$paper && $(BIN)/python -m experiments.report $$paper || exit 1; \
+	done
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -48,6 +49,8 @@ $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "similia needs Python 3.11 or later; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[hnswlib]" \
+	  || echo "hnswlib could not be built (it needs a C++ compiler): its tests will be skipped."
 	touch $@
 
 clean:

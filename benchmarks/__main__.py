@@ -4,9 +4,9 @@ import platform
 import sys
 from importlib.metadata import version
 
-from benchmarks import learners, merging, retrieval, slnd, startup
+from benchmarks import definite_boost, learners, meg, merging, pola, retrieval, slnd, startup
 
-MODULES = (learners, merging, retrieval, slnd, startup)
+MODULES = (learners, pola, meg, definite_boost, slnd, merging, retrieval, startup)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 

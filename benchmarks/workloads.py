@@ -15,6 +15,20 @@ def unit_vectors(n, d, dtype="float32", seed=0):
 
 
 @cache
+def clustered(n, d, dtype="float64", seed=0):
+    """Ten classes in a tenth of the directions, noise in all; mean squared distance about two."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(10, size=n)
+    centers = np.zeros((10, d))
+    centers[:, : d // 10] = rng.normal(size=(10, d // 10)) * 2.0
+    X = (centers[y] + rng.normal(size=(n, d))).astype(dtype) / np.dtype(dtype).type(
+        np.sqrt(1.4 * d)
+    )
+    X.flags.writeable = False
+    return X, y
+
+
+@cache
 def sparse_rows(n, d, nonzeros, dtype="float64", seed=0):
     """Rows of unit length with exactly so many non-zeros."""
     rng = np.random.default_rng(seed)

@@ -41,7 +41,7 @@ SAID = {
 }
 
 
-def report(rows: list[Row], figures: Path) -> list[str]:
+def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
     """Give the paragraphs of the report."""
     rows = select(rows, stage="run", value=lambda value: not math.isnan(value))
     parts = [

@@ -1,11 +1,14 @@
-"""Figures of a report: curves with error bars, as small PNGs."""
+"""Figures of a report, as small PNGs: curves with error bars, duels, points, pictures."""
 
+import math
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 
+import numpy as np
 from matplotlib import pyplot as plt
 
 from experiments.summary import mean_error
@@ -29,6 +32,72 @@ def draw_curves(
     axes.set_ylabel(y_label)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _save(figure, path)
+
+
+def draw_duels(path: Path, duels: dict[str, dict[str, list[tuple[float, float]]]], y: str) -> None:
+    """Draw rival -> contender -> (rival's value, ours): below the line we are better."""
+    width = math.ceil(len(duels) / 2) if len(duels) > 3 else len(duels)
+    height = math.ceil(len(duels) / width)
+    size = (3.4 * width, 3.2 * height)
+    figure, grid = plt.subplots(height, width, figsize=size, dpi=80, squeeze=False)
+    for axes, (rival, series) in zip(grid.flat, duels.items(), strict=False):
+        top = max((max(pair) for pairs in series.values() for pair in pairs), default=1.0)
+        axes.plot([0, 1.05 * top], [0, 1.05 * top], color="gray", linewidth=0.8)
+        for number, (name, pairs) in enumerate(series.items()):
+            marker = "o^s"[number % 3]
+            axes.scatter(*zip(*pairs, strict=True), s=10, marker=marker, alpha=0.7, label=name)
+        axes.set_xlabel(rival, fontsize=8)
+        axes.set_ylabel(y, fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.legend(fontsize=6, frameon=False, loc="upper left")
+    for axes in list(grid.flat)[len(duels) :]:
+        axes.axis("off")
+    _save(figure, path)
+
+
+def draw_points(path: Path, points: dict[str, Any], labels: Any) -> None:
+    """Draw name -> points in the plane, each point as its label."""
+    figure, grid = plt.subplots(1, len(points), figsize=(3.2 * len(points), 3.0), dpi=80)
+    for axes, (name, Z) in zip(np.atleast_1d(grid), points.items(), strict=True):
+        for number, label in enumerate(np.unique(labels)):
+            for x, y in Z[labels == label]:
+                axes.text(x, y, str(label), color=f"C{number}", fontsize=7, ha="center")
+        spread = 0.05 * np.ptp(Z, axis=0)
+        axes.set_xlim(Z[:, 0].min() - spread[0], Z[:, 0].max() + spread[0])
+        axes.set_ylim(Z[:, 1].min() - spread[1], Z[:, 1].max() + spread[1])
+        axes.set_title(name, fontsize=9)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    _save(figure, path)
+
+
+def draw_pictures(path: Path, pictures: dict[str, Any], side: int) -> None:
+    """Draw name -> images as rows: the images, and below them the distances of all to all.
+
+    In few shades, for noise in many does not compress.
+    """
+    gray, color = plt.get_cmap("gray_r", 8), plt.get_cmap("viridis", 12)
+    size = (2.4 * len(pictures), 5.0)
+    figure, grid = plt.subplots(2, len(pictures), figsize=size, dpi=80, squeeze=False)
+    for (above, below), (name, X) in zip(grid.T, pictures.items(), strict=True):
+        X = np.asarray(X, dtype=float)
+        across = math.isqrt(len(X))
+        tiles = X[: across * across].reshape(across, across, side, side)
+        above.imshow(
+            tiles.transpose(0, 2, 1, 3).reshape(across * side, -1),
+            cmap=gray,
+            interpolation="nearest",
+        )
+        above.set_title(name, fontsize=9)
+        distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+        below.imshow(distances, cmap=color, interpolation="nearest")
+        for axes in (above, below):
+            axes.axis("off")
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})

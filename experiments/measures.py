@@ -1,7 +1,7 @@
 """What is measured: name -> function of (contender, problem, task, full), named by the problem.
 
-Each yields (test points, score, measure, value): a measure is better when it is larger, and a
-score says how the points were ranked. Whoever learns never measures itself.
+Each yields (test points, score, measure, value); a score says how the points were ranked. What
+contenders are tuned by is better when it is larger. Whoever learns never measures itself.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from experiments.contenders.kernels import squared_distances
 from experiments.problems import Problem
 from similia import evaluate
+from similia.filtering import FilteringResult
 
 RANKED = ("precision", "map")
 TRACED = (1, 10)  # cut-offs of a ranking at steps that are not measured in full
@@ -52,6 +54,49 @@ def neighbors(contender: Any, problem: Problem, task: Any, full: bool) -> Values
             yield len(right), score, f"accuracy@{k}", float(right.mean())
 
 
+def filtering(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Count what was said of the test part, in its order, before the truth was known."""
+    result = FilteringResult(contender.predicted, problem.y_test)
+    values = {
+        "balanced_accuracy": 1 - result.equalized_error,
+        "false_positive_rate": result.false_positive_rate,
+        "false_negative_rate": result.false_negative_rate,
+    }
+    for measure, value in values.items():
+        yield len(problem.y_test), "stream", measure, value
+
+
+def kernel(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Classify the test half by its nearest of the training half, and all leaving one out."""
+    train, test = problem.X_train, problem.X_test
+    squares = squared_distances(contender.kernel)
+    nearest = squares[np.ix_(test, train)].argmin(axis=1)
+    yield len(test), "l2", "error", float((problem.y_train[nearest] != problem.y_test).mean())
+    y = np.empty(len(squares), dtype=problem.y_train.dtype)
+    y[train], y[test] = problem.y_train, problem.y_test
+    np.fill_diagonal(squares, np.inf)
+    yield len(y), "l2", "error_loo", float((y[squares.argmin(axis=1)] != y).mean())
+    for name, value in contender.quantities().items():
+        yield len(y), "theory", name, value
+
+
+def triplets(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Count the test triplets (a, b, c) with a closer to b than to c."""
+    a, b, c = problem.X_test.T
+    squares = contender.distances
+    yield len(a), "l2", "satisfied", float((squares[a, b] < squares[a, c]).mean())
+
+
+def state(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Compare density matrices by fidelity (tr √(√ρ σ √ρ))² and trace distance ‖ρ - σ‖₁/2."""
+    true, found = problem.X_test, contender.state
+    values, vectors = np.linalg.eigh(true)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.conj().T
+    inner = np.linalg.eigvalsh(root @ found @ root)
+    yield 1, "", "fidelity", float(np.sqrt(np.maximum(inner, 0.0)).sum() ** 2)
+    yield 1, "", "trace_distance", float(0.5 * np.abs(np.linalg.eigvalsh(true - found)).sum())
+
+
 def nearest_rows(items: Any, queries: Any, k: int) -> Any:
     """Give the rows of the k items nearest to each query, by exact search in chunks."""
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(items)
@@ -70,4 +115,11 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X
 
 
-MEASURES = {"retrieval": retrieval, "neighbors": neighbors}
+MEASURES = {
+    "retrieval": retrieval,
+    "neighbors": neighbors,
+    "filtering": filtering,
+    "kernel": kernel,
+    "triplets": triplets,
+    "state": state,
+}

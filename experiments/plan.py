@@ -161,7 +161,7 @@ def _best(
             rows,
             **dict(zip(COLUMNS, task.key, strict=False)),
             step=task.steps[-1],
-            measure=plan["tuning"]["measure"],
+            measure=block.get("tuned_by", plan["tuning"]["measure"]),
         )
         return max((row["value"] for row in found), default=-math.inf)
 

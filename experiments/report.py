@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from experiments.exhibits import read_exhibits
 from experiments.rows import HERE, Row, read_rows, run_key
 from experiments.summary import markdown_table
 
@@ -24,7 +25,9 @@ def write_report(paper: str, results: Path, reports: Path) -> Path:
     rows = read_rows(results)
     if not rows:
         raise SystemExit(f"no rows in {results}; run: python -m experiments.run {paper}")
-    body = import_module(f"experiments.{paper}").report(rows, reports / "figures")
+    body = import_module(f"experiments.{paper}").report(
+        rows, read_exhibits(results), reports / "figures"
+    )
     path = reports / f"{paper}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join([*body, *_failures(rows), *_provenance(paper, rows)]) + "\n")

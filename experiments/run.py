@@ -17,6 +17,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from experiments.contenders import CONTENDERS
+from experiments.exhibits import keep_exhibits
 from experiments.measures import MEASURES
 from experiments.peers.call import CannotRunError
 from experiments.plan import (
@@ -48,11 +49,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_plan(plan: dict[str, Any], folder: Path, only: list[str] = (), jobs: int = 1) -> int:
-    """Run what is missing, tuning first; give the number of runs."""
+    """Run what is missing, tuning first, then the exhibits; give the number of runs."""
     count = 0
     for stage in (tuning_tasks, lambda plan: final_tasks(plan, read_rows(folder))):
         tasks = [task for task in stage(plan) if _wanted(task, only)]
         count += _run_tasks(unfinished(tasks, read_rows(folder)), folder, jobs)
+    if not only:
+        keep_exhibits(plan.get("exhibits", []), plan["seeds"][0], folder)
     return count
 
 

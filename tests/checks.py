@@ -63,7 +63,9 @@ def case_of(name, seed=0, dtype=np.float64, form=np.asarray, n=150, **parameters
     elif learner.learns_from == "pairs":
         learner.set_params(n_pairs=500)
         pairs = rng.integers(len(y), size=(n, 2))
-        stream = (pairs, np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1))
+        same = y[pairs[:, 0]] == y[pairs[:, 1]]
+        measured = getattr(learner, "feedback", "labels") == "distances"
+        stream = (pairs, np.where(same, 1.0, 4.0) if measured else np.where(same, 1, -1))
     else:
         rows = rng.integers(len(y), size=n)
         stream = (rows, y[rows])

@@ -8,6 +8,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
+#: pages whose examples are parts of one program
+GUIDES = ["docs/filtering.md"]
 
 
 def filled(text: str) -> str:
@@ -24,7 +26,7 @@ def test_quoted_files_are_the_real_ones(document):
     assert text == filled(text), "run: python -m tests.test_docs"
 
 
-@pytest.mark.parametrize("document", ["README.md", *DOCUMENTS, "CONTRIBUTING.md"])
+@pytest.mark.parametrize("document", ["README.md", *DOCUMENTS, *GUIDES, "CONTRIBUTING.md"])
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
         assert ((ROOT / document).parent / target).exists(), target
@@ -36,6 +38,16 @@ def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
     assert examples
     for example in examples:
         exec(compile(example, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("document", GUIDES)
+def test_the_examples_of_a_guide_run_in_their_order(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert examples
+    names = {}
+    for example in examples:
+        exec(compile(example, document, "exec"), names)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,18 @@
 """Contenders: name -> factory(problem, seed, **parameters).
 
 A contender learns up to a step (or at once, if it knows no steps) and hands over what the problem's
-measure asks for: scorers, for a start. It never measures itself. All learners of triplets meet the
-same triplets for a seed, in the same order; so do all learners of pairs.
+measure asks for: scorers, the predictions of a filter, a matrix. It never measures itself. All
+learners of triplets meet the same triplets for a seed, in the same order; so do all learners of
+pairs.
 """
 
 from functools import partial
 
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
+from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
+from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
+from experiments.contenders.ordinal import ByDefiniteBoost, ByFeatures, ByMDS, ByMEG, ByTSTE
+from experiments.contenders.states import LinearInversion, OnlineState
 from experiments.contenders.tuples import RCA, FromPairs, FromTriplets, PseudoMetric
 from experiments.contenders.vectors import Identity
 
@@ -21,4 +26,18 @@ CONTENDERS = {
     "FDA": FDA,
     "NCA": NCA,
     **{name: partial(Peer, name) for name in ("LMNN", "ITML_Supervised", "SCML_Supervised")},
+    "POLA filter": ByDistance,
+    "1-NN filter": ByNeighbor,
+    "Perceptron filter": ByPerceptron,
+    "PAUM filter": ByPAUM,
+    "target kernel": TargetKernel,
+    "MEG kernel": OnlineKernel,
+    "DefiniteBoost kernel": BoundedKernel,
+    "cosine triplets": ByFeatures,
+    "MEG triplets": ByMEG,
+    "DefiniteBoost triplets": ByDefiniteBoost,
+    "t-STE triplets": ByTSTE,
+    "MDS triplets": ByMDS,
+    "MEG state": OnlineState,
+    "linear inversion": LinearInversion,
 }

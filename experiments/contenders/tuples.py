@@ -15,6 +15,21 @@ from similia.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS
 CHUNK = 10_000
 
 
+class AllPairs:
+    """Every pair of two points once, in random order, and again if more are asked for."""
+
+    def __init__(self, y: Any) -> None:
+        self.y = np.asarray(y)
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+        every = np.column_stack(np.triu_indices(len(self.y), 1))
+        pairs = every[np.resize(rng.permutation(len(every)), n)]
+        return pairs, np.where(self.y[pairs[:, 0]] == self.y[pairs[:, 1]], 1, -1)
+
+
+PAIRS = {**PAIR_SAMPLERS, "all": AllPairs}
+
+
 class Stream:
     """Tuples of training points, the same for a seed however far they are followed.
 
@@ -70,7 +85,7 @@ class FromPairs(Stream):
         pool: int = 0,
         **parameters: Any,
     ) -> None:
-        super().__init__(problem, PAIR_SAMPLERS[pairs](problem.y_train), seed, pool)
+        super().__init__(problem, PAIRS[pairs](problem.y_train), seed, pool)
         self.learner = learner_class(name)(**parameters)
 
     def _learn(self, drawn: Any, rows: slice) -> None:
@@ -106,7 +121,7 @@ class PseudoMetric(FromPairs):
             L = psd_factor(A)
             found[state] = Vectors("l2", L)
             for n in self.directions:
-                found[f"{state}, {n} of {len(L)}"] = Vectors("l2", L[:n])
+                found[f"{state}, {n} leading"] = Vectors("l2", L[:n])
         return found
 
 
@@ -129,7 +144,7 @@ class RCA(Stream):
         n_components: int | None = None,
         pairs: str = "uniform",
     ) -> None:
-        super().__init__(problem, PAIR_SAMPLERS[pairs](problem.y_train), seed)
+        super().__init__(problem, PAIRS[pairs](problem.y_train), seed)
         self.n_components = n_components
         self.similar = np.zeros((0, 2), dtype=np.intp)
 

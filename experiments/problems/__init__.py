@@ -5,7 +5,9 @@ scale) is learnt from the training part.
 """
 
 from experiments.problems.base import Problem, validation
+from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
+from experiments.problems.matrices import gyrb, quantum_state, zappos
 from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
 
 PROBLEMS = {
@@ -15,6 +17,10 @@ PROBLEMS = {
     "mnist_pair": mnist_pair,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
+    "reuters": reuters,
+    "gyrb": gyrb,
+    "zappos": zappos,
+    "quantum_state": quantum_state,
     "toy": toy,
 }
 

@@ -11,10 +11,16 @@ class Problem(NamedTuple):
     X_test: Any
     y_test: Any
     measured_by: str = "retrieval"
+    context: Any = None  # what is known beside the points: a target kernel, features of objects
 
 
 def validation(problem: Problem, share: float, seed: int) -> Problem:
-    """Give the training part of a problem, split again: what parameters may be chosen on."""
+    """Give the training part of a problem, split again: what parameters may be chosen on.
+
+    Of a stream that is filtered it is the stream before, as a whole.
+    """
+    if problem.measured_by == "filtering":
+        return problem._replace(X_test=problem.X_train, y_test=problem.y_train)
     n = len(problem.y_train)
     held_out, kept = np.split(np.random.default_rng(seed).permutation(n), [round(share * n)])
     X, y = problem.X_train, problem.y_train

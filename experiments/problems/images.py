@@ -69,27 +69,30 @@ def mnist_pair(
     return _split(load_mnist, seed, n_train, scaling, wanted, study=study)
 
 
-def noisy_digits(seed: int, *, n_images: int = 64) -> Problem:
+def noisy_digits(seed: int, *, n_images: int = 64, noise: str = "pixel") -> Problem:
     """Images of a "2" and a "5" under Gaussian noise on every other column or row, at 0 dB.
 
-    As many images of either digit, and of either kind of noise; the noise has, on the whole, the
-    energy of the image. The test images are ten times as many, with noise of their own.
+    As many images of either digit, and of either kind of noise, which has, on the whole, the energy
+    of the image. The paper leaves open what is drawn: a number for each "pixel", for each "line",
+    or one for all lines of an "image". The test images are ten times as many, with noise of their
+    own.
     """
     rng = np.random.default_rng(seed)
-    train, test = noisy_images(n_images, rng), noisy_images(10 * n_images, rng)
+    train, test = noisy_images(n_images, noise, rng), noisy_images(10 * n_images, noise, rng)
     return Problem(*train, *test, measured_by="neighbors")
 
 
-def noisy_images(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Give n images as rows, sorted by digit, and their digits."""
+def noisy_images(n: int, noise: str, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Give n images as rows, sorted by digit, and their digits; columns and rows take turns."""
     y = np.repeat(list(GLYPHS), n // 2)
     X = np.stack([glyph(digit) for digit in y])
-    mask = np.zeros((2, *X.shape[1:]))
-    mask[0, :, ::2] = mask[1, ::2, :] = 1.0  # the first, third, ... column; row
-    mask = mask[np.arange(n) % 2]
-    deviation = np.sqrt((X**2).sum((1, 2)) / mask.sum((1, 2)))
-    X += deviation[:, None, None] * mask * rng.standard_normal(X.shape)
-    return X.reshape(n, -1).astype(np.float32), y
+    upright = np.zeros(X.shape[1:])
+    upright[:, ::2] = 1.0  # the first, third, ... column
+    drawn = rng.standard_normal({"pixel": X.shape, "line": (n, 1, 12), "image": (n, 1, 1)}[noise])
+    deviation = np.sqrt((X**2).sum((1, 2)) / upright.sum())
+    stripes = deviation[:, None, None] * upright * drawn
+    stripes[1::2] = stripes[1::2].transpose(0, 2, 1)
+    return (X + stripes).reshape(n, -1).astype(np.float32), y
 
 
 def glyph(digit: int) -> Any:

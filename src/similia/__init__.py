@@ -10,11 +10,18 @@ from similia.registry import LEARNERS, learner_class
 __version__ = "0.1.0"
 
 _FUNCTIONS = {
+    "ConstraintOracle": "similia.distance.constraints",
+    "DefiniteBoost": "similia.distance.definite_boost",
+    "DistanceConstraints": "similia.distance.constraints",
+    "MatrixConstraints": "similia.distance.constraints",
+    "RankOneConstraints": "similia.distance.constraints",
+    "minimize_max_constraint": "similia.distance.min_max",
     "load": "similia.persistence",
     "save": "similia.persistence",
     "compare": "similia.retrieval",
     "evaluate": "similia.retrieval",
     "feedback_report": "similia.sampling",
+    "RelevanceFilter": "similia.filtering",
 }
 
 __all__ = ["__version__", *LEARNERS, *_FUNCTIONS]

@@ -93,12 +93,15 @@ class OnlineLearner(BaseEstimator, ABC):
         state = getattr(self, self._averaged)
         self.moment_ = np.zeros_like(state) if self.average else np.zeros((0, 0), state.dtype)
 
-    def _average_state(self) -> Array:
+    def _check_average(self) -> None:
         check_is_fitted(self)
         if not self.average:
             raise AttributeError(
                 f"{self._owner}: the average is kept with average=True; set it before learning."
             )
+
+    def _average_state(self) -> Array:
+        self._check_average()
         return getattr(self, self._averaged) - self.moment_ / (self.n_seen_ + 1)
 
     def _scoring_state(self) -> Array:

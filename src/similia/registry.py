@@ -14,6 +14,7 @@ LEARNERS = {
     "LEGO": "similia.distance.lego",
     "POLA": "similia.distance.pola",
     "KernelPOLA": "similia.distance.kernel_pola",
+    "MEG": "similia.distance.meg",
     "AROW": "similia.linear.arow",
     "PAUM": "similia.linear.paum",
     "SLNDClassifier": "similia.linear.slnd",

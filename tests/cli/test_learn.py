@@ -46,6 +46,17 @@ def test_sparse_vectors_and_separate_items_are_learnt_from(run, files):
     assert learner.average is False
 
 
+def test_a_threshold_says_which_pairs_are_right(run, files):
+    X = np.load(files / "X.npy")
+    pairs = np.random.default_rng(0).integers(len(X), size=(400, 2))
+    signs = np.where((X[pairs[:, 0], 0] > 0) == (X[pairs[:, 1], 0] > 0), 1, -1)
+    np.save(files / "pairs.npy", np.column_stack([pairs, signs]))
+    arguments = ("learn", files / "X.npy", files / "pairs.npy", "-o", files / "m", "--json")
+    found = json.loads(run(*arguments, "--learner", "POLA").stdout)
+    assert 0.4 < found["accuracy_at_start"] < found["progressive_accuracy"] <= 1
+    assert "progressive_accuracy" not in json.loads(run(*arguments, "--learner", "LEGO").stdout)
+
+
 def test_ties_count_half(run, files):
     arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "m", "--json")
     found = json.loads(run(*arguments, "--set", "prior=zero").stdout)
@@ -137,7 +148,8 @@ def test_every_learner_is_reachable(run, files, name):
     """One line of the registry, and the command line knows what to feed it with."""
     contents = {"triplets": "0,2,1\n1,3,2", "pairs": "0,2,1\n0,1,-1", "labels": "0,0\n1,1"}
     kind = learner_class(name).learns_from
+    options = ["--set", "feedback=labels"] if hasattr(learner_class(name)(), "feedback") else []
     path = files / "judgements.csv"
     path.write_text(",".join(COLUMNS[kind]) + "\n" + contents[kind] + "\n")
-    run("learn", files / "X.npy", path, "--learner", name, "-o", files / "model")
+    run("learn", files / "X.npy", path, "--learner", name, *options, "-o", files / "model")
     assert load(files / "model").n_seen_ == 2

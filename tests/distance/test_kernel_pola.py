@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from similia import POLA, KernelPOLA, load, save
 from tests.problems import FORMS, labelled
 
-PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "average": False}
+PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
 
 
 def judgements(rng, y, n=200):
@@ -67,9 +67,7 @@ def test_a_name_a_function_and_a_matrix_are_the_same_kernel(rng):
 
 def test_rings_that_no_linear_metric_tells_apart_are_told_apart():
     X, y = make_circles(400, factor=0.5, noise=0.08, random_state=0)
-    learner = KernelPOLA(
-        kernel_params={"gamma": 1.0}, gamma=1.0, n_pairs=4000, budget=100, random_state=0
-    )
+    learner = KernelPOLA(kernel_params={"gamma": 1.0}, n_pairs=4000, budget=100, random_state=0)
     learner.fit(X[:200], y[:200])
     pairs, signs = judgements(np.random.default_rng(0), y[200:], 1000)
     assert np.mean(learner.predict(X[200:], pairs) == signs) > 0.9

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from similia import POLA
 from tests.problems import FORMS, labelled
 
-PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "average": False}
+PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
 
 
 def noisy(rng, n=200):
@@ -100,7 +100,7 @@ def test_it_starts_from_the_distance_that_is_there(rng):
     euclidean = np.linalg.norm(X[:, None] - X, axis=2)
     ratio = learner.pairwise_distance(X)[euclidean > 0] / euclidean[euclidean > 0]
     np.testing.assert_allclose(ratio, ratio[0])
-    assert learner.b_ == 10.0
+    assert learner.b_ == 30.0
     given = POLA(start=np.diag([4.0, 1.0, 1.0, 1.0, 0.0, 0.0])).learn(X, [], [])
     np.testing.assert_array_equal(np.diag(given.A_), [4.0, 1.0, 1.0, 1.0, 0.0, 0.0])
     assert given.b_ > 1.0

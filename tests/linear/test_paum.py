@@ -47,16 +47,19 @@ def test_without_margins_and_with_radius_one_it_is_the_perceptron(rng, n_classes
         np.testing.assert_allclose(ours.intercept_, np.atleast_1d(theirs.intercept_), atol=1e-10)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("form", ["csr_array", "csr_matrix"])
-def test_on_sparse_rows_it_is_the_perceptron_without_intercept(rng, form):
+def test_on_sparse_rows_it_is_the_perceptron_with_a_smaller_radius(rng, form, fit_intercept):
     """scikit-learn moves the intercept a hundred times more slowly for sparse rows."""
     X, y = labelled(rng)
     rows = FORMS[form](X * (rng.random(X.shape) < 0.5))
-    ours = PAUM(fit_intercept=False, **PLAIN).partial_fit(rows, y, classes=[0, 1, 2])
-    theirs = Perceptron(fit_intercept=False, shuffle=False).partial_fit(rows, y, classes=[0, 1, 2])
+    ours = PAUM(**{**PLAIN, "radius": 0.1}, fit_intercept=fit_intercept)
+    theirs = Perceptron(fit_intercept=fit_intercept, shuffle=False)
+    for learner in (ours, theirs):
+        learner.partial_fit(rows, y, classes=[0, 1, 2])
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-10)
-    assert not ours.intercept_.any()
-    assert ours.R_ == 0.0
+    np.testing.assert_allclose(ours.intercept_, np.atleast_1d(theirs.intercept_), atol=1e-10)
+    np.testing.assert_equal(ours.R_, 0.1 if fit_intercept else 0.0)
 
 
 def test_one_vs_rest_on_several_classes_is_several_binary_learners(rng):

@@ -47,7 +47,7 @@ def run(V, y, gamma=0.0, size=128, form=np.asarray, dtype=np.float64, start=0.0,
     for i in range(0, len(y), size):
         block = slice(i, i + size)
         Z = form(V[block].astype(dtype))
-        updates += pola_pass(A, threshold, moment, i, Z, y[block], losses[block], gamma, rho)
+        updates += pola_pass(A, threshold, moment, i, Z, y[block], losses[block], rho, gamma * rho)
     sums = (len(y) + 1) * A - moment, (len(y) + 1) * threshold[0] - threshold[1]
     assert updates == np.count_nonzero(losses)
     return A, threshold[0], losses, sums
@@ -205,7 +205,7 @@ def test_the_metric_stays_semidefinite_over_a_hundred_thousand_updates(rng, gamm
     while updates < 100_000:
         V = rng.normal(size=(size, n)) / np.sqrt(n)
         y = np.where(rng.random(size) < 0.5, 1, -1).astype(np.int8)
-        updates += pola_pass(A, threshold, np.zeros((0, 0)), 0, V, y, np.zeros(size), gamma, 1.0)
+        updates += pola_pass(A, threshold, np.zeros((0, 0)), 0, V, y, np.zeros(size), 1.0, gamma)
     values = np.linalg.eigvalsh(A)
     assert values[0] >= -1e-10 * values[-1]
     np.testing.assert_array_equal(A, A.T)

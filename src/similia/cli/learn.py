@@ -96,7 +96,7 @@ def learn_progressively(
     """Learn in chunks; count the judgements that were right before they were learnt.
 
     Beside it, those that were right under the model as it was at the start. A tie is half right. A
-    pair has no right or wrong without a threshold, so learners of pairs are not counted.
+    pair has no right or wrong without a threshold, so it counts only where a learner has one.
     """
     import copy
 
@@ -133,6 +133,9 @@ def _lessons(model: Any, X: Any, items: Any, judgements: tuple[Any, ...]) -> tup
         scores = model.triplet_scores(X, part[0], items=items)
         return float((scores > 0).sum() + (scores == 0).sum() / 2)
 
+    def right_side(model: Any, part: tuple[Any, ...]) -> float:
+        return float(np.sum(model.predict(X, part[0]) == part[1]))
+
     def learn_labels(model: Any, part: tuple[Any, ...]) -> None:
         if len(part[0]):
             model.partial_fit(X[part[0]], part[1], classes=classes)
@@ -145,7 +148,9 @@ def _lessons(model: Any, X: Any, items: Any, judgements: tuple[Any, ...]) -> tup
     if model.learns_from == "labels":
         classes = getattr(model, "classes_", np.unique(judgements[1]))
         return learn_labels, right_label
-    return learn_tuples, right_order if model.learns_from == "triplets" else None
+    if model.learns_from == "triplets":
+        return learn_tuples, right_order
+    return learn_tuples, right_side if hasattr(model, "decision_function") else None
 
 
 def _in_words(results: dict[str, Any]) -> dict[str, str]:

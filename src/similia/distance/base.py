@@ -36,7 +36,8 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
     """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A.
 
     The learners are of one family: each judgement moves A to a matrix that agrees with it better
-    and is near A under a Bregman `divergence`: Frobenius for POLA, LogDet for LEGO.
+    and is near A under a Bregman `divergence`: Frobenius for POLA, LogDet for LEGO, von Neumann for
+    MEG.
     """
 
     learns_from = "pairs"
@@ -174,6 +175,11 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
             squares = self._plain_squares(X, pairs)
         return squares[np.isfinite(squares) & (squares > 0)]
 
+    def _typical_bounds(self, X: Any) -> Array:
+        """Give the 5th and the 95th percentile of those distances: near and far, as ITML has it."""
+        squares = self._random_squares(X)
+        return np.percentile(np.sqrt(squares), [5, 95]) if len(squares) else np.ones(2)
+
     def _plain_squares(self, X: Any, pairs: NDArray[np.intp]) -> Array:
         """Give |x - z|² for each pair, before anything is learnt."""
         Z = difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
@@ -196,7 +202,12 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
 
     def transform(self, X: Any) -> Array:
         """Map x to Lx, so that Euclidean distances become the learnt ones."""
-        return np.asarray(self._mapped(self._checked(X)) @ self.components_.T)
+        return self._moved(X, self.components_)
+
+    def _moved(self, X: Any, L: Array) -> Array:
+        """Give Lx for each row, in the precision of X."""
+        X = self._checked(X)
+        return np.asarray(self._mapped(X) @ L.T.astype(X.dtype, copy=False))
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -227,8 +238,8 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
     def pairwise_score(self, Q: Any, Z: Any = None) -> Array:
         """Give -(q-z)ᵀA(q-z) for all pairs of rows: larger is closer."""
         L = self._factor()
-        left = np.asarray(self._mapped(self._checked(Q)) @ L.T)
-        right = left if Z is None else np.asarray(self._mapped(self._checked(Z)) @ L.T)
+        left = self._moved(Q, L)
+        right = left if Z is None else self._moved(Z, L)
         squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2.0 * (left @ right.T)
         if Z is None:
             np.fill_diagonal(squares, 0.0)

@@ -39,16 +39,18 @@ class KernelPOLA(BatchDistance):
         Most points in the basis; beyond it, feature vectors count as far as the basis reaches. The
         state takes about 24 budget² bytes, and a step that much memory traffic a few times over.
     gamma : number of at least 0
-        0 satisfies each pair in full, for judgements that some metric explains without exception;
-        a larger number makes smaller steps.
+        0 satisfies each pair in full; a larger number makes smaller steps, for judgements that
+        contradict each other.
     start : {"identity", "zero"}
         The metric before the first pair: the distance of feature vectors, or nothing.
     start_scale : positive number
         With "identity", the mean squared distance of random points before the first pair. The
         margin is 1, so the larger it is, the fewer pairs are in need of a step.
     unit : "auto" or positive number
-        Length that counts as 1, for it matters how |v|⁴ compares with 1; ρ = unit⁴. "auto" takes
-        the root mean square distance of random feature vectors.
+        Length that counts as 1, for it matters how |v|⁴ compares with 1. "auto" takes the root
+        mean square distance of random feature vectors.
+    threshold_rate : positive number
+        How readily b moves, against A; 1 in the paper.
     beta : positive number or None
         With a number, `fit` and `fit_pairs` go through their pairs again and again, until none of
         them has a loss above it.
@@ -131,10 +133,11 @@ class KernelPOLA(BatchDistance):
         kernel_params: dict[str, Any] | None = None,
         tol: float = 1e-10,
         budget: int | None = 500,
-        gamma: float = 10.0,
+        gamma: float = 1.0,
         start: str = "identity",
-        start_scale: float = 10.0,
+        start_scale: float = 30.0,
         unit: Any = "auto",
+        threshold_rate: float = 0.01,
         beta: float | None = None,
         max_passes: int = 100,
         average: bool = True,
@@ -152,6 +155,7 @@ class KernelPOLA(BatchDistance):
         self.start = start
         self.start_scale = start_scale
         self.unit = unit
+        self.threshold_rate = threshold_rate
         self.beta = beta
         self.max_passes = max_passes
         self.average = average

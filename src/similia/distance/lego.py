@@ -110,10 +110,7 @@ class LEGO(MahalanobisDistance):
 
     def _init_state(self, X: Any) -> None:
         super()._init_state(X)
-        bounds = self.bounds
-        if isinstance(bounds, str):
-            squares = self._random_squares(X)
-            bounds = np.percentile(np.sqrt(squares), [5, 95]) if len(squares) else (1.0, 1.0)
+        bounds = self._typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
         self.bounds_ = np.asarray(bounds, dtype=np.float64)
 
     def _checked_feedback(self, where: str, y: Array) -> Array:

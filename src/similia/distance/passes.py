@@ -34,7 +34,7 @@ class BatchDistance(ThresholdedDistance):
 
         If some A* ⪰ 0 and b* ≥ 1 leave no pair a loss, the losses of all passes satisfy
 
-            Σ ℓ² ≤ R D,   D = |A* - A_1|² + (b* - b_1)²/ρ,   R = max |v|⁴ + ρ(1 + γ),
+            Σ ℓ² ≤ R D,   D = |A* - A_1|² + (b* - b_1)²/ρ,   R = max |v|⁴ + ρ + σ,
 
         so that ⌈RD/β²⌉ passes are enough. And if the sum exceeds R D, there is no such metric: that
         is how far inseparable pairs can be told from those that need more passes.
@@ -121,7 +121,7 @@ class BatchDistance(ThresholdedDistance):
             equal += int(hopeless.sum())
             largest = max(largest, float(losses[~hopeless].max(initial=0.0)))
             longest = max(longest, float(lengths.max(initial=0.0)))
-        return largest, longest**2 + self.unit_**4 * (1.0 + self.gamma), equal
+        return largest, longest**2 + self._rho + self._slack, equal
 
 
 def _why(distance: float, separator: float) -> str:

@@ -17,17 +17,19 @@ class POLA(BatchDistance):
     the nearest point that satisfies it, and from there to the nearest with A ⪰ 0 and b ≥ 1
     [ShalevShwartz2004]:
 
-        ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ(1 + γ)),   A -= yα vvᵀ,   b += yρα,
+        ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ + σ),   A -= yα vvᵀ,   b += yρα,
 
-    and the one negative eigenvalue that a similar pair can cause is removed. The paper's form is
-    ``POLA(gamma=0, start="zero", unit=1, average=False)``. The defaults are those of an adapter:
-    they start from the distance that is there, and move with care.
+    with ρ = `threshold_rate` unit⁴ and σ = `gamma` unit⁴, and the one negative eigenvalue that a
+    similar pair can cause is removed. The paper's form is
+    ``POLA(gamma=0, start="zero", unit=1, threshold_rate=1, average=False)``. The defaults are those
+    of an adapter: they start from the distance that is there, and measure with the mean of all
+    states.
 
     Parameters
     ----------
     gamma : number of at least 0
-        0 satisfies each pair in full, for judgements that some metric explains without exception;
-        a larger number makes smaller steps.
+        0 satisfies each pair in full; a larger number makes smaller steps, for judgements that
+        contradict each other.
     start : {"identity", "zero"} or array of shape (n_features, n_features)
         A before the first pair: the Euclidean distance, nothing, or a positive semidefinite matrix.
         The threshold starts at the mean squared distance of random points, at least at 1.
@@ -35,8 +37,10 @@ class POLA(BatchDistance):
         That mean squared distance with "identity". The margin is 1, so the larger it is, the fewer
         pairs are in need of a step.
     unit : "auto" or positive number
-        Length that counts as 1, for it matters how |v|⁴ compares with 1; ρ = unit⁴. "auto" takes
-        the root mean square distance of random points, so that the units of X do not matter.
+        Length that counts as 1, for it matters how |v|⁴ compares with 1. "auto" takes the root
+        mean square distance of random points, so that the units of X do not matter.
+    threshold_rate : positive number
+        How readily b moves, against A; 1 in the paper.
     beta : positive number or None
         With a number, `fit` and `fit_pairs` go through their pairs again and again, until none of
         them has a loss above it.
@@ -107,10 +111,11 @@ class POLA(BatchDistance):
     def __init__(
         self,
         *,
-        gamma: float = 10.0,
+        gamma: float = 1.0,
         start: Any = "identity",
-        start_scale: float = 10.0,
+        start_scale: float = 30.0,
         unit: Any = "auto",
+        threshold_rate: float = 0.01,
         beta: float | None = None,
         max_passes: int = 100,
         average: bool = True,
@@ -124,6 +129,7 @@ class POLA(BatchDistance):
         self.start = start
         self.start_scale = start_scale
         self.unit = unit
+        self.threshold_rate = threshold_rate
         self.beta = beta
         self.max_passes = max_passes
         self.average = average

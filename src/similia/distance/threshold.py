@@ -27,12 +27,14 @@ class ThresholdedDistance(MahalanobisDistance):
         "gamma": non_negative,
         "start_scale": positive,
         "unit": one_of("auto") | positive,
+        "threshold_rate": positive,
     }
     _state: ClassVar = (*MahalanobisDistance._state, "b_", "b_moment_", "unit_", "total_loss_")
 
     gamma: float
     start_scale: float
     unit: str | float
+    threshold_rate: float
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -56,13 +58,20 @@ class ThresholdedDistance(MahalanobisDistance):
     def _learn_block(self, Z: Any, y: Array) -> int:
         threshold = np.array([self.b_, self.b_moment_])
         losses = np.zeros(len(y))
-        rho = self.unit_**4
         updates = pola_pass(
-            self.A_, threshold, self.moment_, self.n_seen_, Z, y, losses, self.gamma, rho
+            self.A_, threshold, self.moment_, self.n_seen_, Z, y, losses, self._rho, self._slack
         )
         self.b_, self.b_moment_ = threshold.tolist()
         self.total_loss_ += float(losses @ losses)
         return updates
+
+    @property
+    def _rho(self) -> float:
+        return self.threshold_rate * self.unit_**4
+
+    @property
+    def _slack(self) -> float:
+        return self.gamma * self.unit_**4
 
     def _merged_state(self, parts: Sequence[Self]) -> dict[str, Any]:
         shares = self._shares(parts)
@@ -84,7 +93,7 @@ class ThresholdedDistance(MahalanobisDistance):
     @property
     def b_average_(self) -> float:
         """Mean of the thresholds b_0 … b_T; kept only with ``average=True``."""
-        self._average_state()  # says so if there is none
+        self._check_average()
         return self.b_ - self.b_moment_ / (self.n_seen_ + 1)
 
     @property

@@ -1,4 +1,4 @@
-"""Bilinear forms qᵀWp of corresponding rows, dense or sparse."""
+"""Bilinear forms qᵀWp of corresponding rows, and quadratic forms zᵀAz; dense or sparse."""
 
 import numpy as np
 from scipy import sparse
@@ -29,4 +29,26 @@ def _sparse_forms(W, rows):
                 score += w[p_index[b]] * p_value[b]
             total += q_value[a] * score
         forms[i] = total
+    return forms
+
+
+def quadratic_forms(A, Z):
+    """Give zᵀAz for the rows of Z, which may be CSR without duplicates; A is symmetric."""
+    if sparse.issparse(Z):
+        return _sparse_quadratic(A, Z.indptr, Z.indices, Z.data)
+    return bilinear_forms(A, Z, Z)
+
+
+@compiled
+def _sparse_quadratic(A, ptr, index, value):
+    forms = np.empty(len(ptr) - 1, dtype=A.dtype)
+    for i in range(len(forms)):
+        total = 0.0
+        for a in range(ptr[i], ptr[i + 1]):
+            row = A[index[a]]
+            half = 0.5 * row[index[a]] * value[a]
+            for b in range(a + 1, ptr[i + 1]):
+                half += row[index[b]] * value[b]
+            total += value[a] * half
+        forms[i] = 2.0 * total
     return forms

@@ -15,13 +15,16 @@ import numpy as np
 
 from similia.linalg.blas import panels
 from similia.linalg.bound import gemm
+from similia.linalg.cauchy import turn_rows
 from similia.linalg.compiled import compiled
 from similia.linalg.deflation import deflate
 from similia.linalg.secular import exact_weights, secular_roots, secular_vectors
 from similia.linalg.threads import processors, side_by_side
 
-#: eigenpairs to change above which the work is shared out among processors
-SHARED = 128
+#: eigenpairs from which on the work is shared out among processors
+SHARED = 256
+#: eigenpairs from which on the structure of the matrix that turns them pays
+COMPRESSED = 384
 
 
 class EigenWorkspace(NamedTuple):
@@ -77,8 +80,8 @@ def rank_one_eigenvalues(values, z, rho):
     values, z = np.array(values, dtype=np.float64), np.ascontiguousarray(np.abs(z), np.float64)
     work = eigen_workspace(np.empty((len(values), 0)))
     k, scale, strength = _prepared(values, np.empty((0, 0)), z, float(rho), work)
-    poles, weights, _, turn, _, _ = _views(work, k, 0)
-    secular_roots(poles, weights, strength, 0, k, work.roots, turn)
+    turn = work.turn[: k * k].reshape(k, k)
+    secular_roots(0, k, work.poles[:k], work.weights[:k], strength, work.roots, turn)
     values[work.places[:k]] = scale * work.roots[:k]
     return np.sort(values)
 
@@ -106,17 +109,23 @@ def update_eigenpairs(values, rows, z, rho, work=None):
     and none is kept. As `eigen_step`, but large problems use all processors.
     """
     work = eigen_workspace(rows) if work is None else work
-    if len(values) < SHARED or processors() == 1:
+    if len(values) < SHARED:
         return eigen_step(values, rows, z, rho, work)
     k, scale, strength = _prepared(values, rows, z, rho, work)
-    poles, weights, exact, turn, before, after = _views(work, k, rows.shape[1])
+    poles, weights, exact, turn, before, after = _views(work, k, rows)
     parts = list(panels(k, processors() if k >= SHARED else 1))
-    side_by_side(
-        [partial(secular_roots, poles, weights, strength, *p, work.roots, turn) for p in parts]
-    )
+
+    def shared(stage, *arguments):
+        side_by_side([partial(stage, *part, *arguments) for part in parts])
+
+    shared(secular_roots, poles, weights, strength, work.roots, turn)
     if k > 2:
-        side_by_side([partial(exact_weights, poles, weights, turn, *p, exact) for p in parts])
-    side_by_side([partial(_turned, exact, turn, *p, before, after) for p in parts])
+        shared(exact_weights, poles, weights, turn, exact)
+        shared(secular_vectors, exact, turn)
+    if k >= COMPRESSED:
+        turn_rows(turn, before, after)
+    else:
+        shared(_multiply, turn, before, after)
     _finish(values, rows, scale, k, work)
     return k
 
@@ -125,11 +134,12 @@ def update_eigenpairs(values, rows, z, rho, work=None):
 def eigen_step(values, rows, z, rho, work):
     """Change eigenpairs in place; see `update_eigenpairs`. For loops that are compiled."""
     k, scale, strength = _prepared(values, rows, z, rho, work)
-    poles, weights, exact, turn, before, after = _views(work, k, rows.shape[1])
-    secular_roots(poles, weights, strength, 0, k, work.roots, turn)
+    poles, weights, exact, turn, before, after = _views(work, k, rows)
+    secular_roots(0, k, poles, weights, strength, work.roots, turn)
     if k > 2:
-        exact_weights(poles, weights, turn, 0, k, exact)
-    _turned(exact, turn, 0, k, before, after)
+        exact_weights(0, k, poles, weights, turn, exact)
+        secular_vectors(0, k, exact, turn)
+    _multiply(0, k, turn, before, after)
     _finish(values, rows, scale, k, work)
     return k
 
@@ -141,33 +151,38 @@ def _prepared(values, rows, z, rho, work):
     if rows.size:
         before = work.before[: k * rows.shape[1]].reshape((k, rows.shape[1]))
         for j in range(k):
-            before[j] = rows[work.places[j]]
+            for i in range(rows.shape[1]):
+                before[j, i] = rows[work.places[j], i]
     return k, scale, strength
 
 
 @compiled
-def _views(work, k, m):
-    """Give the leading parts of the workspace, for k eigenpairs with rows of length m."""
+def _views(work, k, rows):
+    """Give the leading parts of the workspace, for k eigenpairs; all rows are turned in place."""
+    m = rows.shape[1]
     turn = work.turn[: k * k].reshape((k, k))
     before = work.before[: k * m].reshape((k, m))
-    after = work.after[: k * m].reshape((k, m))
+    after = rows if k == len(rows) else work.after[: k * m].reshape((k, m))
     return work.poles[:k], work.weights[:k], work.exact[:k], turn, before, after
 
 
 @compiled
-def _turned(exact, turn, start, stop, before, after):
-    """Turn differences into eigenvectors, and with them rows `before` into `after`, a panel."""
-    if len(exact) > 2:
-        secular_vectors(exact, turn, start, stop)
+def _multiply(start, stop, turn, before, after):
+    """Put a panel of turn @ before into `after`."""
     if stop > start:
         gemm(False, turn[start:stop], False, before, 0.0, after[start:stop])
 
 
 @compiled
 def _finish(values, rows, scale, k, work):
-    """Put changed eigenpairs back into their places."""
+    """Put changed eigenpairs into their places; none has one of its own where all have changed."""
+    if k == len(rows):
+        for j in range(k):
+            values[j] = scale * work.roots[j]
+        return
     m = rows.shape[1]
     after = work.after[: k * m].reshape((k, m))
     for j in range(k):
         values[work.places[j]] = scale * work.roots[j]
-        rows[work.places[j]] = after[j]
+        for i in range(m):
+            rows[work.places[j], i] = after[j, i]

@@ -23,7 +23,7 @@ HALVINGS = 1200
 
 
 @compiled
-def secular_roots(d, u, rho, start, stop, roots, gaps):
+def secular_roots(start, stop, d, u, rho, roots, gaps):
     """Find roots start … stop-1; put them into `roots`, and dᵢ - λⱼ into gaps[j, i].
 
     With two poles LAPACK gives the eigenvector instead of the differences, and with one the
@@ -32,7 +32,8 @@ def secular_roots(d, u, rho, start, stop, roots, gaps):
     k = len(d)
     sizes = np.zeros(3, np.int32)
     sizes[0] = k
-    scalars = np.full(1, rho)
+    scalars = np.empty(1)
+    scalars[0] = rho
     # fmt: off
     for j in range(start, stop):
         sizes[1] = j + 1
@@ -52,7 +53,10 @@ def bisected_root(d, u, rho, j, gap):
     The unknown is the distance to the nearer pole, so that differences keep their accuracy.
     """
     k = len(d)
-    width = d[j + 1] - d[j] if j + 1 < k else rho * np.sum(u * u)
+    width = d[j + 1] - d[j] if j + 1 < k else 0.0
+    if j + 1 == k:
+        for i in range(k):
+            width += rho * u[i] * u[i]
     origin, low, high = d[j], 0.0, width
     # Shifted poles are an array of their own: written as one expression, the compiler would be free
     # to add origin and offset first, and with that to lose the offset.
@@ -83,7 +87,7 @@ def _secular(shifted, u, rho, offset):
 
 
 @compiled
-def exact_weights(d, u, gaps, start, stop, weights):
+def exact_weights(start, stop, d, u, gaps, weights):
     """Give the û for which the computed roots are *exact* eigenvalues, entries start … stop-1.
 
     ûᵢ² ∝ Π_j (λⱼ - dᵢ) / Π_{j≠i} (dⱼ - dᵢ)                           [Gu1994, Löwner's formula]
@@ -106,7 +110,7 @@ def exact_weights(d, u, gaps, start, stop, weights):
 
 
 @compiled
-def secular_vectors(weights, gaps, start, stop):
+def secular_vectors(start, stop, weights, gaps):
     """Turn rows start … stop-1 of the differences into eigenvectors ∝ ûᵢ / (dᵢ - λⱼ)."""
     for j in range(start, stop):
         row = gaps[j]

@@ -81,7 +81,8 @@ def _small_learner(learner: Any, sizes: list[Size]) -> Any:
             shape = [small_of.get(length, length) for length in value.shape]
             parameters[name] = np.zeros(shape, value.dtype)
     small = type(learner)(**parameters)
-    dtype = getattr(learner, learner._averaged).dtype
+    # Features are real even where what is learnt of them is complex.
+    dtype = getattr(learner, learner._averaged).real.dtype
     X = np.zeros((sizes[0].small, sizes[0].small), dtype)  # square: it may be a kernel matrix
     if hasattr(learner, "classes_"):
         classes = learner.classes_[: sizes[-1].small]

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.blocks import squared
 from similia.linalg.compiled import compiled
 
 
@@ -65,8 +64,13 @@ def _paum_sparse(w, moment, t, rows, signs, eta, taus):
 
 
 def largest_squares(X, before):
-    """Give max(before, |x_1|², …, |x_i|²) for each row x_i, whose last entry is not counted."""
-    squares = np.asarray(squared(X[:, :-1].astype(np.float64)).sum(axis=1)).ravel()
+    """Give max(before, |x_1|², …, |x_i|²) for each row x_i, whose last entry, 1, is not counted."""
+    values = (X.data if sparse.issparse(X) else X).astype(np.float64) ** 2
+    if sparse.issparse(X):
+        values[_last_entries(X)] = 0.0
+        squares = np.add.reduceat(values, X.indptr[:-1])
+    else:
+        squares = values[:, :-1].sum(axis=1)
     return np.maximum.accumulate(np.maximum(squares, before))
 
 
@@ -74,7 +78,12 @@ def with_squared_radius(X, R2):
     """Give X with R2, one number for each row, in place of its last column of ones."""
     moves = X.copy()
     if sparse.issparse(X):
-        moves.data[X.indptr[1:] - 1] = R2  # the largest index has the last place of its row
+        moves.data[_last_entries(X)] = R2
     else:
         moves[:, -1] = R2
     return moves
+
+
+def _last_entries(X):
+    """Give the places of the last column, which has an entry, the last one, in every row."""
+    return X.indptr[1:] - 1

@@ -14,15 +14,15 @@ PENDING = 48
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-6}
 
 
-def pola_pass(A, threshold, moment, t, Z, y, losses, gamma, rho):
+def pola_pass(A, threshold, moment, t, Z, y, losses, rho, slack):
     """Learn a block of pairs with differences Z; change A and b; count the updates.
 
     `threshold` holds b and Σ_t t·Δb_t, as `moment` does for A; `losses` gets each pair's loss
     before its step. A pair with ℓ > 0 moves (A, b) to the nearest point that satisfies it, and from
     there to the nearest with A ⪰ 0 and b ≥ 1, where the squared distance between two points is
-    |ΔA|² + Δb²/ρ (in the paper ρ = 1):
+    |ΔA|² + Δb²/ρ (in the paper ρ = 1), and `slack`, σ, makes steps shorter (in the paper γ):
 
-        ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ(1 + γ))
+        ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ + σ)
         A <- A - yα vvᵀ - λuuᵀ,        b <- max(b + yρα, 1)
 
     and λ < 0 and u are the one negative eigenvalue that a similar pair (y = 1) can cause, and
@@ -33,8 +33,8 @@ def pola_pass(A, threshold, moment, t, Z, y, losses, gamma, rho):
     distances = np.asarray(row_products(ZA, Z))
     Z = np.ascontiguousarray(dense(Z), dtype=A.dtype)
     (G,) = cross_products((Z, Z))
-    slack, tol = float(rho * (1.0 + gamma)), TOLERANCE[A.dtype]
-    return _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, float(rho), slack, tol)
+    rho, slack, tol = float(rho), float(slack), TOLERANCE[A.dtype]
+    return _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, tol)
 
 
 @compiled
@@ -50,7 +50,7 @@ def _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, 
             continue
         losses[i] = loss
         updates += 1
-        alpha = loss / (square * square + slack)
+        alpha = loss / (square * square + rho + slack)
         threshold[0] = max(b + y[i] * rho * alpha, 1.0)
         threshold[1] += (t + i + 1) * (threshold[0] - b)
         if y[i] > 0:

@@ -1,0 +1,27 @@
+"""Matrix exponentiated gradient as printed [Tsuda2005, Algorithm 1], one instance at a time."""
+
+import numpy as np
+
+
+def start(d, dtype=float):
+    """G₀ = log W₁ for W₁ = I/d."""
+    return -np.log(d) * np.eye(d, dtype=dtype)
+
+
+def matrix(G, normalized=True):
+    """W = exp(G)/tr exp(G), or exp(G) alone (3.4)."""
+    values, V = np.linalg.eigh(G)
+    weights = np.exp(values - values.max()) if normalized else np.exp(values)
+    if normalized:
+        weights /= weights.sum()
+    return (V * weights) @ V.conj().T
+
+
+def sym(X):
+    return (X + X.conj().T) / 2
+
+
+def meg_step(G, X, y, eta, normalized=True):
+    """Predict tr(WX), suffer the squared loss, move G; give the new G and the loss."""
+    error = np.trace(matrix(G, normalized) @ X).real - y
+    return G - 2 * eta * error * sym(X), error**2
