@@ -75,7 +75,7 @@ def balanced(U, y, average=False):
     labels = Labels("benchmark", y)
     n, dtype = len(U), U.dtype
     task = Task(None, labels, np.ones(n, dtype), np.arange(n), np.arange(0))
-    frame = SimpleNamespace(stored=U, start=None, size=U.shape[1], norms2=np.vecdot(U, U))
+    frame = SimpleNamespace(kept=U, size=U.shape[1], norms2=np.vecdot(U, U))
     learner.n_seen_ = learner.n_updates_ = 0
     Z = np.zeros((labels.n_rows, U.shape[1]), dtype)
     M = np.zeros((0, 0), dtype)

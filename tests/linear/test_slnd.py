@@ -24,6 +24,7 @@ def digits():
     return X / 16, y
 
 
+BALANCED_MEAN = {"sampling": "balanced", "average": True, "schedule": "sqrt"}
 PAPER = {"damping": 0, "schedule": "constant", "eta": 0.05, "fit_intercept": False}
 
 
@@ -53,13 +54,14 @@ def test_balanced_passes_see_all_of_a_class_and_as_many_others(problem):
     np.testing.assert_array_equal(learner.class_counts_, [[40, 80]] * 3)
 
 
-def test_stored_and_streamed_projections_learn_the_same(problem, monkeypatch):
-    X, y = problem
-    for sampling in ("full", "balanced"):
+@pytest.mark.parametrize("classes", [2, 3, 12])
+def test_stored_and_streamed_projections_learn_the_same(problem, monkeypatch, classes):
+    X, y = problem[0], np.arange(120) % classes
+    for options in ({"sampling": "full"}, {"sampling": "balanced"}, BALANCED_MEAN):
         weights = []
         for limit in (2**31, 0):
             monkeypatch.setattr(frames, "STORED", limit)
-            weights.append(SLNDClassifier(sampling=sampling, random_state=0).fit(X, y).w_)
+            weights.append(SLNDClassifier(random_state=0, **options).fit(X, y).coef_)
         np.testing.assert_allclose(*weights, atol=1e-10)
 
 

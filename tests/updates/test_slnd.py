@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from similia.losses import LOSSES
-from similia.updates.slnd import (
-    CONSTANT,
-    LINEAR,
-    balanced_visits,
-    block_pass,
-    class_pass,
-    theorem_pass,
-)
+from similia.updates.balanced import CONSTANT, visits_pass
+from similia.updates.slnd import block_pass, theorem_pass
 from tests.reference.slnd import hessian, low_rank_inverse, risk, slnd_step, theorem_step
 
 
@@ -64,14 +58,15 @@ def test_blocks_equal_the_printed_update_sample_by_sample(problem, started):
 def test_one_class_in_any_order_equals_the_printed_update(problem):
     X, signs, etas, basis, inverse, loss, rng = problem
     visits = rng.integers(len(X), size=2 * len(X))
-    z, w, code = np.zeros(basis.shape[1]), np.zeros(X.shape[1]), LOSSES[loss].code
-    U, none = np.ascontiguousarray(X @ basis), np.zeros(0)
+    Z, w, code = np.zeros((1, basis.shape[1])), np.zeros(X.shape[1]), LOSSES[loss].code
+    rows, no_moment = (np.ascontiguousarray(X @ basis), np.zeros(0), np.zeros(0)), np.zeros((0, 0))
     for i in visits:
-        visit = np.array([i if signs[0, i] > 0 else ~i])
+        ours = np.array([0 if signs[0, i] > 0 else -1])
         steps = (CONSTANT, etas[0, i], 1.0, 1.0, 1.0)
-        class_pass(z, none, U, visit, none, none, steps, (0.0, 0.0, 1.0), code)
+        visit, clock = (np.array([i]), ours, ~ours), (0.0, 0.0, 1.0)
+        visits_pass(Z, no_moment, rows, visit, (0, 1), steps, clock, code)
         w = slnd_step(w, X[i], signs[0, i], etas[0, i], inverse, loss)
-        np.testing.assert_allclose(basis @ z, w, atol=1e-10 * max(1.0, np.abs(w).max()))
+        np.testing.assert_allclose(basis @ Z[0], w, atol=1e-10 * max(1.0, np.abs(w).max()))
 
 
 @given(problem=problems())
@@ -124,50 +119,3 @@ def test_theorem_2_step_is_the_printed_one_and_the_risk_falls_as_promised(proble
         promised = 2 * epsilon * (1 - epsilon) * rho / (len(X) * steepest)
         assert risk(after, X, y, loss) <= risk(w, X, y, loss) - promised + 1e-9
         w = after
-
-
-@given(problem=problems(max_classes=1), weighted=st.booleans(), bounded=st.booleans())
-def test_a_class_pass_is_a_block_pass_with_the_same_steps(problem, weighted, bounded):
-    X, signs, _, basis, _, loss, rng = problem
-    U, n = np.ascontiguousarray(X @ basis), len(X)
-    code, steepest = LOSSES[loss].code, LOSSES[loss].steepest
-    weights = rng.random(n) if weighted else np.zeros(0)
-    norms2 = (U**2).sum(axis=1) if bounded else np.zeros(0)
-    z, moment = np.zeros((2, basis.shape[1]))
-    visits = np.where(signs[0] > 0, np.arange(n), ~np.arange(n))
-    steps = (LINEAR, 0.3 / basis.shape[1], 50.0, 1.0, steepest)
-    class_pass(z, moment, U, visits, weights, norms2, steps, (2.0, 7.0, 1.5), code)
-    etas = steps[1] * np.maximum(1 - (2.0 + 1.5 * np.arange(n)) / 50.0, 0)
-    etas = etas * weights if weighted else etas
-    etas = np.minimum(etas, 1 / (steepest * norms2)) if bounded else etas
-    Z, M = np.zeros((2, 1, basis.shape[1]))
-    times = 7.0 + 1.5 * np.arange(1, n + 1)
-    block_pass(Z, M, U, np.zeros((1, n)), signs, etas[None], times, code)
-    np.testing.assert_allclose(z, Z[0], atol=1e-9 * max(1.0, np.abs(z).max()))
-    np.testing.assert_allclose(moment, M[0], atol=1e-7 * max(1.0, np.abs(moment).max()))
-
-
-@given(codes=st.lists(st.integers(0, 3), min_size=1, max_size=40), seed=st.integers(0, 2**63 - 1))
-def test_balanced_visits_are_the_class_and_as_many_others_without_repetition(codes, seed):
-    codes = np.array(codes)
-    order = np.random.default_rng(seed).permutation(len(codes))
-    for j in range(4):
-        ours = np.flatnonzero(codes == j)
-        visits = balanced_visits(order, codes, j, ours, np.uint64(seed))
-        assert sorted(v for v in visits if v >= 0) == ours.tolist()
-        others = [~v for v in visits if v < 0]
-        assert len(set(others)) == len(others) == min(len(ours), len(codes) - len(ours))
-        assert all(codes[i] != j for i in others)
-
-
-def test_balanced_visits_choose_and_order_evenly():
-    """20,000 draws of 3 of 12 others: each is chosen, and stands first, as often as the rest."""
-    rng, codes = np.random.default_rng(0), np.repeat([1, 0], [3, 12])
-    chosen, first = np.zeros(15), np.zeros(2)
-    for _ in range(20_000):
-        order, seed = rng.permutation(15), rng.integers(2**63, dtype=np.uint64)
-        visits = balanced_visits(order, codes, 1, np.arange(3), seed)
-        chosen[~visits[visits < 0]] += 1
-        first[int(visits[0] >= 0)] += 1
-    np.testing.assert_allclose(chosen[3:], 5000, atol=5 * np.sqrt(5000))
-    np.testing.assert_allclose(first, 10_000, atol=5 * np.sqrt(5000))

@@ -1,18 +1,22 @@
 """Stochastic learners whose steps are scaled by a matrix that stays the same for many of them."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from similia.base import Array
 from similia.linalg.blocks import row_blocks, squared
+from similia.linalg.threads import processors, side_by_side
 from similia.linear.frames import Frame
-from similia.linear.schedules import SCHEDULES, schedule_code, shrinkage, uncoded
+from similia.linear.schedules import SCHEDULES, even_ranges, schedule_code, shrinkage, uncoded
 from similia.linear.stochastic import StochasticOneVsRest, Task
 from similia.losses import LOSSES
-from similia.updates.slnd import block_pass, class_pass, theorem_pass
+from similia.updates.balanced import LARGEST, paired_visits, visits_pass
+from similia.updates.slnd import block_pass, theorem_pass
 from similia.validation import between, one_of, positive
 
 
@@ -28,6 +32,10 @@ class Part:
     M: Array
     eta: float
     horizon: float
+
+    def only(self, j: int) -> tuple[Array, Array]:
+        """Give z and the moment of the j-th of its weight vectors, as matrices of one row."""
+        return self.Z[j : j + 1], self.M[j : j + 1] if self.M.size else self.M
 
 
 @dataclass
@@ -150,39 +158,82 @@ class FramedOneVsRest(StochasticOneVsRest):
         return LOSSES[self.loss].code
 
     def _balanced_pass(self, task: Task, part: Part, number: int, rng: np.random.Generator) -> None:
-        n, dtype = len(task.rows), part.Z.dtype
-        frame, first = part.frame, part.some.start
-        stored = frame.stored if frame.start is None else None
-        weights = task.weights[task.rows]
-        some_weights = weights if (weights != 1).any() else weights[:0]
-        norms2 = frame.norms2 if isinstance(self.eta, str) else np.zeros(0, dtype)
-        total = self.max_iter * n
-        kind = schedule_code(self.schedule, ends=True)
-        steps = (kind, part.eta, float(total), part.horizon, LOSSES[self.loss].steepest)
+        n, counts = len(task.rows), task.groups.counts
+        if len(part.some) == 1 or task.labels.multilabel or counts.max() > LARGEST * n:
+            self._each_class(
+                task, part.some, rng, self._learnt(task, part, number), part.frame.size
+            )
+            return
+        visits = paired_visits(task.groups.codes, rng.integers(2**63, dtype=np.uint64))
+        row, ours, others = visits
+        tasks: list[partial[None]] = []
+        if part.frame.kept is not None:
+            state = (part.Z, part.M, self._visited_rows(task, part), visits)
+            clock = (float(number * n), float(self.n_seen_), 1.0)
+            steps = self._balanced_steps(part, self.max_iter * n)
+            for some in even_ranges(counts, processors()):
+                tasks.append(partial(visits_pass, *state, some, steps, clock, self._code))
+        else:
+            for j in range(len(part.some)):
+                t = np.flatnonzero((ours == j) | (others == j))
+                signs = np.where(ours[t] == j, 1, -1).astype(part.Z.dtype)
+                tasks.append(partial(self._learn_blocks, task, part, number, j, row[t], signs, t))
+        side_by_side(tasks, 2 * n * part.frame.size)
+        self.n_updates_ += 2 * n
+
+    def _learnt(self, task: Task, part: Part, number: int) -> Callable[[int, Array], None]:
+        """Give what teaches one class alone; its visits are spread over the time of a whole pass."""
+        n, first = len(task.rows), part.some.start
+        rows = self._visited_rows(task, part)
+        steps = self._balanced_steps(part, self.max_iter * n)
 
         def learn(j: int, visits: Array) -> None:
-            # The class's visits are spread over the time of a whole pass.
             tick = n / max(len(visits), 1)
-            one = slice(j - first, j - first + 1)
-            if stored is not None:
-                moment = part.M[j - first] if part.M.size else np.zeros(0, dtype)
-                clock = (float(number * n), float(self.n_seen_), tick)
-                z = part.Z[j - first]
-                state = (z, moment, stored, visits, some_weights, norms2)
-                class_pass(*state, steps, clock, self._code)
+            places, signs = uncoded(visits, part.Z.dtype)
+            if part.frame.kept is None:
+                t = np.arange(len(visits)) * tick
+                self._learn_blocks(task, part, number, j - first, places, signs, t, tick)
                 return
-            M = part.M[one] if part.M.size else part.M
-            for block in row_blocks(len(visits), self._block):
-                places, signs = uncoded(visits[block], dtype)
-                U, H = frame.block(places, len(part.some))
-                i = np.arange(block.start, block.stop)
-                shrunk = shrinkage(self.schedule, number * n + i * tick, total, part.horizon)
-                etas = self._steps(part.eta, shrunk, U, weights[places]).astype(dtype)
-                times = (self.n_seen_ + (i + 1) * tick).astype(dtype)
-                H = np.ascontiguousarray(H[one])
-                block_pass(part.Z[one], M, U, H, signs[None], etas[None], times, self._code)
+            one, clock = part.only(j - first), (float(number * n), float(self.n_seen_), tick)
+            ours = np.where(signs > 0, 0, -1)
+            visits_pass(*one, rows, (places, ours, ~ours), (0, 1), steps, clock, self._code)
 
-        self._each_class(task, part.some, rng, learn, frame.size)
+        return learn
+
+    def _visited_rows(self, task: Task, part: Part) -> tuple[Array, Array, Array]:
+        weights = task.weights[task.rows]
+        some = weights if (weights != 1).any() else weights[:0]
+        norms2 = part.frame.norms2 if isinstance(self.eta, str) else np.zeros(0, part.Z.dtype)
+        kept = part.frame.kept
+        return np.zeros((0, 0), part.Z.dtype) if kept is None else kept, some, norms2
+
+    def _balanced_steps(self, part: Part, total: int) -> tuple[int, float, float, float, float]:
+        kind = schedule_code(self.schedule, ends=True)
+        return kind, part.eta, float(total), part.horizon, LOSSES[self.loss].steepest
+
+    def _learn_blocks(
+        self,
+        task: Task,
+        part: Part,
+        number: int,
+        j: int,
+        places: Array,
+        signs: Array,
+        t: Array,
+        tick: float = 1.0,
+    ) -> None:
+        """Teach class j rows whose u is not kept, at the times t of a pass."""
+        n, dtype = len(task.rows), part.Z.dtype
+        Z, M = part.only(j)
+        for block in row_blocks(len(places), self._block):
+            U, H = part.frame.block(places[block], len(part.some))
+            now = number * n + t[block]
+            shrunk = shrinkage(self.schedule, now, self.max_iter * n, part.horizon)
+            weights = task.weights[task.rows[places[block]]]
+            etas = self._steps(part.eta, shrunk, U, weights).astype(dtype)
+            times = (self.n_seen_ + t[block] + tick).astype(dtype)
+            H = np.ascontiguousarray(H[j : j + 1])
+            block_pass(Z, M, U, H, signs[None, block], etas[None], times, self._code)
 
     def _theorem_pass(self, task: Task, part: Part, rng: np.random.Generator) -> None:
         frame, dtype = part.frame, part.Z.dtype

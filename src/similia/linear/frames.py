@@ -50,8 +50,8 @@ class Frame:
 
     def block(self, places: Array, count: int) -> tuple[Any, Array]:
         """Give u of each place, and the scores (count, places) that `start` gives it."""
-        if self.stored is not None and self.start is None:
-            U = self.stored.take(places, axis=0)
+        if self.kept is not None:
+            U = self.kept.take(places, axis=0)
             return U, np.zeros((count, len(places)), U.dtype)
         rows = augmented(rows_of(self.X, self.rows[places], self.scale.dtype), self.intercept)
         return self._scaled(rows), self._started(rows, count)
@@ -67,6 +67,11 @@ class Frame:
         if self.start is None:
             return np.zeros((count, rows.shape[0]), self.scale.dtype)
         return np.ascontiguousarray(products((rows, self.start.T))[0].T)
+
+    @property
+    def kept(self) -> Array | None:
+        """Give u of all rows, if they are kept and weights start from zero."""
+        return self.stored if self.start is None else None
 
     @cached_property
     def norms2(self) -> Array:

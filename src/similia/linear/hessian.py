@@ -119,11 +119,15 @@ def sampled_rows(X: Any, indices: Array, intercept: bool) -> Any:
 
 
 def projected(X: Any, indices: Array, basis: Array, intercept: bool) -> Array:
-    """Give u = basisᵀx for the named rows, in blocks, so that no more of X is held."""
+    """Give u = basisᵀx for the named rows, in blocks, so that no more of X is held.
+
+    X is read in the order of memory, in whichever order the rows are named.
+    """
     U = np.empty((len(indices), basis.shape[1]), dtype=basis.dtype)
     linear = np.ascontiguousarray(basis[:-1] if intercept else basis)
+    places = np.argsort(indices, kind="stable")
     for block in row_blocks(len(indices), 1024):
-        (U[block],) = products((rows_of(X, indices[block], basis.dtype), linear))
-        if intercept:
-            U[block] += basis[-1]
+        some = places[block]
+        (scores,) = products((rows_of(X, indices[some], basis.dtype), linear))
+        U[some] = scores + basis[-1] if intercept else scores
     return U

@@ -81,10 +81,12 @@ class Groups:
 
     def __init__(self, labels: Labels, rows: Array) -> None:
         self.labels, self.rows = labels, rows
+        self.counts = np.zeros(0, dtype=np.intp)
         if not labels.multilabel:
             self.codes = labels.codes[rows]
             self.order = np.argsort(self.codes, kind="stable")
-            self.ends = np.cumsum(np.bincount(self.codes, minlength=len(labels.classes)))
+            self.counts = np.bincount(self.codes, minlength=len(labels.classes))
+            self.ends = np.cumsum(self.counts)
 
     def of(self, j: int) -> tuple[Array, Array, int]:
         """Give weight vector j's positive places, and (codes, code) that tell them from others."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from similia.base import Array
 from similia.linalg.compiled import compiled
-from similia.updates.slnd import CONSTANT, INVERSE, LINEAR, SQRT, shrunk
+from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrunk
 
 SCHEDULES = ("auto", "constant", "linear", "sqrt", "inverse", "theorem")
 CODES = {"constant": CONSTANT, "linear": LINEAR, "sqrt": SQRT, "inverse": INVERSE}
@@ -37,8 +37,16 @@ def _shrink(kind, t, total, horizon, factors):  # type: ignore[no-untyped-def]
 
 
 def uncoded(visits: Array, dtype: Any) -> tuple[Array, Array]:
-    """Give the places and signs that coded visits stand for: see `updates.slnd.class_pass`."""
+    """Give the places and signs that coded visits stand for: see `updates.balanced.balanced_visits`."""
     return np.where(visits >= 0, visits, ~visits), np.where(visits >= 0, 1, -1).astype(dtype)
+
+
+def even_ranges(counts: Array, n: int) -> list[tuple[int, int]]:
+    """Cut 0, 1, …, len(counts) into at most n ranges of about the same sum of counts."""
+    reached = np.cumsum(counts)
+    cuts = np.searchsorted(reached, reached[-1] * np.arange(1, n) / n) + 1
+    ends = np.unique(np.minimum([0, *cuts, len(counts)], len(counts)))
+    return [(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def balanced_kept(counts: Array, signs: Array, seed: int, t: int) -> Array:

@@ -222,7 +222,8 @@ class SLNDClassifier(FramedOneVsRest):
             rows = sampled_rows(task.X, self._hessian_rows(task, rng), self.fit_intercept)
             self.rank_ = best_rank(self, self._eigenpairs(rows, None, rng), task, rng)
             if not self.early_stopping:
-                every = np.sort(np.concatenate([task.rows, task.held_out]))
+                every = rng.permutation(np.concatenate([task.rows, task.held_out]))
+                every = every if self.sampling == "balanced" else np.sort(every)
                 task = replace(task, rows=every, held_out=every[:0])
         return super()._start_passes(task, rng)
 

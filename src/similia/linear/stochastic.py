@@ -18,7 +18,7 @@ from similia.linear.hessian import augmented
 from similia.linear.labels import Groups, Labels
 from similia.linear.schedules import balanced_kept
 from similia.progress import progress
-from similia.updates.slnd import balanced_visits
+from similia.updates.balanced import balanced_visits
 from similia.validation import between, boolean, check_magnitude, positive_integer
 
 
@@ -104,9 +104,11 @@ class StochasticOneVsRest(CalibratedOneVsRest):
             self.w_, self.moment_ = self.w_.copy(), self.moment_.copy()
             rng = self._rng()
             rows = np.flatnonzero(weights)
+            if self.sampling == "balanced":  # neighbours are visited together: see `paired_visits`
+                rows = rng.permutation(rows)
             held_out = rows[:0]
             if self._needs_held_out():
-                rows, held_out = self._split(rng.permutation(rows))
+                rows, held_out = self._split(rng, rows)
             task = Task(X, labels, weights.astype(self.w_.dtype), rows, held_out)
             self.class_counts_ = self.class_counts_ + self._counts(task)
             with single_blas_thread():
@@ -116,9 +118,12 @@ class StochasticOneVsRest(CalibratedOneVsRest):
     def _needs_held_out(self) -> bool:
         return self.early_stopping
 
-    def _split(self, rows: Array) -> tuple[Array, Array]:
+    def _split(self, rng: np.random.Generator, rows: Array) -> tuple[Array, Array]:
+        """Give the rows to learn from, in their order, and those held out, in order of memory."""
         n = min(max(1, round(self.validation_fraction * len(rows))), len(rows) - 1)
-        return np.sort(rows[n:]), np.sort(rows[:n])
+        held_out = np.zeros(len(rows), dtype=bool)
+        held_out[rng.permutation(len(rows))[:n]] = True
+        return rows[~held_out], np.sort(rows[held_out])
 
     def _passes(self, task: Task, rng: np.random.Generator) -> None:
         run = self._start_passes(task, rng)

@@ -16,14 +16,8 @@ from scipy import sparse
 from similia.linalg.blas import panels
 from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled
-from similia.linalg.prefetch import prefetch_row
 from similia.linalg.threads import processors, side_by_side
 from similia.losses import loss_slope
-
-CONSTANT, LINEAR, SQRT, INVERSE = range(4)
-
-#: visits before its own at which a row is asked for
-AHEAD = 2
 
 
 def block_pass(Z, moment, U, H, signs, etas, times, code):
@@ -91,90 +85,6 @@ def _sparse_block_pass(Z, moment, U, H, signs, etas, times, code):
     Z[:, columns] += (rows.T @ H.T).T
     if moment.size:
         moment[:, columns] += (rows.T @ (H * times).T).T
-
-
-@compiled
-def shrunk(kind, t, total, horizon):
-    """Give the factor of the step at time t: see `linear.schedules`."""
-    if kind == LINEAR:
-        return max(1.0 - t / total, 0.0)
-    if kind == SQRT:
-        return 1.0 / np.sqrt(1.0 + t / horizon)
-    if kind == INVERSE:
-        return 1.0 / (1.0 + t / horizon)
-    return 1.0
-
-
-@compiled
-def class_pass(z, moment, U, visits, weights, norms2, steps, clock, code):
-    """Teach one class rows of U, in order: 4k operations a visit, each row read once from memory.
-
-    A visit i >= 0 is a positive example, row i; otherwise a negative one, row ~i. Steps are
-    η·shrunk·weight, at most 1/(F''(0)|u|²), with steps = (kind, η, total, horizon, F''(0)); no
-    weights or no `norms2` stand for ones and for no bound. clock = (t, seen, tick): the schedule's
-    time and the moment's, and what a visit adds to them.
-    """
-    kind, eta, total, horizon, steepest = steps
-    t, seen, tick = clock
-    real = z.dtype.type
-    for i in range(len(visits)):
-        if i + AHEAD < len(visits):
-            later = visits[i + AHEAD]
-            prefetch_row(U, later if later >= 0 else ~later)
-        y = real(1.0) if visits[i] >= 0 else real(-1.0)
-        row = visits[i] if visits[i] >= 0 else ~visits[i]
-        u = U[row]
-        score = real(0.0)
-        for k in range(len(z)):
-            score += z[k] * u[k]
-        length = eta * shrunk(kind, t + i * tick, total, horizon)
-        if weights.size:
-            length *= weights[row]
-        if norms2.size:
-            length = min(length, 1.0 / max(steepest * norms2[row], 1e-30))
-        step = real(-length * y * loss_slope(code, y * score))
-        for k in range(len(z)):
-            z[k] += step * u[k]
-        if moment.size:
-            time = real(seen + (i + 1) * tick)
-            for k in range(len(z)):
-                moment[k] += time * (step * u[k])
-
-
-@compiled
-def balanced_visits(order, codes, j, ours, seed):
-    """Give all examples `ours` of class j and as many others, in random order, coded for a pass.
-
-    Others are the next ones of another class in `order`, a random order of all, from a random place
-    on: a uniform choice without repetition, at the cost of what is chosen. `seed` is mixed for
-    every number (SplitMix64).
-    """
-    n = len(order)
-    count = min(len(ours), n - len(ours))
-    visits = np.empty(len(ours) + count, np.int64)
-    visits[: len(ours)] = ours
-    state = np.uint64(seed)
-    state, number = _random(state)
-    start, passed = np.int64(number % np.uint64(max(n, 1))), 0
-    for i in range(len(ours), len(visits)):
-        while codes[order[(start + passed) % n]] == j:
-            passed += 1
-        visits[i] = ~order[(start + passed) % n]
-        passed += 1
-    for i in range(len(visits) - 1, 0, -1):
-        state, number = _random(state)
-        other = np.int64(number % np.uint64(i + 1))
-        visits[i], visits[other] = visits[other], visits[i]
-    return visits
-
-
-@compiled
-def _random(state):
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    x = state
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state, x ^ (x >> np.uint64(31))
 
 
 @compiled
