@@ -5,6 +5,14 @@ scale) is learnt from the training part.
 """
 
 from experiments.problems.base import Problem, validation
+from experiments.problems.features import (
+    caltech101_fisher,
+    images,
+    isolet,
+    many_classes,
+    newsgroups_tfidf,
+    tiny_imagenet,
+)
 from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
 from experiments.problems.matrices import gyrb, quantum_state, zappos
@@ -21,6 +29,12 @@ PROBLEMS = {
     "gyrb": gyrb,
     "zappos": zappos,
     "quantum_state": quantum_state,
+    "caltech101_fisher": caltech101_fisher,
+    "tiny_imagenet": tiny_imagenet,
+    "isolet": isolet,
+    "newsgroups_tfidf": newsgroups_tfidf,
+    "images": images,
+    "many_classes": many_classes,
     "toy": toy,
 }
 

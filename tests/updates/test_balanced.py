@@ -23,7 +23,7 @@ seeds = st.integers(0, 2**63 - 1)
     bounded=st.booleans(), cut=st.integers(0, 12),
 )  # fmt: skip
 def test_visits_are_a_block_pass_with_the_same_steps(codes, seed, loss, weighted, bounded, cut):
-    """All classes at once, or in two ranges one after the other: a class knows nothing of others."""
+    """All classes at once, or in two ranges: a class knows nothing of the others."""
     rng, n = np.random.default_rng(seed), len(codes)
     U = rng.normal(size=(n, 5))
     code, steepest = LOSSES[loss].code, LOSSES[loss].steepest

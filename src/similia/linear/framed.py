@@ -182,7 +182,7 @@ class FramedOneVsRest(StochasticOneVsRest):
         self.n_updates_ += 2 * n
 
     def _learnt(self, task: Task, part: Part, number: int) -> Callable[[int, Array], None]:
-        """Give what teaches one class alone; its visits are spread over the time of a whole pass."""
+        """Give what teaches one class alone; its visits are spread over the time of a pass."""
         n, first = len(task.rows), part.some.start
         rows = self._visited_rows(task, part)
         steps = self._balanced_steps(part, self.max_iter * n)

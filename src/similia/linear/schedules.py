@@ -1,5 +1,6 @@
 """How long the steps are, and which examples a class learns from."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def _shrink(kind, t, total, horizon, factors):  # type: ignore[no-untyped-def]
 
 
 def uncoded(visits: Array, dtype: Any) -> tuple[Array, Array]:
-    """Give the places and signs that coded visits stand for: see `updates.balanced.balanced_visits`."""
+    """Give the places and signs that coded visits stand for: see `balanced_visits`."""
     return np.where(visits >= 0, visits, ~visits), np.where(visits >= 0, 1, -1).astype(dtype)
 
 
@@ -46,7 +47,7 @@ def even_ranges(counts: Array, n: int) -> list[tuple[int, int]]:
     reached = np.cumsum(counts)
     cuts = np.searchsorted(reached, reached[-1] * np.arange(1, n) / n) + 1
     ends = np.unique(np.minimum([0, *cuts, len(counts)], len(counts)))
-    return [(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in pairwise(ends)]
 
 
 def balanced_kept(counts: Array, signs: Array, seed: int, t: int) -> Array:
