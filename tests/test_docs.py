@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
 #: pages whose examples are parts of one program
-GUIDES = ["docs/filtering.md"]
+GUIDES = ["docs/filtering.md", "docs/slnd.md"]
 
 
 def filled(text: str) -> str:

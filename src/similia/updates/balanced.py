@@ -102,8 +102,8 @@ def paired_visits(codes, seed):
     Class c is given as many negative examples as it has own ones: the classes are dealt out to the
     rows like shuffled cards, and a row that gets its own class swaps with another. No class may
     have more than `LARGEST` of the rows: as each row is dealt to one class, it would take them from
-    the small ones. Rows come in blocks of neighbours, blocks and neighbours in random order, so that
-    rows kept in random order are visited in random order.
+    the small ones. Rows come in blocks of neighbours, blocks and neighbours in random order: rows
+    kept in random order are visited in random order.
     """
     state = np.uint64(seed)
     others, state = shuffled(codes, state)
