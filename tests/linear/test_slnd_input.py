@@ -103,7 +103,7 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(problem, learne
     spoilt[3, 1] = bad
     for form in (np.asarray, sparse.csr_array):
         for call in (fitted.fit, fitted.partial_fit):
-            with pytest.raises(ValueError, match="NaN|infinity"):
+            with pytest.raises(ValueError, match=r"NaN|infinity"):
                 call(form(spoilt), y)
     np.testing.assert_array_equal(fitted.w_, before)
 
