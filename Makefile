@@ -30,7 +30,10 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 docs: $(READY)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	$(BIN)/python -m tests.test_docs
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	@echo "The site is in docs/_build/html/index.html"
 
 # What is only compared with lives in an environment of its own.
 peers: $(PEERS)/.ready
@@ -55,4 +58,5 @@ $(READY): pyproject.toml
 
 clean:
 	find src -name '*.nb[ic]' -delete
+	rm -rf docs/_build docs/generated docs/gallery
 	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

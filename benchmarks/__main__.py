@@ -4,9 +4,19 @@ import platform
 import sys
 from importlib.metadata import version
 
-from benchmarks import definite_boost, learners, meg, merging, pola, retrieval, slnd, startup
+from benchmarks import (
+    definite_boost,
+    gerrymandering,
+    learners,
+    meg,
+    merging,
+    pola,
+    retrieval,
+    slnd,
+    startup,
+)
 
-MODULES = (learners, pola, meg, definite_boost, slnd, merging, retrieval, startup)
+MODULES = (learners, pola, meg, definite_boost, gerrymandering, slnd, merging, retrieval, startup)
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 #: seconds and bytes after which a solver is stopped
-LIMIT, MEMORY = 300, 14 * 2**30
+LIMIT, MEMORY = 120, 14 * 2**30
 
 
 def vectors(d, n, seed=0):

@@ -68,7 +68,7 @@ def pola_dense():
                 "ours": ours,
                 "eigh": lambda others=others: others(naive),
                 "arpack": lambda others=others: others(naive_lanczos),
-                "product": lambda A=A, v=V[0]: [dsymv(1.0, A, v) for _ in range(30)],
+                "product": lambda A=A, v=V[0]: [dsymv(1.0, A.T, v) for _ in range(30)],
             },
             repeats=3,
         )

@@ -40,6 +40,37 @@ def projections(seed: int) -> Arrays:
     return found
 
 
+def two_embeddings(seed: int) -> Arrays:
+    """Queries of one domain and items of another in two directions: before, with one map, with two.
+
+    The directions are the principal ones of the items' images, in which queries are drawn as well.
+    """
+    problem = PROBLEMS["domain_pair"](seed, pair="webcam to amazon")
+    n = problem.context.n_queries
+    X, y = problem.X_test, problem.y_test
+    items, labels = problem.X_train[n:], problem.y_train[n:]
+    shown = np.random.default_rng(seed).permutation(len(labels))[:150]
+    found: Arrays = {
+        "query_labels": y.astype(np.int8),
+        "item_labels": labels[shown].astype(np.int8),
+    }
+    kinds = {
+        "before": ("identity", {}),
+        "one map": ("gerrymandering", {"asymmetric": False, "init": "classes"}),
+        "two maps": ("gerrymandering", {"asymmetric": True, "init": "classes"}),
+    }
+    for title, (kind, parameters) in kinds.items():
+        contender = CONTENDERS[kind](problem, seed, **parameters)
+        contender.learn_to(0)
+        scorer = contender.scorers()["l2"]
+        queries, images = scorer.query_vectors(X), scorer.item_vectors(items)
+        center = images.mean(axis=0)
+        _, _, V = np.linalg.svd(images - center, full_matrices=False)
+        found[f"{title}, queries"] = ((queries - center) @ V[:2].T).astype(np.float16)
+        found[f"{title}, items"] = ((images[shown] - center) @ V[:2].T).astype(np.float16)
+    return found
+
+
 def _maps(problem: Problem, seed: int, n_pairs: int, pairs: str) -> Arrays:
     """Give the leading directions, as rows, of PCA and of POLA's last and average matrix."""
     found = {}
@@ -55,6 +86,7 @@ def _maps(problem: Problem, seed: int, n_pairs: int, pairs: str) -> Arrays:
 EXHIBITS: dict[str, Callable[[int], Arrays]] = {
     "noisy_digits": noisy_digits,
     "projections": projections,
+    "two_embeddings": two_embeddings,
 }
 
 

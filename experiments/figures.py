@@ -97,6 +97,40 @@ def draw_pictures(path: Path, pictures: dict[str, Any], side: int) -> None:
     _save(figure, path)
 
 
+def draw_bars(path: Path, bars: dict[str, dict[str, tuple[float, float]]], y: str) -> None:
+    """Draw group -> name -> (mean, error) as groups of bars."""
+    names = list(dict.fromkeys(name for group in bars.values() for name in group))
+    figure, axes = plt.subplots(figsize=(9.5, 3.8), dpi=80)
+    width = 0.85 / len(names)
+    for number, name in enumerate(names):
+        places = [i + (number - (len(names) - 1) / 2) * width for i in range(len(bars))]
+        values = [group.get(name, (math.nan, math.nan)) for group in bars.values()]
+        means, errors = ([value[part] for value in values] for part in (0, 1))
+        axes.bar(places, means, width, yerr=errors, label=name, color=f"C{number % 10}", capsize=1)
+    axes.set_xticks(range(len(bars)), [title.replace(", ", ",\n") for title in bars], fontsize=7)
+    axes.set_ylabel(y)
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _save(figure, path)
+
+
+def draw_two_sides(
+    path: Path, sides: dict[str, tuple[Any, Any]], query_labels: Any, item_labels: Any
+) -> None:
+    """Draw name -> (queries, items) in the plane: crosses and dots, colored by class."""
+    figure, grid = plt.subplots(1, len(sides), figsize=(3.4 * len(sides), 3.2), dpi=80)
+    for axes, (name, (queries, items)) in zip(np.atleast_1d(grid), sides.items(), strict=True):
+        kinds = ((items, item_labels, ".", 18), (queries, query_labels, "x", 14))
+        for Z, labels, marker, size in kinds:
+            colors = [f"C{label % 10}" for label in labels]
+            Z = np.asarray(Z, dtype=float)
+            axes.scatter(*Z.T, c=colors, marker=marker, s=size, linewidths=0.8, alpha=0.8)
+        axes.set_title(name, fontsize=9)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    _save(figure, path)
+
+
 def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -54,6 +54,30 @@ def neighbors(contender: Any, problem: Problem, task: Any, full: bool) -> Values
             yield len(right), score, f"accuracy@{k}", float(right.mean())
 
 
+def voting(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Classify test points by k votes, with k chosen on points that no contender has seen.
+
+    The database is the training points, or those of them that are no queries. Of equally good k the
+    smallest is taken.
+    """
+    held = problem.context
+    items, labels = problem.X_train[held.n_queries :], problem.y_train[held.n_queries :]
+    for score, scorer in contender.scorers().items():
+        if scorer.geometry != "l2":
+            continue
+        vectors = scorer.item_vectors(items)
+        right = []
+        for X, y in ((held.X, held.y), (problem.X_test, problem.y_test)):
+            nearest = nearest_rows(vectors, scorer.query_vectors(X), max(task.cuts))
+            right.append([(majority(labels[nearest[:, :k]]) == y).mean() for k in task.cuts])
+        best = int(np.argmax(right[0]))
+        n = len(problem.y_test)
+        yield n, score, "accuracy", float(right[1][best])
+        yield n, score, "chosen_k", float(task.cuts[best])
+        for k, value in zip(task.cuts, right[1], strict=True):
+            yield n, score, f"accuracy@{k}", float(value)
+
+
 def filtering(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
     """Count what was said of the test part, in its order, before the truth was known."""
     result = FilteringResult(contender.predicted, problem.y_test)
@@ -132,6 +156,7 @@ def _dense(X: Any) -> Any:
 MEASURES = {
     "retrieval": retrieval,
     "neighbors": neighbors,
+    "voting": voting,
     "filtering": filtering,
     "kernel": kernel,
     "triplets": triplets,

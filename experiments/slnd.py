@@ -13,7 +13,7 @@ from experiments.summary import markdown_table
 SETS = {
     ("caltech101_fisher", "{}"): "Caltech-101, Fisher vectors",
     ("tiny_imagenet", "{}"): "Tiny ImageNet, network features",
-    ("isolet", "{}"): "Isolet",
+    ("isolet_letters", "{}"): "Isolet",
     ("images", '{"data":"mnist"}'): "MNIST, pixels",
     ("images", '{"data":"fashion"}'): "Fashion-MNIST, pixels",
     ("images", '{"data":"mnist","fourier":4096}'): "MNIST, 4,096 Fourier features",

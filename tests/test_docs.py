@@ -9,7 +9,13 @@ ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
 #: pages whose examples are parts of one program
-GUIDES = ["docs/filtering.md", "docs/slnd.md"]
+GUIDES = sorted(
+    str(page.relative_to(ROOT))
+    for page in (ROOT / "docs").rglob("*.md")
+    if not {"_build", "generated", "gallery"} & set(page.parts)
+    and "```python" in page.read_text()
+    and str(page.relative_to(ROOT)) not in DOCUMENTS
+)
 
 
 def filled(text: str) -> str:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import similia
-from similia.registry import LEARNERS, learner_class
+from similia.registry import ALL_LEARNERS, learner_class
 
 HEAVY = ("numba", "sklearn", "scipy", "pandas", "matplotlib", "rich", "typer")
 
@@ -33,7 +33,7 @@ def test_unknown_names_say_so():
         learner_class("COFFEE")
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ALL_LEARNERS)
 def test_examples_in_docstrings_run(name):
     module = sys.modules[learner_class(name).__module__]
     result = doctest.testmod(module)

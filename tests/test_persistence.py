@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import similia
 from similia.persistence import describe, encoding, load, save
-from similia.registry import LEARNERS
+from similia.registry import ALL_LEARNERS, LEARNERS
 from tests.fixtures.make import EXPECTED, FOLDER, data, fitted, scores
 
 SIMILARITIES = [name for name in LEARNERS if hasattr(getattr(similia, name), "triplet_scores")]
@@ -36,12 +36,16 @@ def assert_identical(value, other, name):
         assert (other.dtype, other.shape) == (value.dtype, value.shape), name
         assert other.tolist() == value.tolist(), name
         assert value.dtype.kind == "O" or other.tobytes() == value.tobytes(), name
+    elif isinstance(value, tuple):
+        assert len(other) == len(value), name
+        for one, another in zip(value, other, strict=True):
+            assert_identical(one, another, name)
     else:
         assert other == value, name
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ALL_LEARNERS)
 def test_loaded_learner_is_the_saved_one_and_goes_on_as_it_would(name, dtype, path):
     learner = fitted(name, dtype)
     save(learner, path)
@@ -71,7 +75,7 @@ def test_merged_learner_is_saved(name, path):
     assert_same(merged.partial_fit(*data()), loaded.partial_fit(*data()))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ALL_LEARNERS)
 def test_feature_names_are_kept(name, path):
     learner = fitted(name)
     learner.feature_names_in_ = np.array(["a", 'b"', "ä\n", "\ud800"], dtype=object)
@@ -162,7 +166,7 @@ def test_files_of_earlier_versions_open_and_score_as_they_did(file):
     learner.partial_fit(*data(dtype))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ALL_LEARNERS)
 def test_every_learner_has_a_kept_file(name):
     assert (FOLDER / f"{name}-float64.safetensors").exists(), "run python -m tests.fixtures.make"
 

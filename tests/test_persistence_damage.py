@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from similia.exceptions import ModelFileError
 from similia.persistence import describe, header, load, save
 from similia.persistence.encoding import digest
-from similia.registry import LEARNERS
+from similia.registry import ALL_LEARNERS
 from tests.fixtures.make import FOLDER, fitted
 
 FILES = sorted(FOLDER.glob("*-float32.safetensors"))
@@ -156,7 +156,7 @@ def test_wrong_contents_are_refused_even_with_right_checksums(match, path):
         load(forged(path, CHANGES[match]))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ALL_LEARNERS)
 def test_every_array_of_every_learner_has_its_shape_checked(name, path):
     save(fitted(name), path)
     for tensor in load_file(path):

@@ -11,6 +11,7 @@ from functools import partial
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
 from experiments.contenders.classifiers import Classifier, Spectrum
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
+from experiments.contenders.gerrymandering import ClassRegression, Gerrymander
 from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
 from experiments.contenders.ordinal import ByDefiniteBoost, ByFeatures, ByMDS, ByMEG, ByTSTE
 from experiments.contenders.states import LinearInversion, OnlineState
@@ -27,6 +28,8 @@ CONTENDERS = {
     "FDA": FDA,
     "NCA": NCA,
     **{name: partial(Peer, name) for name in ("LMNN", "ITML_Supervised", "SCML_Supervised")},
+    "gerrymandering": Gerrymander,
+    "class regression": ClassRegression,
     "POLA filter": ByDistance,
     "1-NN filter": ByNeighbor,
     "Perceptron filter": ByPerceptron,

@@ -5,10 +5,11 @@ scale) is learnt from the training part.
 """
 
 from experiments.problems.base import Problem, validation
+from experiments.problems.domains import domain_pair, isolet, office_domain, usps
 from experiments.problems.features import (
     caltech101_fisher,
     images,
-    isolet,
+    isolet_letters,
     many_classes,
     newsgroups_tfidf,
     tiny_imagenet,
@@ -29,9 +30,13 @@ PROBLEMS = {
     "gyrb": gyrb,
     "zappos": zappos,
     "quantum_state": quantum_state,
+    "isolet": isolet,
+    "usps": usps,
+    "office_domain": office_domain,
+    "domain_pair": domain_pair,
     "caltech101_fisher": caltech101_fisher,
     "tiny_imagenet": tiny_imagenet,
-    "isolet": isolet,
+    "isolet_letters": isolet_letters,
     "newsgroups_tfidf": newsgroups_tfidf,
     "images": images,
     "many_classes": many_classes,

@@ -17,12 +17,17 @@ class Problem(NamedTuple):
 def validation(problem: Problem, share: float, seed: int) -> Problem:
     """Give the training part of a problem, split again: what parameters may be chosen on.
 
-    Of a stream that is filtered it is the stream before, as a whole.
+    Of a stream that is filtered it is the stream before, as a whole; of queries with a database of
+    their own, a part of the queries is held out.
     """
     if problem.measured_by == "filtering":
         return problem._replace(X_test=problem.X_train, y_test=problem.y_train)
-    n = len(problem.y_train)
+    n = getattr(problem.context, "n_queries", 0) or len(problem.y_train)
     held_out, kept = np.split(np.random.default_rng(seed).permutation(n), [round(share * n)])
+    if n < len(problem.y_train):
+        items = np.arange(n, len(problem.y_train))
+        context = problem.context._replace(n_queries=len(kept))
+        problem, kept = problem._replace(context=context), np.concatenate([kept, items])
     X, y = problem.X_train, problem.y_train
     return problem._replace(
         X_train=X[kept], y_train=y[kept], X_test=X[held_out], y_test=y[held_out]

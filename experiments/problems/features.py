@@ -34,7 +34,7 @@ def tiny_imagenet(seed: int) -> Problem:
     return _split(data.X, data.y, np.flatnonzero(data.train), np.flatnonzero(~data.train), rng)
 
 
-def isolet(seed: int) -> Problem:
+def isolet_letters(seed: int) -> Problem:
     """Spoken letters; the speakers of the test part are others."""
     data = load_isolet()
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ Learners are imported when first used, so that ``import similia`` is instant.
 
 from typing import Any
 
-from similia.registry import LEARNERS, learner_class
+from similia.registry import ALL_LEARNERS, learner_class
 
 __version__ = "0.1.0"
 
@@ -24,11 +24,11 @@ _FUNCTIONS = {
     "RelevanceFilter": "similia.filtering",
 }
 
-__all__ = ["__version__", *LEARNERS, *_FUNCTIONS]
+__all__ = ["__version__", *ALL_LEARNERS, *_FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in LEARNERS:
+    if name in ALL_LEARNERS:
         return learner_class(name)
     if name in _FUNCTIONS:
         from importlib import import_module

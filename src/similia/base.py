@@ -20,26 +20,21 @@ from similia.validation import Rule, boolean, check_parameters, seed
 Array = NDArray[Any]
 
 
-class OnlineLearner(BaseEstimator, ABC):
-    """A model that is changed by one judgement at a time.
+class Learner(BaseEstimator, ABC):
+    """A model with parameters under rules and a state that is known by name.
 
     Attributes that every learner has once it has learnt: `n_seen_`, the judgements so far;
     `n_updates_`, those that changed the state; `n_features_in_`.
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {
-        "average": boolean,
-        "random_state": seed,
-        "verbose": boolean,
-    }
+    _rules: ClassVar[dict[str, Rule]] = {"random_state": seed, "verbose": boolean}
     #: learnt attributes, arrays or plain numbers: all that persistence and merging need to know
     _state: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_seen_", "n_updates_")
-    #: the attribute whose states are averaged
-    _averaged: ClassVar[str]
+    #: those that are there or not
+    _optional_state: ClassVar[tuple[str, ...]] = ("feature_names_in_",)
     #: the kind of judgement: "triplets", "pairs" or "labels"
     learns_from: ClassVar[str]
 
-    average: bool
     random_state: int | np.random.RandomState | None
 
     @property
@@ -79,6 +74,37 @@ class OnlineLearner(BaseEstimator, ABC):
             return np.random.default_rng(state.randint(2**32, dtype=np.uint64))
         return np.random.default_rng([int(state), getattr(self, "n_seen_", 0)])
 
+    def get_state(self) -> dict[str, Any]:
+        """Give the learnt attributes by name; arrays are not copied."""
+        check_is_fitted(self)
+        names = (*self._state, *self._optional_state)
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def set_state(self, state: dict[str, Any]) -> Self:
+        """Replace the learnt attributes by those of a learner with the same parameters."""
+        self._check_parameters()
+        missing = sorted(set(self._state) - set(state))
+        unknown = sorted(set(state) - {*self._state, *self._optional_state})
+        if missing or unknown:
+            raise ValueError(
+                f"{self._owner}.set_state: state must have the names {sorted(self._state)}, "
+                f"but {missing or unknown} {'is missing' if missing else 'is unknown'}."
+            )
+        for name, value in state.items():
+            setattr(self, name, value)
+        return self
+
+
+class OnlineLearner(Learner):
+    """A learner that is changed by one judgement at a time, so that states average and merge."""
+
+    _rules: ClassVar = {"average": boolean, **Learner._rules}
+    _optional_state: ClassVar = ("moment_", *Learner._optional_state)
+    #: the attribute whose states are averaged
+    _averaged: ClassVar[str]
+
+    average: bool
+
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Give the shapes of those learnt arrays that grow with what was learnt, by name."""
         return {}
@@ -111,24 +137,9 @@ class OnlineLearner(BaseEstimator, ABC):
 
     # -- state ---------------------------------------------------------------------------------
 
-    def get_state(self) -> dict[str, Any]:
-        """Give the learnt attributes by name; arrays are not copied."""
-        check_is_fitted(self)
-        names = (*self._state, "moment_", "feature_names_in_")
-        return {name: getattr(self, name) for name in names if hasattr(self, name)}
-
     def set_state(self, state: dict[str, Any]) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
-        self._check_parameters()
-        missing = sorted(set(self._state) - set(state))
-        unknown = sorted(set(state) - {*self._state, "moment_", "feature_names_in_"})
-        if missing or unknown:
-            raise ValueError(
-                f"{self._owner}.set_state: state must have the names {sorted(self._state)}, "
-                f"but {missing or unknown} {'is missing' if missing else 'is unknown'}."
-            )
-        for name, value in state.items():
-            setattr(self, name, value)
+        super().set_state(state)
         if not hasattr(self, "moment_"):
             self._init_moment()
         return self

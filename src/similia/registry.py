@@ -22,9 +22,15 @@ LEARNERS = {
     "SGDQN": "similia.linear.sgd_qn",
 }
 
+#: learners of a whole labelled set: saved as well, but with no stream of single judgements
+BATCH_LEARNERS = {
+    "NeighborhoodGerrymandering": "similia.distance.gerrymandering",
+}
+ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
+
 
 def learner_class(name: str) -> Any:
     """Give the public learner of that name."""
-    if name not in LEARNERS:
+    if name not in ALL_LEARNERS:
         raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
-    return getattr(import_module(LEARNERS[name]), name)
+    return getattr(import_module(ALL_LEARNERS[name]), name)

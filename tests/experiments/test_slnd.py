@@ -56,7 +56,7 @@ def test_the_spectrum_is_of_the_second_moment(problem):
 
 def row(contender, passes, value, seconds, **more):
     return {
-        "stage": "run", "problem": "isolet", "options": "{}", "contender": contender,
+        "stage": "run", "problem": "isolet_letters", "options": "{}", "contender": contender,
         "parameters": json.dumps({"max_iter": passes, **more}), "seed": 0, "step": 0,
         "queries": 10, "score": "scores", "measure": "top1", "value": value, "seconds": seconds,
         "versions": "", "note": "",

@@ -27,6 +27,11 @@ def subtractions(draw):
     return A / 2, R, c, v, 10.0 ** draw(st.integers(-6, 2)) / max(v @ v, 1e-12)
 
 
+def size_of(M, A, R, c):
+    """The size that rounding is relative to: of the matrices, and of terms though they cancel."""
+    return np.abs(np.linalg.eigvalsh(M)).max() + np.trace(A) + np.abs(c) @ (R * R).sum(axis=1)
+
+
 def subtracted(A, v, alpha):
     return A - alpha * np.outer(v, v)
 
@@ -39,7 +44,7 @@ def test_the_pair_is_that_of_a_full_decomposition(problem):
     M = subtracted(A, v, alpha)
     lowest = np.linalg.eigvalsh(M)[0]
     value, u = negative_eigenpair(A, R, c, v, alpha, 1e-12)
-    size = np.abs(np.linalg.eigvalsh(M)).max() + np.trace(A)
+    size = size_of(M, A, R, c)
     if value < 0.0:
         assert value == pytest.approx(lowest, abs=1e-11 * size)
         assert np.linalg.norm(u) == pytest.approx(1.0, abs=1e-12)
@@ -58,7 +63,7 @@ def test_what_is_left_is_semidefinite_and_the_nearest_such_matrix(problem):
     value, u = negative_eigenpair(A, R, c, v, alpha, 1e-12)
     left = M - min(value, 0.0) * np.outer(u, u)
     values, vectors = np.linalg.eigh(M)
-    size = np.abs(values).max() + np.trace(A)
+    size = size_of(M, A, R, c)
     assert np.sum(values < -1e-12 * size) <= 1
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
     np.testing.assert_allclose(left, nearest, atol=1e-10 * size)

@@ -40,7 +40,7 @@ class KernelPOLA(BatchDistance):
         state takes about 24 budget² bytes, and a step that much memory traffic a few times over.
     gamma : number of at least 0
         0 satisfies each pair in full; a larger number makes smaller steps, for judgements that
-        contradict each other.
+        contradict each other: try 10 where classes are many.
     start : {"identity", "zero"}
         The metric before the first pair: the distance of feature vectors, or nothing.
     start_scale : positive number

@@ -29,7 +29,7 @@ class POLA(BatchDistance):
     ----------
     gamma : number of at least 0
         0 satisfies each pair in full; a larger number makes smaller steps, for judgements that
-        contradict each other.
+        contradict each other: try 10 where classes are many.
     start : {"identity", "zero"} or array of shape (n_features, n_features)
         A before the first pair: the Euclidean distance, nothing, or a positive semidefinite matrix.
         The threshold starts at the mean squared distance of random points, at least at 1.

@@ -9,11 +9,16 @@ import numpy as np
 
 from similia.linalg.bound import symmetric_product
 from similia.linalg.compiled import compiled
+from similia.linalg.shifted import shifted_eigenpair
 
 #: rows of the Krylov basis that are reserved at first
 ROWS = 48
 #: most steps of Newton's method for one root; it needs about three
 NEWTON = 60
+#: side up to which a few factorizations cost less than many products Aq
+SMALL = 320
+#: products after which that is done; they give the first guess
+PATIENCE = 24
 
 
 @compiled
@@ -45,6 +50,13 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
         if residual <= tol * scale or step + 1 == n:
             break
         step += 1
+        if n <= SMALL and step == PATIENCE:
+            guess = min(root, -1e-6 * scale)
+            value, u = shifted_eigenpair(
+                _upper(A, R, c), basis[0].astype(np.float64), drop, guess, zero, tol * scale
+            )
+            if value <= 0.0:
+                return value, u.astype(A.dtype)
         if step == len(basis):
             basis = _longer(basis)
         basis[step] = w / A.dtype.type(beside[step - 1])
@@ -100,6 +112,18 @@ def _eigenvector(basis, beside, pivots, size):
             u[k] += factor * basis[i, k]
     u /= np.sqrt(_dot(u, u))
     return u
+
+
+@compiled
+def _upper(A, R, c):
+    """Give A + Rᵀdiag(c)R in double precision; below the diagonal it is not made."""
+    whole = A.astype(np.float64)
+    for j in range(len(A)):
+        for i in range(len(c)):
+            factor = c[i] * R[i, j]
+            for k in range(j, len(A)):
+                whole[j, k] += factor * R[i, k]
+    return whole
 
 
 @compiled

@@ -6,10 +6,10 @@ from similia.linalg.blas import cross_products, products, row_products
 from similia.linalg.blocks import dense
 from similia.linalg.bound import add_square
 from similia.linalg.compiled import compiled
-from similia.linalg.lanczos import negative_eigenpair
+from similia.linalg.lanczos import SMALL, negative_eigenpair
 
-#: rank-one terms that wait before they are added to A together
-PENDING = 48
+#: rank-one terms that wait before they are added to A together, and the same for small A
+PENDING, PENDING_SMALL = 48, 12
 #: residual of the eigenvector that is removed, relative to the size of A
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-6}
 
@@ -39,8 +39,9 @@ def pola_pass(A, threshold, moment, t, Z, y, losses, rho, slack):
 
 @compiled
 def _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, tol):
-    R = np.empty((PENDING, A.shape[0]), A.dtype)
-    c, times = np.empty(PENDING, A.dtype), np.empty(PENDING, A.dtype)
+    room = PENDING if len(A) > SMALL else PENDING_SMALL
+    R = np.empty((room, A.shape[0]), A.dtype)
+    c, times = np.empty(room, A.dtype), np.empty(room, A.dtype)
     pending = updates = 0
     for i in range(len(y)):
         v, square = Z[i], float(G[i, i])
@@ -65,7 +66,7 @@ def _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, 
         pending += 1
         for j in range(i + 1, len(y)):
             distances[j] -= y[i] * alpha * G[i, j] * G[i, j]
-        if pending >= PENDING - 1:
+        if pending >= room - 1:
             _add_terms(A, R[:pending], c[:pending])
             if moment.size:
                 _add_terms(moment, R[:pending], c[:pending] * times[:pending])

@@ -1,0 +1,223 @@
+"""Neighborhood gerrymandering: the best sets of neighbors, and the pull that follows from them.
+
+A set h of k items votes on the class of a query. It is told by its votes alone: of each class it
+takes the nearest ones, so a set is a number of votes for each class, and only the k nearest items
+of each class matter.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from similia.linalg.blas import panels
+from similia.linalg.bound import gemm
+from similia.linalg.compiled import compiled
+from similia.linalg.threads import processors, side_by_side
+
+#: bytes of distances that one thread holds at a time
+PANEL_BYTES = 4 * 2**20
+
+
+class Pull(NamedTuple):
+    """What a batch of queries says of the maps.
+
+    losses (B,) and solvable (B,); rows and weights (B, 2k): items of either set alone and +1 for
+    those of the right one, -1 for those of the rival, 0 for places that are not used.
+    """
+
+    losses: np.ndarray
+    solvable: np.ndarray
+    rows: np.ndarray
+    weights: np.ndarray
+
+
+class Items(NamedTuple):
+    """Images of items B (M, p), sorted by class, their squared lengths, and where classes start."""
+
+    B: np.ndarray
+    squares: np.ndarray
+    starts: np.ndarray
+
+
+class Ballot(NamedTuple):
+    """How votes are counted: costs (R, R), the number of voters, and whose ties are."""
+
+    cost: np.ndarray
+    k: int
+    ties: bool
+
+
+def infer(A, B, starts, own, y, cost, k, ties):
+    """Give the loss of each query, and the items that it pulls and pushes: exact inference.
+
+        loss = max_h [S(h) + Δ(y, h)] - max_{h: Δ(y,h)=0} S(h),   S(h) = -Σ_{i∈h} |a - b_i|²
+
+    over all sets h of k items that do not contain the query itself [Trivedi notes, 7, 13, 14]. A
+    query for which no set has Δ(y, h) = 0 (its class is too small to win) has no loss and no pull.
+
+    Parameters are rows A (B, p) of queries and B (M, p) of items sorted by class, class r from
+    starts[r] to starts[r+1]; own (B,), the row of the query among the items or -1; y (B,) and cost
+    (R, R), Δ; k; and ties, whether a tie counts for the best of its classes or for the worst.
+    """
+    squares = np.vecdot(B, B)
+    pull = Pull(
+        np.zeros(len(A)),
+        np.zeros(len(A), np.bool_),
+        np.full((len(A), 2 * k), -1, np.int64),
+        np.zeros((len(A), 2 * k), A.dtype),
+    )
+    size = max(16, PANEL_BYTES // max(1, len(B) * A.itemsize))
+    count = max(-(-len(A) // size), min(processors(), -(-len(A) // 16)))
+    items, ballot = Items(B, squares, starts), Ballot(cost, k, ties)
+    tasks = []
+    for start, stop in panels(len(A), count):
+        own_, y_, *parts = (part[start:stop] for part in (own, y, *pull))
+        tasks.append(partial(_infer_panel, A[start:stop], items, own_, y_, ballot, Pull(*parts)))
+    side_by_side(tasks, A.size * len(B))
+    return pull
+
+
+@compiled
+def _infer_panel(A, items, own, y, ballot, pull):
+    # |a|² is left out: it is in both sets k times.
+    D = np.empty((len(A), len(items.B)), A.dtype)
+    for i in range(len(A)):
+        D[i] = items.squares
+    gemm(False, A * A.dtype.type(-2), True, items.B, 1.0, D)
+    starts, k = items.starts, ballot.k
+    n_classes = len(starts) - 1
+    near = np.empty((n_classes, k))
+    found = np.empty((n_classes, k), np.int64)
+    sizes = np.empty(n_classes, np.int64)
+    right = np.zeros(n_classes, np.int64)
+    rival, votes = np.zeros_like(right), np.zeros_like(right)
+    for i in range(len(A)):
+        nearest_by_class(D[i], starts, own[i], near, found, sizes)
+        order = np.argsort(near.ravel(), kind="mergesort")[: sizes.sum()]
+        cost = ballot.cost[y[i]]
+        S = best_set(near, sizes, order, cost, ballot.ties, False, right, votes)
+        if not np.isfinite(S):
+            continue
+        pull.solvable[i] = True
+        augmented = best_set(near, sizes, order, cost, ballot.ties, True, rival, votes)
+        pull.losses[i] = max(0.0, augmented - S)
+        place = 0
+        for r in range(n_classes):
+            for j in range(min(right[r], rival[r]), max(right[r], rival[r])):
+                pull.rows[i, place] = found[r, j]
+                pull.weights[i, place] = 1.0 if right[r] > rival[r] else -1.0
+                place += 1
+
+
+@compiled
+def nearest_by_class(distances, starts, own, near, found, sizes):
+    """Set the k nearest items of each class, nearest first, and how many there are.
+
+    `near` and `found` (R, k) get distances (infinite where there is no item) and rows, `sizes` (R,)
+    their numbers; item `own` is left out. Of equal distances, the earlier row goes first.
+    """
+    k = near.shape[1]
+    for r in range(len(sizes)):
+        size, worst = 0, np.inf
+        for j in range(starts[r], starts[r + 1]):
+            d = distances[j]
+            if (size == k and d >= worst) or j == own:
+                continue
+            place = size if size < k else k - 1
+            while place > 0 and near[r, place - 1] > d:
+                near[r, place] = near[r, place - 1]
+                found[r, place] = found[r, place - 1]
+                place -= 1
+            near[r, place] = d
+            found[r, place] = j
+            size = min(size + 1, k)
+            worst = near[r, size - 1]
+        sizes[r] = size
+        near[r, size:] = np.inf
+
+
+@compiled
+def best_set(near, sizes, order, cost, ties, augmented, best, votes):
+    """Set `best` (R,) to the votes of the best set of k items, and give its value.
+
+    That is max S(h) over h with Δ(h) = 0, or, augmented, max [S(h) + Δ(h)] over all h, where
+    `cost` (R,) has Δ of each winner; -inf if there is no such h. `order` sorts the items `near`
+    (R, k), `votes` (R,) is room to work in.
+
+    For a winner c with n votes the best h has the n nearest of c and the nearest of the others, at
+    most n of a class, or n - 1 where that class must not win as well: a partition matroid, for
+    which taking the nearest that is still allowed is exact. A tie counts as its worst class, or
+    with `ties` as its best one, so a class must not tie
+
+        with `ties` false: in a set of Δ = 0, if it has a cost;
+        with `ties` true: in an augmented set, if it costs less than c, for c would not count.
+    """
+    n_classes, k = near.shape
+    found = -np.inf
+    # Each n needs k - n others, which cost at least as much as the k - n nearest of all.
+    least = np.zeros(k + 1)
+    for i in range(min(k, len(order))):
+        least[i + 1] = least[i] + near.flat[order[i]]
+    for c in range(n_classes):
+        if not augmented and cost[c] > 0.0:
+            continue
+        gain = cost[c] if augmented else 0.0
+        own = 0.0
+        for n in range(1, min(k, sizes[c]) + 1):
+            own += near[c, n - 1]
+            if gain - own - least[k - n] <= found:
+                continue
+            votes[:] = 0
+            votes[c] = n
+            missing, total = k - n, own
+            for place in order:
+                if missing == 0:
+                    break
+                r = place // k
+                if ties:
+                    strict = augmented and cost[r] < cost[c]
+                else:
+                    strict = not augmented and cost[r] > 0.0
+                if r == c or votes[r] >= n - strict:
+                    continue
+                votes[r] += 1
+                total += near.flat[place]
+                missing -= 1
+            if missing == 0 and gain - total > found:
+                found = gain - total
+                best[:] = votes
+    return found
+
+
+def pulls(A, B, pull):
+    """Give half of the gradient of the losses' sum by a and by b_j, and the j of the latter.
+
+    With w_ij = 1 in the right set alone, -1 in the rival alone, and as many of either,
+
+        ∂/∂a_i = 2 Σ_j w_ij (a_i - b_j) = -2 Σ_j w_ij b_j,    ∂/∂b_j = 2 Σ_i w_ij (b_j - a_i)
+
+    from which the gradients by the maps follow: (∂/∂a)ᵀX and (∂/∂b)ᵀZ  [Trivedi notes, 9, 10].
+    """
+    touched = np.unique(pull.rows)
+    touched = touched[touched >= 0]
+    place = np.full(len(B), -1, np.int64)
+    place[touched] = np.arange(len(touched))
+    by_query = np.zeros(A.shape, A.dtype)
+    by_item = np.zeros((len(touched), A.shape[1]), A.dtype)
+    _gather(A, B, pull.rows, pull.weights, place, by_query, by_item)
+    return by_query, by_item, touched
+
+
+@compiled
+def _gather(A, B, rows, weights, place, by_query, by_item):
+    for i in range(len(rows)):
+        a, x = A[i], by_query[i]
+        for e in range(rows.shape[1]):
+            if rows[i, e] < 0:
+                break
+            w, b = weights[i, e], B[rows[i, e]]
+            z = by_item[place[rows[i, e]]]
+            for l in range(len(a)):
+                x[l] -= w * b[l]
+                z[l] += w * (b[l] - a[l])
