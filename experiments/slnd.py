@@ -14,9 +14,9 @@ SETS = {
     ("caltech101_fisher", "{}"): "Caltech-101, Fisher vectors",
     ("tiny_imagenet", "{}"): "Tiny ImageNet, network features",
     ("isolet_letters", "{}"): "Isolet",
-    ("images", '{"data":"mnist"}'): "MNIST, pixels",
-    ("images", '{"data":"fashion"}'): "Fashion-MNIST, pixels",
-    ("images", '{"data":"mnist","fourier":4096}'): "MNIST, 4,096 Fourier features",
+    ("image_features", '{"data":"mnist"}'): "MNIST, pixels",
+    ("image_features", '{"data":"fashion"}'): "Fashion-MNIST, pixels",
+    ("image_features", '{"data":"mnist","fourier":4096}'): "MNIST, 4,096 Fourier features",
     ("newsgroups_tfidf", "{}"): "20 Newsgroups, tf-idf",
 }
 PAPER = ("SLND logistic", "SLND hinge", "SGD", "SGD-QN", "diagonal Hessian")

@@ -8,7 +8,7 @@ from experiments.problems.base import Problem, validation
 from experiments.problems.domains import domain_pair, isolet, office_domain, usps
 from experiments.problems.features import (
     caltech101_fisher,
-    images,
+    image_features,
     isolet_letters,
     many_classes,
     newsgroups_tfidf,
@@ -38,7 +38,7 @@ PROBLEMS = {
     "tiny_imagenet": tiny_imagenet,
     "isolet_letters": isolet_letters,
     "newsgroups_tfidf": newsgroups_tfidf,
-    "images": images,
+    "image_features": image_features,
     "many_classes": many_classes,
     "toy": toy,
 }

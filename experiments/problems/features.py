@@ -47,7 +47,7 @@ def newsgroups_tfidf(seed: int, *, n_terms: int = 10_000) -> Problem:
     return _split(data.X, data.y, data.train, data.test, np.random.default_rng(seed))
 
 
-def images(
+def image_features(
     seed: int,
     *,
     data: str = "mnist",

@@ -15,6 +15,9 @@ from similia.linear.stochastic import Task
 from similia.losses import LOSSES
 from similia.validation import between, boolean, non_negative, one_of, positive_integer
 
+#: automatic steps of balanced sampling, of those for all examples: a class meets few of its others
+BALANCED = 0.3
+
 #: rows that a stream gathers before they enter the Hessian; fewer as long as it knows fewer
 RECENT = 256
 
@@ -55,8 +58,8 @@ class SLNDClassifier(FramedOneVsRest):
         Learn from every example, or from all of a class and as many others, drawn anew for each
         pass, as the paper does. Balanced passes cost the same for any number of classes.
     eta : "auto" or positive number
-        Step size at the start. "auto" is the one at which η F''(0)|u|² is 1 in the mean, for
-        u = D^{-½}Pᵀx, and for no example is it larger.
+        Step size at the start. "auto" is the one at which η F''(0)|u|² is 1 in the mean (0.3 with
+        balanced sampling), for u = D^{-½}Pᵀx, and for no example is it larger than 1.
     schedule : {"auto", "constant", "linear", "sqrt", "inverse", "theorem"}
         How steps shrink: not at all; linearly to 0 at the last pass; with the (square root of the)
         number of examples, beyond about k. "auto" is linear in `fit`, "sqrt" in a stream.
@@ -288,7 +291,9 @@ class SLNDClassifier(FramedOneVsRest):
             scale = pairs.basis(steepest, self.damping)
             dimension = pairs.dimension(self.damping)
         horizon = max(dimension, 1.0)
-        return scale, 1.0 / horizon if isinstance(self.eta, str) else float(self.eta), horizon
+        longest = BALANCED if self.sampling == "balanced" else 1.0
+        eta = longest / horizon if isinstance(self.eta, str) else float(self.eta)
+        return scale, eta, horizon
 
     # -- the Hessian of a stream -----------------------------------------------------------------
 
