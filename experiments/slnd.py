@@ -41,7 +41,7 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
         "section 4. Its features of Caltech-256, SUN and ImageNet are not public; ours are Fisher "
         "vectors of Caltech-101 by the same recipe (30 images a class), network features of Tiny "
         "ImageNet (200 classes), spoken letters, 10,000 images of MNIST and of Fashion-MNIST "
-        "(5,000 to test), and texts. One seed, so differences of a point or less say nothing. "
+        "(5,000 to test), and texts; a set or a learner without rows is not shown. One seed, so differences of a point or less say nothing. "
         "Balanced sampling and k = 200 without damping are the paper's scheme; SLND and SGD run "
         "with two step sizes and SGD-QN with two of λ, and for each the better one *on the test "
         "part* is shown. Steps fall linearly to zero at the last pass, so every number of passes "
