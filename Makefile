@@ -39,9 +39,10 @@ docs: $(READY)
 peers: $(PEERS)/.ready
 
 experiments: $(READY) $(PEERS)/.ready
-	for paper in aroma pola meg; do \
+	for paper in aroma pola meg gerrymandering slnd; do \
 	  $(BIN)/python -m experiments.run $$paper && $(BIN)/python -m experiments.report $$paper || exit 1; \
 	done
+	$(BIN)/python -m experiments.user_adapters
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)

@@ -15,6 +15,7 @@ from benchmarks import (
     merging,
     pola,
     retrieval,
+    slnd,
     startup,
 )
 
@@ -24,6 +25,7 @@ MODULES = (
     meg,
     definite_boost,
     gerrymandering,
+    slnd,
     merging,
     retrieval,
     index,

@@ -121,6 +121,20 @@ def state(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
     yield 1, "", "trace_distance", float(0.5 * np.abs(np.linalg.eigvalsh(true - found)).sum())
 
 
+def classes(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Count the test points whose class has the highest score, or one of the five highest."""
+    for name, value in contender.quantities().items():
+        yield len(problem.y_test), "theory", name, value
+    found = contender.scores(problem.X_test)
+    if found is None:
+        return
+    known, scores = found
+    best = known[np.argsort(-scores, axis=1)[:, :5]]
+    right = best == problem.y_test[:, None]
+    yield len(right), "scores", "top1", float(right[:, 0].mean())
+    yield len(right), "scores", "top5", float(right.any(axis=1).mean())
+
+
 def nearest_rows(items: Any, queries: Any, k: int) -> Any:
     """Give the rows of the k items nearest to each query, by exact search in chunks."""
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(items)
@@ -147,4 +161,5 @@ MEASURES = {
     "kernel": kernel,
     "triplets": triplets,
     "state": state,
+    "classes": classes,
 }

@@ -9,6 +9,7 @@ pairs.
 from functools import partial
 
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
+from experiments.contenders.classifiers import Classifier, Spectrum
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
 from experiments.contenders.gerrymandering import ClassRegression, Gerrymander
 from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
@@ -43,4 +44,6 @@ CONTENDERS = {
     "MDS triplets": ByMDS,
     "MEG state": OnlineState,
     "linear inversion": LinearInversion,
+    "classifier": Classifier,
+    "spectrum": Spectrum,
 }

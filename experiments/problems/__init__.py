@@ -6,6 +6,14 @@ scale) is learnt from the training part.
 
 from experiments.problems.base import Problem, validation
 from experiments.problems.domains import domain_pair, isolet, office_domain, usps
+from experiments.problems.features import (
+    caltech101_fisher,
+    image_features,
+    isolet_letters,
+    many_classes,
+    newsgroups_tfidf,
+    tiny_imagenet,
+)
 from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
 from experiments.problems.matrices import gyrb, quantum_state, zappos
@@ -26,6 +34,12 @@ PROBLEMS = {
     "usps": usps,
     "office_domain": office_domain,
     "domain_pair": domain_pair,
+    "caltech101_fisher": caltech101_fisher,
+    "tiny_imagenet": tiny_imagenet,
+    "isolet_letters": isolet_letters,
+    "newsgroups_tfidf": newsgroups_tfidf,
+    "image_features": image_features,
+    "many_classes": many_classes,
     "toy": toy,
 }
 

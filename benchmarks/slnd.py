@@ -1,0 +1,251 @@
+"""SLND: a pass against memory traffic and the printed form; time to an accuracy against others."""
+
+import os
+import time
+import warnings
+from functools import partial
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+from numba import njit
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+from benchmarks.timing import seconds, table
+from benchmarks.workloads import unit_vectors
+from similia import SGDQN, SGDOneVsRest, SLNDClassifier
+from similia.datasets import load_isolet, load_mnist
+from similia.linalg import threads
+from similia.linear.framed import Part
+from similia.linear.labels import Labels
+from similia.linear.stochastic import Task
+
+N = 100_000
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def read_rows(U, out):
+    """Read every entry once."""
+    total = U.dtype.type(0.0)
+    for i in range(len(U)):
+        for k in range(U.shape[1]):
+            total += U[i, k]
+    out[0] = total
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def printed_pass(w, X, X_star, visits, signs, eta):
+    """The printed update (11) in d dimensions with x* made beforehand (10), logistic loss."""
+    for t in range(len(visits)):
+        x, x_star = X[visits[t]], X_star[visits[t]]
+        score = w.dtype.type(0.0)
+        for j in range(len(w)):
+            score += w[j] * x[j]
+        step = w.dtype.type(eta * signs[t] / (1.0 + np.exp(signs[t] * score)))
+        for j in range(len(w)):
+            w[j] += step * x_star[j]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def read_visited(U, visits, out):
+    """The same in an order of visits."""
+    total = U.dtype.type(0.0)
+    for i in visits:
+        for k in range(U.shape[1]):
+            total += U[i, k]
+    out[0] = total
+
+
+def visited_traffic(U, order):
+    """Read 2N rows in random order, shared out among the processors."""
+    parts = np.array_split(order, 4)
+    threads.side_by_side([partial(read_visited, U, part, np.zeros(1, U.dtype)) for part in parts])
+
+
+def traffic(U):
+    """Read as many rows as a balanced pass visits, 2N, shared out among the processors."""
+    half = len(U) // 2
+    parts = [U[:half], U[half:], U[:half], U[half:]]
+    threads.side_by_side([partial(read_rows, part, np.zeros(1, U.dtype)) for part in parts])
+
+
+def balanced(U, y, average=False):
+    """Give a function that makes one balanced pass over projected rows."""
+    learner = SLNDClassifier(sampling="balanced", average=average, random_state=0)
+    labels = Labels("benchmark", y)
+    n, dtype = len(U), U.dtype
+    task = Task(None, labels, np.ones(n, dtype), np.arange(n), np.arange(0))
+    frame = SimpleNamespace(kept=U, size=U.shape[1], norms2=np.vecdot(U, U))
+    learner.n_seen_ = learner.n_updates_ = 0
+    Z = np.zeros((labels.n_rows, U.shape[1]), dtype)
+    M = np.zeros((0, 0), dtype)
+    part = Part(range(labels.n_rows), frame, Z, M, Z, M, 1.0 / U.shape[1], 1.0)
+    return lambda: learner._balanced_pass(task, part, 0, np.random.default_rng(0))
+
+
+def slnd_pass():
+    """One balanced pass over stored projections, float32."""
+    rows = []
+    for k in (256, 512, 1024):
+        U = unit_vectors(N, k) * np.float32(2 * k**0.5)
+        order = np.random.default_rng(0).permutation(np.tile(np.arange(N), 2))
+        for classes in (10, 100, 1000):
+            run = balanced(U, np.arange(N) % classes)
+            alone = patch.object(threads, "processors", lambda: 1)
+
+            def on_one(run=run, alone=alone):
+                with alone:
+                    run()
+
+            limits = {"limit": partial(traffic, U), "visited": partial(visited_traffic, U, order)}
+            times = seconds({"ours": run, "one": on_one, **limits}, repeats=9)
+            ours = times["ours"]
+            rows.append(
+                [
+                    k,
+                    classes,
+                    ours,
+                    f"{times['limit'] / ours:.0%}",
+                    f"{times['visited'] / ours:.0%}",
+                    times["one"] / ours,
+                ]
+            )
+    table(
+        f"SLND, one balanced pass, N = {N:,}, float32",
+        ["k", "classes", "seconds", "of reading 2N rows", "in random order", "× one processor"],
+        rows,
+    )
+
+
+def slnd_printed():
+    """A visit in k dimensions against one of the printed form in d, both compiled, one thread."""
+    d, n, rows = 4096, 10_000, []
+    X = unit_vectors(n, d)
+    signs = np.where(np.arange(2 * n) % 2 == 0, 1, -1).astype(np.float32)
+    visits = np.random.default_rng(0).integers(n, size=2 * n)
+    w = np.zeros(d, np.float32)
+    for k in (256, 512, 1024):
+        U = unit_vectors(n, k)
+        run = balanced(U, np.arange(n) % 10)
+        alone = patch.object(threads, "processors", lambda: 1)
+
+        def ours(run=run, alone=alone):
+            with alone:
+                run()
+
+        printed = partial(printed_pass, w, X, X, visits, signs, np.float32(1e-3))
+        times = seconds({"ours": ours, "printed": printed}, repeats=3)
+        ratio = times["printed"] / times["ours"]
+        rows.append([k, times["ours"] / (2 * n) * 1e6, ratio, d / (2 * k)])
+    table(
+        f"SLND, a visit in k dimensions against the printed one in d = {d:,}",
+        ["k", "µs", "× printed", "d / 2k"],
+        rows,
+    )
+
+
+def slnd_full():
+    """Learning from all examples: how `fit` grows with classes, without the eigendecomposition."""
+    rows = []
+    n, d = 20_000, 1024
+    X = unit_vectors(n, d)
+    for classes in (10, 100, 1000):
+        y = np.arange(n) % classes
+        made = {}
+        for passes in (1, 3):
+            for sampling in ("full", "balanced"):
+                learner = SLNDClassifier(
+                    rank=256, max_iter=passes, sampling=sampling, random_state=0
+                )
+                made[sampling, passes] = partial(learner.fit, X, y)
+        times = seconds(made, repeats=1)
+        rows.append(
+            [
+                classes,
+                *(times[s, 1] for s in ("full", "balanced")),
+                *((times[s, 3] - times[s, 1]) / 2 for s in ("full", "balanced")),
+            ]
+        )
+    table(
+        f"SLND, fit on N = {n:,}, d = {d:,}, k = 256, float32: seconds",
+        ["classes", "first pass, full", "balanced", "each further pass, full", "balanced"],
+        rows,
+    )
+
+
+def training_halves(name):
+    """Rows of the training part, cut in two: to learn from, and to judge by."""
+    data = load_isolet() if name == "Isolet" else load_mnist()
+    X, y = data.X[data.train].astype(np.float32), data.y[data.train]
+    order = np.random.default_rng(0).permutation(len(y))[:12_000]
+    some, others = order[: 4 * len(order) // 5], order[4 * len(order) // 5 :]
+    return X[some], y[some], X[others], y[others]
+
+
+PASSES = (1, 2, 5, 10, 20)
+
+
+# Not newton-cholesky: with all classes at once its Hessian has (classes × features)² entries.
+ITERATIONS = {"lbfgs": (5, 10, 30, 100), "saga": (5, 20)}
+
+
+def contenders():
+    for cls in (SLNDClassifier, SGDOneVsRest, SGDQN):
+        for sampling in ("balanced", "full"):
+            name = f"{cls.__name__}, {sampling}"
+            yield name, [partial(cls, sampling=sampling, max_iter=p) for p in PASSES]
+    yield (
+        "SGDClassifier",
+        [
+            partial(SGDClassifier, loss="log_loss", average=True, alpha=1e-5, max_iter=p, tol=None)
+            for p in PASSES
+        ],
+    )
+    for solver in ("lbfgs", "newton-cholesky", "saga"):
+        makers = [
+            partial(LogisticRegression, solver=solver, max_iter=i) for i in ITERATIONS[solver]
+        ]
+        yield f"LogisticRegression, {solver}", makers
+
+
+def slnd_accuracy():
+    """Seconds to 99 % of the best accuracy that SGD reaches in the same one-vs-rest scheme."""
+    if "SIMILIA_DATA" not in os.environ:
+        print("\nslnd_accuracy needs the data that SIMILIA_DATA names; left out.")
+        return
+    warnings.filterwarnings("ignore", module="sklearn")
+    for name in ("Isolet", "MNIST"):
+        X, y, others, truth = training_halves(name)
+        curves = {}
+        for contender, makers in contenders():
+            makers[0](random_state=0).fit(X[:200], y[:200])  # compile
+            curves[contender] = []
+            for make in makers:
+                start = time.perf_counter()
+                learner = make(random_state=0).fit(X, y)
+                spent = time.perf_counter() - start
+                curves[contender].append((spent, learner.score(others, truth)))
+        rows = []
+        for contender, curve in curves.items():
+            sampling = "balanced" if contender.endswith("balanced") else "full"
+            goal = 0.99 * max(a for _, a in curves[f"SGDOneVsRest, {sampling}"])
+            reached = [i for i, (_, a) in enumerate(curve) if a >= goal]
+            first = reached[0] if reached else None
+            rows.append(
+                [
+                    contender,
+                    max(a for _, a in curve) * 100,
+                    curve[0][1] * 100,
+                    curve[0][0],
+                    "never" if first is None or "Log" in contender else PASSES[first],
+                    "never" if first is None else curve[first][0],
+                ]
+            )
+        table(
+            f"{name}, {len(y):,} rows of the training part, accuracy on {len(truth):,} others",
+            ["learner", "best %", "% after one pass", "its seconds", "passes to 99 %", "seconds"],
+            rows,
+        )
+
+
+ALL = [slnd_pass, slnd_printed, slnd_full, slnd_accuracy]

@@ -1,0 +1,94 @@
+"""Fixed features with many classes, to be told apart by linear classifiers."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.metrics import pairwise_distances
+
+from experiments.problems.base import Problem
+from similia.datasets import (
+    load_caltech101,
+    load_fashion_mnist,
+    load_isolet,
+    load_mnist,
+    load_newsgroups_terms,
+    load_tiny_imagenet,
+)
+
+
+def caltech101_fisher(seed: int, *, per_class: int = 30) -> Problem:
+    """Fisher vectors by the paper's recipe: 30 images of each class to learn from, all others."""
+    data = load_caltech101("fisher")
+    rng = np.random.default_rng(seed)
+    train = np.concatenate(
+        [rng.permutation(np.flatnonzero(data.y == c))[:per_class] for c in np.unique(data.y)]
+    )
+    return _split(data.X, data.y, train, np.setdiff1d(np.arange(len(data.y)), train), rng)
+
+
+def tiny_imagenet(seed: int) -> Problem:
+    """Network features of 200 classes, 50 images of each to learn from, and 50 others."""
+    data = load_tiny_imagenet()
+    rng = np.random.default_rng(seed)
+    return _split(data.X, data.y, np.flatnonzero(data.train), np.flatnonzero(~data.train), rng)
+
+
+def isolet_letters(seed: int) -> Problem:
+    """Spoken letters; the speakers of the test part are others."""
+    data = load_isolet()
+    rng = np.random.default_rng(seed)
+    return _split(data.X, data.y, np.flatnonzero(data.train), np.flatnonzero(~data.train), rng)
+
+
+def newsgroups_tfidf(seed: int, *, n_terms: int = 10_000) -> Problem:
+    """Messages as tf-idf weights of terms, sparse; the official split by date."""
+    data = load_newsgroups_terms(n_terms=n_terms, tf="log", quotes=False, dtype=np.float32)
+    return _split(data.X, data.y, data.train, data.test, np.random.default_rng(seed))
+
+
+def image_features(
+    seed: int,
+    *,
+    data: str = "mnist",
+    fourier: int = 0,
+    n_train: int = 10_000,
+    n_test: int = 5_000,
+) -> Problem:
+    """Pixels of MNIST or Fashion-MNIST, or random Fourier features of a Gaussian kernel of them.
+
+    The kernel's width is the median distance of training images.
+    """
+    source = load_mnist() if data == "mnist" else load_fashion_mnist()
+    rng = np.random.default_rng(seed)
+    train = rng.permutation(np.flatnonzero(source.train))[:n_train]
+    test = rng.permutation(np.flatnonzero(~source.train))[:n_test]
+    problem = _split(source.X, source.y, train, test, rng)
+    if not fourier:
+        return problem
+    squares = pairwise_distances(problem.X_train[:500], metric="sqeuclidean")
+    sampler = RBFSampler(
+        gamma=1.0 / float(np.median(squares)), n_components=fourier, random_state=seed
+    ).fit(problem.X_train)
+    mapped = (sampler.transform(X).astype(np.float32) for X in (problem.X_train, problem.X_test))
+    X_train, X_test = mapped
+    return problem._replace(X_train=X_train, X_test=X_test)
+
+
+def many_classes(
+    seed: int, *, n: int = 20_000, d: int = 4096, classes: int = 1000, noise: float = 4.0
+) -> Problem:
+    """Generated rows around a center for each class, to see how time grows."""
+    rng = np.random.default_rng(seed)
+    centers = rng.standard_normal((classes, d), dtype=np.float32)
+    y = np.arange(n + 1000) % classes
+    X = rng.standard_normal((n + 1000, d), dtype=np.float32)
+    X *= np.float32(noise)
+    X += centers[y]
+    return Problem(X[:n], y[:n], X[n:], y[n:], "classes")
+
+
+def _split(X: Any, y: Any, train: Any, test: Any, rng: np.random.Generator) -> Problem:
+    train = rng.permutation(train)
+    X = X.astype(np.float32)
+    return Problem(X[train], y[train], X[test], y[test], "classes")

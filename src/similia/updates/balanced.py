@@ -1,0 +1,177 @@
+"""Balanced passes: each class learns from all of its examples and from as many others.
+
+Every example is learnt from as a positive one of its class, and as a negative one of another. If
+both are done at one visit, its row is read from memory once for the two, and the number of classes
+does not matter.
+"""
+
+import numpy as np
+
+from similia.linalg.compiled import compiled
+from similia.linalg.prefetch import prefetch_row
+from similia.losses import loss_slope
+
+CONSTANT, LINEAR, SQRT, INVERSE = range(4)
+
+#: visits before its own at which a row is asked for
+AHEAD = 2
+
+#: neighbouring rows that a pass visits one after the other, in random order
+NEIGHBOURS = 32
+
+#: share of all rows above which a class is too large for its negatives to be dealt out
+LARGEST = 0.125
+
+
+@compiled
+def shrunk(kind, t, total, horizon):
+    """Give the factor of the step at time t: see `linear.schedules`."""
+    if kind == LINEAR:
+        return max(1.0 - t / total, 0.0)
+    if kind == SQRT:
+        return 1.0 / np.sqrt(1.0 + t / horizon)
+    if kind == INVERSE:
+        return 1.0 / (1.0 + t / horizon)
+    return 1.0
+
+
+@compiled
+def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
+    """Teach the classes some[0] <= c < some[1] by visits, in order: 4k operations for each.
+
+    visits = (row, ours, others): visit p is to a row of U that is a positive example of class
+    ours[p] and a negative one of class others[p], -1 for none. rows = (U, weights, norms2). Steps
+    are η·shrunk·weight, at most 1/(F''(0)|u|²), with steps = (kind, η, total, horizon, F''(0)); no
+    weights or no `norms2` stand for ones and for no bound. clock = (t, seen, tick): the schedule's
+    time and the moment's, and what a visit adds to them. `moment` gathers Σ time·ΔZ, if it has a
+    size.
+    """
+    U, weights, norms2 = rows
+    row, ours, others = visits
+    kind, eta, total, horizon, steepest = steps
+    t, seen, tick = clock
+    first, last = some
+    for p in range(len(row)):
+        if p + AHEAD < len(row):
+            _ask_for(Z, U, row[p + AHEAD], ours[p + AHEAD], others[p + AHEAD], first, last)
+        mine, other = first <= ours[p] < last, first <= others[p] < last
+        if not (mine or other):
+            continue
+        i = row[p]
+        length = eta * shrunk(kind, t + p * tick, total, horizon)
+        if weights.size:
+            length *= weights[i]
+        if norms2.size:
+            length = min(length, 1.0 / max(steepest * norms2[i], 1e-30))
+        time = seen + (p + 1) * tick
+        if mine:
+            _step(Z, moment, ours[p], U[i], 1.0, length, time, code)
+        if other:
+            _step(Z, moment, others[p], U[i], -1.0, length, time, code)
+
+
+@compiled
+def _ask_for(Z, U, i, one, other, first, last):
+    if first <= one < last:
+        prefetch_row(Z, one)
+        prefetch_row(U, i)
+    if first <= other < last:
+        prefetch_row(Z, other)
+        prefetch_row(U, i)
+
+
+@compiled
+def _step(Z, moment, c, u, y, length, time, code):
+    z, real = Z[c], Z.dtype.type
+    score = real(0.0)
+    for k in range(len(u)):
+        score += z[k] * u[k]
+    step = real(-length * y * loss_slope(code, real(y) * score))
+    for k in range(len(u)):
+        z[k] += step * u[k]
+    if moment.size:
+        later = real(time)
+        for k in range(len(u)):
+            moment[c, k] += later * (step * u[k])
+
+
+@compiled
+def paired_visits(codes, seed):
+    """Give visits to each row once: for its class, and as a negative example of another.
+
+    Class c is given as many negative examples as it has own ones: the classes are dealt out to the
+    rows like shuffled cards, and a row that gets its own class swaps with another. No class may
+    have more than `LARGEST` of the rows: as each row is dealt to one class, it would take them from
+    the small ones. Rows come in blocks of neighbours, blocks and neighbours in random order: rows
+    kept in random order are visited in random order.
+    """
+    state = np.uint64(seed)
+    others, state = shuffled(codes, state)
+    _swap_own(codes, others, state)
+    row, state = _blocks(len(codes), state)
+    return row, codes[row], others[row]
+
+
+@compiled
+def shuffled(values, state):
+    """Give the values in random order, and the next state of the generator."""
+    values = values.copy()
+    for i in range(len(values) - 1, 0, -1):
+        state, j = _below(state, i + 1)
+        values[i], values[j] = values[j], values[i]
+    return values, state
+
+
+@compiled
+def _blocks(n, state):
+    count = (n + NEIGHBOURS - 1) // NEIGHBOURS
+    blocks, state = shuffled(np.arange(count), state)
+    row, filled = np.empty(n, np.int64), 0
+    for block in blocks:
+        start, stop = block * NEIGHBOURS, min(n, (block + 1) * NEIGHBOURS)
+        row[filled : filled + stop - start], state = shuffled(np.arange(start, stop), state)
+        filled += stop - start
+    return row, state
+
+
+@compiled
+def _swap_own(codes, others, state):
+    """Let no row be a negative example of its own class, by swaps with rows chosen at random."""
+    for i in range(len(codes)):
+        c = codes[i]
+        while others[i] == c:
+            state, j = _below(state, len(codes))
+            if codes[j] != c and others[j] != c:
+                others[i], others[j] = others[j], c
+
+
+@compiled
+def balanced_visits(order, codes, j, ours, seed):
+    """Give all examples `ours` of class j and as many others, in random order: i, or ~i for others.
+
+    Others are the next ones of another class in `order`, a random order of all, from a random place
+    on: a uniform choice without repetition, at the cost of what is chosen.
+    """
+    n = len(order)
+    count = min(len(ours), n - len(ours))
+    visits = np.empty(len(ours) + count, np.int64)
+    visits[: len(ours)] = ours
+    state, start = _below(np.uint64(seed), max(n, 1))
+    passed = 0
+    for i in range(len(ours), len(visits)):
+        while codes[order[(start + passed) % n]] == j:
+            passed += 1
+        visits[i] = ~order[(start + passed) % n]
+        passed += 1
+    return shuffled(visits, state)[0]
+
+
+@compiled
+def _below(state, n):
+    """Give the next state and a random number below n (SplitMix64)."""
+    state = state + np.uint64(0x9E3779B97F4A7C15)
+    x = state
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return state, np.int64(x % np.uint64(n))

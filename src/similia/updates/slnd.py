@@ -1,0 +1,120 @@
+"""SLND: stochastic steps against a fixed low-rank Hessian [BelHajAli2013].
+
+With H* = P D⁻¹Pᵀ, P of shape (d, k), the printed step w -= η y F'(y wᵀx) H*x never leaves the span
+of P. So for u = D^{-½}Pᵀx and w = w₀ + P D^{-½}z it is exactly
+
+    z -= η y F'(y h) u,    h = w₀ᵀx + zᵀu,
+
+k numbers a sample and not d. The passes below know u and h only; with u = x they are plain SGD.
+"""
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from similia.linalg.blas import panels
+from similia.linalg.bound import gemm
+from similia.linalg.compiled import compiled
+from similia.linalg.threads import processors, side_by_side
+from similia.losses import loss_slope
+
+
+def block_pass(Z, moment, U, H, signs, etas, times, code):
+    """Teach all classes one block of rows, each in order; change Z and `moment`, spoil H.
+
+    Z (C, k) has one row a class, U (B, k) one a sample, dense or CSR. H (C, B) holds the scores
+    w₀ᵀx, `signs` the labels, `etas` the steps (0: the class skips the sample), all (C, B). `moment`
+    gathers Σ times·ΔZ if it has a size.
+
+    Scores within the block follow from the Gram matrix UUᵀ, so that Z is read and written once a
+    block, by matrix products; the steps and their order are those of the one-at-a-time form.
+    """
+    if sparse.issparse(U):
+        return _sparse_block_pass(Z, moment, U, H, signs, etas, times, code)
+    G = np.empty((len(U), len(U)), Z.dtype)
+    gemm(False, U, True, U, 0.0, G)
+    work = Z.size * len(U)
+    tasks = []
+    for start, stop in panels(len(Z), min(processors(), len(Z))):
+        some = slice(start, stop)
+        part = moment[some] if moment.size else moment
+        tasks.append(
+            partial(
+                _learn_classes, Z[some], part, U, G, H[some], signs[some], etas[some], times, code
+            )
+        )
+    side_by_side(tasks, work)
+    return None
+
+
+@compiled
+def _learn_classes(Z, moment, U, G, H, signs, etas, times, code):
+    gemm(False, Z, True, U, 1.0, H)
+    _walk(H, G, signs, etas, code)
+    gemm(False, H, False, U, 1.0, Z)
+    if moment.size:
+        for c in range(len(H)):
+            for i in range(len(times)):
+                H[c, i] *= times[i]
+        gemm(False, H, False, U, 1.0, moment)
+
+
+@compiled
+def _walk(H, G, signs, etas, code):
+    """Replace scores by the lengths of the steps along each u, in order."""
+    for c in range(len(H)):
+        h = H[c]
+        for i in range(len(h)):
+            if etas[c, i] == 0.0:
+                h[i] = 0.0
+                continue
+            y = signs[c, i]
+            h[i] = -etas[c, i] * y * loss_slope(code, y * h[i])
+            for j in range(i + 1, len(h)):
+                h[j] += h[i] * G[i, j]
+
+
+def _sparse_block_pass(Z, moment, U, H, signs, etas, times, code):
+    H += (U @ Z.T).T
+    G = np.ascontiguousarray((U @ U.T).toarray())
+    _walk(H, G, signs, etas, code)
+    # Only columns that the block has are touched: d may be large.
+    columns, places = np.unique(U.indices, return_inverse=True)
+    rows = sparse.csr_array((U.data, places, U.indptr), shape=(U.shape[0], len(columns)))
+    Z[:, columns] += (rows.T @ H.T).T
+    if moment.size:
+        moment[:, columns] += (rows.T @ (H * times).T).T
+
+
+@compiled
+def theorem_pass(z, U, visits, h, signs, weights, steepest, epsilon, code):
+    """Visit rows of U with the step under which Theorem 2 promises a decrease of the risk.
+
+    With p_j = -F'(y_j h_j) over all rows, g = Σ_j p_j y_j u_j and the visited u,
+
+        η = 2(1-ε) e/(F''(0) Π),   e = p y uᵀg,   Π = p² Σ_j (uᵀu_j)²              (23)
+
+    so that z moves by 2(1-ε) (uᵀg)/(F''(0) Σ_j (uᵀu_j)²) u: p and y of the visited example cancel.
+    Every step reads all of U, as e speaks of the risk on all examples; `weights` weigh them.
+    `h` holds the scores of all rows; it is kept up to date. Returns nothing.
+    """
+    products = np.empty(len(U), z.dtype)
+    for i in visits:
+        u = U[i]
+        gain, square = 0.0, 0.0
+        for j in range(len(U)):
+            product = z.dtype.type(0.0)
+            for k in range(len(z)):
+                product += u[k] * U[j, k]
+            products[j] = product
+            y = signs[j]
+            gain -= weights[j] * y * loss_slope(code, y * h[j]) * product
+            square += weights[j] * product * product
+        if not square > 0.0:
+            continue
+        step = z.dtype.type(2.0 * (1.0 - epsilon) * gain / (steepest * square))
+        for k in range(len(z)):
+            z[k] += step * u[k]
+        for j in range(len(U)):
+            h[j] += step * products[j]

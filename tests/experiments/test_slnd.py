@@ -1,0 +1,86 @@
+"""The experiments of the SLND paper: contenders, measures and the report of rows."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from experiments import slnd
+from experiments.contenders import CONTENDERS
+from experiments.measures import MEASURES
+from experiments.plan import final_tasks, read_plan
+from experiments.problems import PROBLEMS, Problem
+from experiments.report import main
+from experiments.rows import HERE, append_rows
+
+
+@pytest.fixture
+def problem():
+    return PROBLEMS["many_classes"](0, n=600, d=12, classes=6, noise=0.3)
+
+
+def test_the_plan_names_what_exists():
+    plan = read_plan(HERE / "slnd.toml")
+    assert {block["problem"] for block in plan["blocks"]} <= set(PROBLEMS)
+    tasks = final_tasks(plan, [])
+    assert {task.kind for task in tasks} <= set(CONTENDERS)
+    assert any("eta_scale" in task.parameters for task in tasks)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"learner": "SLNDClassifier", "max_iter": 2},
+        {"learner": "SGDOneVsRest", "eta_scale": 1.0, "sampling": "balanced"},
+        {"learner": "SGDQN"},
+    ],
+    ids=str,
+)
+def test_classifiers_are_measured_by_their_best_classes(problem, parameters):
+    contender = CONTENDERS["classifier"](problem, 0, **parameters)
+    contender.learn_to(0)
+    found = {m: value for _, _, m, value in MEASURES["classes"](contender, problem, None, True)}
+    assert found["top1"] == pytest.approx(contender.model.score(problem.X_test, problem.y_test))
+    assert 0.9 < found["top1"] <= found["top5"] <= 1.0
+
+
+def test_the_spectrum_is_of_the_second_moment(problem):
+    contender = CONTENDERS["spectrum"](problem, 0)
+    contender.learn_to(0)
+    found = {m: value for _, _, m, value in MEASURES["classes"](contender, problem, None, True)}
+    values = np.linalg.eigvalsh(problem.X_train.T @ problem.X_train)[::-1]
+    assert found["eigenvalue@1"] == pytest.approx(values[0] / values.sum(), rel=1e-4)
+    assert found["energy@12"] == pytest.approx(1.0, rel=1e-4)
+
+
+def row(contender, passes, value, seconds, **more):
+    return {
+        "stage": "run", "problem": "isolet_letters", "options": "{}", "contender": contender,
+        "parameters": json.dumps({"max_iter": passes, **more}), "seed": 0, "step": 0,
+        "queries": 10, "score": "scores", "measure": "top1", "value": value, "seconds": seconds,
+        "versions": "", "note": "",
+    }  # fmt: skip
+
+
+def test_the_report_takes_the_better_setting_and_the_first_run_that_reaches(tmp_path, capsys):
+    rows = [
+        row("SGD", 1, 0.2, 0.1, eta_scale=3.0),
+        *(row("SGD", n, v, n / 10, eta_scale=1.0) for n, v in ((1, 0.3), (20, 0.7))),
+        *(row("SLND logistic", n, v, n / 2) for n, v in ((1, 0.6), (2, 0.72))),
+    ]
+    assert slnd.best_curve(rows, "SGD") == {1: (0.1, 0.3), 20: (2.0, 0.7)}
+    assert slnd.reached(slnd.best_curve(rows, "SLND logistic"), 0.693) == (2, 1.0)
+    assert slnd.reached(slnd.best_curve(rows, "SGD"), 0.8) == (math.inf, math.inf)
+    append_rows(tmp_path / "results" / "isolet.csv", rows)
+    main(["slnd", "--results", str(tmp_path / "results"), "--reports", str(tmp_path)])
+    text = (tmp_path / "slnd.md").read_text()
+    assert "2 (1.00 s)" in text
+    assert "the ratios are 10.0" in text
+    assert (tmp_path / "figures" / "slnd_passes_2.png").exists()
+
+
+def test_problems_have_float32_rows_and_a_measure(problem):
+    assert isinstance(problem, Problem)
+    assert problem.measured_by == "classes"
+    assert problem.X_train.dtype == np.float32

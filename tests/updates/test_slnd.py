@@ -1,0 +1,121 @@
+"""The k-dimensional passes against the printed d-dimensional update, and the paper's theorems."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from similia.losses import LOSSES
+from similia.updates.balanced import CONSTANT, visits_pass
+from similia.updates.slnd import block_pass, theorem_pass
+from tests.reference.slnd import hessian, low_rank_inverse, risk, slnd_step, theorem_step
+
+
+@st.composite
+def problems(draw, max_classes=4):
+    """Rows X, labels of some classes, a basis P D^{-½} of rank k and where each class starts."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    d = draw(st.integers(1, 8))
+    # Enough rows for a Hessian that is not nearly singular: both forms divide by its eigenvalues.
+    n, k = draw(st.integers(2 * d + 2, 40)), draw(st.integers(1, d))
+    classes = draw(st.integers(1, max_classes))
+    loss = draw(st.sampled_from(list(LOSSES)))
+    X = rng.normal(size=(n, d)) * 10.0 ** draw(st.integers(-1, 1))
+    values, vectors = np.linalg.eigh(hessian(X, loss))
+    basis = vectors[:, ::-1][:, :k] / np.sqrt(values[::-1][:k])
+    signs = rng.choice([-1.0, 1.0], size=(classes, n))
+    etas = rng.uniform(0.0, 0.5 / k, size=(classes, n)) * (rng.random((classes, n)) < 0.8)
+    return X, signs, etas, basis, low_rank_inverse(hessian(X, loss), k), loss, rng
+
+
+@given(problem=problems(), started=st.booleans())
+def test_blocks_equal_the_printed_update_sample_by_sample(problem, started):
+    X, signs, etas, basis, inverse, loss, rng = problem
+    w = rng.normal(size=(len(signs), X.shape[1])) * (0.1 if started else 0.0)
+    Z, moment = np.zeros((2, len(w), basis.shape[1]))
+    start, time = w.copy(), 0.0
+    mean = np.zeros_like(w)
+    for piece in np.array_split(np.arange(len(X)), 3):
+        if len(piece) == 0:
+            continue
+        U, times = np.ascontiguousarray(X[piece] @ basis), piece + 1.0
+        H = np.ascontiguousarray(start @ X[piece].T)
+        parts = (np.ascontiguousarray(a[:, piece]) for a in (signs, etas))
+        block_pass(Z, moment, U, H, *parts, times, LOSSES[loss].code)
+        for i in piece:
+            for c in range(len(w)):
+                before = w[c].copy()
+                w[c] = slnd_step(w[c], X[i], signs[c, i], etas[c, i], inverse, loss)
+                mean[c] += (i + 1.0) * (w[c] - before)
+            time += 1.0
+        scale = max(1.0, np.abs(w).max())
+        np.testing.assert_allclose(start + Z @ basis.T, w, atol=1e-10 * scale)
+        np.testing.assert_allclose(moment @ basis.T, mean, atol=1e-9 * scale * time)
+
+
+@given(problem=problems(max_classes=1))
+def test_one_class_in_any_order_equals_the_printed_update(problem):
+    X, signs, etas, basis, inverse, loss, rng = problem
+    visits = rng.integers(len(X), size=2 * len(X))
+    Z, w, code = np.zeros((1, basis.shape[1])), np.zeros(X.shape[1]), LOSSES[loss].code
+    rows, no_moment = (np.ascontiguousarray(X @ basis), np.zeros(0), np.zeros(0)), np.zeros((0, 0))
+    for i in visits:
+        ours = np.array([0 if signs[0, i] > 0 else -1])
+        steps = (CONSTANT, etas[0, i], 1.0, 1.0, 1.0)
+        visit, clock = (np.array([i]), ours, ~ours), (0.0, 0.0, 1.0)
+        visits_pass(Z, no_moment, rows, visit, (0, 1), steps, clock, code)
+        w = slnd_step(w, X[i], signs[0, i], etas[0, i], inverse, loss)
+        np.testing.assert_allclose(basis @ Z[0], w, atol=1e-10 * max(1.0, np.abs(w).max()))
+
+
+@given(problem=problems())
+def test_sparse_rows_give_what_dense_ones_do(problem):
+    X, signs, etas, _, _, loss, _ = problem
+    etas = etas / (1.0 + (X**2).sum(axis=1))
+    X[np.abs(X) < 0.5] = 0.0
+    results = []
+    for form in (np.asarray, sparse.csr_array):
+        Z, moment = np.zeros((2, len(signs), X.shape[1]))
+        H, times = np.zeros(signs.shape), np.arange(1.0, len(X) + 1)
+        block_pass(Z, moment, form(X), H, signs, etas, times, LOSSES[loss].code)
+        results.append((Z, moment))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9 * max(1.0, np.abs(one).max()))
+
+
+@given(problem=problems())
+def test_lemma_1_no_matrix_of_rank_k_is_closer_to_the_inverse(problem):
+    """|I - H H'|² over rank k is least for P D⁻¹Pᵀ, where it is d - k."""
+    X, _, _, basis, inverse, loss, rng = problem
+    H, (d, k) = hessian(X, loss), basis.shape
+    np.testing.assert_allclose(basis @ basis.T, inverse, atol=1e-7 * np.abs(inverse).max())
+    least = np.sum((np.eye(d) - H @ inverse) ** 2)
+    assert least == pytest.approx(d - k, abs=1e-6)
+    for scale in (1e-3, 1e-1, 1.0):
+        left = basis + scale * rng.normal(size=basis.shape) * np.abs(basis).max()
+        right = basis + scale * rng.normal(size=basis.shape) * np.abs(basis).max()
+        assert np.sum((np.eye(d) - H @ left @ right.T) ** 2) >= least - 1e-6
+
+
+@given(problem=problems(max_classes=1), epsilon=st.floats(0.05, 0.95))
+def test_theorem_2_step_is_the_printed_one_and_the_risk_falls_as_promised(problem, epsilon):
+    """The decrease 2ε(1-ε)ρ/(m F''(0)) of (24), ρ being what the separability assumption bounds."""
+    X, signs, _, basis, inverse, loss, rng = problem
+    y, steepest, code = signs[0], LOSSES[loss].steepest, LOSSES[loss].code
+    U = np.ascontiguousarray(X @ basis)
+    z, w, h = np.zeros(basis.shape[1]), np.zeros(X.shape[1]), np.zeros(len(X))
+    for i in rng.integers(len(X), size=10):
+        p = -LOSSES[loss].slope(y * (X @ w))
+        if abs(p[i]) < 1e-6 or U[i] @ U[i] < 1e-12:
+            continue
+        products = U @ U[i]
+        rho = np.sum(p * y * products) ** 2 / np.sum(products**2)
+        eta = theorem_step(w, X, y, i, inverse, loss, epsilon)
+        after = slnd_step(w, X[i], y[i], eta, inverse, loss)
+        theorem_pass(z, U, np.array([i]), h, y, np.ones(len(X)), steepest, epsilon, code)
+        scale = max(1.0, np.abs(after).max())
+        np.testing.assert_allclose(basis @ z, after, atol=1e-8 * scale)
+        promised = 2 * epsilon * (1 - epsilon) * rho / (len(X) * steepest)
+        assert risk(after, X, y, loss) <= risk(w, X, y, loss) - promised + 1e-9
+        w = after
