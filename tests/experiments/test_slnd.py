@@ -63,9 +63,13 @@ def row(contender, passes, value, seconds, **more):
     }  # fmt: skip
 
 
-def test_the_report_takes_the_better_setting_and_the_first_run_that_reaches(tmp_path, capsys):
+def test_the_report_takes_the_validated_setting_and_the_first_run_that_reaches(tmp_path, capsys):
     rows = [
-        row("SGD", 1, 0.2, 0.1, eta_scale=3.0),
+        row("SGD", 1, 0.9, 0.1, eta_scale=3.0),  # the better one on the test part is not taken
+        *(
+            {**row("SGD", 20, v, 1.0, eta_scale=e), "stage": "tune"}
+            for e, v in ((1.0, 0.8), (3.0, 0.7))
+        ),
         *(row("SGD", n, v, n / 10, eta_scale=1.0) for n, v in ((1, 0.3), (20, 0.7))),
         *(row("SLND logistic", n, v, n / 2) for n, v in ((1, 0.6), (2, 0.72))),
     ]
