@@ -6,6 +6,7 @@ from typing import Any
 
 from similia.files import BadRows, Judgements, in_chunks
 from similia.files.bad_rows import RowError
+from similia.linalg.threads import single_blas_thread
 from similia.stream.checkpoint import Checkpoint
 from similia.stream.lessons import Lessons
 from similia.stream.tally import Tally
@@ -109,7 +110,9 @@ def _pass_over(chunks: Iterator[Judgements], n: int) -> None:
 
 def _scored(models: list[Any], lessons: Lessons, part: Judgements) -> tuple[int, list[float]]:
     try:
-        return len(part), [lessons.n_right(model, part) for model in models]
+        # As in learning: products run in threads of our own, and the BLAS's would only spin.
+        with single_blas_thread():
+            return len(part), [lessons.n_right(model, part) for model in models]
     except ValueError:  # some judgement is bad: learning will find out which
         return 0, [0.0, 0.0]
 
