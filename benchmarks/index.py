@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.timing import table
 from benchmarks.workloads import triplets, unit_vectors
 from similia import OASIS
-from similia.index import build
+from similia.index import build_index
 
 SIZES = (5_000, 20_000, 60_000)
 BACKENDS = ("exact", "faiss", "usearch", "hnswlib")
@@ -79,7 +79,7 @@ def index_search():
         Z = lumpy_vectors(n, FEATURES)
         model = OASIS().learn(Z, triplets(n, n, 2000))
         for backend in installed:
-            index = build(Z, model, backend=backend)
+            index = build_index(Z, model, backend=backend)
             recalls.append([n, backend, index.report.seconds, f"{index.report.recall:.3f}"])
             for batch, repeats in ((1, 300), (100, 8)):
                 rows.append([n, backend, batch, *row(index, model, batch, repeats)])

@@ -6,7 +6,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 from similia.adapters import Adapters, load_adapters
-from similia.index import Index, build, open_index
+from similia.index import Index, build_index, open_index
 from similia.trust import (
     Promotion,
     calibration,
@@ -22,7 +22,7 @@ DOCUMENTED = [
     Adapters,
     Adapters.learn,
     load_adapters,
-    build,
+    build_index,
     open_index,
     Index.search,
     Index.add,

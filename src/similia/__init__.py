@@ -27,6 +27,7 @@ _FUNCTIONS = {
     "RelevanceFilter": "similia.filtering",
     "Adapters": "similia.adapters",
     "Promotion": "similia.trust",
+    "build_index": "similia.index",
     "open_index": "similia.index",
 }
 

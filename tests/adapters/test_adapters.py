@@ -9,7 +9,7 @@ from scipy import sparse
 from similia import OASIS, FactoredAROMA, evaluate, load, save
 from similia.adapters import Adapters, load_adapters
 from similia.exceptions import ModelFileError
-from similia.index import build
+from similia.index import build_index
 from similia.linalg.low_rank import compressed
 from tests.problems import triplets_of
 
@@ -125,7 +125,7 @@ def test_one_user_is_a_scorer_for_evaluation_and_for_an_index(rng):
     X = rng.normal(size=(50, 6))
     adapters = Adapters(rank=4).learn("a", X, triplets_of(rng, 50, 50, 40))
     one = adapters.of("a")
-    index = build(X)
+    index = build_index(X)
     found = index.search(X[:5], 3, model=one)
     np.testing.assert_array_equal(found.ids, np.argsort(-one.pairwise_score(X[:5], X))[:, :3])
     assert evaluate(one, X, labels=np.arange(50) % 2).n_judged == 50

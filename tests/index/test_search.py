@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia import LEGO, OASIS, POLA, FactoredAROMA, KernelPOLA
-from similia.index import StaleIndexError, build
+from similia.index import StaleIndexError, build_index
 from similia.registry import LEARNERS
 from similia.retrieval import top_k
 from tests.checks import case_of
@@ -23,7 +23,7 @@ def test_an_update_is_visible_to_the_next_search_and_items_are_not_touched(
     backend, average, Z, rng
 ):
     model = OASIS(average=average, C=1.0)
-    index = build(Z, backend=backend)
+    index = build_index(Z, backend=backend)
     before = index.backend.vectors().copy()
     for _ in range(3):
         model.learn(Z, triplets_of(rng, len(Z), len(Z), 50))
@@ -35,7 +35,7 @@ def test_an_update_is_visible_to_the_next_search_and_items_are_not_touched(
 
 
 def test_a_new_start_of_the_same_length_is_seen(Z, rng):
-    index, model = build(Z), OASIS(n_triplets=40, random_state=0)
+    index, model = build_index(Z), OASIS(n_triplets=40, random_state=0)
     for seed in range(4):
         model.fit(Z, np.random.default_rng(seed).integers(3, size=len(Z)))
         np.testing.assert_array_equal(
@@ -48,7 +48,7 @@ def test_exact_search_is_the_order_of_all_scores(seed, n, d, l2):
     rng = np.random.default_rng(seed)
     Z, Q = rng.integers(-3, 4, size=(n, d)) * 1.0, rng.integers(-3, 4, size=(5, d)) * 1.0
     k = int(rng.integers(1, n + 1))
-    index = build(Z, geometry="l2" if l2 else "inner_product")
+    index = build_index(Z, geometry="l2" if l2 else "inner_product")
     scores = -((Q[:, None] - Z) ** 2).sum(2) if l2 else Q @ Z.T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     found = index.search(Q, k)
@@ -59,7 +59,7 @@ def test_exact_search_is_the_order_of_all_scores(seed, n, d, l2):
 @pytest.mark.parametrize("cls", [LEGO, POLA])
 def test_a_metric_is_searched_by_transformed_vectors(backend, cls, Z, rng):
     model = fitted_pairs(cls, Z, rng)
-    index = build(Z, model, backend=backend)
+    index = build_index(Z, model, backend=backend)
     rows, scores = top_k(model, Z[:20], Z, 5)
     for found in (index.search(Z[:20], 5), index.search(Z[:20], 5, model=model)):
         assert np.mean(found.ids == rows) > 0.95
@@ -68,7 +68,7 @@ def test_a_metric_is_searched_by_transformed_vectors(backend, cls, Z, rng):
 
 def test_an_index_of_a_metric_that_has_learnt_since_is_refused(backend, Z, rng):
     model = fitted_pairs(LEGO, Z, rng)
-    index = build(Z, model, backend=backend)
+    index = build_index(Z, model, backend=backend)
     twin = copy.deepcopy(model)
     assert not index.is_stale(model)
     assert not index.is_stale(twin)
@@ -77,17 +77,17 @@ def test_an_index_of_a_metric_that_has_learnt_since_is_refused(backend, Z, rng):
     with pytest.raises(StaleIndexError, match="build the index again"):
         index.search(Z[:2], 3, model=model)
     index.search(Z[:2], 3, model=twin)
-    assert not build(Z, model, backend=backend).is_stale(model)
+    assert not build_index(Z, model, backend=backend).is_stale(model)
 
 
 def test_another_kind_of_metric_is_stale(Z, rng):
-    index = build(Z, fitted_pairs(LEGO, Z, rng))
+    index = build_index(Z, fitted_pairs(LEGO, Z, rng))
     assert index.is_stale(fitted_pairs(POLA, Z, rng))
 
 
 def test_a_kernel_metric_needs_the_learner(Z, rng):
     model = fitted_pairs(KernelPOLA, Z, rng, budget=15)
-    index = build(Z, model)
+    index = build_index(Z, model)
     np.testing.assert_array_equal(
         index.search(Z[:5], 3, model=model).ids, top_k(model, Z[:5], Z, 3)[0]
     )
@@ -104,36 +104,38 @@ def test_every_learner_is_indexed_or_refused_in_words(name):
     case = case_of(name)
     case.learn()
     if hasattr(case.learner, "query_vectors"):
-        index = build(case.X, case.learner)
+        index = build_index(case.X, case.learner)
         found = index.search(case.X[:5], 4, model=case.learner)
         # Exact ties, of a point's copies say, may fall either way in another precision.
         expected = top_k(case.learner, case.X[:5], case.X, 4)[1]
         np.testing.assert_allclose(found.scores, expected, rtol=1e-8, atol=1e-8)
     else:
-        with pytest.raises(ValueError, match=f"^build: model must have .* got {name} without"):
-            build(case.X, case.learner)
+        with pytest.raises(
+            ValueError, match=f"^build_index: model must have .* got {name} without"
+        ):
+            build_index(case.X, case.learner)
 
 
 def test_queries_may_have_other_features_than_items(backend, Z, rng):
     Q = rng.normal(size=(30, 5)).astype(np.float32)
     model = FactoredAROMA(prior="zero").learn(Q, triplets_of(rng, 30, len(Z), 80), items=Z)
-    index = build(Z, model, backend=backend)
+    index = build_index(Z, model, backend=backend)
     found = index.search(Q, 3, model=model)
     assert np.mean(found.ids == top_k(model, Q, Z, 3)[0]) > 0.9
-    assert build(Z, model, backend=backend, queries=Q).report.k == 10
+    assert build_index(Z, model, backend=backend, queries=Q).report.k == 10
 
 
 def test_any_form_of_queries_that_the_learner_takes(Z, rng):
     from scipy import sparse
 
     model = OASIS().learn(Z, triplets_of(rng, len(Z), len(Z), 50))
-    index, expected = build(Z), top_k(model, Z[:5], Z, 3)[0]
+    index, expected = build_index(Z), top_k(model, Z[:5], Z, 3)[0]
     for Q in (Z[:5].astype(float), sparse.csr_array(Z[:5]), Z[:5].tolist()):
         np.testing.assert_array_equal(index.search(Q, 3, model=model).ids, expected)
 
 
 def test_a_search_that_the_library_cannot_complete_is_answered_exactly(backend, Z, monkeypatch):
-    index = build(Z, backend=backend)
+    index = build_index(Z, backend=backend)
     original = type(index.backend).search
 
     def short(self, Q, k):
@@ -150,11 +152,11 @@ def test_a_search_that_the_library_cannot_complete_is_answered_exactly(backend, 
 @pytest.mark.parametrize("k", [0, -1, 401, 2.0, None])
 def test_a_bad_k_is_refused(backend, Z, k):
     with pytest.raises(ValueError, match=r"^Index.search: k must be an integer between 1 and"):
-        build(Z, backend=backend).search(Z[:2], k)
+        build_index(Z, backend=backend).search(Z[:2], k)
 
 
 def test_bad_queries_are_refused(backend, Z, rng):
-    index = build(Z, backend=backend)
+    index = build_index(Z, backend=backend)
     model = OASIS().learn(Z, triplets_of(rng, len(Z), len(Z), 10))
     for Q in (Z[0], Z[:2, :5], np.full((2, 12), np.nan, np.float32), [["a"] * 12]):
         with pytest.raises(ValueError, match=r"^Index.search: queries must be"):
@@ -165,8 +167,8 @@ def test_bad_queries_are_refused(backend, Z, rng):
     with pytest.raises(ValueError, match=r"^Index.search: model must have the geometry"):
         index.search(Z[:2], 3, model=metric)
     with pytest.raises(ValueError, match=r"vectors must be of shape \(n, 12\)"):
-        build(Z, metric, backend=backend).search(Z[:2, :3], 3)
+        build_index(Z, metric, backend=backend).search(Z[:2, :3], 3)
     with pytest.raises(ValueError, match=r"^Index.search: model must have query_vectors"):
         index.search(Z[:2], 3, model=object())
     with pytest.raises(ValueError, match="geometry"):
-        build(Z, geometry="l2", backend=backend).search(Z[:2], 3, model=model)
+        build_index(Z, geometry="l2", backend=backend).search(Z[:2], 3, model=model)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from similia import LEGO, OASIS, load, save
 from similia.exceptions import ModelFileError
-from similia.index import build, open_index
+from similia.index import build_index, open_index
 from tests.problems import triplets_of
 
 
@@ -17,7 +17,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("geometry", ["inner_product", "l2"])
 @pytest.mark.parametrize("ids", [None, [f"ü{i}" for i in range(400)]], ids=["numbers", "names"])
 def test_an_index_comes_back_as_it_was(backend, geometry, ids, Z, path):
-    index = build(Z, backend=backend, geometry=geometry, ids=ids)
+    index = build_index(Z, backend=backend, geometry=geometry, ids=ids)
     index.save(path)
     opened = open_index(path)
     assert opened.report == index.report
@@ -31,7 +31,7 @@ def test_an_index_comes_back_as_it_was(backend, geometry, ids, Z, path):
 def test_a_metric_comes_back_with_its_index(backend, Z, path, rng, tmp_path):
     pairs = rng.integers(400, size=(50, 2))
     model = LEGO().learn(Z, pairs, np.where(rng.random(50) < 0.5, 1, -1))
-    index = build(Z, model, backend=backend)
+    index = build_index(Z, model, backend=backend)
     index.save(path)
     save(model, tmp_path / "model")
     opened, same = open_index(path), load(tmp_path / "model")
@@ -44,11 +44,11 @@ def test_a_metric_comes_back_with_its_index(backend, Z, path, rng, tmp_path):
 
 
 def test_a_failed_save_leaves_the_old_file(Z, path, monkeypatch):
-    build(Z).save(path)
+    build_index(Z).save(path)
     before = path.read_bytes()
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        build(Z * 2).save(path)
+        build_index(Z * 2).save(path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
@@ -57,7 +57,7 @@ def test_a_failed_save_leaves_the_old_file(Z, path, monkeypatch):
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 def test_any_changed_byte_is_noticed(backend, Z, path, place, change):
     if not path.exists():
-        build(Z[:40], backend=backend).save(path)
+        build_index(Z[:40], backend=backend).save(path)
         path.with_suffix(".good").write_bytes(path.read_bytes())
     raw = bytearray(path.with_suffix(".good").read_bytes())
     raw[int(place * len(raw))] ^= change
@@ -68,7 +68,7 @@ def test_any_changed_byte_is_noticed(backend, Z, path, place, change):
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.9999])
 def test_a_truncated_file_is_refused(backend, Z, path, share):
-    build(Z[:40], backend=backend).save(path)
+    build_index(Z[:40], backend=backend).save(path)
     raw = path.read_bytes()
     path.write_bytes(raw[: int(share * len(raw))])
     with pytest.raises(ModelFileError, match=r"damaged|not a model file"):
@@ -79,7 +79,7 @@ def test_other_files_are_told_apart(Z, path, rng):
     save(OASIS().learn(Z, triplets_of(rng, 400, 400, 5)), path)
     with pytest.raises(ModelFileError, match="holds a 'OASIS' and no index"):
         open_index(path)
-    build(Z).save(path)
+    build_index(Z).save(path)
     with pytest.raises(ModelFileError, match="holds a 'Index', which is none of"):
         load(path)
     with pytest.raises(FileNotFoundError):
@@ -119,7 +119,7 @@ def forged(index, path, monkeypatch, parameters=(), attributes=()):
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(Z, path, monkeypatch, parameters, attributes):
-    forged(build(Z[:40]), path, monkeypatch, parameters, attributes)
+    forged(build_index(Z[:40]), path, monkeypatch, parameters, attributes)
     with pytest.raises(ModelFileError, match=str(path)):
         open_index(path)
 
@@ -127,7 +127,7 @@ def test_a_file_that_contradicts_itself_is_refused(Z, path, monkeypatch, paramet
 def test_the_bytes_of_a_library_must_be_bytes_of_that_library(backend, Z, path, monkeypatch):
     if backend == "exact":
         return
-    index = build(Z[:40], backend=backend)
+    index = build_index(Z[:40], backend=backend)
     forged(index, path, monkeypatch, {}, {"items": {"native": np.zeros((3, 3))}})
     with pytest.raises(ModelFileError, match="not an array of bytes"):
         open_index(path)

@@ -94,11 +94,11 @@ def index(
     be built again when the model has learnt.
     """
     from similia.files import read_vectors
-    from similia.index import build
+    from similia.index import build_index
 
     Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
     learner = None if model is None else load_model(model, plain=True)
-    built = build(
+    built = build_index(
         _dense(Z.X),
         learner if getattr(learner, "geometry", None) != "inner_product" else None,
         backend=backend.value,

@@ -2,7 +2,7 @@
 
 from similia.exceptions import StaleIndexError
 from similia.index.backends import BACKENDS
-from similia.index.build import build
+from similia.index.build import build_index
 from similia.index.index import Index, Search
 from similia.index.opening import open_index
 from similia.index.queries import fingerprint
@@ -14,7 +14,7 @@ __all__ = [
     "Index",
     "Search",
     "StaleIndexError",
-    "build",
+    "build_index",
     "fingerprint",
     "open_index",
 ]

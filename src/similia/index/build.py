@@ -14,7 +14,7 @@ from similia.index.recall import Asked, sampled_rows
 from similia.validation import check_parameters, none, one_of, positive_integer
 
 
-def build(
+def build_index(
     Z: Any,
     model: Any = None,
     *,
@@ -56,8 +56,8 @@ def build(
     Examples
     --------
     >>> import numpy as np
-    >>> from similia.index import build
-    >>> index = build(np.eye(3), ids=["x", "y", "z"])
+    >>> from similia.index import build_index
+    >>> index = build_index(np.eye(3), ids=["x", "y", "z"])
     >>> index.search(np.array([[0.1, 0.7, 0.2]]), k=2).ids.tolist()
     [['y', 'z']]
     """
@@ -65,23 +65,23 @@ def build(
         "geometry": none | one_of(*GEOMETRIES),
         "recall_at": positive_integer,
     }
-    check_parameters("build", rules, {"geometry": geometry, "recall_at": recall_at})
-    implementation = backend_class("build", backend)
+    check_parameters("build_index", rules, {"geometry": geometry, "recall_at": recall_at})
+    implementation = backend_class("build_index", backend)
     space = _geometry(model, geometry)
     given = np.asanyarray(Z)
     dtype = np.float64 if backend == "exact" and given.dtype != np.float32 else np.float32
-    given = checked_vectors("build", "items", Z, dtype, None)
+    given = checked_vectors("build_index", "items", Z, dtype, None)
     if len(given) == 0:
-        raise ValueError("build: items must be at least one, got none.")
+        raise ValueError("build_index: items must be at least one, got none.")
     # Checked by the learner even where it gives the items back as they are.
     vectors = given if model is None else model.item_vectors(given)
     moves = model is not None and space == "l2"
     frozen = FrozenMetric.of(model, given, vectors) if moves else None
-    vectors = checked_vectors("build", "items", vectors, dtype, None)
+    vectors = checked_vectors("build_index", "items", vectors, dtype, None)
     width = vectors.shape[1]
     index = Index(backend, implementation(width, space, dtype, **options), space, dtype, width)
     index.frozen = frozen
-    names = checked_ids("build", ids, len(vectors))
+    names = checked_ids("build_index", ids, len(vectors))
     asked = _asked(index, given, vectors, queries, model)
     index._extend(vectors, names)
     index._say(recall_at, asked)
@@ -101,9 +101,10 @@ def _asked(index: Index, Z: Array, vectors: Array, queries: Any, model: Any) -> 
 def _geometry(model: Any, geometry: str | None) -> str:
     if model is None:
         return geometry or "inner_product"
-    check_model("build", model)
+    check_model("build_index", model)
     if geometry not in (None, model.geometry):
         raise ValueError(
-            f"build: geometry must be that of the model, {model.geometry!r}, got {geometry!r}."
+            f"build_index: geometry must be that of the model, {model.geometry!r}, "
+            f"got {geometry!r}."
         )
     return str(model.geometry)

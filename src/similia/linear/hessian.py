@@ -17,7 +17,7 @@ from similia.linalg.blocks import row_blocks, rows_of, squared
 #: smallest side of a matrix from which on few eigenpairs are worth an iteration of their own
 LARGE = 2500
 #: its power steps: with two, the last eigenvalues of a flat spectrum are so far too small, and the
-#: steps along them so far too long, that k = 512 was twenty points worse on Caltech-101 than k = 200
+#: steps along them so far too long, that k = 512 was twenty points worse on Caltech-101 than 200
 POWERS = 5
 
 
