@@ -9,9 +9,10 @@ def learners(as_json: AsJson = False) -> None:
     """List the learners."""
     import inspect
 
-    from similia.registry import LEARNERS, learner_class
+    from similia.registry import ALL_LEARNERS, learner_class
 
-    lines = {name: (inspect.getdoc(learner_class(name)) or "").split("\n")[0] for name in LEARNERS}
+    documents = {name: inspect.getdoc(learner_class(name)) or "" for name in ALL_LEARNERS}
+    lines = {name: document.split("\n")[0] for name, document in documents.items()}
     if as_json:
         print_json([{"name": name, "description": line} for name, line in lines.items()])
     else:

@@ -133,9 +133,7 @@ def promote(
             bad_rows=bad,
         )
     if as_json:
-        print_json(
-            {**outcome.to_dict(), "challenged": outcome.champion, "bad_rows": counts_of(bad)}
-        )
+        print_json({**outcome.to_dict(), "bad_rows": counts_of(bad)})
     else:
         _print(outcome)
     if not outcome.promoted:

@@ -61,7 +61,7 @@ class Outcome:
         return {
             "promoted": self.promoted,
             "generation": self.generation,
-            "champion": self.champion,
+            "challenged": self.champion,
             "reason": self.reason,
             "measure": self.measure,
             **self.figures,
