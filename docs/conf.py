@@ -1,6 +1,7 @@
 """The site: guides in Markdown, the reference from docstrings, a gallery whose examples run."""
 
 import os
+import re
 import warnings
 
 from similia import __version__
@@ -67,8 +68,20 @@ def _plain_mathematics(app, what, name, obj, options, lines):
         if begins and not _inside_block(result):
             result += ["::", ""]
         literal = line.startswith("    ") and not in_list
-        result.append(line if literal or ">>>" in line else line.replace("|", "\\|"))
+        result.append(line if literal or ">>>" in line else _as_text(line))
     lines[:] = result
+
+
+def _as_text(line):
+    """Let bars and the last underscores of names stand, but for code and the names that are listed."""
+    name, separator, rest = line.partition(" : ")
+    if not separator:
+        name, rest = "", line
+    parts = rest.split("`")
+    parts[::2] = [
+        re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", part).replace("|", "\\|") for part in parts[::2]
+    ]
+    return name + separator + "`".join(parts)
 
 
 def _inside_block(lines):
