@@ -73,7 +73,7 @@ def _plain_mathematics(app, what, name, obj, options, lines):
 
 
 def _as_text(line):
-    """Let bars and the last underscores of names stand, but for code and the names that are listed."""
+    """Let bars and last underscores of names stand, but for code and the names that are listed."""
     name, separator, rest = line.partition(" : ")
     if not separator:
         name, rest = "", line
