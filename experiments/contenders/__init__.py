@@ -8,6 +8,7 @@ pairs.
 
 from functools import partial
 
+from experiments.contenders.adapters import Adapter, Online, Reweighting, Ridge, Torch
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
 from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
@@ -40,4 +41,12 @@ CONTENDERS = {
     "MDS triplets": ByMDS,
     "MEG state": OnlineState,
     "linear inversion": LinearInversion,
+    "base adapter": Adapter,
+    **{
+        f"{name} adapter": partial(Online, name)
+        for name in ("DiagonalAROMA", "FactoredAROMA", "OASIS")
+    },
+    "ridge adapter": Ridge,
+    "reweighting adapter": Reweighting,
+    "torch adapter": Torch,
 }

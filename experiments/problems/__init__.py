@@ -7,6 +7,7 @@ scale) is learnt from the training part.
 from experiments.problems.base import Problem, validation
 from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
+from experiments.problems.judged import newsgroups_search, search
 from experiments.problems.matrices import gyrb, quantum_state, zappos
 from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
 
@@ -21,7 +22,9 @@ PROBLEMS = {
     "gyrb": gyrb,
     "zappos": zappos,
     "quantum_state": quantum_state,
+    "search": search,
+    "newsgroups_search": newsgroups_search,
     "toy": toy,
 }
 
-__all__ = ["PROBLEMS", "Problem", "toy", "validation"]
+__all__ = ["PROBLEMS", "Problem", "search", "toy", "validation"]
