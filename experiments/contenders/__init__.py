@@ -8,7 +8,7 @@ pairs.
 
 from functools import partial
 
-from experiments.contenders.adapters import Adapter, Online, Reweighting, Ridge, Torch
+from experiments.contenders.adapters import Adapter, Online, Recent, Reweighting, Ridge, Torch
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
 from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
@@ -46,6 +46,7 @@ CONTENDERS = {
         f"{name} adapter": partial(Online, name)
         for name in ("DiagonalAROMA", "FactoredAROMA", "OASIS")
     },
+    "FactoredAROMA adapter, recent": partial(Recent, "FactoredAROMA"),
     "ridge adapter": Ridge,
     "reweighting adapter": Reweighting,
     "torch adapter": Torch,

@@ -69,6 +69,20 @@ class Online(Adapter):
         return learner.query_vectors(np.eye(Q.shape[1], dtype=Q.dtype))
 
 
+class Recent(Online):
+    """The same, scored with a mean of its states in which a state counts as often as it is late.
+
+    The states after each of `pieces` equal pieces of the feedback are averaged.
+    """
+
+    def _fitted(self, *, pieces: int = 50, **parameters: Any) -> Any:
+        Q, Z, triplets = self.feedback
+        learner, total = self.learner(average=False, **parameters), 0.0
+        for k, piece in enumerate(np.array_split(triplets, pieces), start=1):
+            total = total + k * learner.learn(Q, piece, items=Z).W_.astype(np.float64)
+        return total / (pieces * (pieces + 1) / 2)
+
+
 class ByTriplets(Adapter):
     """A batch learner: it takes the rows of queries and of differences."""
 

@@ -92,6 +92,7 @@ LEARNERS = [
     ("FactoredAROMA adapter", {}),
     ("DiagonalAROMA adapter", {}),
     ("OASIS adapter", {}),
+    ("FactoredAROMA adapter, recent", {"pieces": 10}),
     ("ridge adapter", {"lam": 10.0, "rate": 3.0}),
     ("reweighting adapter", {"lam": 0.1, "scale": 3.0}),
     ("torch adapter", {"lr": 0.01, "margin": 0.1, "epochs": 3}),
@@ -110,6 +111,19 @@ def test_an_adapter_gains_on_unseen_queries(collection, kind, parameters):
     base = measured(CONTENDERS["base adapter"](problem, 0), problem)
     assert found["ndcg@10 gain"] == pytest.approx(found["ndcg@10"] - base["ndcg@10"])
     assert base["ndcg@10 gain"] == base["ndcg@10 gain error"] == 0
+
+
+def test_late_states_count_more(collection):
+    problem = search(0, name="toy", n=40)
+    contender = CONTENDERS["FactoredAROMA adapter, recent"](problem, 0, pieces=2)
+    contender.learn_to(0)
+    states = []
+    for n in (20, 40):
+        short = search(0, name="toy", n=n)
+        online = CONTENDERS["FactoredAROMA adapter"](short, 0, average=False)
+        online.learn_to(0)
+        states.append(online.W)
+    np.testing.assert_allclose(contender.W, (states[0] + 2 * states[1]) / 3, rtol=1e-4, atol=1e-5)
 
 
 def test_torch_says_what_it_lacks(collection, monkeypatch, tmp_path):
