@@ -71,11 +71,14 @@ def search(
     )
 
 
-def newsgroups_search(seed: int, *, n: int, noise: float = 0.0) -> Problem:
+def newsgroups_search(
+    seed: int, *, n: int, noise: float = 0.0, as_many_items: bool = False
+) -> Problem:
     """20 Newsgroups with sentence vectors, n triplets of labelled training messages.
 
     A fifth of the test messages are queries, all others of them are ranked; validation is on some
-    of the training messages, which are not learnt from.
+    of the training messages, which are not learnt from. They are 2,000 items to validation queries;
+    with `as_many_items` others of training join them, until they are as many as for a test query.
     """
     X, y, in_train = _messages()
     test = np.array_split(
@@ -83,12 +86,13 @@ def newsgroups_search(seed: int, *, n: int, noise: float = 0.0) -> Problem:
     )
     test = [test[(seed + i) % PARTS] for i in range(PARTS)]
     rows = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(in_train))
-    valid, train = rows[:VALIDATED], rows[VALIDATED:]
+    train = rows[VALIDATED:]
+    pool = rows[: sum(map(len, test)) if as_many_items else VALIDATED]
     triplets = TRIPLET_SAMPLERS["uniform"](y[train]).draw(STREAM, np.random.default_rng([seed, 2]))
     return _problem(
         Feedback(X[train], X[train], noisy(triplets, noise, seed)[:n]),
         _by_label(X, y, np.concatenate(test), len(test[0])),
-        _by_label(X, y, valid, VALIDATED // 4),
+        _by_label(X, y, pool, VALIDATED // 4),
     )
 
 

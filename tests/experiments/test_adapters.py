@@ -16,6 +16,7 @@ from experiments.measures import MEASURES
 from experiments.peers import call
 from experiments.plan import read_plan, tuning_tasks
 from experiments.problems import PROBLEMS, search, validation
+from experiments.problems.judged import newsgroups_search
 from experiments.report import main
 from experiments.rows import HERE, append_rows
 
@@ -84,6 +85,20 @@ def test_options_of_the_feedback(collection):
     assert len(np.unique(few.X_train.triplets[:, 0])) == 4
     perfect = search(0, name="toy", n=100, perfect=True)
     assert measured(CONTENDERS["base adapter"](perfect, 0), perfect)["ndcg@10"] == 1.0
+
+
+def test_messages_that_validate_are_not_learnt_from(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, D)).astype(np.float32), np.arange(100) % 4
+    monkeypatch.setattr("experiments.problems.judged._messages", lambda: (X, y, y % 2 == 0))
+    monkeypatch.setattr("experiments.problems.judged.VALIDATED", 20)
+    few, many = (newsgroups_search(0, n=50, as_many_items=more) for more in (False, True))
+    assert len(few.context.Z) == 20
+    assert len(many.context.Z) == len(many.X_test.Z) == 50
+    np.testing.assert_array_equal(few.context.Q, many.context.Q)
+    learnt = {row.tobytes() for row in few.X_train.Q}
+    assert not learnt & {row.tobytes() for row in few.context.Z}
+    assert not learnt & {row.tobytes() for row in few.X_test.Z}
 
 
 # -- contenders ----------------------------------------------------------------------------------
