@@ -39,7 +39,7 @@ docs: $(READY)
 peers: $(PEERS)/.ready
 
 experiments: $(READY) $(PEERS)/.ready
-	for paper in aroma pola meg gerrymandering slnd; do \
+	for paper in aroma pola meg gerrymandering slnd adapters; do \
 	  $(BIN)/python -m experiments.run $$paper && $(BIN)/python -m experiments.report $$paper || exit 1; \
 	done
 	$(BIN)/python -m experiments.user_adapters

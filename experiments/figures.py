@@ -14,16 +14,28 @@ from matplotlib import pyplot as plt
 from experiments.summary import mean_error
 
 Curves = dict[str, dict[float, list[float]]]
+Bars = dict[str, dict[float, tuple[float, float]]]
 
 
 def draw_curves(
     path: Path, curves: Curves, x_label: str, y_label: str, *, logarithmic: bool = False
 ) -> None:
     """Draw name -> x -> values over splits: a line through the means, bars of standard error."""
+    bars = {
+        name: {x: mean_error(values) for x, values in curve.items()}
+        for name, curve in curves.items()
+    }
+    draw_bars(path, bars, x_label, y_label, logarithmic=logarithmic)
+
+
+def draw_bars(
+    path: Path, bars: Bars, x_label: str, y_label: str, *, logarithmic: bool = False
+) -> None:
+    """Draw name -> x -> (mean, half of its bar): a line through the means."""
     figure, axes = plt.subplots(figsize=(7.5, 3.6), dpi=80)
-    looks = _looks(list(curves))
-    for name, curve in curves.items():
-        means, errors = zip(*(mean_error(values) for values in curve.values()), strict=True)
+    looks = _looks(list(bars))
+    for name, curve in bars.items():
+        means, errors = zip(*curve.values(), strict=True)
         style = {"markersize": 3, "linewidth": 1, "capsize": 2, **looks[name]}
         axes.errorbar(list(curve), means, errors, label=name, **style)
     if logarithmic:

@@ -18,6 +18,7 @@ from similia.filtering import FilteringResult
 
 RANKED = ("precision", "map")
 TRACED = (1, 10)  # cut-offs of a ranking at steps that are not measured in full
+RESAMPLES = 1000
 Values = Iterator[tuple[int, str, str, float]]
 
 
@@ -40,6 +41,27 @@ def retrieval(contender: Any, problem: Problem, task: Any, full: bool) -> Values
             yield n, score, measure, float(np.nanmean(values))
             if n > few and measure in ("map", *(f"precision@{k}" for k in TRACED)):
                 yield few, score, measure, float(np.nanmean(values[:few]))
+
+
+def search(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
+    """Rank all items for unseen queries; say how far above the base, with the bootstrap's error."""
+    Q, Z, relevant = problem.X_test
+    k = max(task.cuts)
+    results = [
+        evaluate(scorer, Q, Z, **relevant, k=k, measures=("ndcg", "precision"))
+        for scorer in (contender.scorers()["inner_product"], "inner_product")
+    ]
+    for measure in (f"ndcg@{k}", f"precision@{k}"):
+        ours, base = (result.judged(measure) for result in results)
+        yield len(ours), "inner_product", measure, float(ours.mean())
+        if task.stage == "tune":
+            continue
+        rng = np.random.default_rng(0)
+        means = (ours - base)[rng.integers(len(ours), size=(RESAMPLES, len(ours)))].mean(axis=1)
+        yield len(ours), "inner_product", f"{measure} gain", float((ours - base).mean())
+        yield len(ours), "inner_product", f"{measure} gain error", float(means.std())
+    for name, seconds in contender.timings.items():
+        yield len(Q), "", f"{name} seconds", seconds
 
 
 def neighbors(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
@@ -155,6 +177,7 @@ def _dense(X: Any) -> Any:
 
 MEASURES = {
     "retrieval": retrieval,
+    "search": search,
     "neighbors": neighbors,
     "voting": voting,
     "filtering": filtering,

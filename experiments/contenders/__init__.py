@@ -8,6 +8,7 @@ pairs.
 
 from functools import partial
 
+from experiments.contenders.adapters import Adapter, Online, Recent, Reweighting, Ridge, Torch
 from experiments.contenders.batch import FDA, NCA, PCA, Peer
 from experiments.contenders.classifiers import Classifier, Spectrum
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
@@ -46,4 +47,13 @@ CONTENDERS = {
     "linear inversion": LinearInversion,
     "classifier": Classifier,
     "spectrum": Spectrum,
+    "base adapter": Adapter,
+    **{
+        f"{name} adapter": partial(Online, name)
+        for name in ("DiagonalAROMA", "FactoredAROMA", "OASIS")
+    },
+    "FactoredAROMA adapter, recent": partial(Recent, "FactoredAROMA"),
+    "ridge adapter": Ridge,
+    "reweighting adapter": Reweighting,
+    "torch adapter": Torch,
 }

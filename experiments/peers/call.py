@@ -1,9 +1,11 @@
 """Fit a learner of another library in its own environment; what comes back is a linear map."""
 
+import atexit
 import json
 import os
 import subprocess
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,49 @@ def fit_peer(
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise CannotRunError(f"{name} failed: {last[:200]}")
         return np.load(found)["components"]
+
+
+def train_adapter(
+    Q: Any, Z: Any, triplets: Any, parameters: dict[str, Any]
+) -> tuple[Any, dict[str, float]]:
+    """Give the W of torch's triplet adapter, and how many seconds it and an epoch took.
+
+    One process serves all orders, since to import torch takes longer than to train it.
+    """
+    if not PYTHON.exists():
+        raise CannotRunError("needs the environment of peers; build it with: make peers")
+    server = _adapter_server()
+    with tempfile.TemporaryDirectory() as folder:
+        given, found = Path(folder, "given.npz"), Path(folder, "found.npz")
+        np.savez(given, Q=Q, Z=Z, triplets=triplets)
+        order = {"given": str(given), "found": str(found), "parameters": parameters}
+        try:
+            server.stdin.write(json.dumps(order) + "\n")
+            server.stdin.flush()
+            answer = server.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            _adapter_server.cache_clear()
+            last = (server.stderr.read().strip().splitlines() or ["no message"])[-1]
+            raise CannotRunError(f"torch failed: {last[:200]}")
+        return np.load(found)["W"], json.loads(answer)
+
+
+@lru_cache(maxsize=1)
+def _adapter_server() -> subprocess.Popen[str]:
+    script = Path(__file__).with_name("adapt.py")
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(
+        [str(PYTHON), str(script)],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env=_environment(),
+    )
+    atexit.register(server.kill)
+    return server
 
 
 def _environment() -> dict[str, str]:

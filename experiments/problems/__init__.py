@@ -16,6 +16,7 @@ from experiments.problems.features import (
 )
 from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
+from experiments.problems.judged import newsgroups_search, search
 from experiments.problems.matrices import gyrb, quantum_state, zappos
 from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
 
@@ -40,7 +41,9 @@ PROBLEMS = {
     "newsgroups_tfidf": newsgroups_tfidf,
     "image_features": image_features,
     "many_classes": many_classes,
+    "search": search,
+    "newsgroups_search": newsgroups_search,
     "toy": toy,
 }
 
-__all__ = ["PROBLEMS", "Problem", "toy", "validation"]
+__all__ = ["PROBLEMS", "Problem", "search", "toy", "validation"]

@@ -18,8 +18,10 @@ def validation(problem: Problem, share: float, seed: int) -> Problem:
     """Give the training part of a problem, split again: what parameters may be chosen on.
 
     Of a stream that is filtered it is the stream before, as a whole; of queries with a database of
-    their own, a part of the queries is held out.
+    their own, a part of the queries is held out. A search has queries for it.
     """
+    if problem.measured_by == "search":
+        return problem._replace(X_test=problem.context)
     if problem.measured_by == "filtering":
         return problem._replace(X_test=problem.X_train, y_test=problem.y_train)
     n = getattr(problem.context, "n_queries", 0) or len(problem.y_train)
