@@ -109,7 +109,7 @@ def draw_pictures(path: Path, pictures: dict[str, Any], side: int) -> None:
     _save(figure, path)
 
 
-def draw_bars(path: Path, bars: dict[str, dict[str, tuple[float, float]]], y: str) -> None:
+def draw_grouped_bars(path: Path, bars: dict[str, dict[str, tuple[float, float]]], y: str) -> None:
     """Draw group -> name -> (mean, error) as groups of bars."""
     names = list(dict.fromkeys(name for group in bars.values() for name in group))
     figure, axes = plt.subplots(figsize=(9.5, 3.8), dpi=80)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.figures import draw_bars, draw_two_sides
+from experiments.figures import draw_grouped_bars, draw_two_sides
 from experiments.rows import Row, select
 from experiments.summary import by_seed, markdown_table, mean_error
 
@@ -136,7 +136,7 @@ def _two_domains(rows: list[Row], figures: Path) -> list[str]:
             if line:
                 duels.setdefault(pair, []).append([title, *line[1:]])
     path = figures / "gerrymandering_domains.png"
-    draw_bars(path, bars, "error %")
+    draw_grouped_bars(path, bars, "error %")
     parts = [
         "## Queries from one domain, the database from another",
         'Office–Caltech by visual words (square roots of their shares). "webcam to amazon": half '
