@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from benchmarks.timing import seconds, table
 from benchmarks.workloads import unit_vectors
 from similia import SGDQN, SGDOneVsRest, SLNDClassifier
-from similia.datasets import load_isolet, load_mnist
+from similia.datasets import load_caltech101, load_isolet, load_mnist
 from similia.linalg import threads
 from similia.linear.framed import Part
 from similia.linear.labels import Labels
@@ -175,8 +175,12 @@ def slnd_full():
 
 def training_halves(name):
     """Rows of the training part, cut in two: to learn from, and to judge by."""
-    data = load_isolet() if name == "Isolet" else load_mnist()
-    X, y = data.X[data.train].astype(np.float32), data.y[data.train]
+    if name == "Caltech-101":
+        data = load_caltech101("fisher")
+        X, y = data.X.astype(np.float32), data.y
+    else:
+        data = load_isolet() if name == "Isolet" else load_mnist()
+        X, y = data.X[data.train].astype(np.float32), data.y[data.train]
     order = np.random.default_rng(0).permutation(len(y))[:12_000]
     some, others = order[: 4 * len(order) // 5], order[4 * len(order) // 5 :]
     return X[some], y[some], X[others], y[others]
@@ -201,10 +205,8 @@ def contenders():
             for p in PASSES
         ],
     )
-    for solver in ("lbfgs", "newton-cholesky", "saga"):
-        makers = [
-            partial(LogisticRegression, solver=solver, max_iter=i) for i in ITERATIONS[solver]
-        ]
+    for solver, iterations in ITERATIONS.items():
+        makers = [partial(LogisticRegression, solver=solver, max_iter=i) for i in iterations]
         yield f"LogisticRegression, {solver}", makers
 
 
@@ -214,7 +216,7 @@ def slnd_accuracy():
         print("\nslnd_accuracy needs the data that SIMILIA_DATA names; left out.")
         return
     warnings.filterwarnings("ignore", module="sklearn")
-    for name in ("Isolet", "MNIST"):
+    for name in ("Isolet", "MNIST", "Caltech-101"):
         X, y, others, truth = training_halves(name)
         curves = {}
         for contender, makers in contenders():
