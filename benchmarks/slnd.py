@@ -239,7 +239,7 @@ def slnd_accuracy():
                     max(a for _, a in curve) * 100,
                     curve[0][1] * 100,
                     curve[0][0],
-                    "never" if first is None or "Log" in contender else PASSES[first],
+                    "–" if "Log" in contender else "never" if first is None else PASSES[first],
                     "never" if first is None else curve[first][0],
                 ]
             )
