@@ -43,6 +43,7 @@ experiments: $(READY) $(PEERS)/.ready
 	  $(BIN)/python -m experiments.run $$paper && $(BIN)/python -m experiments.report $$paper || exit 1; \
 	done
 	$(BIN)/python -m experiments.user_adapters
+	$(BIN)/python -m experiments.calibration
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
