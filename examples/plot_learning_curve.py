@@ -15,6 +15,7 @@ import similia
 
 rng = np.random.default_rng(0)
 items = rng.normal(size=(1000, 64)).astype("float32")
+items /= np.linalg.norm(items, axis=1, keepdims=True)
 seen = np.arange(64) < 16
 
 
@@ -27,14 +28,14 @@ def judgements(n):
 # %%
 # Each judgement is learnt once, in order. On new ones we count how often the order is right.
 
-held_out = judgements(2000)
+stream, held_out = judgements(3000), judgements(2000)
 steps = [0, 30, 100, 300, 1000, 3000]
 curves = {}
 for name in ("FactoredAROMA", "DiagonalAROMA", "OASIS"):
     learner = getattr(similia, name)().learn(items, held_out[:0])
     curve = []
     for before, after in pairwise([0, *steps]):
-        learner.learn(items, judgements(after - before))
+        learner.learn(items, stream[before:after])
         curve.append(np.mean(learner.triplet_scores(items, held_out) > 0))
     curves[name] = curve
 

@@ -4,7 +4,7 @@
 
 20 Newsgroups, MiniLM vectors: triplets (message, one of its group, one of another) are learnt from
 the training half with the defaults; those of the test half are then put in order. The factor of the
-standard deviations is chosen on triplets of one half of the test messages, and checked on the other.
+standard deviations is chosen on triplets of one half of the test messages, checked on the other.
 Writes reports/calibration.md and its figure.
 """
 
