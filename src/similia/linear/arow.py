@@ -10,13 +10,13 @@ from similia.base import Array
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_full
-from similia.linear.base import LinearOneVsRest
+from similia.linear.blockwise import BlockwiseOneVsRest
 from similia.updates.aroma import diagonal_pass
 from similia.updates.arow import arow_pass
 from similia.validation import one_of, positive
 
 
-class AROW(LinearOneVsRest):
+class AROW(BlockwiseOneVsRest):
     """Linear classifier with a Gaussian over its weights.
 
     An example x with label y = ±1 that scores y xᵀw < 1 moves, with v = xᵀΣx before the update,
@@ -73,11 +73,11 @@ class AROW(LinearOneVsRest):
     """
 
     _rules: ClassVar = {
-        **LinearOneVsRest._rules,
+        **BlockwiseOneVsRest._rules,
         "r": positive,
         "covariance": one_of("full", "diagonal"),
     }
-    _state: ClassVar = (*LinearOneVsRest._state, "Sigma_")
+    _state: ClassVar = (*BlockwiseOneVsRest._state, "Sigma_")
 
     def __init__(
         self,

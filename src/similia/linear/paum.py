@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from similia.base import Array
-from similia.linear.base import LinearOneVsRest
+from similia.linear.blockwise import BlockwiseOneVsRest
 from similia.updates.paum import largest_squares, paum_pass, with_squared_radius
 from similia.validation import non_negative, one_of, positive
 
 
-class PAUM(LinearOneVsRest):
+class PAUM(BlockwiseOneVsRest):
     """Linear classifier learnt by Perceptron steps, with a margin of its own for each side.
 
     An example x with label y = ±1 is left alone if it is right by more than the margin of its side;
@@ -93,13 +93,13 @@ class PAUM(LinearOneVsRest):
     """
 
     _rules: ClassVar = {
-        **LinearOneVsRest._rules,
+        **BlockwiseOneVsRest._rules,
         "tau_positive": non_negative,
         "tau_negative": non_negative,
         "eta": positive,
         "radius": one_of("auto") | positive,
     }
-    _state: ClassVar = (*LinearOneVsRest._state, "R_")
+    _state: ClassVar = (*BlockwiseOneVsRest._state, "R_")
 
     def __init__(
         self,

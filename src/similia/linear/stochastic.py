@@ -282,7 +282,7 @@ class StochasticOneVsRest(CalibratedOneVsRest):
         ours = [len(task.groups.of(j)[0]) for j in range(task.labels.n_rows)]
         return np.array([[n, len(task.rows) - n] for n in ours], dtype=np.float64)
 
-    def _start(self, X: Any, labels: Labels) -> None:  # type: ignore[override]
+    def _start(self, X: Any, labels: Labels) -> None:
         self.classes_ = labels.classes
         self.multilabel_ = bool(labels.multilabel)
         self.n_iter_ = self.n_seen_ = self.n_updates_ = 0
@@ -292,9 +292,6 @@ class StochasticOneVsRest(CalibratedOneVsRest):
         self.class_counts_ = np.zeros((labels.n_rows, 2))
         self._init_moment()
         self._init_state()
-
-    def _learn_block(self, j: int, X: Any, signs: Array) -> int:
-        raise NotImplementedError  # blocks are learnt for all weight vectors at once
 
     def _merged_counts(self, parts: Any) -> Array:
         return self.class_counts_ + sum(part.class_counts_ - self.class_counts_ for part in parts)
