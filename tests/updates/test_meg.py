@@ -129,7 +129,7 @@ def test_steps_shared_among_processors_equal_the_compiled_walk(rng, monkeypatch,
         total = np.zeros((rows.view(float).shape[1] if averaged else 0,) * 2)
         with single_blas_thread():
             out = meg_pass(values, rows.view(float), total, X, exactly(y), SETTINGS[0])
-        # Phases of complex eigenvectors are free, and rounding chooses some: what is gathered is not.
+        # Phases of complex eigenvectors are free, and rounding chooses some: W does not know them.
         mean = gathered(total, 20) if averaged else total
         results.append((found((values, rows), SETTINGS[0]), mean, out))
     for one, other in zip(*results, strict=True):
