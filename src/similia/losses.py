@@ -41,7 +41,7 @@ def loss_curvature(code, x):
     """F''(x), at most F''(0)."""
     if code == LOGISTIC:
         e = np.exp(-abs(x))
-        return e / (1.0 + e) ** 2
+        return min(e / (1.0 + e) ** 2, 0.25)  # near 0 rounding would lift it above the bound
     if code == HINGE:
         return 1.0 / (2.0 + abs(x)) ** 2
     return 0.5
