@@ -18,7 +18,7 @@ import numpy as np
 
 from similia.linalg.blas import panels
 from similia.linalg.bound import gemm
-from similia.linalg.compiled import compiled
+from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.threads import processors, side_by_side
 
 #: rows of the smallest diagonal block
@@ -100,7 +100,7 @@ def crosses(A, row, U, V):
     rank = 0
     while rank < len(U):
         u, v = U[rank], V[rank]
-        v[:] = A[row]
+        overwrite(v, A[row])
         for q in range(rank):
             for j in range(len(v)):
                 v[j] -= U[q, row] * V[q, j]

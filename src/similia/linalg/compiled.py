@@ -58,3 +58,13 @@ def compiled(function: Callable[..., Any]) -> Any:
         # No folder can be written to: compile in memory, once a process.
         logger.info("no folder for the compilation cache; %s is not cached", function.__name__)
     return dispatcher
+
+
+@compiled
+def overwrite(target: Any, source: Any) -> None:
+    """Do what `target[:] = source` does for vectors of the same length, and compile at once.
+
+    Numba's own assignment brings a check of the shapes, whose message takes seconds to compile.
+    """
+    for i in range(len(target)):
+        target[i] = source[i]

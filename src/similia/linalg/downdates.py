@@ -20,7 +20,7 @@ The states at the end of a block are those of the one-at-a-time form, up to roun
 import numpy as np
 
 from similia.linalg.bound import add_square, gemm, solve_unit_lower
-from similia.linalg.compiled import compiled
+from similia.linalg.compiled import compiled, overwrite
 
 
 @compiled
@@ -40,7 +40,7 @@ def eliminate_row(H, c, t):
         f = c[i] * H[i, t]
         for u in range(n - t):
             row[u] -= f * H[i, t + u]
-    H[t, t:] = row
+    overwrite(H[t, t:], row)
 
 
 @compiled

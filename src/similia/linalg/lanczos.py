@@ -8,7 +8,7 @@ products with A. In the basis of that space A is tridiagonal, T, and αvvᵀ is 
 import numpy as np
 
 from similia.linalg.bound import symmetric_product
-from similia.linalg.compiled import compiled
+from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.shifted import shifted_eigenpair
 
 #: rows of the Krylov basis that are reserved at first
@@ -32,7 +32,7 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
     basis = np.empty((min(n, ROWS), n), A.dtype)
     diagonal, beside, pivots = np.empty(n), np.empty(n), np.empty(n)
     length = np.sqrt(_dot(v, v))
-    basis[0] = v / A.dtype.type(length)
+    overwrite(basis[0], v / A.dtype.type(length))
     drop = alpha * length * length  # what T loses in its first entry
     scale, root, step = drop, 0.0, 0
     while True:
@@ -59,7 +59,7 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
                 return value, u.astype(A.dtype)
         if step == len(basis):
             basis = _longer(basis)
-        basis[step] = w / A.dtype.type(beside[step - 1])
+        overwrite(basis[step], w / A.dtype.type(beside[step - 1]))
     if root == -zero:
         return 0.0, v
     return root, _eigenvector(basis, beside, pivots, step + 1)
@@ -151,7 +151,8 @@ def _orthogonalize(basis, size, w):
 def _longer(basis):
     rows, n = basis.shape
     longer = np.empty((min(2 * rows, n), n), basis.dtype)
-    longer[:rows] = basis
+    for i in range(rows):
+        overwrite(longer[i], basis[i])
     return longer
 
 

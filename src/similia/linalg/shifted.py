@@ -8,7 +8,7 @@ operations as d/6 products Aq, and less time, since they run from the cache.
 import numpy as np
 
 from similia.linalg.bound import LOWER, PLAIN, routine
-from similia.linalg.compiled import compiled
+from similia.linalg.compiled import compiled, overwrite
 
 _dpotrf = routine("cython_lapack", "dpotrf", 5)
 _dpotrs = routine("cython_lapack", "dpotrs", 8)
@@ -84,9 +84,9 @@ def _solve_shifted(A, shift, x, half):
     _dpotrf(letter, size, factor.ctypes.data, size, size + 8)
     if sizes[2] != 0:
         return False
-    x[:] = half
+    overwrite(x, half)
     _dpotrs(letter, size, size + 4, factor.ctypes.data, size, x.ctypes.data, size, size + 8)
-    half[:] = x
+    overwrite(half, x)
     # fmt: off
     _dtrsv(letter, letter + 1, letter + 1, size, factor.ctypes.data, size, half.ctypes.data,
            size + 4)

@@ -5,7 +5,7 @@ import numpy as np
 from similia.linalg.blas import cross_products, products, row_products
 from similia.linalg.blocks import dense
 from similia.linalg.bound import add_square
-from similia.linalg.compiled import compiled
+from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.lanczos import SMALL, negative_eigenpair
 
 #: rank-one terms that wait before they are added to A together, and the same for small A
@@ -57,12 +57,14 @@ def _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, 
         if y[i] > 0:
             eigenvalue, u = negative_eigenpair(A, R[:pending], c[:pending], v, alpha, tol)
             if eigenvalue < 0.0:
-                R[pending], c[pending], times[pending] = u, -eigenvalue, t + i + 1
+                overwrite(R[pending], u)
+                c[pending], times[pending] = -eigenvalue, t + i + 1
                 pending += 1
                 for j in range(i + 1, len(y)):
                     reach = np.dot(Z[j], u)
                     distances[j] -= eigenvalue * reach * reach
-        R[pending], c[pending], times[pending] = v, -y[i] * alpha, t + i + 1
+        overwrite(R[pending], v)
+        c[pending], times[pending] = -y[i] * alpha, t + i + 1
         pending += 1
         for j in range(i + 1, len(y)):
             distances[j] -= y[i] * alpha * G[i, j] * G[i, j]
