@@ -48,7 +48,8 @@ def _sentence(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return f"not enough memory. {error}".strip()
-    return " ".join(str(error).split())
+    # The lines that scikit-learn adds to its first one are advice for programs.
+    return " ".join(str(error).strip().split("\n", 1)[0].split())
 
 
 app = typer.Typer(
