@@ -274,6 +274,30 @@ def test_a_checkpoint_is_not_overwritten_by_accident_and_gone_at_the_end(run, fi
     assert not (files / "new").exists()
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_run_says_what_is_kept(kept, run, files, monkeypatch):
+    learn, calls = FactoredAROMA.learn, []
+
+    def interrupted(self, X, triplets, **options):
+        calls.append(len(triplets))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return learn(self, X, triplets, **options)
+
+    arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "model")
+    folder = ("--checkpoint", files / "kept", "--every", 1) if kept else ()
+    with monkeypatch.context() as patch:
+        patch.setattr(FactoredAROMA, "learn", interrupted)
+        result = run(*arguments, *folder, code=130)
+    advice = f": {files / 'kept'} is kept, add --resume to go on" if kept else ""
+    assert result.stderr == f"interrupted{advice}.\n"
+    assert not (files / "model").exists()
+    if kept:
+        run(*arguments, *folder, "--resume")
+        expected = FactoredAROMA().learn(np.load(files / "X.npy"), np.load(files / "feedback.npy"))
+        np.testing.assert_allclose(load(files / "model").W_, expected.W_)
+
+
 def test_a_killed_run_goes_on_exactly(files):
     """Kill the process after a checkpoint, resume, and compare with a run that nobody killed.
 

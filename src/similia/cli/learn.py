@@ -114,7 +114,12 @@ def learn(
                     f"{checkpoint} holds a checkpoint; add --resume to go on from it, or delete it."
                 )
         options = {"chunk": chunk, "score_all": score_all, "checkpoint": keeper, "every": every}
-        model, results = _learnt(model, X, Z, path, unjudged, bad, options)
+        try:
+            model, results = _learnt(model, X, Z, path, unjudged, bad, options)
+        except KeyboardInterrupt:
+            if keeper is None or not keeper.exists:
+                raise
+            raise KeyboardInterrupt(f"{checkpoint} is kept, add --resume to go on") from None
         results["bad_rows"] = counts_of(bad)
         save(model, output)
     if keeper is not None:
