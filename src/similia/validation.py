@@ -23,11 +23,14 @@ class Rule(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    if isinstance(value, Integral):
+        return _is_integer(value)
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def _is_integer(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral)
+    """Whether it is an integer of 64 bits, as compiled code takes them."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and -(2**63) <= value < 2**63
 
 
 positive = Rule("a positive number", lambda v: _is_number(v) and v > 0)

@@ -179,3 +179,12 @@ def test_pairs_and_grades_are_promoted_from(run, files):
 def test_rolling_back_nothing_is_an_error(run, tmp_path):
     assert "no folder" in run("rollback", tmp_path / "none", code=1).stderr
     assert "got the base already" in run("rollback", tmp_path, code=1).stderr
+
+
+def test_only_what_ranks_is_promoted(run, files):
+    (files / "l.csv").write_text("row,label\n1,a\n2,b\n")
+    arguments = ("promote", files / "g", files / "X.npy", files / "l.csv", "--learner", "AROW")
+    assert "got AROW, a classifier" in run(*arguments, code=1).stderr
+    (files / "p.csv").write_text("a,b,label\n")
+    arguments = ("promote", files / "g", files / "X.npy", files / "p.csv", "--learner", "POLA")
+    assert "at least one judgement" in run(*arguments, code=1).stderr

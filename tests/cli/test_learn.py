@@ -81,6 +81,7 @@ def test_ties_count_half(run, files):
         (["--from", "X.npy"], "is not a model file"),
         (["--output", "none/model"], "does not exist"),
         (["--output", "."], "path must be a file"),
+        (["--output", os.devnull], "path must be a file, got the device or pipe"),
     ],
 )
 def test_bad_inputs_give_one_line(options, message, run, files, monkeypatch):
@@ -105,10 +106,14 @@ def test_bad_inputs_give_one_line(options, message, run, files, monkeypatch):
         ("g.npy", "", 1, "could not be read"),
         ("h.parquet", "", 1, "could not be read"),
         ("i.csv", "query,item,relevance\n0,1,1\n", 1, "try --unjudged worse"),
+        ("j.parquet", None, 1, "j.parquet: Is a directory."),
     ],
 )
 def test_bad_feedback_files_are_explained(name, contents, code, message, run, files):
-    (files / name).write_text(contents)
+    if contents is None:
+        (files / name).mkdir()
+    else:
+        (files / name).write_text(contents)
     result = run("learn", files / "X.npy", files / name, "-o", files / "model", code=code)
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -126,6 +131,29 @@ def test_pickled_arrays_are_never_opened(run, files):
 )
 def test_misuse_has_code_2(options, run, files):
     run("learn", files / "X.npy", files / "feedback.npy", "-o", files / "m", *options, code=2)
+
+
+@pytest.mark.parametrize("option", ["--output", "--bad-log"])
+@pytest.mark.parametrize("name", ["X.npy", "feedback.npy", "X.npy.ids"])
+def test_inputs_are_never_written_over(option, name, run, files):
+    (files / "X.npy.ids").write_text("".join(f"{i}\n" for i in range(40)))
+    before = (files / name).read_bytes()
+    arguments = ("learn", files / "X.npy", files / "feedback.npy", "--ids", files / "X.npy.ids")
+    result = run(*arguments, "-o", files / "m", option, files / name, code=2)
+    assert "is an input" in result.stderr
+    assert (files / name).read_bytes() == before
+
+
+def test_standard_input_is_read_once(run, files):
+    assert "only one input" in run("learn", "-", "-", "-o", files / "m", code=2).stderr
+
+
+def test_one_class_is_too_few(run, files):
+    (files / "l.csv").write_text("row,label\n1,a\n2,a\n")
+    arguments = ("learn", files / "X.npy", files / "l.csv", "-o", files / "m", "--learner", "AROW")
+    for action in ("stop", "skip"):
+        result = run(*arguments, "--bad-rows", action, code=1)
+        assert "labels must be of at least two classes, got only 'a'" in result.stderr
 
 
 @pytest.mark.parametrize("y", ["1,-1,1", "0.5,2.5,0"])
@@ -244,6 +272,30 @@ def test_a_checkpoint_is_not_overwritten_by_accident_and_gone_at_the_end(run, fi
     assert "another task" in result.stderr
     run(*arguments, "--checkpoint", files / "new", "--every", 1, "--chunk", 10, "--resume")
     assert not (files / "new").exists()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_run_says_what_is_kept(kept, run, files, monkeypatch):
+    learn, calls = FactoredAROMA.learn, []
+
+    def interrupted(self, X, triplets, **options):
+        calls.append(len(triplets))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return learn(self, X, triplets, **options)
+
+    arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "model")
+    folder = ("--checkpoint", files / "kept", "--every", 1) if kept else ()
+    with monkeypatch.context() as patch:
+        patch.setattr(FactoredAROMA, "learn", interrupted)
+        result = run(*arguments, *folder, code=130)
+    advice = f": {files / 'kept'} is kept, add --resume to go on" if kept else ""
+    assert result.stderr == f"interrupted{advice}.\n"
+    assert not (files / "model").exists()
+    if kept:
+        run(*arguments, *folder, "--resume")
+        expected = FactoredAROMA().learn(np.load(files / "X.npy"), np.load(files / "feedback.npy"))
+        np.testing.assert_allclose(load(files / "model").W_, expected.W_)
 
 
 def test_a_killed_run_goes_on_exactly(files):

@@ -118,6 +118,14 @@ def test_suggestions_for_given_queries_by_their_ids(run, files, model):
     assert len(lines) == 10
 
 
+@pytest.mark.parametrize(("asked", "words"), [("99\n", "unknown id 99"), ("", "at least one")])
+def test_queries_to_ask_about_must_be_known(asked, words, run, files, model):
+    (files / "asked").write_text(asked)
+    result = run("suggest", model, files / "X.npy", "--queries", files / "asked", code=1)
+    assert "asked: " in result.stderr
+    assert words in result.stderr
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_learners_that_are_not_sure_say_so(name, run, tmp_path):
     path = FOLDER / f"{name}-float32.safetensors"

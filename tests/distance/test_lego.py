@@ -78,3 +78,22 @@ def test_wrong_feedback_is_refused(rng, parameters, y, words):
     with pytest.raises(ValueError, match=words):
         learner.learn(rng.normal(size=(4, 2)), [[0, 1]], y)
     assert not learner.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e8, 1e60, 1e70])
+def test_long_steps_leave_the_state_finite_and_positive(rng, scale):
+    X, pairs = scale * rng.normal(size=(20, 4)), rng.integers(20, size=(50, 2))
+    learner = LEGO().learn(X, pairs, rng.choice([-1, 1], size=50))
+    assert learner.n_updates_ > 10
+    values = np.linalg.eigvalsh(learner.A_)
+    assert 0 < values[0] < values[-1] < 1e3
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_units_of_data_bounds_and_rate_do_not_matter_together(rng, scale):
+    X, pairs = rng.normal(size=(20, 4)), rng.integers(20, size=(50, 2))
+    y = rng.choice([-1, 1], size=50)
+    plain = LEGO(bounds=(0.5, 2.0), eta=0.1).learn(X, pairs, y)
+    scaled = LEGO(bounds=(0.5 * scale, 2.0 * scale), eta=0.1 / scale**4).learn(scale * X, pairs, y)
+    assert plain.n_updates_ > 0
+    np.testing.assert_allclose(scaled.A_, plain.A_, rtol=1e-9)

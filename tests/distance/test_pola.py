@@ -187,7 +187,7 @@ def test_fit_draws_its_pairs_once_and_passes_over_them(rng):
         ({"start": np.array([[1.0, 2.0], [0.0, 1.0]])}, "start must be a symmetric positive"),
         ({"start": -np.eye(2)}, "start must be a symmetric positive semidefinite matrix"),
         ({"start": np.full((2, 2), np.nan)}, "start must be a finite array"),
-        ({"unit": 0.0}, "unit must be one of 'auto' or a positive number, got 0.0"),
+        ({"unit": 0.0}, "unit must be one of 'auto' or a number between 0 and 1e.70, got 0.0"),
         ({"beta": 0.0}, "beta must be None or a positive number, got 0.0"),
         ({"max_passes": 0}, "max_passes must be a positive integer, got 0"),
         ({"n_components": 0}, "n_components must be None or a positive integer, got 0"),
@@ -221,3 +221,14 @@ def test_an_average_that_was_not_kept_is_not_made_up(rng):
     learner = POLA(average=False).learn(rng.normal(size=(4, 2)), [[0, 1]], [1])
     with pytest.raises(AttributeError, match="the average is kept with average=True"):
         learner.b_average_  # noqa: B018
+
+
+def test_points_too_near_for_their_precision_are_refused(rng):
+    X = 1e-10 * rng.normal(size=(10, 3))
+    pairs, y = rng.integers(10, size=(20, 2)), rng.choice([-1, 1], size=20)
+    learner = POLA()
+    with pytest.raises(ValueError, match=r"typically differ by at least 2.0e-08 for float32"):
+        learner.learn(X.astype("float32"), pairs, y)
+    assert not hasattr(learner, "n_seen_")
+    for parameters, points in (({}, X), (PRINTED, X.astype("float32"))):
+        assert np.isfinite(POLA(**parameters).learn(points, pairs, y).A_).all()

@@ -357,3 +357,24 @@ def test_only_asked_queries_are_kept(tmp_path, rng):
     path = write(tmp_path / "f.csv", ["query", "better", "worse"], rows.tolist())
     found, _ = read(path, keep=lambda rows: rows % 2 == 0)
     np.testing.assert_array_equal(found.tuples, rows[rows[:, 0] % 2 == 0])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_grade_below_zero_is_a_bad_row(suffix, tmp_path, parser):
+    rows = [[0, 1, 1.0], [0, 2, -1.0], [0, 3, 0.0]]
+    path = write(tmp_path / f"f{suffix}", ["query", "item", "relevance"], rows)
+    found, bad = read(path, "grades")
+    assert found.values.tolist() == [1.0, 0.0]
+    assert dict(bad.counts) == {"not at least 0 in column relevance": 1}
+
+
+def test_labels_with_leading_zeros_stay_apart(tmp_path, parser):
+    path = write(tmp_path / "f.csv", ["row", "label"], [[0, "01"], [1, "1"], [2, "02"]])
+    assert classes_in(path, PLAIN).tolist() == ["01", "02", "1"]
+
+
+def test_a_number_with_too_many_digits_is_called_that(tmp_path, parser):
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"query": 1, "better": 2, "worse": 3}\n{"query": ' + "1" * 5000 + "}\n")
+    _, bad = read(path)
+    assert "too many digits" in bad.first[0].reason

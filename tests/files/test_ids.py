@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from similia.files import Ids
 from similia.files.bad_rows import RowError
-from similia.files.ids import Encoded
+from similia.files.ids import Encoded, as_integers
+from similia.files.vectors import read_ids
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1)
 texts = st.lists(st.text(min_size=1), unique=True, min_size=1)
@@ -47,7 +48,10 @@ def test_integers_and_texts_of_integers_are_the_same_id(values, asked):
     assert ids.rows(column).tolist() == [1]
 
 
-@pytest.mark.parametrize("value", [True, None, 1.5, "1.5", "", [1], float("nan"), 2**70])
+@pytest.mark.parametrize(
+    "value",
+    [True, None, 1.5, "1.5", "", [1], float("nan"), 2**70, "1_0", "\u0661", " 1", "1" * 5000],
+)
 def test_what_is_no_id_is_unknown(value):
     for ids in (Ids(None, 3), Ids(np.array([1, 2]), 2), Ids(np.array(["x"], dtype=object), 1)):
         with pytest.raises(RowError, match="unknown id"):
@@ -58,3 +62,26 @@ def test_whole_floats_are_integers():
     assert Ids(None, 5).row(3.0) == 3
     assert Ids(None, 5).rows(np.array([3.0, 1.0])).tolist() == [3, 1]
     assert Ids(None, 5).rows(np.array([3.5, 1.0])) is None
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1).map(str) | st.text("0123456789-+_ ", max_size=5)))
+def test_texts_are_integers_only_if_nothing_is_lost(texts):
+    numbers = as_integers(texts)
+    if numbers is not None:
+        assert [str(number) for number in numbers] == texts
+    else:
+        assert any(not text.isdecimal() or text.startswith("0") for text in texts)
+
+
+def test_leading_zeros_are_kept(tmp_path):
+    (tmp_path / "v.ids").write_text("007\n7\n10\n")
+    ids = Ids(read_ids(tmp_path / "v.ids"), 3)
+    assert ids.names([0, 1, 2]) == ["007", "7", "10"]
+    assert [ids.row("007"), ids.row("7"), ids.row(7)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("values", [[2**63, 5], np.array([2**64 - 1, 5], dtype=np.uint64)])
+def test_integers_beyond_64_bits_with_a_sign_are_kept(values):
+    ids = Ids(values, 2)
+    assert ids.names([0, 1]) == [str(value) for value in values]
+    assert [ids.row(int(values[0])), ids.row("5"), ids.row(5)] == [0, 1, 1]

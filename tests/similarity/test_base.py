@@ -154,3 +154,19 @@ def test_values_that_could_overflow_are_refused(rng):
     X, _ = labelled(rng)
     with pytest.raises(ValueError, match="entries of magnitude at most"):
         OASIS().learn((X * 1e10).astype(np.float32), [[0, 1, 2]])
+
+
+def test_vectors_next_to_zero_leave_the_state_finite():
+    X = np.full((5, 3), 1e-40, dtype=np.float32) * np.arange(15, dtype=np.float32).reshape(5, 3)
+    learner = OASIS().learn(X, [[0, 1, 2], [3, 4, 0]])
+    assert learner.prior_scale_ == 1.0
+    assert np.isfinite(learner.W_).all()
+
+
+@pytest.mark.parametrize("parameters", [{"prior_scale": 1e30}, {"prior": np.full((3, 3), 1e30)}])
+def test_a_prior_that_single_precision_cannot_hold_is_refused(rng, parameters):
+    learner = OASIS(**{"prior_scale": 1.0, **parameters})
+    with pytest.raises(ValueError, match=r"prior_scale times the prior must be at most .* float32"):
+        learner.learn(rng.normal(size=(4, 3)).astype("float32"), [[0, 1, 2]])
+    assert not {"n_seen_", "n_features_in_"} & set(vars(learner))
+    learner.learn(rng.normal(size=(4, 3)), [[0, 1, 2]])  # double precision can

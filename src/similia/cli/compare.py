@@ -21,6 +21,7 @@ from similia.cli.options import (
     UnjudgedOption,
     VectorColumn,
     Vectors,
+    check_files,
     new_learner,
     note,
     print_json,
@@ -68,6 +69,8 @@ def compare(
 
     The base, which is the similarity before learning, stands beside them.
     """
+    check_files(vectors, feedback, items)
+
     from similia.files import spooled
     from similia.registry import LEARNERS, learner_class
     from similia.stream.contest import contest

@@ -21,6 +21,7 @@ from similia.cli.options import (
     VectorColumn,
     Vectors,
     bad_rows_of,
+    check_files,
     counts_of,
     load_model,
     note,
@@ -60,6 +61,8 @@ def evaluate(
     Give judgements that the model has not learnt from. Columns query,item,relevance or row,label
     give all retrieval measures; query,better,worse and a,b,label the share in the right order.
     """
+    check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
+
     from similia.files import spooled
     from similia.stream.judged import evaluate_file
 

@@ -12,6 +12,7 @@ from similia.cli.options import (
     IdsFile,
     VectorColumn,
     Vectors,
+    check_files,
     load_model,
     note,
     print_json,
@@ -93,6 +94,8 @@ def index(
     the model to `similia search`. A metric moves the items, so its index needs the model, and must
     be built again when the model has learnt.
     """
+    check_files(vectors, ids, queries, model, outputs=(output,))
+
     from similia.files import read_vectors
     from similia.index import build_index
 

@@ -1,5 +1,6 @@
 """``similia learn``: a model from vectors and judgements in files."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from similia.cli.options import (
     VectorColumn,
     Vectors,
     bad_rows_of,
+    check_files,
     counts_of,
     new_learner,
     print_fields,
@@ -92,6 +94,7 @@ def learn(
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint.")
+    check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
     values = dict(map(setting, settings or []))
 
     from similia.files import spooled
@@ -111,7 +114,12 @@ def learn(
                     f"{checkpoint} holds a checkpoint; add --resume to go on from it, or delete it."
                 )
         options = {"chunk": chunk, "score_all": score_all, "checkpoint": keeper, "every": every}
-        model, results = _learnt(model, X, Z, path, unjudged, bad, options)
+        try:
+            model, results = _learnt(model, X, Z, path, unjudged, bad, options)
+        except KeyboardInterrupt:
+            if keeper is None or not keeper.exists:
+                raise
+            raise KeyboardInterrupt(f"{checkpoint} is kept, add --resume to go on") from None
         results["bad_rows"] = counts_of(bad)
         save(model, output)
     if keeper is not None:
@@ -134,8 +142,12 @@ def _check_output(path: Path) -> None:
     """Say before the work what would go wrong after it."""
     if path.is_dir():
         raise ValueError(f"save: path must be a file, got the folder {path}.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"save: path must be a file, got the device or pipe {path}.")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"save: the folder {path.parent} does not exist; make it first.")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise PermissionError(f"save: the folder {path.parent} must be writable.")
 
 
 def _task(

@@ -27,6 +27,8 @@ from similia.cli import (
 
 #: exit code where a row of the input has stopped a command; 1 is any other error, 2 is misuse
 BAD_ROW = 3
+#: exit code after Ctrl-C, as shells have it
+INTERRUPTED = 130
 
 
 class OneLineErrors(TyperGroup):
@@ -41,6 +43,9 @@ class OneLineErrors(TyperGroup):
                 raise
             typer.echo(f"error: {_sentence(error)}", err=True)
             raise typer.Exit(BAD_ROW if isinstance(error, BadRowError) else 1) from None
+        except KeyboardInterrupt as error:
+            typer.echo(": ".join(["interrupted", *map(str, error.args)]) + ".", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def _sentence(error: BaseException) -> str:
@@ -48,7 +53,8 @@ def _sentence(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return f"not enough memory. {error}".strip()
-    return " ".join(str(error).split())
+    # The lines that scikit-learn adds to its first one are advice for programs.
+    return " ".join(str(error).strip().split("\n", 1)[0].split())
 
 
 app = typer.Typer(

@@ -152,6 +152,20 @@ def load_model(path: Path, *, plain: bool = False) -> Any:
     raise ValueError(f"{path}: the base is in use, and no model; promote one first.")
 
 
+def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
+    """Refuse to read standard input twice, or to write over what is read."""
+    given = [path for path in inputs if path is not None]
+    if sum(str(path) == "-" for path in given) > 1:
+        raise typer.BadParameter("only one input can be -, standard input.")
+    for output in outputs:
+        if output is not None and any(_same(output, path) for path in given):
+            raise typer.BadParameter(f"{output} is an input, and would be written over.")
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
 def read_sides(
     vectors: Path,
     ids: Path | None,

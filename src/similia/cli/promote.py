@@ -21,6 +21,7 @@ from similia.cli.options import (
     VectorColumn,
     Vectors,
     bad_rows_of,
+    check_files,
     counts_of,
     load_model,
     new_learner,
@@ -103,6 +104,7 @@ def promote(
     """
     if go_on and (learner or settings):
         raise typer.BadParameter("--continue keeps the champion's learner and its parameters.")
+    check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
     from similia.files import spooled
     from similia.retrieval.scorers import PLAIN_SCORERS

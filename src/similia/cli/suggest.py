@@ -59,12 +59,11 @@ def suggest(
     """Print the comparisons whose answers would teach the model most, the best first.
 
     Each is a query and two items, in the order that the model believes in, with the gap of their
-    scores and its standard deviation. Swap the items where the order is wrong, name the columns
-    query,better,worse, and learn from it. Needs a learner that knows how sure it is.
+    scores and its standard deviation. Swap the items where the order is wrong, and learn from it.
+    Needs a learner that knows how sure it is.
     """
     import numpy as np
 
-    from similia.files.vectors import read_ids
     from similia.stream.questions import candidate_questions
 
     learner = load_model(model)
@@ -76,7 +75,7 @@ def suggest(
     X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
     asked = None
     if queries is not None:
-        asked = np.array([X.ids.row(value) for value in read_ids(queries).tolist()])
+        asked = _rows(queries, X.ids)
     pool = candidate_questions(
         learner,
         X.X,
@@ -91,6 +90,22 @@ def suggest(
     swapped = scores < 0
     chosen[swapped, 1:] = chosen[swapped, :0:-1]
     _print(chosen, np.abs(scores), std, X.ids, (Z or X).ids, form)
+
+
+def _rows(path: Path, ids: Any) -> Any:
+    """Give the rows of the queries whose ids are in a file."""
+    import numpy as np
+
+    from similia.files.bad_rows import RowError
+    from similia.files.vectors import read_ids
+
+    try:
+        rows = [ids.row(value) for value in read_ids(path).tolist()]
+    except RowError as error:
+        raise ValueError(f"{path}: {error}.") from None
+    if not rows:
+        raise ValueError(f"{path}: queries must be at least one, got none.")
+    return np.array(rows)
 
 
 def _sure() -> list[str]:

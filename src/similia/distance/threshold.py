@@ -11,8 +11,10 @@ from similia.base import Array
 from similia.distance.base import MahalanobisDistance
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.updates.pola import pola_pass
-from similia.validation import check_tuples, non_negative, one_of, positive
+from similia.validation import between, check_tuples, non_negative, one_of, positive
 
+#: lengths and scales beyond this could overflow in a fourth power
+LARGEST = 1e70
 #: pairs whose distances are measured at a time
 BLOCK = 4096
 
@@ -25,13 +27,14 @@ class ThresholdedDistance(MahalanobisDistance):
     _rules: ClassVar = {
         **MahalanobisDistance._rules,
         "gamma": non_negative,
-        "start_scale": positive,
-        "unit": one_of("auto") | positive,
+        "start_scale": between(0, LARGEST),
+        "unit": one_of("auto") | between(0, LARGEST),
         "threshold_rate": positive,
     }
     _state: ClassVar = (*MahalanobisDistance._state, "b_", "b_moment_", "unit_", "total_loss_")
 
     gamma: float
+    start: Any
     start_scale: float
     unit: str | float
     threshold_rate: float
@@ -41,6 +44,7 @@ class ThresholdedDistance(MahalanobisDistance):
     def _init_state(self, X: Any) -> None:
         squares = self._random_squares(X)
         typical = float(squares.mean()) if len(squares) else 1.0
+        self._check_typical(typical, X.dtype)
         A, b = self._start(X, typical)
         self.n_seen_ = 0
         self.n_updates_ = 0
@@ -50,6 +54,16 @@ class ThresholdedDistance(MahalanobisDistance):
         self.b_moment_ = 0.0
         self.unit_ = float(np.sqrt(typical) if isinstance(self.unit, str) else self.unit)
         self.total_loss_ = 0.0
+
+    def _check_typical(self, typical: float, dtype: Any) -> None:
+        """Refuse to scale by distances whose fourth powers vanish: states would turn into NaN."""
+        least = float(np.finfo(dtype).max) ** -0.4
+        identity = isinstance(self.start, str) and self.start == "identity"
+        if (identity or isinstance(self.unit, str)) and typical < least:
+            raise ValueError(
+                f"{self._owner}: X must have points that typically differ by at least "
+                f"{least**0.5:.1e} for {dtype}, got {typical**0.5:.1e}; scale it up."
+            )
 
     @abstractmethod
     def _start(self, X: Any, typical: float) -> tuple[Array, float]:

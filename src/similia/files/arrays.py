@@ -1,13 +1,15 @@
 """Matrices in .npy, .npz, .safetensors and svmlight files."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save_file
 from scipy import sparse
 
@@ -16,37 +18,38 @@ Found = tuple[Any, Any]
 
 def read_npy(path: Path) -> Found:
     """Give the matrix, mapped and not read."""
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False), None
-    except (ValueError, EOFError) as error:
-        raise _unreadable(path, error) from error
+    return mapped_array(path), None
+
+
+def mapped_array(path: Path, what: str = "vectors") -> Any:
+    """Give the array of a .npy file, mapped and not read."""
+    with _damage_explained(path, what):
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 def read_npz(path: Path) -> Found:
     """Give the matrix of scipy.sparse.save_npz, or the one named vectors (or the only one)."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if "indptr" in file and "format" in file:
-                return sparse.load_npz(path).tocsr(), file.get("ids")
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, KeyError, BadZipFile, AttributeError) as error:
-        raise _unreadable(path, error) from error
+    with (
+        _damage_explained(path),
+        open(path, "rb") as opened,
+        NpzFile(opened, allow_pickle=False) as file,
+    ):
+        if "indptr" in file and "format" in file:
+            return sparse.load_npz(path).tocsr(), file.get("ids")
+        arrays = {name: file[name] for name in file.files}
     return _chosen(path, arrays), arrays.get("ids")
 
 
 def read_safetensors(path: Path) -> Found:
     """Give the tensor named vectors (or the only matrix), and ids: a tensor, or in the header."""
-    try:
-        with safe_open(path, framework="np") as file:
-            matrices = [n for n in file.keys() if len(file.get_slice(n).get_shape()) == 2]  # noqa: SIM118
-            wanted = ["vectors"] if "vectors" in matrices else matrices
-            arrays = {name: file.get_tensor(name) for name in wanted}
-            ids = file.get_tensor("ids") if "ids" in file.keys() else None  # noqa: SIM118
-            noted = (file.metadata() or {}).get("ids")
-            if ids is None and noted is not None:
-                ids = np.array(json.loads(noted), dtype=object)
-    except (SafetensorError, ValueError, TypeError) as error:
-        raise _unreadable(path, error) from error
+    with _damage_explained(path), safe_open(path, framework="np") as file:
+        matrices = [n for n in file.keys() if len(file.get_slice(n).get_shape()) == 2]  # noqa: SIM118
+        wanted = ["vectors"] if "vectors" in matrices else matrices
+        arrays = {name: file.get_tensor(name) for name in wanted}
+        ids = file.get_tensor("ids") if "ids" in file.keys() else None  # noqa: SIM118
+        noted = (file.metadata() or {}).get("ids")
+        if ids is None and noted is not None:
+            ids = np.array(json.loads(noted), dtype=object)
     return _chosen(path, arrays), ids
 
 
@@ -54,10 +57,8 @@ def read_svmlight(path: Path) -> Found:
     """Give the sparse matrix of lines ``label index:value …``; labels are not used."""
     from sklearn.datasets import load_svmlight_file
 
-    try:
+    with _damage_explained(path):
         return load_svmlight_file(str(path))[0].tocsr(), None
-    except (ValueError, IndexError, OverflowError) as error:
-        raise _unreadable(path, error) from error
 
 
 def write_npy(path: Path, X: Any, ids: NDArray[Any] | None) -> None:
@@ -125,5 +126,12 @@ def _chosen(path: Path, arrays: dict[str, Any]) -> Any:
     return next(iter(matrices.values()))
 
 
-def _unreadable(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path}: vectors could not be read ({error}).")
+@contextmanager
+def _damage_explained(path: Path, what: str = "vectors") -> Iterator[None]:
+    """Turn whatever the bytes of a file provoke in its parser into one sentence."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path}: {what} could not be read ({str(error)[:200]}).") from error

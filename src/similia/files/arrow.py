@@ -29,8 +29,12 @@ class Table:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_parquet = path.suffix in (".parquet", ".pq")
+        with open(path, "rb"):  # what cannot be opened is said as for any other file
+            pass
         with self._file() as file:
             self.schema = file.schema_arrow if self.is_parquet else file.schema
+            if len(set(self.schema.names)) != len(self.schema.names):
+                raise ValueError(f"{path}: the columns must have different names.")
             self.n_rows = file.metadata.num_rows if self.is_parquet else _n_rows(file)
 
     @contextmanager
@@ -52,13 +56,19 @@ class Table:
                 yield from file.iter_batches(batch_size=size, columns=list(names))
                 return
             for number in range(file.num_record_batches):
-                batch = file.get_batch(number).select(list(names))
+                batch = _checked(file.get_batch(number)).select(list(names))
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size)
 
 
 def _n_rows(file: Any) -> int:
     return sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
+
+
+def _checked(batch: Any) -> Any:
+    """Give the batch if its offsets and lengths are possible: Arrow trusts them, and crashes."""
+    batch.validate(full=True)
+    return batch
 
 
 def plain_columns(batch: Any, names: Sequence[str]) -> list[Any] | None:
@@ -138,7 +148,7 @@ def _width(table: Table, name: str) -> int:
         return int(kind.list_size)
     for batch in table.batches([name], 1024):
         for vector in batch.column(0):
-            if vector.is_valid:
+            if vector.is_valid and len(vector):
                 return len(vector)
     raise ValueError(f"{table.path}: vectors must be at least one, got none.")
 

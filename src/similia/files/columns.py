@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.files.bad_rows import RowError
-from similia.files.ids import Encoded, Ids
+from similia.files.ids import Encoded, Ids, as_integers
 
 #: names of the columns, for each kind of judgement; the first that a file has are taken
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -54,16 +54,19 @@ class Key:
 
 
 class Number:
-    """A column of finite numbers."""
+    """A column of finite numbers, none below `least`."""
 
     dtype = "float64"
 
+    def __init__(self, least: float = -math.inf) -> None:
+        self.least = least
+
     def values(self, column: Any) -> NDArray[Any] | None:
-        """Give the numbers in double precision, or None if any is not finite."""
+        """Give the numbers in double precision, or None if any is bad."""
         if isinstance(column, Encoded) or column.dtype.kind not in "fiu":
             return None
         numbers = column.astype(np.float64)
-        return numbers if np.isfinite(numbers).all() else None
+        return numbers if (np.isfinite(numbers) & (numbers >= self.least)).all() else None
 
     def value(self, raw: Any) -> float:
         """Give one number."""
@@ -75,6 +78,8 @@ class Number:
             raise RowError("not a number", f" {raw!r:.80}") from None
         if not math.isfinite(number):
             raise RowError("not a finite number", f" {raw!r:.80}")
+        if number < self.least:
+            raise RowError(f"not at least {self.least:g}", f": {raw!r:.80}")
         return number
 
 
@@ -102,10 +107,8 @@ class Labels:
     @property
     def classes(self) -> NDArray[Any]:
         """The labels in order: as integers if all are, else as texts."""
-        try:
-            return np.array(sorted({int(text) for text in self.seen}), dtype=np.int64)
-        except (ValueError, OverflowError):
-            return np.array(sorted(self.seen), dtype=object)
+        numbers = as_integers(self.seen)
+        return np.array(sorted(self.seen), dtype=object) if numbers is None else np.sort(numbers)
 
 
 class Column(NamedTuple):
@@ -129,7 +132,7 @@ def layout_of(source: str, kind: str, names: Sequence[str]) -> tuple[str, ...]:
 
 def columns_of(layout: Sequence[str], ids: Ids, items: Ids, label: Reader) -> list[Column]:
     """Give each column its reader: `items` for what is found, `ids` for what is asked."""
-    readers: dict[str, Reader] = {"relevance": Number(), "y": Number(), "label": label}
+    readers: dict[str, Reader] = {"relevance": Number(0.0), "y": Number(), "label": label}
     for name in ("query", "a", "b", "row"):
         readers[name] = Key(ids)
     for name in ("better", "worse", "item"):

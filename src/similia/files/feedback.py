@@ -6,6 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from similia.files.arrays import mapped_array
 from similia.files.bad_rows import BadRows, RowError
 from similia.files.columns import (
     KINDS,
@@ -191,10 +192,7 @@ class FeedbackFile:
             self.position += batch.num_rows
 
     def _from_array(self) -> Iterator[Judgements]:
-        try:
-            given = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{self.path}: feedback could not be read ({error}).") from error
+        given = mapped_array(self.path, "feedback")
         layouts = [layout for layout in LAYOUTS[self.kind] if given.shape[1:] == (len(layout),)]
         if not layouts or given.dtype.kind not in "fiu":
             wanted = " or ".join(",".join(layout) for layout in LAYOUTS[self.kind])

@@ -1,5 +1,7 @@
 """Names of rows: what a file of judgements calls a vector, and which row that is."""
 
+import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +10,19 @@ from numpy.typing import NDArray
 from similia.files.bad_rows import RowError
 
 Rows = NDArray[np.int64]
+
+#: what counts as an integer where integers are expected; int() would also take "1_000"
+DIGITS = re.compile(r"[+-]?[0-9]{1,100}")
+
+
+def as_integers(texts: Iterable[str]) -> NDArray[np.int64] | None:
+    """Give texts as integers if each is what its integer prints as: 007 is a name and stays one."""
+    texts = list(texts)
+    try:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return numbers if [str(number) for number in numbers.tolist()] == texts else None
 
 
 class Encoded(NamedTuple):
@@ -105,12 +120,24 @@ def _checked(values: Any, n: int, what: str) -> NDArray[Any]:
     given = np.asarray(values)
     if given.shape != (n,):
         raise ValueError(f"{what}s must be one for each of {n} rows, got shape {given.shape}.")
+    if _beyond_int64(given, values):
+        return np.array([str(value) for value in values], dtype=object)
     if given.dtype.kind in "iu":
         return given.astype(np.int64, copy=False)
     texts = given.astype(object)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{what}s must be all integers or all strings, got {given.dtype}.")
     return texts
+
+
+def _beyond_int64(given: NDArray[Any], values: Any) -> bool:
+    """Whether these are integers that only texts can keep, such as hashes of 64 bits.
+
+    As int64 they would turn negative; and a list of small and large ones is read as floats.
+    """
+    if given.dtype.kind == "u":
+        return bool(len(given) and given.max() > np.iinfo(np.int64).max)
+    return given.dtype.kind in "fO" and all(type(value) is int for value in values)
 
 
 def _text(value: Any) -> str | None:
@@ -121,10 +148,9 @@ def _text(value: Any) -> str | None:
 def _integer(value: Any) -> int | None:
     """Give an integer, or a text of one, as an int64 can hold it."""
     if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
+        if not DIGITS.fullmatch(value):
             return None
+        value = int(value)
     elif isinstance(value, float | np.floating) and value == value // 1:
         value = int(value)  # as tables write integers beside missing values
     elif isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -36,8 +36,10 @@ def json_object(line: str) -> dict[str, Any]:
     """Parse one line as a JSON object, or raise RowError."""
     try:
         found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", "it is nested too deeply")
+    except RecursionError:
+        raise RowError("not valid JSON", " (it is nested too deeply)") from None
+    except ValueError as error:
+        reason = getattr(error, "msg", "a number has too many digits")
         raise RowError("not valid JSON", f" ({reason})") from None
     if not isinstance(found, dict):
         raise RowError("not a JSON object", f": {line!r:.80}")

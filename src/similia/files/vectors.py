@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.files.arrays import (
+    mapped_array,
     read_npy,
     read_npz,
     read_safetensors,
@@ -20,7 +21,7 @@ from similia.files.arrays import (
     write_svmlight,
 )
 from similia.files.bad_rows import BadRows, RowError
-from similia.files.ids import Ids
+from similia.files.ids import Ids, as_integers
 from similia.files.json_vectors import read_json_vectors, write_json_vectors
 
 ARRAYS = {
@@ -72,10 +73,13 @@ def read_vectors(
         X of shape (n, d), dense or CSR, in single or double precision, and `Ids`.
     """
     path, bad_rows = Path(path), bad_rows or BadRows()
+    if path.is_dir():
+        raise ValueError(f"{path}: vectors must be in a file, got a folder.")
     X, names = _read(path, vector_column, id_column, bad_rows)
-    if X.ndim != 2 or X.dtype.kind not in "fiu":
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
         raise ValueError(
-            f"{path}: vectors must be a matrix of numbers, got shape {X.shape} and dtype {X.dtype}."
+            f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
+            f"got shape {X.shape} and dtype {X.dtype}."
         )
     beside = Path(f"{path}.ids")
     if ids is not None:
@@ -132,18 +136,13 @@ def _read_table(
 def read_ids(path: Path) -> NDArray[Any]:
     """Give ids from a .npy file or from the lines of a text: integers if all are."""
     if path.suffix == ".npy":
-        try:
-            return np.load(path, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path}: ids could not be read ({error}).") from error
+        return np.array(mapped_array(path, "ids"))
     try:
         texts = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: ids must be UTF-8 ({error}).") from error
-    try:
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):
-        return np.array(texts, dtype=object)
+    numbers = as_integers(texts)
+    return np.array(texts, dtype=object) if numbers is None else numbers
 
 
 def write_vectors(path: Path | str, X: Any, ids: Any = None) -> None:
@@ -167,12 +166,16 @@ def write_vectors(path: Path | str, X: Any, ids: Any = None) -> None:
         raise _unknown(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first.")
+    if path.is_dir():
+        raise ValueError(f"{path}: vectors must be written to a file, got a folder.")
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
     beside = Path(f"{temporary}.ids")
     try:
         _write(temporary, X, names)
         if beside.exists():
             os.replace(beside, f"{path}.ids")
+        else:  # those of the file that is replaced would be taken for this one's
+            Path(f"{path}.ids").unlink(missing_ok=True)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

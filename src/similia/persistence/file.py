@@ -28,6 +28,8 @@ def write(
     """Write what is called `name` to one file, in place of any that is there."""
     if Path(path).is_dir():
         raise ValueError(f"save: path must be a file, got the folder {path}.")
+    if Path(path).exists() and not Path(path).is_file():  # /dev/null would be replaced by a file
+        raise ValueError(f"save: path must be a file, got the device or pipe {path}.")
     tensors: Tensors = {}
     encoded = {n: encode(n, v, tensors) for n, v in attributes.items()}
     settings = {n: encode(f"parameter.{n}", v, tensors) for n, v in parameters.items()}

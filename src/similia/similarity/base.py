@@ -15,7 +15,7 @@ from similia.linalg.blocks import row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.sampling import TRIPLET_SAMPLERS
-from similia.similarity.prior import check_prior, prior_matrix, typical_gap
+from similia.similarity.prior import check_prior, largest_entry, prior_matrix, typical_gap
 from similia.validation import (
     array,
     check_magnitude,
@@ -110,8 +110,9 @@ class BilinearSimilarity(OnlineLearner):
             check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
         if not self.__sklearn_is_fitted__():
             check_prior(self._owner, self.prior, X.shape[1], Z.shape[1])
-            validate_data(self, given, reset=True, skip_check_array=True)
-            self._init_state(X, Z)
+            with self._all_or_nothing():
+                validate_data(self, given, reset=True, skip_check_array=True)
+                self._init_state(X, Z)
         with progress(self._owner, len(triplets), enabled=self.verbose) as advance:
             self._learn(X, Z, triplets, advance)
         return self
@@ -167,7 +168,7 @@ class BilinearSimilarity(OnlineLearner):
         self.n_seen_ = 0
         self.n_updates_ = 0
         self.prior_scale_ = self._scale_of_prior(X, Z)
-        self.W_ = prior_matrix(self.prior, self.prior_scale_, m, n, X.dtype)
+        self.W_ = prior_matrix(self._owner, self.prior, self.prior_scale_, m, n, X.dtype)
         self._init_moment()
 
     def _scale_of_prior(self, X: Any, Z: Any) -> float:
@@ -175,7 +176,9 @@ class BilinearSimilarity(OnlineLearner):
             return float(self.prior_scale)
         if isinstance(self.prior, str) and self.prior == "zero":
             return 1.0
-        return 1.0 / typical_gap(self.prior, X, Z)
+        scale = 1.0 / typical_gap(self.prior, X, Z)
+        # Beyond this the gap is next to zero for this dtype, and counts as zero: W₀ would overflow.
+        return scale if scale < largest_entry(X.dtype) else 1.0
 
     # -- using ---------------------------------------------------------------------------------
 

@@ -27,8 +27,19 @@ def check_prior(owner: str, prior: str | Array, m: int, n: int) -> None:
         )
 
 
-def prior_matrix(prior: str | Array, scale: float, m: int, n: int, dtype: Any) -> Array:
-    """Give W₀, newly allocated."""
+def largest_entry(dtype: Any) -> float:
+    """Give the largest entry of W₀ that leaves room for products with vectors."""
+    return float(np.finfo(dtype).max) ** 0.5
+
+
+def prior_matrix(owner: str, prior: str | Array, scale: float, m: int, n: int, dtype: Any) -> Array:
+    """Give W₀, newly allocated, or refuse one that would overflow in this dtype."""
+    largest = float(prior == "identity") if isinstance(prior, str) else np.abs(prior).max(initial=0)
+    if scale * float(largest) > largest_entry(dtype):
+        raise ValueError(
+            f"{owner}: prior_scale times the prior must be at most {largest_entry(dtype):.1e} for "
+            f"{np.dtype(dtype)}, got {scale * float(largest):.1e}."
+        )
     if isinstance(prior, str):
         diagonal = scale if prior == "identity" else 0.0
         return np.eye(m, n, dtype=dtype) * np.dtype(dtype).type(diagonal)

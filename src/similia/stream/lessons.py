@@ -96,5 +96,10 @@ def lessons_for(model: Any, X: Any, items: Any = None, classes: Any = None) -> L
             f"{model.learns_from}."
         )
     if model.learns_from == "labels":
+        if classes is not None and len(classes) == 1:
+            raise ValueError(
+                f"{type(model).__name__}: labels must be of at least two classes, got only "
+                f"{classes[0]!r}."
+            )
         return LabelLessons(X, classes)
     return PairLessons(X, scored=hasattr(model, "decision_function"))

@@ -49,6 +49,11 @@ def promote_file(
     Outcome
     """
     bad_rows = bad_rows or BadRows()
+    if learner.learns_from == "labels":
+        raise ValueError(
+            f"learner must be one of triplets or of pairs, got {type(learner).__name__}, a "
+            "classifier."
+        )
     kind = kind_of(path)
     if measure is not None and (kind != "grades" or items is None):
         raise ValueError(
@@ -71,7 +76,10 @@ def promote_file(
         )
 
     if learner.learns_from == "pairs":
-        whole = joined(list(read("pairs", np.ones(len(out), bool), bad_rows)))
+        parts = list(read("pairs", np.ones(len(out), bool), bad_rows))
+        if not parts:
+            raise ValueError(f"{path}: feedback must be at least one judgement, got none.")
+        whole = joined(parts)
         queries = names[whole.tuples[:, 0]]
         return promotion.run(learner, X, whole.tuples, whole.values, queries=queries)
     challenger = copy.deepcopy(learner)

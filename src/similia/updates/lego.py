@@ -38,10 +38,15 @@ def _lego_walk(H, targets, eta, c):
         target = min(max(distance, targets[t, 0]), targets[t, 1])
         if distance > 0.0 and target != distance:
             half = eta * target * distance - 1.0
-            root = np.sqrt(half * half + 4.0 * eta * distance * distance)
+            root = np.hypot(half, 2.0 * np.sqrt(eta) * distance)
             # The same number either way; this form subtracts nothing of equal size.
             if half >= 0.0:
                 after = (half + root) / (2.0 * eta * distance)
             else:
                 after = 2.0 * distance / (root - half)
-            c[t] = eta * (after - target) * after / distance
+            # Twice the same number too: ȳ = ŷ - cŷ². A long step ends at the target, a short one where
+            # it began, so the larger of the two differences is the one that rounding leaves alone.
+            if abs(after - target) > abs(distance - after):
+                c[t] = eta * (after - target) * (after / distance)
+            else:
+                c[t] = (1.0 - after / distance) / distance
