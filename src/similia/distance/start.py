@@ -38,8 +38,8 @@ def log_of_start(owner: str, start: Any, constraints: Constraints) -> Array:
     return np.asarray(L, dtype=np.result_type(constraints.dtype, L.dtype))
 
 
-def checked_alpha(owner: str, alpha: Any, n: int) -> Array:
-    """Give n dual variables, those that are not given zero."""
+def checked_alpha(owner: str, alpha: Any, n: int, cap: float) -> Array:
+    """Give n dual variables between 0 and the cap, those that are not given zero."""
     first = np.zeros(n)
     if alpha is None:
         return first
@@ -51,5 +51,10 @@ def checked_alpha(owner: str, alpha: Any, n: int) -> Array:
         )
     if not (np.isfinite(given) & (given >= 0.0)).all():
         raise ValueError(f"{owner}: alpha must be finite numbers of at least 0.")
+    if (given > cap).any():
+        raise ValueError(
+            f"{owner}: alpha must be at most C = {cap:.6g}, got {given.max():.6g}; "
+            "give np.minimum(alpha, C)."
+        )
     first[: len(given)] = given
     return first
