@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from similia import ConstraintOracle
+
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -49,3 +51,22 @@ def near_and_far(rng, d, n, slack=0.1, K=None):
     near = rng.random(n) < 0.5
     bounds = distances * np.where(near, 1.0 + slack, 1.0 - slack)
     return pairs, bounds, np.where(near, "<=", ">="), K
+
+
+def oracle_of(constraints, strict=False):
+    """An oracle that names the worst of given constraints; with `strict`, only if it is violated.
+
+    It names rank-one constraints as vectors and others as matrices.
+    """
+
+    def find(W):
+        r = constraints.values(W)
+        j = int(r.argmax())
+        if strict and r[j] <= 0:
+            return None
+        term = constraints.rank_one(j)
+        if term is None:
+            return j, constraints.matrix(j)
+        return j, (term.z, "<=" if term.sign > 0 else ">=", term.sign * term.shift)
+
+    return ConstraintOracle(constraints.n_features, find, constraints.dtype)

@@ -159,6 +159,31 @@ def test_an_oracle_keeps_what_it_has_named():
     )
     assert oracle.rank_one(0).shift == 0.5
     assert oracle.rank_one(1) is None
+    np.testing.assert_allclose(oracle.values(W, [1]), [0.3])
+    np.testing.assert_allclose(oracle.named().shifted(0.25).values(W), [0.25, 0.05])
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_what_an_oracle_has_named_is_a_set_of_its_own_in_the_same_order(rng, thin):
+    each = [("a", np.diag([1.0, 0.0, -1.0])), ("b", (np.ones(3), ">=", 0.5)), ("c", np.eye(3)),
+            ("d", (np.arange(3.0), "<=", 0.2))]  # fmt: skip
+    if thin:
+        each[2] = ("c", sparse.csr_array(np.eye(3)))
+    named = iter(each)
+    oracle = ConstraintOracle(3, lambda W: next(named))
+    for _ in each:
+        oracle.search(np.eye(3) / 3)
+    W, finite = density(rng, 3), oracle.named()
+    matrices = np.array([oracle.matrix(j) for j in range(4)])
+    np.testing.assert_allclose(finite.values(W), np.einsum("jab,ba->j", matrices, W), atol=1e-12)
+    state = GibbsState(hermitian(rng, 3))
+    np.testing.assert_allclose(finite.state_values(state), finite.values(state.matrix()))
+    weights = rng.normal(size=4)
+    np.testing.assert_allclose(finite.combination(weights), np.tensordot(weights, matrices, 1))
+    for j, C in enumerate(finite.shifted(0.1).matrix(j) for j in range(4)):
+        np.testing.assert_allclose(C, matrices[j] - 0.1 * np.eye(3))
+    assert [finite.rank_one(j) is None for j in range(4)] == [True, False, True, False]
+    assert finite.rank_one(1).shift == -0.5
 
 
 ONE = [[0, 1]]
@@ -210,6 +235,21 @@ WRONG = {
     "oracle naming another size": (
         lambda: ConstraintOracle(2, lambda W: (0, np.eye(3))).search(np.eye(2)),
         "find must give constraints on 2 features",
+    ),
+    "oracle naming no pair": (
+        lambda: ConstraintOracle(2, lambda W: np.eye(2)).search(np.eye(2)),
+        r"find must give None or \(key, constraint\), got",
+    ),
+    "oracle naming a list as key": (
+        lambda: ConstraintOracle(2, lambda W: ([0], np.eye(2))).search(np.eye(2)),
+        "with a key that is hashable, got list",
+    ),
+    "oracle naming half a constraint": (
+        lambda: ConstraintOracle(2, lambda W: (0, (np.ones(2), "<="))).search(np.eye(2)),
+        "or a matrix, got a tuple of 2",
+    ),
+    "oracle shifted down": (
+        lambda: ConstraintOracle(2, print).shifted(-1.0), "by must be a number of at least 0"
     ),
     "oracle naming a complex one": (
         lambda: ConstraintOracle(1, lambda W: (0, ([1j], "<=", 1.0))).search(np.eye(1)),

@@ -19,7 +19,7 @@ from similia import (
     RankOneConstraints,
 )
 from similia.distance import definite_boost, projections
-from tests.constraint_problems import SEEDS, density, impossible, met_by, near_and_far
+from tests.constraint_problems import SEEDS, density, impossible, met_by, near_and_far, oracle_of
 from tests.reference import definite_boost as reference
 
 CHOICES = ["most_violated", "cyclic", "random", "all"]
@@ -226,16 +226,8 @@ def test_progress_is_reported_step_by_step(rng, monkeypatch):
 
 def test_an_oracle_finds_what_screening_finds(rng):
     constraints = near_far(rng)
-
-    def find(W):
-        r = constraints.values(W)
-        j = int(r.argmax())
-        term = constraints.rank_one(j)
-        sense = "<=" if term.sign > 0 else ">="
-        return (j, (term.z, sense, term.sign * term.shift)) if r[j] > 0 else None
-
     for nearest in (True, False):
-        oracle = ConstraintOracle(8, find)
+        oracle = oracle_of(constraints, strict=True)
         boost = DefiniteBoost(tol=1e-6, nearest=nearest).fit(oracle)
         whole = DefiniteBoost(tol=1e-6, nearest=nearest).fit(constraints)
         assert boost.status_ == "solved"

@@ -283,6 +283,8 @@ def test_predictions_that_overflow_leave_the_learner_as_it_was(rng):
         (np.eye(3) / 3, r"trace 3, got shape \(3, 3\) and trace 1"),
         (np.ones(3), r"trace 3, got shape \(3,\)\."),
         (np.diag([4.0, -2.0, 1.0]), "must be positive semidefinite"),
+        (np.eye(3) + np.triu(np.ones((3, 3)), 1), "U must be a finite symmetric or Hermitian"),
+        (np.eye(3) + np.nan * np.fliplr(np.eye(3) > 0) * (1 - np.eye(3)), "U must be"),
     ],
 )
 def test_only_matrices_that_could_be_learnt_are_compared_with(rng, U, words):
@@ -291,6 +293,20 @@ def test_only_matrices_that_could_be_learnt_are_compared_with(rng, U, words):
         learner.loss_bound(U)
     with pytest.raises(ValueError, match="normalized must be True"):
         learner.set_params(normalized=False).loss_bound(np.eye(3))
+
+
+def test_a_comparison_is_made_on_real_distances_of_real_pairs():
+    learner = MEG().learn(np.eye(3), [[0, 1]], [1.0])
+    for pairs, y, words in (
+        ([[0, 3]], [1.0], "pairs must be row indices between 0 and 2"),
+        ([[0, 1]], [np.nan], "y must be finite"),
+        ([[0, 1]], [1.0, 2.0], "y must be 1 real numbers"),
+    ):
+        with pytest.raises(ValueError, match=rf"^MEG\.comparison_loss: .*{words}"):
+            learner.comparison_loss(np.eye(3), np.eye(3), pairs, y)
+    for loss in (-1.0, np.nan, "none"):
+        with pytest.raises(ValueError, match="loss must be a number of at least 0"):
+            learner.loss_bound(np.eye(3), loss)
 
 
 @pytest.mark.parametrize("average", [True, False])

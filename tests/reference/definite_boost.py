@@ -47,26 +47,46 @@ def log_rho(r, lam_min, lam_max):
     )  # fmt: skip
 
 
-def definite_boost(W1, matrices, eps, max_iter=1000, step=approximate_step):
+def bound_of_appendix_e(a, r, lam_min, lam_max):
+    """What tr exp(log W - aC) is at most, for tr W = 1 and tr(WC) = r."""
+    high, low = np.exp(-a * lam_max), np.exp(-a * lam_min)
+    return (high * (r - lam_min) + low * (lam_max - r)) / (lam_max - lam_min)
+
+
+def definite_boost(W1, matrices, eps, max_iter=1000, step=approximate_step, cap=np.inf):
     """Take the most violated constraint until none is violated by more than eps.
 
-    Gives W, the dual variables, and for each step (constraint, r, α, dual value, its bound).
+    Gives W, the dual variables, and for each step (constraint, r, α, dual value, its bound). With a
+    cap, no dual variable goes beyond, and those that are there are left alone: soft constraints.
     """
     G, W = logarithm(W1), W1
     alpha, bound, steps = np.zeros(len(matrices)), 0.0, []
     for _ in range(max_iter):
         r = np.array([value(W, C) for C in matrices])
-        j = int(r.argmax())
-        if r[j] <= eps:
+        j = int(np.where(alpha < cap, r, -np.inf).argmax())
+        if r[j] <= eps or alpha[j] >= cap:
             break
         spectrum = np.linalg.eigvalsh(matrices[j])
-        a = step(r[j], spectrum[0], spectrum[-1])
-        alpha[j] += a
+        # Any interval that holds the eigenvalues will do; a step needs one that reaches below 0.
+        low, high = min(spectrum[0], -eps), spectrum[-1]
+        a = step(r[j], low, high)
+        capped = a >= cap - alpha[j]
+        a = cap - alpha[j] if capped else a
+        alpha[j] = cap if capped else alpha[j] + a
         G = G - a * matrices[j]
         W, log_trace = density(G)
-        bound -= log_rho(r[j], spectrum[0], spectrum[-1])
+        if capped:
+            bound -= np.log(bound_of_appendix_e(a, r[j], low, high))
+        else:
+            bound -= log_rho(r[j], low, high)
         steps.append((j, r[j], a, -log_trace, bound))
     return W, alpha, steps
+
+
+def soft_objective(W, W1, matrices, price):
+    """Δ(W, W1) + price · Σ max(0, tr(W C_j))."""
+    slack = sum(max(0.0, value(W, C)) for C in matrices)
+    return value(W, logarithm(W) - logarithm(W1)) + price * slack
 
 
 def dual_value(W1, matrices, alpha):

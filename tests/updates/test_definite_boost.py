@@ -15,6 +15,7 @@ from similia.updates.definite_boost import (
     approximate_step,
     boost_pass,
     guaranteed_progress,
+    promised_progress,
     scatter_pairs,
     screen_few_pairs,
     screen_pairs,
@@ -24,19 +25,27 @@ from tests.constraint_problems import SEEDS, near_and_far
 from tests.reference import definite_boost as reference
 
 
-def bound_of_appendix_e(alpha, r, low, high):
-    return (np.exp(-alpha * high) * (r - low) + np.exp(-alpha * low) * (high - r)) / (high - low)
-
-
 @given(st.floats(0.05, 3.0), st.floats(0.05, 3.0), st.floats(-0.99, 0.99))
 def test_the_step_minimises_the_bound_of_appendix_e(low, high, share):
     r = share * (high if share > 0 else low)
     found = minimize_scalar(
-        bound_of_appendix_e, args=(r, -low, high), bracket=(-1.0, 1.0), tol=1e-12
+        reference.bound_of_appendix_e, args=(r, -low, high), bracket=(-1.0, 1.0), tol=1e-12
     )
     assert approximate_step(r, -low, high) == pytest.approx(found.x, abs=1e-5)
     assert guaranteed_progress(r, -low, high) == pytest.approx(-np.log(found.fun), abs=1e-10)
     assert guaranteed_progress(r, -low, high) >= -1e-15
+
+
+@given(st.floats(0.05, 3.0), st.floats(0.05, 3.0), st.floats(0.01, 0.99), st.floats(0.0, 1.0))
+def test_a_step_that_is_cut_off_keeps_its_part_of_the_progress(low, high, share, part):
+    r = share * high
+    step = part * approximate_step(r, -low, high)
+    promised = promised_progress(step, r, -low, high)
+    expected = -np.log(reference.bound_of_appendix_e(step, r, -low, high))
+    assert promised == pytest.approx(expected, abs=1e-12)
+    # The bound is convex in the step, so a part of it gives at least that part of what it gives.
+    whole = -np.expm1(-guaranteed_progress(r, -low, high))
+    assert -np.expm1(-promised) >= part * whole - 1e-12
 
 
 @pytest.mark.parametrize("lam", [0.5, 1.0, 2.0])
@@ -72,18 +81,21 @@ def terms_of(kind, pairs, signs, shifts, Z):
 
 
 @pytest.mark.parametrize("kind", ["pairs", "vectors"])
-@given(seed=SEEDS, d=st.integers(2, 9), n=st.integers(1, 12), steps=st.integers(1, 30))
-def test_a_pass_equals_the_paper_one_step_at_a_time(kind, seed, d, n, steps):
+@given(
+    seed=SEEDS, d=st.integers(2, 9), n=st.integers(1, 12), steps=st.integers(1, 30),
+    cap=st.sampled_from([np.inf, 1.0, 0.2]),
+)  # fmt: skip
+def test_a_pass_equals_the_paper_one_step_at_a_time(kind, seed, d, n, steps, cap):
     pairs, signs, shifts, Z, matrices = problem(seed, d, n)
     eps = 1e-7
-    W, alpha, expected = reference.definite_boost(np.eye(d) / d, matrices, eps, steps)
+    W, alpha, expected = reference.definite_boost(np.eye(d) / d, matrices, eps, steps, cap=cap)
     spectra = np.linalg.eigvalsh(matrices)
     values, rows = np.full(d, -np.log(d)), np.eye(d)
     ours, records = np.zeros(n), np.empty((steps, len(RECORDED)))
     with single_blas_thread():
         taken = boost_pass(
             values, rows, eigen_workspace(rows), ours, terms_of(kind, pairs, signs, shifts, Z),
-            spectra[:, 0].copy(), spectra[:, -1].copy(), eps, False, records,
+            spectra[:, 0].copy(), spectra[:, -1].copy(), eps, False, cap, records,
         )  # fmt: skip
     # Ties are broken by rounding, so constraints that are equal may change places.
     assert taken == len(expected)

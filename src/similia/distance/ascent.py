@@ -50,8 +50,9 @@ def ascend(
     alpha: Array,
     enough: Callable[[DualPoint], bool],
     max_points: int,
+    cap: float = np.inf,
 ) -> DualPoint:
-    """Maximise h over α ≥ 0 by L-BFGS-B from `alpha`; give the best point seen.
+    """Maximise h over 0 ≤ α ≤ cap by L-BFGS-B from `alpha`; give the best point seen.
 
     `enough` is shown every point that is looked at; the search ends where it says so, after
     `max_points` of them, or where no better one can be found.
@@ -59,10 +60,13 @@ def ascend(
     low, high = constraints.bounds()
     # In these units a step of length one changes log W by the order of one.
     unit = 1.0 / max(float(np.max(np.maximum(np.abs(low), np.abs(high)))), np.finfo(float).tiny)
+    longest = cap / unit
     best: list[DualPoint] = []
 
     def negative_dual(x: Array) -> tuple[float, Array]:
-        point = dual_point(constraints, log_start, np.maximum(x, 0.0) * unit)
+        # At its cap α is exactly that, so that one can tell.
+        alpha = np.where(x >= longest, cap, np.maximum(x, 0.0) * unit)
+        point = dual_point(constraints, log_start, alpha)
         if not best or point.dual >= best[0].dual:
             best[:] = [point]
         if enough(point):
@@ -74,7 +78,7 @@ def ascend(
         "maxcor": MEMORY, "maxls": LINE, "maxfun": max_points, "maxiter": max_points,
         "ftol": 0.0, "gtol": 0.0,
     }  # fmt: skip
-    how = {"jac": True, "method": "L-BFGS-B", "bounds": Bounds(0.0, np.inf), "options": options}
+    how = {"jac": True, "method": "L-BFGS-B", "bounds": Bounds(0.0, longest), "options": options}
     with suppress(_Enough):
         minimize(negative_dual, alpha / unit, **how)
     return best[0]

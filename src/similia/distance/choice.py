@@ -4,21 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
 from similia.distance.constraints import ConstraintOracle
 from similia.distance.projections import Chosen, Projections
+from similia.updates.definite_boost import asks_for
 
 #: constraints looked at together by those who go through them in order
 AHEAD = 64
-
-
-def urgency(r: Array, alpha: Array, nearest: bool) -> Array:
-    """Give how much each constraint asks for a step.
-
-    That is the amount by which it is violated and, if W is to be the nearest, the amount by which
-    it is met too well although it has pushed: then an earlier step was too long.
-    """
-    return np.where((alpha > 0.0) & (r < 0.0), -r, r) if nearest else r
 
 
 class MostViolated:
@@ -33,12 +24,16 @@ class MostViolated:
         if not len(r):
             return None
         used = np.flatnonzero(run.alpha)
-        j = int(r.argmax())
+        violated = r
+        if run.cap < np.inf:
+            violated = r.copy()
+            violated[used[run.alpha[used] >= run.cap]] = -np.inf
+        j = int(violated.argmax())
         if self.nearest and len(used):
             # The same as the largest urgency of all, without a pass over those that never pushed.
             k = int(used[r[used].argmin()])
-            j = k if -r[k] > r[j] else j
-        if max(r[j], -r[j] if self.nearest and run.alpha[j] > 0.0 else r[j]) <= run.tol:
+            j = k if -r[k] > violated[j] else j
+        if asks_for(r[j], run.alpha[j], run.cap, self.nearest) <= run.tol:
             return None
         return Chosen(j, float(r[j]), *run.gap(r))
 
@@ -59,7 +54,7 @@ class InTurn:
                 self._start_again(len(run.alpha))
             which = self.order[self.place : self.place + AHEAD]
             r = run.constraints.state_values(run.state, which)
-            asking = np.flatnonzero(urgency(r, run.alpha[which], self.nearest) > run.tol)
+            asking = np.flatnonzero(run.urgency(r, self.nearest, which) > run.tol)
             if len(asking):
                 i = int(asking[0])
                 self.place += i + 1

@@ -17,7 +17,7 @@ from similia.distance.start import checked_alpha, log_of_start
 from similia.linalg.psd import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.progress import Advance, progress
-from similia.validation import Rule, boolean, check_parameters, one_of, positive, seed
+from similia.validation import Rule, boolean, check_parameters, none, one_of, positive, seed
 from similia.validation import positive_integer as counting
 
 #: steps taken by compiled code at a time, between looks for a proof that there is no solution
@@ -32,10 +32,19 @@ class DefiniteBoost(BaseEstimator):
         min Δ(W, W₀)  subject to  tr(W C_j) ≤ 0 for all j,  tr W = 1,  W ⪰ 0        [Tsuda2005, 4.1]
 
     is solved by moving log W along one violated C_j after another, or along all of them. Symmetric
-    or, for complex constraints, Hermitian; boosting is the diagonal case.
+    or, for complex constraints, Hermitian; boosting is the diagonal case. Where constraints
+    contradict each other, as judgements do, they can be given a price instead (`C`):
+
+        min Δ(W, W₀) + C Σ ξ_j  subject to  tr(W C_j) ≤ ξ_j,  ξ_j ≥ 0,  tr W = 1,  W ⪰ 0.
 
     Parameters
     ----------
+    C : positive number or None
+        Price of violating a constraint by one, in units of Δ; None: all have to be met. A larger C
+        allows less: altogether the constraints are violated by no more than the least that is
+        possible plus (log d)/C, for W₀ = I/d. It is the most that a dual variable can be, so no
+        constraint outweighs the others by more; and one of at least the largest dual variable
+        without it changes nothing where all constraints can be met.
     projection : {"approximate", "exact"}
         Step onto a constraint: in closed form, which raises the dual by at least what Theorem 4.1
         says; or to the point where the constraint holds with equality. An exact step costs several
@@ -47,7 +56,8 @@ class DefiniteBoost(BaseEstimator):
     nearest : bool
         Go on until W is the nearest, to accuracy `tol`. False stops as soon as all constraints are
         met, as the paper does: W then meets them but need not be the nearest, because a constraint
-        may have been pushed too far before others came into play.
+        may have been pushed too far before others came into play. With `C`, the nearest is the
+        solution with the price, and those whose dual variable is C need not be met.
     tol : positive number
         ε, the violation that counts as none: the search ends when tr(W C_j) ≤ tol for all j, and,
         for `nearest`, tr(W C_j) ≥ -tol for all that have pushed. In units of the constraints.
@@ -69,17 +79,22 @@ class DefiniteBoost(BaseEstimator):
         Where infeasible, the proof: weights with sum one and the smallest eigenvalue, positive, of
         the combination of the C_j with these weights.
     n_iter_ : int
+    slack_ : array of shape (n_constraints,)
+        ξ_j = max(0, tr(W C_j)): how much each constraint is violated.
     violation_ : float
-        max(0, max_j tr(W C_j)).
+        The largest of them.
     dual_ : float
-        h(α) = -log tr exp(log W₀ - Σ α_j C_j): no W that meets all constraints is nearer than that.
+        h(α) = -log tr exp(log W₀ - Σ α_j C_j): no W that meets all constraints is nearer than that;
+        with `C`, no W has a lower objective.
     divergence_ : float
         Δ(W, W₀).
+    objective_ : float
+        Δ(W, W₀) + C Σ ξ_j; the divergence alone without `C`.
     gap_ : float
         Duality gap; see the notes.
     iteration_bound_ : float
         Steps at violated constraints after which a problem that can be solved is solved; of an
-        oracle's, for the constraints that it has named.
+        oracle's, for the constraints that it has named. With `C`, those that end there not counted.
     history_ : dict of arrays
         For each step: "constraint", its "value" tr(W C_j) before, the length of the "step"; "dual"
         and "dual_bound", the dual value after it and what Theorem 4.1 has promised; "violation"
@@ -97,8 +112,20 @@ class DefiniteBoost(BaseEstimator):
     the usual duality gap where v = 0. From any W* that meets all constraints W is no farther than
     Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
 
+    *Price.* The dual with `C` is the same, under α_j ≤ C (the Lagrangian C Σ ξ_j + Σ α_j (tr(W C_j)
+    - ξ_j) is bounded below in ξ ≥ 0 just then). Any W has slacks with which it counts, so there is
+    always a solution, and
+
+        gap = objective - h(α) = Σ (C - α_j) max(0, r_j) + Σ α_j max(0, -r_j) ≥ 0
+
+    is the usual duality gap. A constraint that stays violated has α_j = C. To allow all constraints
+    the same slack instead, the least that will do, take it from `minimize_max_constraint`:
+    ``fit(constraints.shifted(result.value))``.
+
     *Step.* (4.6) as printed holds for λmin = -λmax only; see `updates.definite_boost`. A step with
-    tr(WC) < 0, for `nearest`, is the same formula, cut off where α_j becomes zero.
+    tr(WC) < 0, for `nearest`, is the same formula, cut off where α_j becomes zero; and any step is
+    cut off where it becomes `C`, which leaves it the part of Theorem 4.1's progress that its bound
+    has at this length.
 
     *Bound.* Corollary 4.2 is for eigenvalues in [-λ, λ] and W₀ = I/d. Its argument gives in general
     (-log λmin(W₀) - h)/min_j(-log ρ_j(ε)) steps at violated constraints, at most 2λ² log d / ε² in
@@ -132,6 +159,7 @@ class DefiniteBoost(BaseEstimator):
     """
 
     _rules: ClassVar[dict[str, Rule]] = {
+        "C": none | positive,
         "projection": one_of("approximate", "exact"),
         "choice": one_of("most_violated", "cyclic", "random", "all"),
         "nearest": boolean,
@@ -148,6 +176,7 @@ class DefiniteBoost(BaseEstimator):
     def __init__(
         self,
         *,
+        C: float | None = None,
         projection: str = "approximate",
         choice: str = "most_violated",
         nearest: bool = True,
@@ -156,6 +185,7 @@ class DefiniteBoost(BaseEstimator):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
+        self.C = C
         self.projection = projection
         self.choice = choice
         self.nearest = nearest
@@ -190,13 +220,19 @@ class DefiniteBoost(BaseEstimator):
                 f'{where}: choice must be "most_violated" with an oracle, which does the '
                 f"choosing, got {self.choice!r}."
             )
+        if not chosen.finite and self.C is not None:
+            raise ValueError(
+                f"{where}: C must be None with an oracle, which would name a constraint that stays "
+                f"violated again and again, got {self.C}."
+            )
         log_start = log_of_start(where, start, chosen)
-        first = checked_alpha(where, alpha, len(chosen))
+        cap = np.inf if self.C is None else float(self.C)
+        first = checked_alpha(where, alpha, len(chosen), cap)
         with (
             single_blas_thread(),
             progress("DefiniteBoost", self.max_iter, enabled=self.verbose) as advance,
         ):
-            run = Projections(chosen, log_start, first, float(self.tol))
+            run = Projections(chosen, log_start, first, float(self.tol), cap)
             solve = self._in_all if self.choice == "all" else self._one_by_one
             status, certificate = solve(run, advance)
             self._finish(run, status, certificate)
@@ -236,7 +272,7 @@ class DefiniteBoost(BaseEstimator):
                 reason.append("max_iter")
             return bool(reason)
 
-        best = ascend(run.constraints, run.log_start, run.alpha, enough, self.max_iter)
+        best = ascend(run.constraints, run.log_start, run.alpha, enough, self.max_iter, run.cap)
         run.take(best)
         return (reason[0] if reason else "stalled"), run.certificate()
 
@@ -259,8 +295,9 @@ class DefiniteBoost(BaseEstimator):
         self.status_ = "infeasible" if certificate is not None else status
         self.certificate_ = certificate
         self.n_iter_ = len(run.history["dual"])
-        self.violation_, self.gap_ = result.violation, result.gap
+        self.slack_, self.violation_, self.gap_ = result.slack, result.violation, result.gap
         self.dual_, self.divergence_ = result.dual, result.divergence
+        self.objective_ = result.divergence + (self.C or 0.0) * float(result.slack.sum())
         self.iteration_bound_ = run.iteration_bound()
         self.history_ = run.history_arrays()
         self.n_features_in_ = len(self.W_)
@@ -271,7 +308,8 @@ class DefiniteBoost(BaseEstimator):
         if self.certificate_ is not None:
             words = (
                 "no W meets all constraints: a combination of them, in certificate_, has the "
-                f"smallest eigenvalue {self.certificate_.smallest:.3g} > 0"
+                f"smallest eigenvalue {self.certificate_.smallest:.3g} > 0; with C they can be "
+                "violated at a price"
             )
         else:
             end = "" if self.status_ == "max_iter" else ", where rounding let it go no further,"

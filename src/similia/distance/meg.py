@@ -5,13 +5,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Array
 from similia.distance.instances import checked_instances, checked_labels
-from similia.distance.spectral import SpectralMetric
+from similia.distance.loss_bound import BoundedLoss
 from similia.linalg.blocks import difference_of_rows
-from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.eigen_update import SHARED
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
@@ -19,15 +17,13 @@ from similia.updates.meg import MEGSetting, gathered, meg_pass
 from similia.updates.meg_matrices import meg_matrix_pass
 from similia.validation import boolean, one_of, pair_of_numbers, positive
 
-#: eta="auto" is this over the square of an instance's range: Lemma 3.2 with c = 6
-RATE = 1.5
 #: instances after which the eigenvectors are looked at
 CHECKED = 512
 #: a distance whose fourth power is finite with room to spare
 FAR = 1e70
 
 
-class MEG(SpectralMetric):
+class MEG(BoundedLoss):
     """Positive definite matrix learnt from distances by matrix exponentiated gradient steps.
 
     A pair with difference z and distance y is an instance X = zzᵀ with label y² for tr(AX) = zᵀAz,
@@ -56,8 +52,12 @@ class MEG(SpectralMetric):
         1/(ρ(ŷ + y²)), which does not overshoot where z is an eigenvector.
     normalized : bool
         Keep the trace (3.5), or let it be learnt too (3.4, for which no bound is proven).
+    start : "identity" or array of shape (n, n)
+        A before the first instance, up to its trace: the Euclidean distance, or a symmetric (with
+        ``field="complex"``, Hermitian) positive definite matrix. The nearer it is to the one that
+        is sought, the less is lost on the way: the bound grows with the divergence between them.
     trace : "auto" or positive number
-        Trace of A; without `normalized`, where it starts. "auto" starts from the identity matrix.
+        Trace of A; without `normalized`, where it starts. "auto" is that of `start`.
         Distances can only be met with one that is large enough: for n objects, the sum of all n²
         squared distances divided by 2n.
     feedback : {"distances", "labels"}
@@ -135,19 +135,20 @@ class MEG(SpectralMetric):
     """
 
     _rules: ClassVar = {
-        **SpectralMetric._rules,
+        **BoundedLoss._rules,
         "eta": one_of("auto") | positive,
         "normalized": boolean,
         "feedback": one_of("distances", "labels"),
         "bounds": one_of("auto") | pair_of_numbers,
     }
-    _state: ClassVar = (*SpectralMetric._state, "total_loss_", "range_", "bounds_")
+    _state: ClassVar = (*BoundedLoss._state, "bounds_")
 
     def __init__(
         self,
         *,
         eta: Any = "auto",
         normalized: bool = True,
+        start: Any = "identity",
         trace: Any = "auto",
         feedback: str = "distances",
         bounds: Any = "auto",
@@ -162,6 +163,7 @@ class MEG(SpectralMetric):
     ) -> None:
         self.eta = eta
         self.normalized = normalized
+        self.start = start
         self.trace = trace
         self.feedback = feedback
         self.bounds = bounds
@@ -228,10 +230,7 @@ class MEG(SpectralMetric):
 
     def _init_state(self, X: Any) -> None:
         super()._init_state(X)
-        self.total_loss_ = 0.0
-        self.range_ = 0.0
-        at_start = np.sqrt(self.trace_ / X.shape[1])
-        bounds = at_start * self._typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
+        bounds = self._typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
         self.bounds_ = np.asarray(bounds, dtype=np.float64)
 
     def _checked_feedback(self, where: str, y: Array) -> Array:
@@ -299,86 +298,3 @@ class MEG(SpectralMetric):
             seen = self.n_seen_ + 1
             self.moment_ += (seen + len(targets)) * self.A_ - seen * before - states
         return int(updates)
-
-    def _rate(self) -> tuple[float, bool]:
-        """Give η, or the factor of `step_size` and True."""
-        if isinstance(self.eta, str):
-            return (RATE if self.normalized else 1.0), True
-        return float(self.eta), False
-
-    def _merged_state(self, parts: Any) -> dict[str, Any]:
-        losses = (part.total_loss_ - self.total_loss_ for part in parts)
-        return {
-            **super()._merged_state(parts),
-            "total_loss_": self.total_loss_ + sum(losses),
-            "range_": max(part.range_ for part in parts),
-        }
-
-    # -- what the theory says ------------------------------------------------------------------
-
-    def loss_bound(self, U: Any, loss: float = 0.0) -> float:
-        """Bound `total_loss_` by what it can be at most, given one matrix to compare with.
-
-        With c such that η = 2c/(ρ²(2 + c)), for any U ⪰ 0 with the trace of A,
-
-            total_loss_ ≤ (1 + c/2) loss(U) + (1/2 + 1/c) ρ² Δ(U/s, I/n)      [Tsuda2005, Lemma 3.2]
-
-        Parameters
-        ----------
-        U : array of shape (n, n)
-            The true matrix, if there is one.
-        loss : number
-            Its own loss on the same instances, `comparison_loss`; zero if it explains them.
-
-        Returns
-        -------
-        The bound; infinite where eta is too large for one (η ρ² > 2).
-        """
-        U = self._checked_comparison("loss_bound", U)
-        if not self.normalized:
-            raise ValueError(
-                f"{self._owner}.loss_bound: normalized must be True, as no other bound is proven."
-            )
-        rate, relative = self._rate()
-        rate = rate if relative else rate * self.range_**2
-        if rate > 2.0 or (rate == 2.0 and loss > 0.0):
-            return np.inf
-        n = len(U)
-        divergence = von_neumann_divergence(U / self.trace_, np.eye(n) / n)
-        # rate = 2c/(2 + c), so 1/2 + 1/c = 1/rate and 1 + c/2 = 2/(2 - rate).
-        own = 2.0 / (2.0 - rate) * loss if loss > 0.0 else 0.0
-        return float(own + self.range_**2 * divergence / rate) if rate > 0.0 else float(own)
-
-    def comparison_loss(self, U: Any, X: Any, pairs: Any, y: Any) -> float:
-        """Give the total loss Σ (zᵀUz - y²)² of one matrix on given distances, for `loss_bound`.
-
-        With ``eta="auto"`` each counts (range_/ρ)² times, as the bound needs it where the ranges ρ
-        of instances differ.
-        """
-        U = self._checked_comparison("comparison_loss", U)
-        X = self._checked(X)
-        pairs, y = np.asarray(pairs), np.asarray(y, dtype=np.float64)
-        total = 0.0
-        for start in range(0, len(pairs), CHECKED):
-            some, targets = pairs[start : start + CHECKED], y[start : start + CHECKED] ** 2
-            Z = difference_of_rows(X, some[:, 0], some[:, 1], np.float64)
-            squares = (Z.multiply(Z) if sparse.issparse(Z) else Z * Z).sum(axis=1)
-            product = Z @ U.real
-            found = (Z.multiply(product) if sparse.issparse(Z) else Z * product).sum(axis=1)
-            spread = self.trace_ * np.asarray(squares).ravel()
-            weights = np.ones(len(spread))
-            if isinstance(self.eta, str):
-                np.divide(self.range_, spread, out=weights, where=spread > 0.0)
-            total += float(np.sum((weights * (np.asarray(found).ravel() - targets)) ** 2))
-        return total
-
-    def _checked_comparison(self, method: str, U: Any) -> Array:
-        check_is_fitted(self)
-        U, n = np.asarray(U), self.n_features_in_
-        if U.shape != (n, n) or not np.isclose(np.trace(U).real, self.trace_, rtol=1e-6):
-            trace = f" and trace {np.trace(U).real:.6g}" if U.ndim == 2 else ""
-            raise ValueError(
-                f"{self._owner}.{method}: U must be of shape ({n}, {n}) and trace "
-                f"{self.trace_:.6g}, got shape {U.shape}{trace}."
-            )
-        return U

@@ -8,19 +8,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from similia.base import Array
-from similia.distance.ascent import DualPoint, ascend
-from similia.distance.constraints import Constraints, as_constraints
-from similia.linalg.gibbs import GibbsState
-from similia.linalg.roots import decreasing_bracket, decreasing_root
-from similia.linalg.spectral import gibbs_weights, hermitian_part
+from similia.distance.constraints import ConstraintOracle, as_constraints
+from similia.distance.oracle_search import OracleSearch
+from similia.distance.theta_search import ThetaSearch, lowest_value
+from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.validation import boolean, check_parameters, one_of, positive, positive_integer
-
-#: share of the bracket by which its ends must be cut before θ is chosen anew
-CUT = 0.4
-#: factors by which dual variables may grow at once when they are fitted to a new θ
-GROWTH = 64.0
 
 RULES = {
     "tol": positive,
@@ -43,15 +37,19 @@ class MinMaxResult:
     lower : float
         Smallest eigenvalue of Σ weights_j C_j: the smallest θ is at least that.
     weights : array of shape (n_constraints,)
-        The dual solution: non-negative, with sum one.
+        The dual solution: non-negative, with sum one; of an oracle's constraints, in the order of
+        its `keys`.
     spread : float
         The unit of the accuracy asked for.
     n_iter : int
-        Eigendecompositions and screenings of all constraints that it took.
+        Eigendecompositions and screenings, of all constraints or of those that an oracle has named.
     n_thetas : int
         Values of θ that were tried.
-    status : {"solved", "max_iter", "stalled"}
-        "stalled": rounding let no better point be found.
+    n_queries : int
+        Times that an oracle was asked; 0 without one.
+    status : {"solved", "max_iter", "stalled", "met"}
+        "stalled": rounding let no better point be found. "met": an oracle named no constraint at W,
+        by which it says that none is violated, so that `value` is 0; more it could not tell.
     history : array of shape (n_iter, 2)
         Bracket of the smallest θ after each screening.
     """
@@ -63,12 +61,15 @@ class MinMaxResult:
     spread: float
     n_iter: int
     n_thetas: int
+    n_queries: int
     status: str
     history: Array
 
     @property
     def accuracy(self) -> float:
         """(value - lower)/spread: the accuracy reached."""
+        if self.lower == -np.inf:
+            return np.inf
         return (self.value - self.lower) / self.spread if self.value > self.lower else 0.0
 
 
@@ -88,14 +89,17 @@ def minimize_max_constraint(
 
     Parameters
     ----------
-    constraints : Constraints or list of such
-        Bounds in it are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b.
+    constraints : Constraints, list of such, or ConstraintOracle
+        Bounds in it are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle
+        has to name, at every W, the constraint with the largest tr(W C_j), also if that is met;
+        None ends the search, see `status` of the result.
     tol : positive number
         Accuracy asked for, as a share of `spread`.
     spread : "auto" or positive number
         The unit of accuracy. "auto" takes the spread of the constraint values that is left at the
         start: from the largest at W = I/d down to the lowest mean of all values that any W has.
         It changes with shifts and scales of the constraints as θ does. 1.0 makes `tol` absolute.
+        Of an oracle's constraints the one that is largest at I/d stands for their mean.
     max_iter : int
         Most screenings. A warning says so if that ended the search.
     verbose : bool
@@ -108,11 +112,11 @@ def minimize_max_constraint(
 
     Notes
     -----
-    For each θ the dual of (4.12) is ascended in all constraints at once (`distance.ascent`), from
-    the dual variables of the last θ, made longer or shorter to fit the new one. Every point α that
-    is looked at gives both ends of a bracket: max_j tr(W C_j) at its W is an upper bound, and with
-    p = α/Σα the smallest eigenvalue of Σ p_j C_j is a lower one, which costs nothing as the
-    eigenvalues of log W are known. θ is chosen anew, in the middle, when either end has passed it.
+    Every W and every combination of constraints that the search comes across proves an end of the
+    bracket; see `distance.theta_search`. With an oracle it goes on among the constraints that were
+    named, and asks only where one of their W seems good enough: each answer proves an upper end,
+    or is a constraint more. An answer that is below one that was named before is refused with an
+    error, because then no upper end would be proven.
 
     Examples
     --------
@@ -129,122 +133,47 @@ def minimize_max_constraint(
     owner = "minimize_max_constraint"
     check_parameters(owner, RULES, given)
     chosen = as_constraints(owner, constraints)
-    if not chosen.finite or not len(chosen):
-        raise ValueError(f"{owner}: constraints must be a finite set with at least one of them.")
+    if chosen.finite and not len(chosen):
+        raise ValueError(f"{owner}: constraints must be at least one, got none.")
     with (
         single_blas_thread(),
         progress(owner, max_iter, enabled=verbose) as advance,
     ):
-        search = _Search(chosen, tol, spread, max_iter, advance)
-        status = search.run()
-        result = search.result(status)
-    if status != "solved":
-        end = "" if status == "max_iter" else ", where rounding let it go no further,"
-        warnings.warn(
-            f"{owner}: stopped after {result.n_iter} screenings{end} with an accuracy of "
-            f"{result.accuracy:.3g}, for tol={tol}; raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        kind: Any = OracleSearch if isinstance(chosen, ConstraintOracle) else ThetaSearch
+        search = kind(chosen, tol, spread, max_iter, advance)
+        result = _result(search, search.run())
+    if result.status != "solved":
+        _warn(result, tol)
     return result
 
 
-class _Search:
-    """The bracket of the smallest θ, with what proves its ends, and the search that closes it."""
+def _warn(result: MinMaxResult, tol: float) -> None:
+    ends = {
+        "max_iter": ("", "raise max_iter or tol"),
+        "stalled": (", where rounding let it go no further,", "raise max_iter or tol"),
+        "met": (", where the oracle named no constraint,", "let it name one at every W"),
+    }
+    end, advice = ends[result.status]
+    warnings.warn(
+        f"minimize_max_constraint: stopped after {result.n_iter} screenings{end} with an accuracy "
+        f"of {result.accuracy:.3g}, for tol={tol}; {advice}.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
-    def __init__(
-        self, constraints: Constraints, tol: float, spread: Any, max_iter: int, advance: Any
-    ) -> None:
-        self.constraints, self.max_iter, self.advance = constraints, max_iter, advance
-        n, d = len(constraints), constraints.n_features
-        # log I rather than log I/d: that is the same problem, and G then belongs to α alone.
-        self.log_start = np.zeros((d, d), dtype=constraints.dtype)
-        self.history: list[tuple[float, float]] = []
-        self.n_thetas = 0
-        self.weights = np.full(n, 1.0 / n)
-        self.lower = float(np.linalg.eigvalsh(constraints.combination(self.weights))[0])
-        self.state = GibbsState(self.log_start)
-        self.upper = float(constraints.state_values(self.state).max())
-        width = self.upper - self.lower
-        self.spread = width if isinstance(spread, str) else float(spread)
-        self.goal = tol * self.spread
-        self.alpha = self.weights * (np.log(d) / width if width > 0.0 and d > 1 else 1.0)
 
-    def run(self) -> str:
-        """Choose θ, look for a W, choose anew; give the status."""
-        while not self.closed():
-            if len(self.history) >= self.max_iter:
-                return "max_iter"
-            before = len(self.history), self.upper - self.lower
-            theta = 0.5 * (self.lower + self.upper)
-            cut = CUT * (self.upper - self.lower)
-            self.n_thetas += 1
-            if not self.look_at(theta, cut) and self.upper - self.lower >= before[1]:
-                return "stalled"
-        return "solved"
-
-    def closed(self) -> bool:
-        """Say whether the bracket is as narrow as asked for."""
-        return self.upper - self.lower <= self.goal
-
-    def look_at(self, theta: float, cut: float) -> bool:
-        """Ascend the dual at θ until the bracket is cut; say whether it was."""
-        lowest, highest = self.lower + cut, self.upper - cut
-        cuts: list[bool] = []
-
-        def enough(point: DualPoint) -> bool:
-            self.note(point, theta)
-            if self.closed() or self.lower >= lowest or self.upper <= highest:
-                cuts.append(True)
-            return bool(cuts) or len(self.history) >= self.max_iter
-
-        constraints = self.constraints.shifted(theta)
-        first = self.fitted(theta)
-        best = ascend(constraints, self.log_start, first, enough, self.max_iter)
-        self.alpha = best.alpha
-        return bool(cuts)
-
-    def note(self, point: DualPoint, theta: float) -> None:
-        """Take from a point at θ what it proves."""
-        upper = float(point.values.max()) + theta
-        if upper < self.upper:
-            self.upper, self.state = upper, point.state
-        total = point.alpha.sum()
-        if total > 0.0:
-            lower = theta - point.state.largest / total
-            if lower > self.lower:
-                self.lower, self.weights = lower, point.alpha / total
-        self.history.append((self.lower, self.upper))
-        self.advance(1)
-
-    def fitted(self, theta: float) -> Array:
-        """Give the multiple of α at which the dual for θ is largest: a problem in one number."""
-        total = self.alpha.sum()
-        G = -self.constraints.combination(self.alpha)
-        g = np.linalg.eigvalsh(G) + theta * total
-
-        def slope(t: float) -> tuple[float, float]:
-            w = gibbs_weights(t * g)
-            mean = float(w @ g)
-            return -mean, -(float(w @ (g - mean) ** 2))
-
-        if slope(1.0 / GROWTH)[0] <= 0.0:
-            return self.alpha
-        low, high = decreasing_bracket(lambda t: slope(t)[0], 1.0, GROWTH)
-        t = low if low == high else decreasing_root(slope, low, high, 1.0, 1e-3 * abs(slope(0)[0]))
-        return t * self.alpha
-
-    def result(self, status: str) -> MinMaxResult:
-        """Give what was found, with both ends of the bracket computed afresh."""
-        W = hermitian_part(self.state.matrix())
-        return MinMaxResult(
-            W=W,
-            value=float(self.constraints.values(W).max()),
-            lower=float(np.linalg.eigvalsh(self.constraints.combination(self.weights))[0]),
-            weights=self.weights,
-            spread=self.spread,
-            n_iter=len(self.history),
-            n_thetas=self.n_thetas,
-            status=status,
-            history=np.array(self.history).reshape(-1, 2),
-        )
+def _result(search: ThetaSearch, status: str) -> MinMaxResult:
+    """Give what was found, with both ends of the bracket computed afresh."""
+    W = hermitian_part(search.state.matrix())
+    return MinMaxResult(
+        W=W,
+        value=search.largest_value(W),
+        lower=lowest_value(search.constraints, search.weights),
+        weights=search.weights,
+        spread=search.spread,
+        n_iter=len(search.history),
+        n_thetas=search.n_thetas,
+        n_queries=search.n_queries,
+        status=status,
+        history=np.array(search.history).reshape(-1, 2),
+    )

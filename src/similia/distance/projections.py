@@ -5,7 +5,8 @@ Its dual (4.2) is max over α ≥ 0 of
 
     h(α) = -log tr exp(G(α)),    G(α) = log W₀ - Σ α_j C_j,    ∂h/∂α_j = r_j = tr(W C_j),
 
-W = exp(G(α))/tr exp(G(α)). A projection onto constraint j is an ascent of h along α_j.
+W = exp(G(α))/tr exp(G(α)). A projection onto constraint j is an ascent of h along α_j. Where
+constraints may be violated, at a price of C Σ max(0, tr(W C_j)), the dual is the same with α ≤ C.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -24,6 +25,7 @@ from similia.updates.definite_boost import (
     approximate_step,
     boost_pass,
     guaranteed_progress,
+    promised_progress,
 )
 
 #: |tr(WC)| after an exact projection, as a share of the range of C's eigenvalues
@@ -70,11 +72,12 @@ class Choice(Protocol):
 
 
 class Result(NamedTuple):
-    """W with dual value, divergence from the start, violation and gap."""
+    """W with dual value, divergence from the start, slacks max(0, tr(W C_j)), violation and gap."""
 
     W: Array
     dual: float
     divergence: float
+    slack: Array
     violation: float
     gap: float
 
@@ -91,11 +94,20 @@ class Projections:
         Where to begin.
     tol : float
         Violation that counts as none.
+    cap : float
+        Most that an α_j may be: the price of violating a constraint, infinite where none may be.
     """
 
-    def __init__(self, constraints: Constraints, log_start: Array, alpha: Array, tol: float):
+    def __init__(
+        self,
+        constraints: Constraints,
+        log_start: Array,
+        alpha: Array,
+        tol: float,
+        cap: float = np.inf,
+    ) -> None:
         self.constraints, self.log_start, self.tol = constraints, log_start, tol
-        self.alpha = alpha
+        self.alpha, self.cap = alpha, cap
         self.total = float(alpha.sum())
         self.lowest = float(np.linalg.eigvalsh(log_start)[0])
         self.state = GibbsState(log_start - constraints.combination(alpha))
@@ -148,18 +160,25 @@ class Projections:
         step = float(approximate_step(r, low, high))
         term = self.constraints.rank_one(j)
         matrix = None if term is not None else self.constraints.matrix(j)
-        if exact and self._least[j] < 0.0:
+        if exact and (self._least[j] < 0.0 or self.cap < np.inf):
             step = self._exact_step(j, r, step, term, matrix)
-        step = max(step, -float(self.alpha[j]))
+        room = self.cap - float(self.alpha[j])
+        capped = step >= room
+        step = room if capped else max(step, -float(self.alpha[j]))
         if term is not None:
             self.state.add_rank_one(term.z, -step * term.sign)
             self.state.add_identity(step * term.shift)
         else:
             self.state.add_matrix(matrix, -step)
-        self.alpha[j] += step
+        self.alpha[j] = self.cap if capped else self.alpha[j] + step
         self.total += step
         if r > 0.0:
-            self.dual_bound += float(guaranteed_progress(r, low, high))
+            longest = float(approximate_step(r, low, high))
+            self.dual_bound += float(
+                promised_progress(step, r, low, high)
+                if capped and step < longest
+                else guaranteed_progress(r, low, high)
+            )
         self.record(constraint=j, value=r, step=step, dual=self.dual, dual_bound=self.dual_bound)
 
     def run_pass(self, terms: RankOneTerms, steps: int, nearest: bool) -> int:
@@ -169,7 +188,7 @@ class Projections:
         taken = int(
             boost_pass(
                 state.values, state.rows, state.workspace(), self.alpha, terms,
-                self._low, self._high, self.tol, nearest, records,
+                self._low, self._high, self.tol, nearest, self.cap, records,
             )
         )  # fmt: skip
         records = records[:taken]
@@ -185,7 +204,7 @@ class Projections:
         return taken
 
     def _exact_step(self, j: int, r: float, guess: float, term: Any, matrix: Any) -> float:
-        """Give the step after which tr(WC_j) = 0, or α_j = 0 if that comes first."""
+        """Give the step after which tr(WC_j) = 0, or α_j at its end if that comes first."""
         if term is not None:
             line, sign, shift = self.state.rank_one_line(term.z), term.sign, term.shift
         else:
@@ -197,7 +216,7 @@ class Projections:
             _, slope, curvature = line(-direction * length * sign)
             return direction * (sign * slope - shift), -curvature
 
-        longest = np.inf if r > 0.0 else float(self.alpha[j])
+        longest = float(self.cap - self.alpha[j] if r > 0.0 else self.alpha[j])
         low, high = decreasing_bracket(lambda x: remaining(x)[0], abs(guess), longest)
         if low == high:
             return direction * longest
@@ -229,15 +248,27 @@ class Projections:
     # -- what is known -------------------------------------------------------------------------
 
     def gap(self, r: Array) -> tuple[float, float]:
-        """Give violation v = max(0, max r_j) and gap Σ α_j (v - r_j), from all values r."""
+        """Give violation v = max(0, max r_j) and gap, from all values r.
+
+        The gap is Σ α_j (v - r_j), or Σ (C max(0, r_j) - α_j r_j) where violations have a price.
+        """
         violation = max(0.0, float(r.max())) if len(r) else 0.0
         used = np.flatnonzero(self.alpha)
-        return violation, float(self.alpha[used] @ (violation - r[used]))
+        if self.cap == np.inf:
+            return violation, float(self.alpha[used] @ (violation - r[used]))
+        # Both sums are of terms that are not negative, so that nothing is lost to rounding.
+        met_too_well = float(self.alpha[used] @ np.maximum(-r[used], 0.0))
+        return violation, float((self.cap - self.alpha) @ np.maximum(r, 0.0)) + met_too_well
+
+    def urgency(self, r: Array, nearest: bool, which: Any = slice(None)) -> Array:
+        """Give how much each constraint asks for a step; see `updates.definite_boost.asks_for`."""
+        alpha = self.alpha[which]
+        asked = r if self.cap == np.inf else np.where(alpha < self.cap, r, np.minimum(r, 0.0))
+        return np.where((alpha > 0.0) & (r < 0.0), -r, asked) if nearest else asked
 
     def settled(self, r: Array, nearest: bool) -> bool:
         """Say whether no constraint, given all values, asks for a step."""
-        violated = len(r) > 0 and r.max() > self.tol
-        return not violated and not (nearest and (r[self.alpha > 0.0] < -self.tol).any())
+        return not (self.urgency(r, nearest) > self.tol).any()
 
     def result(self) -> "Result":
         """Give what belongs to α, computed afresh: steps leave rounding behind."""
@@ -246,22 +277,33 @@ class Projections:
         r = self.constraints.values(W)
         violation, gap = self.gap(r)
         dual = -state.log_trace
-        return Result(W, dual, dual - float(self.alpha @ r), violation, gap)
+        divergence = dual - float(self.alpha @ r)
+        return Result(W, dual, divergence, np.maximum(r, 0.0), violation, gap)
 
     def iteration_bound(self) -> float:
         """Give a bound on the steps at constraints violated by `tol` (Corollary 4.2).
 
-        Each raises h by -log ρ(tol) at least, and h stays below max Δ(W, W₀) = -log λmin(W₀) as
-        long as some W meets all constraints.
+        Each raises h by -log ρ(tol) at least, unless it ends at the cap. h stays below
+        max Δ(W, W₀) = -log λmin(W₀) as long as some W meets all constraints; and, where violations
+        have a price, below what W₀ itself would have to pay.
         """
         can = self._high > self.tol
         if not can.any():
             return 0.0
         progress = guaranteed_progress(self.tol, self._low[can], self._high[can])
-        return float((-self.lowest - self.first_dual) / progress.min())
+        highest = -self.lowest
+        if self.cap < np.inf:
+            r = self.constraints.state_values(GibbsState(self.log_start))
+            highest = self.cap * float(np.maximum(r, 0.0).sum())
+        return float((highest - self.first_dual) / progress.min())
 
     def certificate(self) -> Certificate | None:
-        """Give a proof that no W meets all constraints, where one of them or α/Σα is one."""
+        """Give a proof that no W meets all constraints, where one of them or α/Σα is one.
+
+        There is nothing to prove where constraints may be violated.
+        """
+        if self.cap < np.inf:
+            return None
         if len(self._impossible):
             weights = np.zeros(len(self.alpha))
             weights[self._impossible[0]] = 1.0

@@ -8,10 +8,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Array
 from similia.distance.base import MahalanobisDistance
+from similia.distance.start import start_eigenpairs
+from similia.linalg.blas import row_products
+from similia.linalg.blocks import difference_of_rows
 from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
 from similia.linalg.psd import psd_factor
 from similia.linalg.spectral import from_eigenpairs, log_trace_exp
-from similia.validation import none, one_of, positive, positive_integer
+from similia.validation import array, none, one_of, positive, positive_integer
 
 #: departure from orthogonality, for each eigenvector, that is put right
 DEFECT = 1e-13
@@ -27,6 +30,7 @@ class SpectralMetric(MahalanobisDistance):
 
     _rules: ClassVar = {
         **MahalanobisDistance._rules,
+        "start": one_of("identity") | array,
         "trace": one_of("auto") | positive,
         "n_objects": none | positive_integer,
         "field": one_of("real", "complex"),
@@ -39,6 +43,7 @@ class SpectralMetric(MahalanobisDistance):
     )
 
     normalized: bool
+    start: Any
     trace: Any
     n_objects: int | None
     field: str
@@ -58,10 +63,23 @@ class SpectralMetric(MahalanobisDistance):
         d = X.shape[1]
         self.n_seen_ = 0
         self.n_updates_ = 0
-        self.trace_ = float(d if isinstance(self.trace, str) else self.trace)
-        self.log_eigenvalues_ = np.full(d, -np.log(d))
-        self.eigenvectors_ = np.eye(d, dtype=complex if self.field == "complex" else float)
+        values, self.eigenvectors_ = self._start(d)
+        self.log_eigenvalues_ = np.log(values) - np.log(values.sum())
+        self.trace_ = float(values.sum() if isinstance(self.trace, str) else self.trace)
         self._init_moment()
+
+    def _start(self, d: int) -> tuple[Array, Array]:
+        """Give the eigenpairs of the matrix before the first instance, up to its trace."""
+        if isinstance(self.start, str):
+            return np.ones(d), np.eye(d, dtype=complex if self.field == "complex" else float)
+        return start_eigenpairs(self._owner, self.start, d, self.field)
+
+    def _plain_squares(self, X: Any, pairs: Any) -> Array:
+        """Give the squared distance of each pair at the start."""
+        if isinstance(self.start, str):
+            return self.trace_ / X.shape[1] * super()._plain_squares(X, pairs)
+        Z = difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
+        return row_products(np.asarray(Z @ self.A_.real), Z)
 
     def _check_drift(self) -> None:
         """Put eigenvectors right, in place, if rounding has worn them."""

@@ -79,7 +79,9 @@ def _small_learner(learner: Any, sizes: list[Size]) -> Any:
     for name, value in parameters.items():
         if isinstance(value, np.ndarray):
             shape = [small_of.get(length, length) for length in value.shape]
-            parameters[name] = np.zeros(shape, value.dtype)
+            # Identities: a learner may ask for a matrix that is positive definite.
+            make = np.eye if len(shape) == 2 else lambda *n, dtype: np.zeros(n, dtype)
+            parameters[name] = make(*shape, dtype=value.dtype)
     small = type(learner)(**parameters)
     # Features are real even where what is learnt of them is complex.
     dtype = getattr(learner, learner._averaged).real.dtype

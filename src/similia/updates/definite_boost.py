@@ -57,6 +57,30 @@ def guaranteed_progress(r, lam_min, lam_max):
 
 
 @compiled
+def promised_progress(step, r, lam_min, lam_max):
+    """Give -log of that bound at a step, which is no longer than `approximate_step`.
+
+    The bound is convex in the step and 1 at zero, so this is not negative, either.
+    """
+    width = lam_max - lam_min
+    high, low = (r - lam_min) / width, (lam_max - r) / width
+    return -np.log(np.exp(-step * lam_max) * high + np.exp(-step * lam_min) * low)
+
+
+@compiled
+def asks_for(r, alpha, cap, nearest):
+    """Give how much a constraint of value r asks for a step, where α is its dual variable.
+
+    That is the amount by which it is violated, unless α is at its cap; and, if W is to be the
+    nearest, the amount by which it is met too well although it has pushed: then an earlier step was
+    too long.
+    """
+    if r > 0.0:
+        return r if alpha < cap else 0.0
+    return -r if nearest and alpha > 0.0 else r
+
+
+@compiled
 def screen_pairs(W, first, second, signs, shifts, out):
     """Put signs (W_aa + W_bb - 2 W_ab) - shifts into out."""
     diagonal = _diagonal(W)
@@ -118,14 +142,15 @@ def add_pairs(M, first, second, weights):
 
 
 @compiled
-def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, records):
+def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, cap, records):
     """Project onto the most violated constraint, again and again; give how many steps were taken.
 
     Stops early where nothing is left to do. `values` and `rows` are the eigenpairs of log W, which
     are changed, as is `alpha`; `low` and `high` hold the eigenvalues of each C_j between them. For
     each step a row of `records` is filled as `RECORDED` says, with dual value and its bound
     counted from where the pass began. With `nearest`, constraints that have pushed and are met too
-    well count as violated by so much, and are let go, by negative steps, down to α_j = 0.
+    well count as violated by so much, and are let go, by negative steps, down to α_j = 0. No α_j
+    goes beyond `cap`, which is infinite where all constraints must be met.
     """
     d, n = len(values), len(alpha)
     W, B, r = np.empty((d, d)), np.empty((d, d)), np.empty(n)
@@ -134,28 +159,33 @@ def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, record
     for t in range(len(records)):
         k = _factor(values, rows, B)
         _screen(W, B[:k], terms, parts, r)
-        j, violation, pushed, total = 0, 0.0, 0.0, 0.0
+        j, most, violation, slack, pushed, total = 0, -np.inf, 0.0, 0.0, 0.0, 0.0
         for i in range(n):
             violation = max(violation, r[i])
+            slack += max(r[i], 0.0)
             total += alpha[i]
             pushed += alpha[i] * r[i]
-            asked = -r[i] if nearest and alpha[i] > 0.0 and r[i] < 0.0 else r[i]
-            best = -r[j] if nearest and alpha[j] > 0.0 and r[j] < 0.0 else r[j]
-            if asked > best:
-                j = i
-        if (abs(r[j]) if nearest and alpha[j] > 0.0 else r[j]) <= tol:
+            asked = asks_for(r[i], alpha[i], cap, nearest)
+            if asked > most:
+                j, most = i, asked
+        if most <= tol:
             return t
         top = max(high[j], r[j] * (1.0 + 1e-9))
         step = max(approximate_step(r[j], low[j], top), -alpha[j])
+        capped = step >= cap - alpha[j]
+        step = cap - alpha[j] if capped else step
         z = _components(rows, terms, j)
         eigen_step(values, rows, z, -step * terms.signs[j], work)
-        alpha[j] += step
+        alpha[j] = cap if capped else alpha[j] + step
         dual -= _normalize(values) + step * terms.shifts[j]
-        if r[j] > 0.0:
+        if capped:
+            bound += promised_progress(step, r[j], low[j], top)
+        elif r[j] > 0.0:
             bound += guaranteed_progress(r[j], low[j], top)
         records[t, 0], records[t, 1], records[t, 2] = j, r[j], step
-        records[t, 3], records[t, 4] = dual, bound
-        records[t, 5], records[t, 6] = violation, violation * total - pushed
+        records[t, 3], records[t, 4], records[t, 5] = dual, bound, violation
+        allowed = cap * slack if np.isfinite(cap) else violation * total
+        records[t, 6] = allowed - pushed
     return len(records)
 
 

@@ -1,7 +1,7 @@
 """Constraints tr(WC) ≤ shift for general matrices."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg, sparse
@@ -51,6 +51,19 @@ class MatrixConstraints(Constraints):
         extremes = np.array([_extreme_eigenvalues(C) for C in each])
         self._lowest, self._highest = extremes[:, 0].copy(), extremes[:, 1].copy()
         self._flat = _flattened(each, self.dtype)
+
+    @classmethod
+    def joined(cls, sets: Sequence["MatrixConstraints"]) -> Self:
+        """Give the constraints of all these sets as one, without checking them again."""
+        whole = cls.__new__(cls)
+        whole.n_features = sets[0].n_features
+        whole.dtype = np.result_type(*(one.dtype for one in sets))
+        for name in ("shifts", "_lowest", "_highest"):
+            setattr(whole, name, np.concatenate([getattr(one, name) for one in sets]))
+        rows = [one._flat for one in sets]
+        thin = any(sparse.issparse(part) for part in rows)
+        whole._flat = sparse.csr_array(sparse.vstack(rows)) if thin else np.concatenate(rows)
+        return whole
 
     def _values(self, W: Array, which: Any) -> Array:
         # tr(WC) = Σ W_ab C_ba = Σ W_ab conj(C_ab).

@@ -1,13 +1,14 @@
 """Constraints too many to hold, of which a function finds the violated ones."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from similia.base import Array
 from similia.distance.constraints.base import Constraints, RankOne
 from similia.distance.constraints.matrices import MatrixConstraints
+from similia.distance.constraints.mixed import MixedConstraints
 from similia.distance.constraints.rank_one import RankOneConstraints
 
 
@@ -23,6 +24,7 @@ class ConstraintOracle(Constraints):
         is violated most, or None where there is none. The key is hashable and stands for the
         constraint: the same key is the same constraint. The constraint is a tuple (z, sense,
         bound), for zᴴWz ≤ or ≥ bound, or a symmetric or Hermitian matrix C, for tr(WC) ≤ 0.
+        `minimize_max_constraint` needs the one with the largest tr(WC), violated or not.
     dtype : dtype
         complex128 where W is to be complex, else float64.
 
@@ -66,6 +68,8 @@ class ConstraintOracle(Constraints):
         self.keys: list[Hashable] = []
         self._places: dict[Hashable, int] = {}
         self._single: list[Constraints] = []
+        self._together: MixedConstraints | None = None
+        self._allowed = 0.0
         self.shifts = self._lowest = self._highest = np.zeros(0)
 
     def search(self, W: Array) -> int | None:
@@ -73,10 +77,29 @@ class ConstraintOracle(Constraints):
         found = self.find(W)
         if found is None:
             return None
-        key, constraint = found
+        key, constraint = _key_and_constraint(found)
         if key not in self._places:
             self._add(key, constraint)
         return self._places[key]
+
+    def named(self) -> MixedConstraints:
+        """Give those named so far as a finite set, which does not grow."""
+        if self._together is None:
+            self._together = MixedConstraints(self._single, self.n_features, self.dtype)
+        return self._together
+
+    def shifted(self, by: float | Array) -> Self:
+        """Give the constraints tr(W C_j) ≤ by, for a number of at least 0, with none named yet.
+
+        Those are violated only where the given ones are, so that the same function finds them.
+        """
+        if np.ndim(by) != 0 or not 0.0 <= float(by) < np.inf:
+            raise ValueError(
+                f"ConstraintOracle.shifted: by must be a number of at least 0, got {by!r:.60}."
+            )
+        other = type(self)(self.n_features, self.find, self.dtype)
+        other._allowed = self._allowed + float(by)
+        return other
 
     def _add(self, key: Hashable, constraint: Any) -> None:
         if isinstance(constraint, tuple):
@@ -89,23 +112,24 @@ class ConstraintOracle(Constraints):
                 f"ConstraintOracle: find must give constraints on {self.n_features} features of "
                 f"dtype {self.dtype}, got {single.n_features} and {single.dtype}."
             )
+        single = single.shifted(self._allowed)
         self._places[key] = len(self.keys)
         self.keys.append(key)
         self._single.append(single)
+        self._together = None
         self.shifts = np.append(self.shifts, single.shifts)
         self._lowest = np.append(self._lowest, single._lowest)
         self._highest = np.append(self._highest, single._highest)
 
     def _values(self, W: Array, which: Any) -> Array:
-        every = slice(None)
-        return np.array([one._values(W, every)[0] for one in _chosen(self._single, which)])
+        return self.named()._values(W, which)
+
+    def state_values(self, state: Any, which: Any = slice(None)) -> Array:
+        """As `values`, for a `GibbsState`."""
+        return self.named().state_values(state, which)
 
     def _combination(self, weights: Array) -> Array:
-        M = np.zeros((self.n_features, self.n_features), dtype=self.dtype)
-        for weight, one in zip(weights, self._single, strict=True):
-            if weight != 0.0:
-                M += one._combination(np.array([weight]))
-        return M
+        return self.named()._combination(weights)
 
     def rank_one(self, j: int) -> RankOne | None:
         """Give constraint j as z, sign and shift if it is of that form, else None."""
@@ -116,5 +140,17 @@ class ConstraintOracle(Constraints):
         return self._single[j].matrix(0)
 
 
-def _chosen(items: list[Any], which: Any) -> list[Any]:
-    return items[which] if isinstance(which, slice) else [items[j] for j in which]
+def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:
+    """Give what a function has found, or raise the house error."""
+    wanted = "ConstraintOracle: find must give None or (key, constraint)"
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise ValueError(f"{wanted}, got {found!r:.60}.")
+    key, constraint = found
+    if not isinstance(key, Hashable):
+        raise ValueError(f"{wanted} with a key that is hashable, got {type(key).__name__}.")
+    if isinstance(constraint, tuple) and len(constraint) != 3:
+        raise ValueError(
+            f"{wanted} with a constraint (z, sense, bound) or a matrix, "
+            f"got a tuple of {len(constraint)}."
+        )
+    return key, constraint

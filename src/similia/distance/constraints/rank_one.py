@@ -1,6 +1,7 @@
 """Constraints sign·zᴴWz ≤ shift."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -53,6 +54,16 @@ class RankOneConstraints(Constraints):
         self.shifts = self.signs * per_constraint(owner, "shifts", shifts, len(self.Z))
         squares = np.vecdot(self.Z, self.Z).real
         self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
+
+    @classmethod
+    def joined(cls, sets: Sequence["RankOneConstraints"]) -> Self:
+        """Give the constraints of all these sets as one, without checking them again."""
+        whole = cls.__new__(cls)
+        whole.n_features = sets[0].n_features
+        for name in ("Z", "signs", "shifts", "_lowest", "_highest"):
+            setattr(whole, name, np.concatenate([getattr(one, name) for one in sets]))
+        whole.dtype = whole.Z.dtype
+        return whole
 
     def _values(self, W: Array, which: Any) -> Array:
         Z = self.Z[which]
