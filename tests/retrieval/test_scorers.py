@@ -4,11 +4,11 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
 
-from similia.retrieval.scorers import score_blocks
+from similia.retrieval.scorers import scores_of
 
 
 def all_scores(scorer, Q, Z, block_bytes=2**20):
-    blocks = [block.copy() for _, block in score_blocks("test", scorer, Q, Z, block_bytes)]
+    blocks = [block.copy() for _, block in scores_of("test", scorer, Q, Z).blocks(block_bytes)]
     return np.concatenate(blocks)
 
 

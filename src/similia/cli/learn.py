@@ -49,7 +49,7 @@ ScoreAll = Annotated[
     bool,
     typer.Option(
         "--score-all",
-        help="Score every judgement before it is learnt; else, after 1,024, one of eight.",
+        help="Score every judgement before it is learnt; else, after 512, one of eight.",
     ),
 ]
 CheckpointFolder = Annotated[

@@ -52,8 +52,9 @@ def in_chunks(
 ) -> Iterator[Judgements]:
     """Yield the same judgements in chunks of exactly `size`, the last one excepted.
 
-    With `smallest`, chunks begin with so many and grow to `size`, each an eighth of all before it.
-    The sizes depend on nothing else, so what is learnt does not depend on how a file was read.
+    With `smallest`, chunks begin with so many and grow to `size`, each at most a quarter of all
+    before it and a multiple of `smallest`, as learners work in whole blocks. The sizes depend on
+    nothing else, so what is learnt does not depend on how a file was read.
     """
     held: list[Judgements] = []
     n = done = 0
@@ -68,7 +69,8 @@ def in_chunks(
             yield whole.part(slice(start, start + wanted))
             start += wanted
             done += wanted
-            wanted = min(size, max(wanted, done // 8))
+            if smallest is not None:
+                wanted = min(size, max(wanted, done // 4 // smallest * smallest))
         held, n = [whole.part(slice(start, n))], n - start
     if n:
         yield joined(held)

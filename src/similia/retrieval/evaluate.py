@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from similia.progress import progress
 from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
 from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.passing import Wanted, measured_in_passing
 from similia.retrieval.relevance import Relevance, checked_grades, checked_labels
 from similia.retrieval.scorers import (
     BLOCK_BYTES,
     own_items,
     refuse_scores,
     rows_of,
-    score_blocks,
+    scores_of,
 )
 from similia.retrieval.threads import over_rows
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
@@ -101,13 +101,15 @@ def evaluate(
     shape = (Q.shape[0], items.shape[0])
     relevant = _relevance(labels, relevance, shape, Z is not None, gain)
     own = own_items("evaluate", shape, Z is None if exclude_self is None else exclude_self)
-    values = np.empty((shape[0], len(columns)))
-    n_relevant = np.empty(shape[0], np.int64)
     codes = np.array([(m.MEASURES.index(name), cut) for name, cut in columns.values()])
+    wanted = Wanted.of(relevant, own, codes)
+    values, n_relevant = wanted.values, wanted.n_relevant
+    scores = scores_of("evaluate", scorer, Q, items)
     with progress("evaluate", shape[0], enabled=verbose) as advance:
-        for start, scores in score_blocks("evaluate", scorer, Q, items, block_bytes):
-            _measure_block(scores, start, relevant, own, codes, values, n_relevant)
-            advance(len(scores))
+        left = measured_in_passing(scores, wanted, block_bytes, advance)
+        for start, block in scores.blocks(block_bytes, left):
+            _measure_block(block, left[start : start + len(block)], wanted)
+            advance(len(block))
     if not n_relevant.any():
         raise ValueError(
             f"evaluate: at least one query must have a relevant item, got none of {shape[0]}."
@@ -147,23 +149,21 @@ def _relevance(
     return checked_grades("evaluate", grades, shape, gain)
 
 
-def _measure_block(
-    scores: Floats,
-    start: int,
-    relevant: Relevance,
-    own: Integers,
-    codes: Integers,
-    values: NDArray[np.float64],
-    n_relevant: Integers,
-) -> None:
+def _measure_block(scores: Floats, queries: Integers, wanted: Wanted) -> None:
     """Set the values of the queries whose scores these are, on all cores."""
 
     def share(a: int, b: int) -> int:
-        rows = slice(start + a, start + b)
-        groups = relevant._replace(group=relevant.group[rows])
-        bad = m.fill_values(values[rows], n_relevant[rows], scores[a:b], groups, own[rows], codes)
-        return start + a + bad if bad >= 0 else -1
+        bad = m.fill_values(
+            wanted.values,
+            wanted.n_relevant,
+            scores[a:b],
+            queries[a:b],
+            wanted.relevant,
+            wanted.own,
+            wanted.codes,
+        )
+        return a + bad if bad >= 0 else -1
 
-    for query in over_rows(share, len(scores)):
-        if query >= 0:
-            refuse_scores("evaluate", scores[query - start], query)
+    for place in over_rows(share, len(scores)):
+        if place >= 0:
+            refuse_scores("evaluate", scores[place], queries[place])

@@ -88,22 +88,32 @@ def fill_values(
     values: NDArray[np.float64],
     n_relevant: Integers,
     scores: Floats,
+    rows: Integers,
     relevant: Relevance,
     own: Integers,
     codes: Integers,
 ) -> int:
-    """Set the measures of each row; give the first row with a non-finite score, or -1."""
-    for row in range(len(scores)):
-        if not all_finite(scores[row]):
-            return row
+    """Set the measures of queries `rows`; give the first place with a bad score, or -1.
+
+    A score that is not finite is bad. `scores` has a row for each of `rows`; `values`, `n_relevant`
+    and `own` are of all queries.
+    """
+    for place, row in enumerate(rows):
+        if not all_finite(scores[place]):
+            return place
         group = relevant.group[row]
         members = slice(relevant.starts[group], relevant.starts[group + 1])
-        ranks, order = relevant_ranks(scores[row], relevant.items[members], own[row])
-        gains = relevant.gains[members][order]
+        ranks, order = relevant_ranks(scores[place], relevant.items[members], own[row])
         n_relevant[row] = len(ranks)
-        for column in range(len(codes)):
-            values[row, column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
+        fill_row(values[row], ranks, relevant.gains[members][order], codes)
     return -1
+
+
+@njit(cache=True, nogil=True)
+def fill_row(values: NDArray[np.float64], ranks: Integers, gains: Floats, codes: Integers) -> None:
+    """Set the measures of one query; `codes` are their places in MEASURES and their cut-offs."""
+    for column in range(len(codes)):
+        values[column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from similia.retrieval.scorers import (
     own_items,
     refuse_scores,
     rows_of,
-    score_blocks,
+    scores_of,
 )
 from similia.retrieval.threads import over_rows
 from similia.validation import boolean, check_parameters, positive_integer
@@ -70,7 +70,7 @@ def top_k(
         raise ValueError(f"top_k: k must be at most the {n_ranked} items to rank, got {k}.")
     indices = np.empty((Q.shape[0], k), np.int64)
     best = []
-    for start, scores in score_blocks("top_k", scorer, Q, Z, block_bytes):
+    for start, scores in scores_of("top_k", scorer, Q, Z).blocks(block_bytes):
         found = np.empty((len(scores), k), scores.dtype)
         _select_block(scores, start, own, indices, found)
         best.append(found)

@@ -7,7 +7,14 @@ import numpy as np
 from scipy import sparse
 
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.vectors import Vectors, block_dtype, floating, squared_lengths, vector_scores
+from similia.retrieval.vectors import (
+    Products,
+    Vectors,
+    floating,
+    products_of,
+    squared_lengths,
+    vector_scores,
+)
 
 BLOCK_BYTES = 2**28
 
@@ -22,26 +29,38 @@ def rows_of(owner: str, name: str, X: Any) -> Any:
     return X
 
 
-def score_blocks(
-    owner: str, scorer: Any, Q: Any, Z: Any, block_bytes: int
-) -> Iterator[tuple[int, Floats]]:
-    """Yield (first query, scores against all items) for one block of queries after another.
+class Scores(NamedTuple):
+    """Scores of all queries against all items, to be had in blocks."""
 
-    A block takes at most `block_bytes`, or one row if that is larger, and is overwritten by the
-    next.
-    """
+    owner: str
+    Q: Any
+    n_items: int
+    products: Products | None  # what gives them, if the scorer has vectors
+    function: BlockScores | None  # what gives them otherwise
+
+    def blocks(self, block_bytes: int, chosen: Integers | None = None) -> Iterator[Any]:
+        """Yield (place of the first query, scores) for one block of queries after another.
+
+        A block takes at most `block_bytes`, or one row if that is larger, and is overwritten by the
+        next. Places are those in `chosen`, the numbers of some queries; all of them if None.
+        """
+        n = self.Q.shape[0] if chosen is None else len(chosen)
+        dtype = np.dtype(np.float64) if self.products is None else self.products.items.dtype
+        n_rows = _rows_per_block(self.n_items, dtype.itemsize, block_bytes)
+        block = self.function or vector_scores(self.products, min(n_rows, n))  # type: ignore
+        for start in range(0, n, n_rows):
+            some = slice(start, start + n_rows)
+            rows = self.Q[some] if chosen is None else self.Q[chosen[some]]
+            yield start, _checked_block(self.owner, block(rows), (rows.shape[0], self.n_items))
+
+
+def scores_of(owner: str, scorer: Any, Q: Any, Z: Any) -> Scores:
+    """Give the scores of whatever scores."""
     scorer = _named(owner, scorer, Q, Z)
-    n_items = Z.shape[0]
     if all(hasattr(scorer, name) for name in ("query_vectors", "item_vectors", "geometry")):
-        vectors = _vectors(owner, scorer, Z)
-        n_rows = _rows_per_block(n_items, block_dtype(vectors, Q).itemsize, block_bytes)
-        block = vector_scores(vectors, Q, min(n_rows, Q.shape[0]))
-    else:
-        n_rows = _rows_per_block(n_items, np.dtype(np.float64).itemsize, block_bytes)
-        block = _pair_scores(owner, scorer, Z)
-    for start in range(0, Q.shape[0], n_rows):
-        rows = Q[start : start + n_rows]
-        yield start, _checked_block(owner, block(rows), (rows.shape[0], n_items))
+        products = products_of(_vectors(owner, scorer, Z), Q)
+        return Scores(owner, Q, Z.shape[0], products, None)
+    return Scores(owner, Q, Z.shape[0], None, _pair_scores(owner, scorer, Z))
 
 
 def _rows_per_block(n_items: int, itemsize: int, block_bytes: int) -> int:

@@ -32,28 +32,41 @@ def squared_lengths(X: Any) -> Floats:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def block_dtype(vectors: Vectors, Q: Any) -> np.dtype[Any]:
-    """Precision of the scores."""
-    return np.result_type(floating(vectors.queries(Q[:1])), floating(vectors.items))
+class Products(NamedTuple):
+    """Vectors whose inner product is the score, whatever the geometry, in one precision."""
+
+    queries: Callable[[Any], Any]  # from rows of Q; dense if the items are
+    items: Any
 
 
-def vector_scores(vectors: Vectors, Q: Any, n_rows: int) -> Callable[[Any], Floats]:
-    """Give the function from at most `n_rows` queries to their scores, in memory it uses again.
+def products_of(vectors: Vectors, Q: Any) -> Products:
+    """Give vectors with the same scores as inner products.
 
     The squared distance is an inner product of longer vectors, so it costs no pass of its own.
     """
-    dtype = block_dtype(vectors, Q)
+    dtype = np.result_type(floating(vectors.queries(Q[:1])), floating(vectors.items))
     l2 = vectors.geometry == "l2"
     items = floating(vectors.items).astype(dtype, copy=False)
     items = longer_items(items) if l2 else items
-    add = _sparse_products(items) if sparse.issparse(items) else _dense_products(items)
-    block = np.empty((n_rows, items.shape[0]), dtype)
 
-    def scores(rows: Any) -> Floats:
+    def queries(rows: Any) -> Any:
         q = floating(vectors.queries(rows)).astype(dtype, copy=False)
         q = longer_queries(q) if l2 else q
+        return q.toarray() if sparse.issparse(q) and not sparse.issparse(items) else q
+
+    return Products(queries, items)
+
+
+def vector_scores(products: Products, n_rows: int) -> Callable[[Any], Floats]:
+    """Give the function from at most `n_rows` queries to their scores, in memory it uses again."""
+    items = products.items
+    fill = _sparse_products(items) if sparse.issparse(items) else _dense_products(items)
+    block = np.empty((n_rows, items.shape[0]), items.dtype)
+
+    def scores(rows: Any) -> Floats:
+        q = products.queries(rows)
         out = block[: q.shape[0]]
-        add(out, q)
+        fill(out, q)
         return out
 
     return scores
@@ -82,10 +95,9 @@ def _extended(X: Any, factor: int, *columns: Floats) -> Any:
 
 def _dense_products(items: Floats) -> Callable[[Floats, Any], None]:
     def fill(out: Floats, q: Any) -> None:
-        dense = q.toarray() if sparse.issparse(q) else q
         # Whoever takes the scores refuses non-finite ones and names the query.
         with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(dense, items.T, out=out)
+            np.matmul(q, items.T, out=out)
 
     return fill
 

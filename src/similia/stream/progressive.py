@@ -13,9 +13,9 @@ from similia.stream.tally import Tally
 
 #: judgements that are learnt at a time, in the end and at first
 CHUNK = 2048
-SMALLEST = 64
+SMALLEST = 128
 #: judgements at the start of a stream that are all scored
-ALL_SCORED = 1024
+ALL_SCORED = 512
 #: after that, one of so many is: the first ones of each chunk, which the model is nearest to
 SHARE = 8
 
@@ -50,10 +50,10 @@ def learn_stream(
     batches : iterable of Judgements
         The whole stream from its beginning, also when resuming: what was learnt is passed over.
     chunk : int
-        Judgements that are scored, then learnt, at a time. The first chunks are smaller, an eighth
+        Judgements that are scored, then learnt, at a time. The first chunks are smaller, a quarter
         of all before them: a young model changes more.
     score_all : bool
-        Score every judgement. Otherwise, after the first 1,024, only an eighth of each chunk: a
+        Score every judgement. Otherwise, after the first 512, only an eighth of each chunk: a
         score costs as much as a good part of a step.
     bad_rows : BadRows, optional
         What to do with judgements that are refused; by default they raise BadRowError.

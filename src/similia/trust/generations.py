@@ -2,22 +2,29 @@
 
 ``history.json`` says which generation is current and what happened so far; it is replaced in one
 step, after the model that it names is safely on the disk. So whoever reads the folder sees the
-state before or after a change, never one in between.
+state before or after a change, never one in between. Whoever changes it holds a lock, and reads it
+again before: several processes may do so, and no generation is lost.
 """
 
 import hashlib
 import json
 import os
 import secrets
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from similia.exceptions import ModelFileError
 from similia.persistence import load, save
+from similia.trust.lock import locked
 
 FORMAT = 1
 HISTORY = "history.json"
+
+
+class OvertakenError(Exception):
+    """Another generation is in use by now than the one that a challenger was compared with."""
 
 
 class Generations:
@@ -35,6 +42,10 @@ class Generations:
             raise ValueError(f"Promotion: folder must be a folder, got the file {folder}.")
         self.current = 0
         self.events: list[dict[str, Any]] = []
+        self.refresh()
+
+    def refresh(self) -> None:
+        """See what other processes have done."""
         if (self.folder / HISTORY).exists():
             self._read()
 
@@ -60,29 +71,43 @@ class Generations:
             )
         return load(path)
 
-    def promote(self, learner: Any, figures: dict[str, Any]) -> int:
-        """Keep a learner as the next generation and make it the current one."""
-        numbers = [event["to"] for event in self.events if event["event"] == "promotion"]
-        number = max(numbers, default=0) + 1
+    def promote(self, learner: Any, figures: dict[str, Any], champion: int) -> int:
+        """Keep a learner as the next generation and make it the current one.
+
+        Raises OvertakenError if `champion`, which it was compared with, is no longer in use.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
-        save(learner, self.path(number))
-        entry = {"sha256": _file_sha256(self.path(number)), "learner": type(learner).__name__}
-        self._record("promotion", number, {**entry, **figures})
+        with locked(self.folder):
+            self._expect(champion)
+            numbers = [event["to"] for event in self.events if event["event"] == "promotion"]
+            number = max(numbers, default=0) + 1
+            save(learner, self.path(number))
+            entry = {"sha256": _file_sha256(self.path(number)), "learner": type(learner).__name__}
+            self._record("promotion", number, {**entry, **figures})
         return number
 
-    def refuse(self, figures: dict[str, Any]) -> None:
-        """Record that a challenger was not promoted."""
+    def refuse(self, figures: dict[str, Any], champion: int) -> None:
+        """Record that a challenger was not promoted; raises as `promote`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._record("refusal", self.current, figures)
+        with locked(self.folder):
+            self._expect(champion)
+            self._record("refusal", self.current, figures)
+
+    def _expect(self, champion: int) -> None:
+        self.refresh()
+        if self.current != champion:
+            raise OvertakenError
 
     def roll_back(self, to: int | None) -> int:
         """Make an earlier generation the current one; by default the one before the current."""
-        target = self._previous() if to is None else to
-        if isinstance(target, bool) or not isinstance(target, int) or target < 0:
-            raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
-        if target:
-            self.load(target)  # what cannot be used must not become current
-        self._record("rollback", target, {})
+        with locked(self.folder) if self.folder.is_dir() else nullcontext():
+            self.refresh()
+            target = self._previous() if to is None else to
+            if isinstance(target, bool) or not isinstance(target, int) or target < 0:
+                raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
+            if target:
+                self.load(target)  # what cannot be used must not become current
+            self._record("rollback", target, {})
         return target
 
     def _previous(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.retrieval import Evaluation, compare, evaluate
-from similia.trust.generations import Generations
+from similia.trust.generations import Generations, OvertakenError
 from similia.trust.judging import (
     ACCURACY,
     pairs_as_triplets,
@@ -34,7 +34,8 @@ class Promotion:
     Judgements are split by query. A challenger learns from one side and is compared on the other,
     query by query, with the champion and with the base: the similarity before any learning. It is
     promoted if it is better than the champion beyond chance (a paired sign-flip test) and no worse
-    than the base.
+    than the base. Several processes may share the folder: if another one was promoted meanwhile,
+    the challenger is compared with that one before anything is recorded.
 
     Parameters
     ----------
@@ -288,29 +289,35 @@ class Promotion:
             "random_state": self.seed,
         }
         against_base = compare(ours, measured(self.base), measure, **options)
-        against_champion = (
-            compare(ours, measured(self.champion()), measure, **options)
-            if self.current
-            else against_base
-        )
-        champion = self.current
-        promoted = promotes(against_champion, against_base)
-        outcome = Outcome(
-            promoted=promoted,
-            generation=champion,
-            reason=reasoned(against_champion, against_base, champion),
-            against_champion=against_champion,
-            against_base=against_base,
-            champion=champion,
-            n_learnt=n_learnt,
-            n_held_out=n_held_out,
-            n_queries=ours.n_judged,
-        )
+        while True:
+            champion = self.current
+            against_champion = (
+                compare(ours, measured(self._generations.load(champion)), measure, **options)
+                if champion
+                else against_base
+            )
+            outcome = Outcome(
+                promoted=promotes(against_champion, against_base),
+                generation=champion,
+                reason=reasoned(against_champion, against_base, champion),
+                against_champion=against_champion,
+                against_base=against_base,
+                champion=champion,
+                n_learnt=n_learnt,
+                n_held_out=n_held_out,
+                n_queries=ours.n_judged,
+            )
+            try:
+                return self._recorded(challenger, outcome)
+            except OvertakenError:  # another process was faster: compare with its champion
+                continue
+
+    def _recorded(self, challenger: Any, outcome: Outcome) -> Outcome:
         figures = outcome.to_dict()
         for told in ("promoted", "generation", "champion"):
             del figures[told]
-        if not promoted:
-            self._generations.refuse(figures)
+        if not outcome.promoted:
+            self._generations.refuse(figures, outcome.champion)
             return outcome
-        generation = self._generations.promote(challenger, figures)
+        generation = self._generations.promote(challenger, figures, outcome.champion)
         return Outcome(**{**vars(outcome), "generation": generation})
