@@ -16,6 +16,7 @@ from benchmarks.workloads import unit_vectors
 from similia import SGDQN, SGDOneVsRest, SLNDClassifier
 from similia.datasets import load_caltech101, load_isolet, load_mnist
 from similia.linalg import threads
+from similia.linalg.aligned import aligned_empty, aligned_zeros
 from similia.linear.framed import Part
 from similia.linear.labels import Labels
 from similia.linear.stochastic import Task
@@ -69,6 +70,13 @@ def traffic(U):
     threads.side_by_side([partial(read_rows, part, np.zeros(1, U.dtype)) for part in parts])
 
 
+def projected_rows(n, k):
+    """Rows of a length as after whitening, in memory as `fit` keeps them."""
+    U = aligned_empty((n, k), np.float32)
+    U[:] = unit_vectors(n, k) * np.float32(2 * k**0.5)
+    return U
+
+
 def balanced(U, y, average=False):
     """Give a function that makes one balanced pass over projected rows."""
     learner = SLNDClassifier(sampling="balanced", average=average, random_state=0)
@@ -77,7 +85,7 @@ def balanced(U, y, average=False):
     task = Task(None, labels, np.ones(n, dtype), np.arange(n), np.arange(0))
     frame = SimpleNamespace(kept=U, size=U.shape[1], norms2=np.vecdot(U, U))
     learner.n_seen_ = learner.n_updates_ = 0
-    Z = np.zeros((labels.n_rows, U.shape[1]), dtype)
+    Z = aligned_zeros((labels.n_rows, U.shape[1]), dtype)
     M = np.zeros((0, 0), dtype)
     part = Part(range(labels.n_rows), frame, Z, M, Z, M, 1.0 / U.shape[1], 1.0)
     return lambda: learner._balanced_pass(task, part, 0, np.random.default_rng(0))
@@ -87,7 +95,7 @@ def slnd_pass():
     """One balanced pass over stored projections, float32."""
     rows = []
     for k in (256, 512, 1024):
-        U = unit_vectors(N, k) * np.float32(2 * k**0.5)
+        U = projected_rows(N, k)
         order = np.random.default_rng(0).permutation(np.tile(np.arange(N), 2))
         for classes in (10, 100, 1000):
             run = balanced(U, np.arange(N) % classes)
@@ -125,7 +133,7 @@ def slnd_printed():
     visits = np.random.default_rng(0).integers(n, size=2 * n)
     w = np.zeros(d, np.float32)
     for k in (256, 512, 1024):
-        U = unit_vectors(n, k)
+        U = projected_rows(n, k)
         run = balanced(U, np.arange(n) % 10)
         alone = patch.object(threads, "processors", lambda: 1)
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from similia import SLNDClassifier
+from similia import SLNDClassifier, load, save
 from similia.linear import frames
 from tests.problems import labelled
 from tests.reference.slnd import hessian, low_rank_inverse, risk, slnd_step
@@ -129,6 +129,28 @@ def test_a_stream_of_batches_learns_digits(digits, options):
         learner.partial_fit(X[batch], y[batch], classes=np.arange(10))
     assert learner.score(X[1200:], y[1200:]) > 0.85
     assert learner.n_hessian_ > 1000
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_nearly_empty_rows_get_a_diagonal_hessian_unless_a_rank_is_named(rng, learn, tmp_path):
+    """In whichever form they come; few features, or rows that are not empty, get a low rank."""
+    X = rng.random((80, 600)) * (rng.random((80, 600)) < 0.05)
+    y, known = np.arange(80) % 3, {} if learn == "fit" else {"classes": np.arange(3)}
+
+    def learnt(rows, **options):
+        return getattr(SLNDClassifier(random_state=0, **options), learn)(rows, y, **known)
+
+    empty, same = learnt(X), learnt(sparse.csr_array(X))
+    assert empty.rank_ == same.rank_ == 601
+    assert empty.hessian_vectors_.shape == (601, 0)
+    np.testing.assert_allclose(empty.coef_, same.coef_, atol=1e-10)
+    np.testing.assert_array_equal(empty.coef_, learnt(X, hessian="diagonal").coef_)
+    save(empty, tmp_path / "empty.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "empty.safetensors").coef_, empty.coef_)
+    for rows, options in ((X, {"rank": 9}), (X[:, :300], {}), (X + 0.01, {}), (X, {"rank": 0.9})):
+        low_rank = learnt(rows, **options)
+        assert low_rank.hessian_vectors_.shape == (rows.shape[1] + 1, low_rank.rank_)
+        assert 0 < low_rank.rank_ <= 80
 
 
 def test_the_hessian_of_a_stream_stops_at_its_samples_unless_refreshed(digits):

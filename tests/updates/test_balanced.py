@@ -59,8 +59,8 @@ def test_pairs_visit_every_row_once_and_give_each_class_as_many_others(codes, se
 
 @pytest.mark.parametrize("counts", [[3] * 8, [3] * 7 + [2, 1]])
 def test_pairs_choose_evenly_and_in_random_order(counts):
-    """10,000 deals: a class's negatives are of all others alike, and each row comes first alike."""
-    codes, draws = np.repeat(np.arange(len(counts)), counts), 10_000
+    """40,000 deals: a class's negatives are of all others alike, and each row comes first alike."""
+    codes, draws = np.repeat(np.arange(len(counts)), counts), 40_000
     chosen, first = np.zeros((len(counts), 24)), np.zeros(24)
     for seed in range(draws):
         row, _, others = paired_visits(codes, np.uint64(seed * 7919))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from similia.base import Array
+from similia.linalg.aligned import aligned_zeros
 from similia.linalg.blocks import row_blocks, squared
 from similia.linalg.threads import processors, side_by_side
 from similia.linear.frames import Frame
@@ -111,8 +112,8 @@ class FramedOneVsRest(StochasticOneVsRest):
         # A frame for one class alone is used for few of the rows: nothing is worth keeping.
         store = shared or self.sampling == "full"
         frame = Frame(task.X, task.rows, w, scale, self.fit_intercept, store)
-        Z = np.zeros((len(some), frame.size), self.w_.dtype)
-        M = np.zeros_like(Z) if self.average else np.zeros((0, 0), Z.dtype)
+        Z = aligned_zeros((len(some), frame.size), self.w_.dtype)
+        M = aligned_zeros(Z.shape, Z.dtype) if self.average else np.zeros((0, 0), Z.dtype)
         return Part(some, frame, w, moment, Z, M, eta, horizon)
 
     def _finish_passes(self, run: Run) -> None:

@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
 from similia.base import Array
+from similia.linalg.aligned import aligned_empty
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, rows_of, squared
 
@@ -126,7 +127,7 @@ def projected(X: Any, indices: Array, basis: Array, intercept: bool) -> Array:
 
     X is read in the order of memory, in whichever order the rows are named.
     """
-    U = np.empty((len(indices), basis.shape[1]), dtype=basis.dtype)
+    U = aligned_empty((len(indices), basis.shape[1]), basis.dtype)
     linear = np.ascontiguousarray(basis[:-1] if intercept else basis)
     places = np.argsort(indices, kind="stable")
     for block in row_blocks(len(indices), 1024):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 
 from similia.base import Array
 from similia.linalg.blocks import dense, squared
@@ -17,6 +18,13 @@ from similia.validation import between, boolean, non_negative, one_of, positive_
 
 #: automatic steps of balanced sampling, of those for all examples: a class meets few of its others
 BALANCED = 0.3
+
+#: k where none is named
+RANK = 500
+
+#: share of non-zero entries below which rows are like bags of words: many features, each rare, and
+#: eigenvalues that fall so slowly that k of them leave most of the energy out
+SPARSE = 0.1
 
 #: rows that a stream gathers before they enter the Hessian; fewer as long as it knows fewer
 RECENT = 256
@@ -34,17 +42,20 @@ class SLNDClassifier(FramedOneVsRest):
     ----------
     loss : {"logistic", "hinge", "squared"}
         F: ln(1 + e⁻ˣ), max(0, -x) - ln(2 + |x|), or ¼(1 - x)².
-    rank : int, number between 0 and 1, or "held-out"
-        k. A number below 1 takes the eigenvalues that make up that share of their sum; "held-out"
-        the best of 8, 16, 32, … on `validation_fraction` of the examples, which are then learnt
-        from as well unless `early_stopping` keeps them (a stream takes 256). A larger rank can
-        express more and costs more.
+    rank : "auto", int, number between 0 and 1, or "held-out"
+        k. "auto" is 500. A number below 1 takes the eigenvalues that make up that share of their
+        sum; "held-out" the best of 8, 16, 32, … on `validation_fraction` of the examples, which are
+        then learnt from as well unless `early_stopping` keeps them (a stream takes 256). A larger
+        rank can express more and costs more.
     damping : number of at least 0
         Added to each eigenvalue, in units of their mean over all features. It keeps directions with
         little variance, known badly from few examples, from taking the longest steps. The paper has
         0, and then a rank that is too large costs accuracy.
-    hessian : {"low-rank", "diagonal"}
-        The diagonal one scales each feature by itself, and knows no rank.
+    hessian : {"auto", "low-rank", "diagonal"}
+        The diagonal one scales each feature by itself, and knows no rank. "auto" takes it where no
+        rank is named, there are more than 500 features and fewer than a tenth of the entries are
+        not zero (in the Hessian's examples; in the first one of a stream): k directions leave too
+        much of such rows out. Otherwise it is "low-rank".
     hessian_samples : int
         m', drawn at random in `fit`, the first ones of a stream.
     shared : bool
@@ -115,9 +126,9 @@ class SLNDClassifier(FramedOneVsRest):
     memory-mapped array. Any source of batches, such as ``pyarrow.parquet.ParquetFile(path)
     .iter_batches()``, can be learnt from by `partial_fit`.
 
-    The defaults differ from the paper: damping, all examples instead of balanced ones, and steps
-    that shrink. ``SLNDClassifier(damping=0, sampling="balanced", schedule="constant", eta=...)`` is
-    the paper's. P is d × k there as here (it prints m × k).
+    The defaults differ from the paper: damping, all examples instead of balanced ones, steps that
+    shrink, and a diagonal Hessian for rows that are nearly empty. ``SLNDClassifier(rank=...,
+    damping=0, sampling="balanced", schedule="constant", eta=...)`` is the paper's. P is d × k there as here (it prints m × k).
 
     References
     ----------
@@ -138,9 +149,9 @@ class SLNDClassifier(FramedOneVsRest):
 
     _rules: ClassVar = {
         **FramedOneVsRest._rules,
-        "rank": positive_integer | between(0, 1) | one_of("held-out"),
+        "rank": one_of("auto", "held-out") | positive_integer | between(0, 1),
         "damping": non_negative,
-        "hessian": one_of("low-rank", "diagonal"),
+        "hessian": one_of("auto", "low-rank", "diagonal"),
         "hessian_samples": positive_integer,
         "shared": boolean,
         "refresh": boolean,
@@ -160,9 +171,9 @@ class SLNDClassifier(FramedOneVsRest):
         self,
         *,
         loss: str = "logistic",
-        rank: Any = 500,
+        rank: Any = "auto",
         damping: float = 3.0,
-        hessian: str = "low-rank",
+        hessian: str = "auto",
         hessian_samples: int = 5000,
         shared: bool = True,
         refresh: bool = False,
@@ -214,13 +225,31 @@ class SLNDClassifier(FramedOneVsRest):
     def _pairs(self) -> Eigenpairs:
         return Eigenpairs(self.hessian_values_, self.hessian_vectors_, self.energy_)
 
+    @property
+    def _diagonal(self) -> bool:
+        """Say whether the Hessian at hand is diagonal: it alone has more values than `RANK`."""
+        if self.hessian == "auto":
+            return self.rank == "auto" and self.rank_ > RANK
+        return self.hessian == "diagonal"
+
+    def _to_be_diagonal(self, rows: Any) -> bool:
+        """Say whether the Hessian of these rows is to be diagonal."""
+        if self.hessian != "auto":
+            return self.hessian == "diagonal"
+        filled = np.count_nonzero(rows.data if sparse.issparse(rows) else rows)
+        few = filled < SPARSE * rows.shape[0] * rows.shape[1]
+        return self.rank == "auto" and rows.shape[1] > RANK and few
+
     # -- the Hessian in `fit` --------------------------------------------------------------------
 
     def _needs_held_out(self) -> bool:
-        return self.early_stopping or (self.rank == "held-out" and self.hessian == "low-rank")
+        return self.early_stopping or self._ranks_held_out()
+
+    def _ranks_held_out(self) -> bool:
+        return self.rank == "held-out" and self.hessian != "diagonal"
 
     def _start_passes(self, task: Task, rng: np.random.Generator) -> Run:
-        if self.rank == "held-out" and self.hessian == "low-rank":
+        if self._ranks_held_out():
             self.rank_ = task.X.shape[1] + 1
             rows = sampled_rows(task.X, self._hessian_rows(task, rng), self.fit_intercept)
             self.rank_ = best_rank(self, self._eigenpairs(rows, None, rng), task, rng)
@@ -265,7 +294,7 @@ class SLNDClassifier(FramedOneVsRest):
 
     def _eigenpairs(self, rows: Any, weights: Array | None, rng: np.random.Generator) -> Eigenpairs:
         d = rows.shape[1]
-        if self.hessian == "diagonal":
+        if self._to_be_diagonal(rows):
             squares = squared(rows)
             if weights is not None:
                 squares = squares * weights[:, None].astype(rows.dtype)
@@ -278,11 +307,13 @@ class SLNDClassifier(FramedOneVsRest):
         return pairs
 
     def _most_pairs(self, otherwise: int) -> int:
+        if self.rank == "auto":
+            return RANK
         return int(self.rank) if positive_integer.holds(self.rank) else otherwise
 
     def _scale_and_step(self) -> tuple[Array, float, float]:
         pairs, steepest = self._pairs, LOSSES[self.loss].steepest
-        if self.hessian == "diagonal":
+        if self._diagonal:
             damped = pairs.damped(self.damping)
             inverse = np.where(damped > 0, 1.0 / np.where(damped > 0, damped, 1), 0.0)
             scale = np.sqrt(inverse / steepest).astype(self.w_.dtype)
@@ -328,7 +359,7 @@ class SLNDClassifier(FramedOneVsRest):
         if stop < min(max(self.n_hessian_, 1), RECENT):
             return
         recent, n = self.recent_[:stop], self.n_hessian_
-        if self.hessian == "diagonal":
+        if self._diagonal if n else self._to_be_diagonal(recent):
             known = self.hessian_values_ if n else 0.0
             values = (n * known + squared(recent).sum(axis=0)) / (n + stop)
             values = values.astype(self.w_.dtype)
@@ -352,7 +383,7 @@ class SLNDClassifier(FramedOneVsRest):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         d = self.n_features_in_ + self.fit_intercept
-        columns = 0 if self.hessian == "diagonal" else self.rank_
+        columns = 0 if self._diagonal else self.rank_
         return {
             **super()._shapes(),
             "hessian_values_": (self.rank_,),

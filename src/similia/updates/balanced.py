@@ -13,8 +13,14 @@ from similia.losses import loss_slope
 
 CONSTANT, LINEAR, SQRT, INVERSE = range(4)
 
-#: visits before its own at which a row is asked for
-AHEAD = 2
+#: steps before its own at which a row is asked for
+AHEAD = 4
+
+#: visits whose steps are listed at a time
+LISTED = 1024
+
+#: bytes of all z that the nearest cache holds beside the rows: they need not be asked for
+NEAR = 2**14
 
 #: neighbouring rows that a pass visits one after the other, in random order
 NEIGHBOURS = 32
@@ -45,54 +51,103 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
     weights or no `norms2` stand for ones and for no bound. clock = (t, seen, tick): the schedule's
     time and the moment's, and what a visit adds to them. `moment` gathers Σ time·ΔZ, if it has a
     size.
+
+    Two steps for different classes that follow each other know nothing of one another: they are
+    taken together, so that one's sums fill the time in which the other waits for its slope.
     """
-    U, weights, norms2 = rows
+    U, far = rows[0], Z.size * Z.itemsize > NEAR
+    places, classes = np.empty((2, 2 * LISTED + 1), np.int64)
+    lengths, signs, times = np.empty((3, 2 * LISTED + 1))
+    due = (places, classes, lengths, signs, times)
+    for start in range(0, len(visits[0]), LISTED):
+        count = _list_steps(due, start, rows, visits, some, steps, clock)
+        _ask_for(Z, U, places[: min(AHEAD, count)], classes, far)
+        s = 0
+        while s < count:
+            after = s + AHEAD
+            _ask_for(Z, U, places[after : min(after + 2, count)], classes[after:], far)
+            if s + 1 < count and classes[s] != classes[s + 1]:
+                _two_steps(Z, moment, U, due, s, code)
+                s += 2
+            else:
+                _step(Z, moment, U, due, s, code)
+                s += 1
+
+
+@compiled
+def _list_steps(due, start, rows, visits, some, steps, clock):
+    """Fill `due` with the steps of a class in `some`, from visit `start` on; give their number.
+
+    Whose step it is cannot be foreseen, so all are written down, and others are written over.
+    """
+    places, classes, lengths, signs, times = due
+    _, weights, norms2 = rows
     row, ours, others = visits
     kind, eta, total, horizon, steepest = steps
     t, seen, tick = clock
     first, last = some
-    for p in range(len(row)):
-        if p + AHEAD < len(row):
-            _ask_for(Z, U, row[p + AHEAD], ours[p + AHEAD], others[p + AHEAD], first, last)
-        mine, other = first <= ours[p] < last, first <= others[p] < last
-        if not (mine or other):
-            continue
+    count = 0
+    for p in range(start, min(start + LISTED, len(row))):
         i = row[p]
         length = eta * shrunk(kind, t + p * tick, total, horizon)
         if weights.size:
             length *= weights[i]
         if norms2.size:
             length = min(length, 1.0 / max(steepest * norms2[i], 1e-30))
-        time = seen + (p + 1) * tick
-        if mine:
-            _step(Z, moment, ours[p], U[i], 1.0, length, time, code)
-        if other:
-            _step(Z, moment, others[p], U[i], -1.0, length, time, code)
+        for c, y in ((ours[p], 1.0), (others[p], -1.0)):
+            places[count], classes[count] = i, c
+            lengths[count], signs[count], times[count] = length, y, seen + (p + 1) * tick
+            count += (first <= c) & (c < last)
+    return count
 
 
 @compiled
-def _ask_for(Z, U, i, one, other, first, last):
-    if first <= one < last:
-        prefetch_row(Z, one)
-        prefetch_row(U, i)
-    if first <= other < last:
-        prefetch_row(Z, other)
-        prefetch_row(U, i)
+def _ask_for(Z, U, places, classes, far):
+    for s in range(len(places)):
+        prefetch_row(U, places[s])
+        if far:
+            prefetch_row(Z, classes[s])
 
 
 @compiled
-def _step(Z, moment, c, u, y, length, time, code):
-    z, real = Z[c], Z.dtype.type
+def _step(Z, moment, U, due, s, code):
+    places, classes, lengths, signs, times = due
+    z, u, real = Z[classes[s]], U[places[s]], Z.dtype.type
     score = real(0.0)
     for k in range(len(u)):
         score += z[k] * u[k]
-    step = real(-length * y * loss_slope(code, real(y) * score))
+    step = real(-lengths[s] * signs[s] * loss_slope(code, real(signs[s]) * score))
     for k in range(len(u)):
         z[k] += step * u[k]
     if moment.size:
-        later = real(time)
-        for k in range(len(u)):
-            moment[c, k] += later * (step * u[k])
+        _remember(moment[classes[s]], u, step, real(times[s]))
+
+
+@compiled
+def _two_steps(Z, moment, U, due, s, code):
+    """Steps s and s + 1, of different classes, at once."""
+    places, classes, lengths, signs, times = due
+    real = Z.dtype.type
+    z, u, other_z, other_u = Z[classes[s]], U[places[s]], Z[classes[s + 1]], U[places[s + 1]]
+    score, other_score = real(0.0), real(0.0)
+    for k in range(len(u)):
+        score += z[k] * u[k]
+        other_score += other_z[k] * other_u[k]
+    step = real(-lengths[s] * signs[s] * loss_slope(code, real(signs[s]) * score))
+    y = signs[s + 1]
+    other_step = real(-lengths[s + 1] * y * loss_slope(code, real(y) * other_score))
+    for k in range(len(u)):
+        z[k] += step * u[k]
+        other_z[k] += other_step * other_u[k]
+    if moment.size:
+        _remember(moment[classes[s]], u, step, real(times[s]))
+        _remember(moment[classes[s + 1]], other_u, other_step, real(times[s + 1]))
+
+
+@compiled
+def _remember(moment, u, step, time):
+    for k in range(len(u)):
+        moment[k] += time * (step * u[k])
 
 
 @compiled
@@ -168,10 +223,11 @@ def balanced_visits(order, codes, j, ours, seed):
 
 @compiled
 def _below(state, n):
-    """Give the next state and a random number below n (SplitMix64)."""
+    """Give the next state and a random number below n < 2³² (SplitMix64)."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     x = state
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x = x ^ (x >> np.uint64(31))
-    return state, np.int64(x % np.uint64(n))
+    # The upper half of x as a fraction of n: a remainder would take longer than all of the above.
+    return state, np.int64(((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))

@@ -1,0 +1,18 @@
+import numpy as np
+import pytest
+
+from similia.linalg.aligned import aligned_empty, aligned_zeros
+from similia.linalg.prefetch import LINE
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1,), (3, 5), (100, 257)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arrays_begin_with_a_line_and_are_like_others(shape, dtype):
+    for make in (aligned_empty, aligned_zeros):
+        A = make(shape, np.dtype(dtype))
+        assert A.shape == shape
+        assert A.dtype == dtype
+        assert A.flags.c_contiguous
+        assert A.flags.writeable
+        assert A.size == 0 or A.ctypes.data % LINE == 0
+    assert not aligned_zeros(shape, dtype).any()
