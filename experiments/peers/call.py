@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import select
 import subprocess
 import tempfile
 from functools import lru_cache
@@ -22,25 +23,51 @@ class CannotRunError(RuntimeError):
 def fit_peer(
     name: str, X: Any, y: Any, parameters: dict[str, Any], seed: int, seconds: float
 ) -> Any:
-    """Give L (p, d) with the learnt squared distance |Lx - Lz|²."""
-    if not PYTHON.exists():
-        raise CannotRunError("needs the environment of peers; build it with: make peers")
+    """Give L (p, d) with the learnt squared distance |Lx - Lz|².
+
+    One process serves all orders, as with `train_adapter`; one that is late is ended.
+    """
+    server = metric_learner()
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder, "given.npz"), Path(folder, "found.npz")
         np.savez(given, X=X, y=y)
-        order = json.dumps({"name": name, "parameters": parameters, "seed": seed})
-        script = Path(__file__).with_name("fit.py")
-        command = [str(PYTHON), str(script), order, str(given), str(found)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=seconds, env=_environment()
+        order = {"name": name, "parameters": parameters, "seed": seed}
+        order |= {"given": str(given), "found": str(found)}
+        answer = _answer(server, json.dumps(order), seconds)
+        if not answer:
+            server.kill()
+            metric_learner.cache_clear()
+            late = answer is None
+            raise CannotRunError(
+                f"not done within the budget of {seconds:g} s"
+                if late
+                else f"{name} ended its process"
             )
-        except subprocess.TimeoutExpired:
-            raise CannotRunError(f"not done within the budget of {seconds:g} s") from None
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise CannotRunError(f"{name} failed: {last[:200]}")
+        failure = json.loads(answer)["failure"]
+        if failure:
+            raise CannotRunError(f"{name} failed: {failure[:200]}")
         return np.load(found)["components"]
+
+
+@lru_cache(maxsize=1)
+def metric_learner() -> subprocess.Popen[str]:
+    """Start the process that fits for `fit_peer`, and wait until it has imported what it needs."""
+    if not PYTHON.exists():
+        raise CannotRunError("needs the environment of peers; build it with: make peers")
+    server = _server("fit.py", subprocess.DEVNULL)
+    server.stdout.readline()
+    return server
+
+
+def _answer(server: subprocess.Popen[str], order: str, seconds: float) -> str | None:
+    """Give the line that answers an order, None if it does not come in time, "" from the dead."""
+    try:
+        server.stdin.write(order + "\n")
+        server.stdin.flush()
+    except BrokenPipeError:
+        return ""
+    in_time, _, _ = select.select([server.stdout], [], [], seconds)
+    return server.stdout.readline() if in_time else None
 
 
 def train_adapter(
@@ -72,13 +99,16 @@ def train_adapter(
 
 @lru_cache(maxsize=1)
 def _adapter_server() -> subprocess.Popen[str]:
-    script = Path(__file__).with_name("adapt.py")
-    pipe = subprocess.PIPE
+    return _server("adapt.py", subprocess.PIPE)
+
+
+def _server(script: str, errors: int) -> subprocess.Popen[str]:
+    """Start a script of the peers that answers a line with a line."""
     server = subprocess.Popen(
-        [str(PYTHON), str(script)],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
+        [str(PYTHON), str(Path(__file__).with_name(script))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
         text=True,
         env=_environment(),
     )

@@ -5,7 +5,7 @@ scale) is learnt from the training part.
 """
 
 from experiments.problems.base import Problem, validation
-from experiments.problems.domains import domain_pair, isolet, office_domain, usps
+from experiments.problems.domains import domain_pair, isolet, mnist_votes, office_domain, usps
 from experiments.problems.features import (
     caltech101_fisher,
     image_features,
@@ -33,6 +33,7 @@ PROBLEMS = {
     "quantum_state": quantum_state,
     "isolet": isolet,
     "usps": usps,
+    "mnist_votes": mnist_votes,
     "office_domain": office_domain,
     "domain_pair": domain_pair,
     "caltech101_fisher": caltech101_fisher,

@@ -103,12 +103,14 @@ def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> 
     return given.astype(np.intp, copy=False)
 
 
-def check_magnitude(owner: str, name: str, X: Any, rows: NDArray[np.intp] | None = None) -> None:
+def check_magnitude(
+    owner: str, name: str, X: Any, rows: NDArray[np.intp] | None = None, dtype: Any = None
+) -> None:
     """Refuse NaN, infinities, and values whose fourth powers could overflow.
 
     Learners multiply squared norms of two rows, so anything beyond would turn their state into NaN
     half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it
-    uses.
+    uses. `dtype` is what X will be converted to, if that is another.
     """
     chosen = None if rows is None else np.unique(rows)
     if chosen is None or len(chosen) == X.shape[0]:
@@ -118,10 +120,11 @@ def check_magnitude(owner: str, name: str, X: Any, rows: NDArray[np.intp] | None
         largest = max(map(_largest, blocks), default=0.0)
     if not np.isfinite(largest):
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
-    limit = float(np.finfo(X.dtype).max) ** 0.25 / max(1, X.shape[1]) ** 0.5
+    dtype = np.dtype(X.dtype if dtype is None else dtype)
+    limit = float(np.finfo(dtype).max) ** 0.25 / max(1, X.shape[1]) ** 0.5
     if largest > limit:
         raise ValueError(
-            f"{owner}: {name} must have entries of magnitude at most {limit:.1e} for {X.dtype}, "
+            f"{owner}: {name} must have entries of magnitude at most {limit:.1e} for {dtype}, "
             f"got {largest:.1e}; scale it down."
         )
 

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from similia import NeighborhoodGerrymandering
+from similia.exceptions import MissingExtraError
 from tests.gerrymandering_problems import clusters, quick
 
 
@@ -18,6 +20,8 @@ def attempts(X, y):
     return {
         "NaN": ({}, (bad, y), "NaN"),
         "large": ({}, (np.full_like(X, 1e200), y), "scale it down"),
+        "small": ({}, (X.astype(np.float32) * 1e-15, y), "scale it up"),
+        "nothing left": ({"validation_fraction": 0.99}, (X, y), "hold out fewer points"),
         "one class": ({}, (X, np.zeros(len(y))), "at least two classes"),
         "small classes": ({}, (X, np.arange(len(y)) // 2), "enough points to win a vote of 5"),
         "k": ({"n_neighbors": 120}, (X, y), "n_neighbors must be at most the 119 items"),
@@ -73,6 +77,10 @@ def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
         (lambda: learner.fit(X, y, items=X), "item_labels must be given with items"),
         (lambda: learner.fit(X, y, item_labels=y), "items must be given with item_labels"),
         (lambda: learner.fit(X, y, items=X, item_labels=y[1:]), "inconsistent"),
+        (
+            lambda: learner.fit(X, y, items=X, item_labels=np.array(["a", "b", "c"])[y]),
+            "item_labels must be of the kind of y",
+        ),
         (lambda: learner.kneighbors(X, 121), "n_neighbors must be at most the 120 items"),
         (lambda: learner.kneighbors(X, 0), "n_neighbors must be a positive integer"),
         (lambda: learner.transform_item(X[:, :4]), "items must have 6 features"),
@@ -85,6 +93,32 @@ def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
         tied.fit(X, y, items=X[:, :4], item_labels=y)
     with pytest.raises(ValueError, match="init must be 'classes' or a pair of arrays"):
         quick(init="pca").fit(X, y, items=X[:, :4], item_labels=y)
+
+
+def test_large_points_are_refused_by_the_precision_of_the_maps(rng):
+    X, y = clusters(rng)
+    learner = quick().fit(X.astype(np.float32), y)
+    for call in (learner.predict, learner.transform_item, lambda Z: learner.partial_fit(Z, y)):
+        with pytest.raises(ValueError, match=r"for float32, got .*; scale it down"):
+            call(X * 1e30)
+
+
+def test_a_search_that_does_not_exist_or_is_not_installed_is_named(rng, monkeypatch):
+    X, y = clusters(rng)
+    learner = quick().fit(X, y).set_params(search="fais")
+    with pytest.raises(ValueError, match="search must be one of 'exact', 'faiss', got 'fais'"):
+        learner.predict(X)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    before = vars(learner.set_params(search="faiss")).copy()
+    for call in (
+        lambda: learner.predict(X),
+        lambda: learner.partial_fit(X, y),
+        lambda: quick(search="faiss").fit(X, y),
+    ):
+        with pytest.raises(MissingExtraError, match=r'pip install "similia\[faiss\]"'):
+            call()
+    assert all(vars(learner)[key] is before[key] for key in before)
+    assert (learner.set_params(search="exact").predict(X) == quick().fit(X, y).predict(X)).all()
 
 
 def test_using_before_learning_says_so():

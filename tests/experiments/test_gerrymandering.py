@@ -1,5 +1,7 @@
 """Votes with a chosen number of voters, databases of their own, and the report on the rows."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from experiments import gerrymandering
 from experiments.contenders import CONTENDERS
 from experiments.measures import MEASURES
+from experiments.peers import call
 from experiments.problems import validation
 from experiments.problems.base import Problem
 from experiments.problems.domains import Held
@@ -65,17 +68,19 @@ def test_only_queries_are_held_out_for_tuning(n_queries, rng):
         np.testing.assert_array_equal(part.X_train[items], problem.X_train[n_queries:])
 
 
-def row(problem, contender, seed, value, options="{}", measure="accuracy", score="l2"):
+def row(
+    problem, contender, seed, value, options="{}", measure="accuracy", stage="run", parameters="{}"
+):
     return {
-        "stage": "run",
+        "stage": stage,
         "problem": problem,
         "options": options,
         "contender": contender,
-        "parameters": "{}",
+        "parameters": parameters,
         "seed": seed,
         "step": 0,
         "queries": 10,
-        "score": score,
+        "score": "l2",
         "measure": measure,
         "value": value,
         "seconds": 1.0,
@@ -88,16 +93,28 @@ def test_the_report_says_who_won_by_paired_splits(tmp_path):
     rows = []
     for seed in range(5):
         noise = 0.001 * seed
-        rows.append(row("isolet", "NCA", seed, 0.95 + noise))
-        rows.append(row("isolet", "gerrymandering, symmetric", seed, 0.96 + noise))
-        rows.append(row("isolet", "gerrymandering, asymmetric", seed, 0.94 - noise))
+        for max_iter, value in ((10, 0.94), (30, 0.95 + noise)):
+            own = f'{{"max_iter":{max_iter},"n_points":9}}'
+            rows.append(row("isolet", "NCA, tuned", seed, value, stage="tune", parameters=own))
+        rows.append(row("isolet", "NCA, tuned", seed, 0.95 + noise, parameters=own))
+        rows.append(row("isolet", "symmetric, tuned", seed, 0.96 + noise))
+        rows.append(row("isolet", "asymmetric, tuned", seed, 0.94 - noise))
+        rows.append(row("isolet", "gerrymandering, asymmetric", seed, 0.97))
+        for size, value in ((500, 0.9), (2000, 0.95)):
+            own = f'{{"n_database":{size}}}'
+            rows.append(row("isolet", "asymmetric, sampled", seed, value, parameters=own))
+            rows.append(row("mnist_votes", "asymmetric, sampled", seed, value, parameters=own))
         options = '{"centered":false,"pair":"webcam to amazon"}'
         rows.append(row("domain_pair", "symmetric", seed, 0.5 + noise, options))
         rows.append(row("domain_pair", "asymmetric", seed, 0.7, options))
     exhibits = {"two_embeddings": pictures()}
     text = "\n\n".join(gerrymandering.report(rows, exhibits, tmp_path / "figures"))
-    assert "| gerrymandering, symmetric against NCA | 5 of 5 | −1.0 ± 0.0 |" in text
-    assert "| gerrymandering, asymmetric against NCA | 0 of 5 |" in text
+    assert "| symmetric, tuned against NCA, tuned | 5 of 5 | −1.0 ± 0.0 |" in text
+    assert "| asymmetric, tuned against NCA, tuned | 0 of 5 |" in text
+    assert "| max_iter=30 (×5) | 1.0, 2.0 |" in text
+    assert "| Isolet | 500 | 5 | 10.0 ± 0.0 |" in text
+    assert "| Isolet | all | 5 | 3.0 ± 0.0 |" in text
+    assert text.count("| asymmetric, sampled | 5.0 ± 0.0 |") == 1
     assert "webcam to amazon" in text
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         "gerrymandering_domains.png",
@@ -112,3 +129,22 @@ def pictures():
         found[f"{title}, queries"] = rng.normal(size=(12, 2))
         found[f"{title}, items"] = rng.normal(size=(20, 2))
     return found
+
+
+def test_a_peer_that_is_missing_or_late_says_so(rng, monkeypatch, tmp_path):
+    call.metric_learner.cache_clear()
+    monkeypatch.setattr(call, "PYTHON", tmp_path / "nowhere")
+    with pytest.raises(call.CannotRunError, match="make peers"):
+        CONTENDERS["LMNN"](split(rng), 0)
+    monkeypatch.setattr(call, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(call, "__file__", str(tmp_path / "call.py"))
+    for answer, words in (
+        ("time.sleep(60)", "not done within the budget of 0.5 s"),
+        ("print(json.dumps({'failure': 'it is singular'}), flush=True)", "LMNN failed: it is sing"),
+        ("sys.exit()", "LMNN ended its process"),
+    ):
+        first = "import json, sys, time; print('ready', flush=True)"
+        (tmp_path / "fit.py").write_text(f"{first}\nfor line in sys.stdin:\n    {answer}\n")
+        with pytest.raises(call.CannotRunError, match=words):
+            call.fit_peer("LMNN", np.ones((3, 2)), np.ones(3), {}, 0, 0.5)
+        call.metric_learner.cache_clear()

@@ -85,6 +85,25 @@ def test_terms_that_wait_count_like_the_matrix_itself(rng, dtype):
     assert abs(u @ w) == pytest.approx(1.0, abs=1e3 * tol)
 
 
+@pytest.mark.parametrize("n", [100, 340])
+def test_a_matrix_that_rounding_took_below_zero_gives_a_finite_pair(rng, n):
+    """POLA in single precision: A drifts, pivots end on their floor, and their ratios are large."""
+    values = 10.0 ** rng.uniform(-6, 0, n)
+    values[:2] = -2.6e-5, 1.0
+    vectors = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    A = ((vectors * values) @ vectors.T).astype(np.float32)
+    A = (A + A.T) / 2
+    v = rng.normal(size=n).astype(np.float32)
+    none = np.empty((0, n), np.float32), np.empty(0, np.float32)
+    for alpha in np.geomspace(1e-9, 1e-2, 60):
+        value, u = negative_eigenpair(A, *none, v, alpha, 2e-6)
+        lowest, second = np.linalg.eigvalsh(subtracted(A.astype(float), v.astype(float), alpha))[:2]
+        assert lowest - 1e-6 <= value <= 0.0
+        assert value <= second + 5e-5
+        if value < 0.0:
+            assert np.linalg.norm(u) == pytest.approx(1.0, abs=1e-5)
+
+
 def test_nothing_is_left_of_a_zero_matrix():
     v = np.array([3.0, 4.0])
     value, u = negative_eigenpair(np.zeros((2, 2)), np.empty((0, 2)), np.empty(0), v, 0.1, 1e-12)

@@ -8,7 +8,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from similia.base import Array
-from similia.distance.gerrymander_training import Descent, Objective, held_out_error
+from similia.distance.gerrymander_training import (
+    Descent,
+    Objective,
+    held_out_error,
+    largest_entry,
+)
 from similia.distance.maps import column_means, scaled_starts
 from similia.distance.neighbor_maps import NeighborMaps
 from similia.distance.regularizers import REGULARIZERS
@@ -110,6 +115,7 @@ class GerrymanderFit(NeighborMaps):
         Z, labels = (X, y)
         if items is not None:
             Z, labels = checked_items(where, items, item_labels, X.dtype)
+            self._check_kinds(where, y, labels)
         elif item_labels is not None:
             raise ValueError(f"{where}: items must be given with item_labels, got None.")
         self.classes_ = np.unique(np.concatenate([y, labels]) if classes is None else classes)
@@ -176,6 +182,11 @@ class GerrymanderFit(NeighborMaps):
             scale=self.start_scale,
             k=self.n_neighbors,
         )
+        if not max(np.abs(M).max() for M in (self.U_, self.V_)) < largest_entry(self.U_.dtype):
+            raise ValueError(
+                f"{self._owner}: X must have points far enough apart for maps to be finite in "
+                f"{self.U_.dtype}; scale it up."
+            )
         self.scale_ = float(np.linalg.norm(self.U_, 2))
         self.penalty_ = REGULARIZERS[self.regularizer](self.U_, self.V_)[0]
         maps = (self.U_, self.V_) if self.asymmetric else (self.U_,)
@@ -232,7 +243,8 @@ class GerrymanderFit(NeighborMaps):
         if descent.unsolvable == len(sides.y) and not self.n_seen_:
             raise ValueError(
                 f"{self._owner}: y must have a class with enough points to win a vote of "
-                f"{descent.objective.k}, but all are too small; take fewer n_neighbors."
+                f"{descent.objective.k}, but all are too small; take fewer n_neighbors, or "
+                "hold out fewer points."
             )
         return loss
 
@@ -270,8 +282,9 @@ class GerrymanderFit(NeighborMaps):
     def _checked_points(self, where: str, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array]:
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
         check_classification_targets(y)
-        check_magnitude(where, "X", X)
-        return as_rows(X, X.dtype if reset else self.U_.dtype), y
+        dtype = X.dtype if reset else self.U_.dtype
+        check_magnitude(where, "X", X, dtype=dtype)
+        return as_rows(X, dtype), y
 
     def _codes(self, where: str, labels: Array) -> Array:
         """Give labels as numbers of classes."""
@@ -281,6 +294,14 @@ class GerrymanderFit(NeighborMaps):
                 f"{where}: labels must be among the classes {self.classes_}, got {unknown[0]!r}."
             )
         return np.searchsorted(self.classes_, labels)
+
+    def _check_kinds(self, where: str, y: Array, labels: Array) -> None:
+        """Refuse words beside numbers, which NumPy would take for words as well."""
+        kinds = {part.dtype.kind in "biuf" for part in (y, labels) if part.dtype.kind != "O"}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{where}: item_labels must be of the kind of y, {y.dtype}, got {labels.dtype}."
+            )
 
     def _check_sizes(self, sides: Sides) -> None:
         if len(self.classes_) < 2:

@@ -17,6 +17,11 @@ from similia.updates.descent import adam_step
 from similia.updates.gerrymandering import infer, pulls
 
 
+def largest_entry(dtype: Any) -> float:
+    """Give the size at which entries of a map count as diverged: fourth powers still have room."""
+    return float(np.finfo(dtype).max) ** 0.2
+
+
 @dataclass(frozen=True)
 class Objective:
     """What is minimized, and how: the parameters of the estimator, checked."""
@@ -121,7 +126,7 @@ class Descent:
                 adam_step(M, G.astype(M.dtype, copy=False), first, second, self.n_steps, rate)
             else:
                 M -= M.dtype.type(rate) * G
-            if not np.abs(M).max() < np.finfo(M.dtype).max ** 0.2:
+            if not np.abs(M).max() < largest_entry(M.dtype):
                 raise FloatingPointError("the maps have diverged")
 
 

@@ -129,8 +129,9 @@ class NeighborMaps(ClassifierMixin, Learner):
         """
         check_is_fitted(self)
         given = self.n_neighbors if n_neighbors is None else n_neighbors
-        check_parameters(f"{self._owner}.kneighbors", {"n_neighbors": positive_integer},
-                         {"n_neighbors": given})  # fmt: skip
+        rules = {name: NeighborMaps._rules[name] for name in ("n_neighbors", "search")}
+        chosen = {"n_neighbors": given, "search": self.search}
+        check_parameters(f"{self._owner}.kneighbors", rules, chosen)
         n_items = self.item_vectors_.shape[0] - (X is None)
         if given > n_items:
             raise ValueError(
@@ -176,7 +177,7 @@ class NeighborMaps(ClassifierMixin, Learner):
     def _checked_queries(self, X: Any) -> Any:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(self._owner, "X", X)
+        check_magnitude(self._owner, "X", X, dtype=self.U_.dtype)
         return X.astype(self.U_.dtype, copy=False)
 
     def _checked_items(self, Z: Any) -> Any:
@@ -187,7 +188,7 @@ class NeighborMaps(ClassifierMixin, Learner):
                 f"{self._owner}: items must have {self.n_item_features_} features, "
                 f"got {Z.shape[1]}."
             )
-        check_magnitude(self._owner, "items", Z)
+        check_magnitude(self._owner, "items", Z, dtype=self.V_.dtype)
         return Z.astype(self.V_.dtype, copy=False)
 
     # -- state ---------------------------------------------------------------------------------

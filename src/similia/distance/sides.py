@@ -52,7 +52,7 @@ def checked_items(where: str, items: Any, labels: Any, dtype: Any) -> tuple[Any,
     labels = column_or_1d(labels)
     check_classification_targets(labels)
     check_consistent_length(Z, labels)
-    check_magnitude(where, "items", Z)
+    check_magnitude(where, "items", Z, dtype=dtype)
     return as_rows(Z, dtype), labels
 
 
@@ -73,7 +73,7 @@ def joined(database: Any, more: Any) -> Any:
 
 
 def held_out(y: Array, share: float, rng: np.random.Generator) -> Array:
-    """Draw that share of each class."""
+    """Draw that share of each class, but never all of it."""
     order = rng.permutation(len(y))
     rows = [order[y[order] == c] for c in np.unique(y)]
-    return np.concatenate([part[: round(share * len(part))] for part in rows])
+    return np.concatenate([part[: min(round(share * len(part)), len(part) - 1)] for part in rows])

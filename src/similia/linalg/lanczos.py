@@ -19,6 +19,8 @@ NEWTON = 60
 SMALL = 320
 #: products after which that is done; they give the first guess
 PATIENCE = 24
+#: squared length at which a vector that is being built is made short again; within single precision
+HUGE = 1e12
 
 
 @compiled
@@ -26,7 +28,9 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
     """Give λ < 0 and u with (A + Rᵀdiag(c)R - αvvᵀ)u = λu, |u| = 1; λ = 0 if there is none.
 
     A + Rᵀdiag(c)R is positive semidefinite, where the rows of R are rank-one terms that A still
-    lacks. `tol` is the largest residual, relative to the size of the matrix.
+    lacks. `tol` is the largest residual, relative to the size of the matrix. Where rounding has
+    taken A a little below zero, λ is the lowest eigenvalue if A is small; else u is some vector of
+    length one, and finite, for a λ that is as small as that rounding.
     """
     n = len(v)
     basis = np.empty((min(n, ROWS), n), A.dtype)
@@ -55,8 +59,10 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
             value, u = shifted_eigenpair(
                 _upper(A, R, c), basis[0].astype(np.float64), drop, guess, zero, tol * scale
             )
-            if value <= 0.0:
-                return value, u.astype(A.dtype)
+            if value > 0.0:
+                value, u = _lowest_eigenpair(_upper(A, R, c), basis[0].astype(np.float64), drop)
+                value = value if value < -zero else 0.0
+            return value, u.astype(A.dtype)
         if step == len(basis):
             basis = _longer(basis)
         overwrite(basis[step], w / A.dtype.type(beside[step - 1]))
@@ -96,6 +102,8 @@ def _residual(beside, pivots, size, drop, negative):
     for i in range(size - 1):
         entry *= beside[i] / pivots[i + 1]
         square += entry * entry
+        if negative and square > HUGE:
+            entry, square = entry / np.sqrt(square), 1.0
     rest = beside[size - 1] * entry
     return rest / np.sqrt(square) if negative else rest * drop / pivots[0]
 
@@ -110,8 +118,23 @@ def _eigenvector(basis, beside, pivots, size):
         factor = basis.dtype.type(entry)
         for k in range(len(u)):
             u[k] += factor * basis[i, k]
+        if square > HUGE:
+            u /= basis.dtype.type(np.sqrt(square))
+            entry, square = entry / np.sqrt(square), 1.0
     u /= np.sqrt(_dot(u, u))
     return u
+
+
+@compiled
+def _lowest_eigenpair(upper, v, drop):
+    """Give the lowest eigenvalue of A - drop·vvᵀ and its eigenvector, of A's upper half."""
+    n = len(v)
+    M = np.empty((n, n))
+    for j in range(n):
+        for k in range(j, n):
+            M[j, k] = M[k, j] = upper[j, k] - drop * v[j] * v[k]
+    values, vectors = np.linalg.eigh(M)
+    return values[0], np.ascontiguousarray(vectors[:, 0])
 
 
 @compiled
