@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
+from safetensors import SafetensorError
 from scipy import sparse
 
 from similia.files import FeedbackFile, Ids, read_vectors, write_vectors
@@ -84,3 +85,24 @@ def test_ids_of_a_file_that_is_replaced_are_not_kept(tmp_path):
     write_vectors(path, np.eye(2), ["old", "older"])
     write_vectors(path, np.eye(2))
     assert read_vectors(path).ids.values is None
+
+
+@pytest.mark.parametrize(
+    ("suffix", "writer", "error"),
+    [
+        (".npy", "np.save", OSError(28, "No space left on device")),
+        (".safetensors", "save_file", SafetensorError("No space left on device")),
+    ],
+)
+def test_a_full_disk_is_said_and_leaves_the_old_file(suffix, writer, error, tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise error
+
+    path = tmp_path / f"v{suffix}"
+    write_vectors(path, np.eye(2))
+    before = path.read_bytes()
+    monkeypatch.setattr(f"similia.files.arrays.{writer}", full)
+    with pytest.raises(OSError, match=rf"v{suffix} could not be written: No space left on device."):
+        write_vectors(path, np.zeros((2, 2)))
+    assert path.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from similia.files.arrays import (
     mapped_array,
@@ -177,6 +178,9 @@ def write_vectors(path: Path | str, X: Any, ids: Any = None) -> None:
         else:  # those of the file that is replaced would be taken for this one's
             Path(f"{path}.ids").unlink(missing_ok=True)
         os.replace(temporary, path)
+    except (OSError, SafetensorError) as error:  # such as a disk that is full
+        reason = getattr(error, "strerror", None) or error
+        raise OSError(f"{path} could not be written: {reason}.") from error
     finally:
         temporary.unlink(missing_ok=True)
         beside.unlink(missing_ok=True)
