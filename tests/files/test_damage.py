@@ -106,3 +106,18 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(suffix, writer, error, tmp_
         write_vectors(path, np.zeros((2, 2)))
     assert path.read_bytes() == before
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".jsonl", ".svmlight"])
+@pytest.mark.parametrize(
+    "X", [np.ones(3), np.ones((2, 0)), np.eye(2) + 1j, np.eye(2, dtype=object)]
+)
+def test_what_could_not_be_read_is_not_written(suffix, X, tmp_path):
+    with pytest.raises(ValueError, match="vectors must be a matrix of numbers"):
+        write_vectors(tmp_path / f"v{suffix}", X)
+    assert not list(tmp_path.iterdir())
+
+
+def test_lists_are_written_as_matrices(tmp_path):
+    write_vectors(tmp_path / "v.npy", [[1.0, 2.0]])
+    assert read_vectors(tmp_path / "v.npy").X.tolist() == [[1.0, 2.0]]
