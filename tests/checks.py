@@ -5,9 +5,11 @@ River's notion of "online" is the source: inputs are neither changed nor kept, p
 """
 
 import copy
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -282,6 +284,18 @@ def check_repeated_points_and_zero_vectors_are_harmless(name):
     X[: len(X) // 2] = case.X[0]
     case.learn(X=X)
     assert np.isfinite(case.output()).all()
+
+
+def check_maps_of_a_file_are_gone_on_from(name):
+    """joblib gives its workers large arrays as read-only maps of a file."""
+    case = case_of(name)
+    case.learn(0, 100)
+    with tempfile.TemporaryDirectory() as folder:
+        joblib.dump(case.learner, f"{folder}/learner")
+        mapped = joblib.load(f"{folder}/learner", mmap_mode="r")
+    case.learn(100, learner=mapped)
+    case.learn(100)
+    np.testing.assert_array_equal(case.output(mapped), case.output())
 
 
 def check_state_survives_a_copy_through_get_and_set(name):

@@ -92,6 +92,14 @@ class Learner(BaseEstimator, ABC):
             return np.random.default_rng(state.randint(2**32, dtype=np.uint64))
         return np.random.default_rng([int(state), getattr(self, "n_seen_", 0)])
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was pickled, with arrays of its own.
+
+        joblib hands large arrays to its workers as read-only maps of a file, and learning writes to
+        the state in place: compiled code would crash.
+        """
+        super().__setstate__({name: _writable(value) for name, value in state.items()})
+
     def get_state(self) -> dict[str, Any]:
         """Give the learnt attributes by name; arrays are not copied."""
         check_is_fitted(self)
@@ -109,8 +117,14 @@ class Learner(BaseEstimator, ABC):
                 f"but {missing or unknown} {'is missing' if missing else 'is unknown'}."
             )
         for name, value in state.items():
-            setattr(self, name, value)
+            setattr(self, name, _writable(value))
         return self
+
+
+def _writable(value: Any) -> Any:
+    """Give a copy of an array that must not be written to; anything else as it is."""
+    read_only = isinstance(value, np.ndarray) and not value.flags.writeable
+    return np.array(value) if read_only else value
 
 
 class OnlineLearner(Learner):

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
+from safetensors import SafetensorError
 from scipy import sparse
 
 from similia.files import FeedbackFile, Ids, read_vectors, write_vectors
@@ -84,3 +85,39 @@ def test_ids_of_a_file_that_is_replaced_are_not_kept(tmp_path):
     write_vectors(path, np.eye(2), ["old", "older"])
     write_vectors(path, np.eye(2))
     assert read_vectors(path).ids.values is None
+
+
+@pytest.mark.parametrize(
+    ("suffix", "writer", "error"),
+    [
+        (".npy", "np.save", OSError(28, "No space left on device")),
+        (".safetensors", "save_file", SafetensorError("No space left on device")),
+    ],
+)
+def test_a_full_disk_is_said_and_leaves_the_old_file(suffix, writer, error, tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise error
+
+    path = tmp_path / f"v{suffix}"
+    write_vectors(path, np.eye(2))
+    before = path.read_bytes()
+    monkeypatch.setattr(f"similia.files.arrays.{writer}", full)
+    with pytest.raises(OSError, match=rf"v{suffix} could not be written: No space left on device."):
+        write_vectors(path, np.zeros((2, 2)))
+    assert path.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".jsonl", ".svmlight"])
+@pytest.mark.parametrize(
+    "X", [np.ones(3), np.ones((2, 0)), np.eye(2) + 1j, np.eye(2, dtype=object)]
+)
+def test_what_could_not_be_read_is_not_written(suffix, X, tmp_path):
+    with pytest.raises(ValueError, match="vectors must be a matrix of numbers"):
+        write_vectors(tmp_path / f"v{suffix}", X)
+    assert not list(tmp_path.iterdir())
+
+
+def test_lists_are_written_as_matrices(tmp_path):
+    write_vectors(tmp_path / "v.npy", [[1.0, 2.0]])
+    assert read_vectors(tmp_path / "v.npy").X.tolist() == [[1.0, 2.0]]

@@ -14,7 +14,7 @@ from similia.linalg.blas import row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.similarity.base import FLOATS
-from similia.similarity.prior import check_prior, typical_gap
+from similia.similarity.prior import automatic_scale, check_prior
 from similia.validation import (
     Rule,
     array,
@@ -150,7 +150,7 @@ class Adapters:
     def _start(self, X: Any, Z: Any) -> None:
         check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
         scale = (
-            1.0 / typical_gap(self.prior, X, Z)
+            automatic_scale(self.prior, X, Z)
             if isinstance(self.prior_scale, str)
             else float(self.prior_scale)
         )

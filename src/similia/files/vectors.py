@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from scipy import sparse
 
 from similia.files.arrays import (
     mapped_array,
@@ -76,11 +78,7 @@ def read_vectors(
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
     X, names = _read(path, vector_column, id_column, bad_rows)
-    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
-            f"got shape {X.shape} and dtype {X.dtype}."
-        )
+    _check_matrix(path, X)
     beside = Path(f"{path}.ids")
     if ids is not None:
         names = read_ids(Path(ids))
@@ -104,6 +102,14 @@ def _read(path: Path, vector: str | None, name: str | None, bad_rows: BadRows) -
     if path.suffix in TABLES:
         return _read_table(path, vector, name, bad_rows)
     raise _unknown(path)
+
+
+def _check_matrix(path: Path | str, X: Any) -> None:
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
+        raise ValueError(
+            f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
+            f"got shape {X.shape} and dtype {X.dtype}."
+        )
 
 
 def _unknown(path: Path) -> ValueError:
@@ -157,6 +163,8 @@ def write_vectors(path: Path | str, X: Any, ids: Any = None) -> None:
     ids : array of n integers or strings, optional
         Kept in the file, or in one of the same name and ``.ids``.
     """
+    X = X if sparse.issparse(X) else np.asarray(X)
+    _check_matrix(path, X)
     names = Ids(ids, X.shape[0]).values
     if str(path) == "-":
         write_json_vectors(sys.stdout, X, names)
@@ -177,6 +185,9 @@ def write_vectors(path: Path | str, X: Any, ids: Any = None) -> None:
         else:  # those of the file that is replaced would be taken for this one's
             Path(f"{path}.ids").unlink(missing_ok=True)
         os.replace(temporary, path)
+    except (OSError, SafetensorError) as error:  # such as a disk that is full
+        reason = getattr(error, "strerror", None) or error
+        raise OSError(f"{path} could not be written: {reason}.") from error
     finally:
         temporary.unlink(missing_ok=True)
         beside.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from similia.linalg.blocks import row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.sampling import TRIPLET_SAMPLERS
-from similia.similarity.prior import check_prior, largest_entry, prior_matrix, typical_gap
+from similia.similarity.prior import automatic_scale, check_prior, prior_matrix
 from similia.validation import (
     array,
     check_magnitude,
@@ -176,9 +176,7 @@ class BilinearSimilarity(OnlineLearner):
             return float(self.prior_scale)
         if isinstance(self.prior, str) and self.prior == "zero":
             return 1.0
-        scale = 1.0 / typical_gap(self.prior, X, Z)
-        # Beyond this the gap is next to zero for this dtype, and counts as zero: W₀ would overflow.
-        return scale if scale < largest_entry(X.dtype) else 1.0
+        return automatic_scale(self.prior, X, Z)
 
     # -- using ---------------------------------------------------------------------------------
 

@@ -46,6 +46,15 @@ def prior_matrix(owner: str, prior: str | Array, scale: float, m: int, n: int, d
     return np.array(prior * scale, dtype=dtype, order="C")
 
 
+def automatic_scale(prior: str | Array, X: Any, Z: Any) -> float:
+    """Give the scale that makes the typical gap one margin; 1 if that would overflow in X's dtype.
+
+    Such a gap is next to zero, and counts as zero.
+    """
+    scale = 1.0 / typical_gap(prior, X, Z)
+    return scale if scale < largest_entry(X.dtype) else 1.0
+
+
 def typical_gap(prior: str | Array, X: Any, Z: Any) -> float:
     """Give the root mean square of qᵀW(p - p′) over random queries and pairs of items, W the prior.
 

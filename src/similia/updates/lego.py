@@ -44,8 +44,8 @@ def _lego_walk(H, targets, eta, c):
                 after = (half + root) / (2.0 * eta * distance)
             else:
                 after = 2.0 * distance / (root - half)
-            # Twice the same number too: ȳ = ŷ - cŷ². A long step ends at the target, a short one where
-            # it began, so the larger of the two differences is the one that rounding leaves alone.
+            # Again the same number twice, as ȳ = ŷ - cŷ². A long step ends near the target, a short
+            # one near its beginning: rounding leaves the larger of the two differences alone.
             if abs(after - target) > abs(distance - after):
                 c[t] = eta * (after - target) * (after / distance)
             else:
