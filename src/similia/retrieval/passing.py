@@ -30,7 +30,7 @@ from similia.retrieval.scorers import Scores
 from similia.retrieval.vectors import Products
 
 #: queries and items of a tile: large enough for the product, small enough for a cache
-QUERIES, ITEMS = 512, 512
+QUERIES, ITEMS = 512, 1024
 #: fewer queries than this have nothing to gain
 FEWEST = 32
 #: relevant items of a query beyond which comparing with each of them costs too much
