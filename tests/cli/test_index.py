@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from similia import LEGO, FactoredAROMA, load, save
 
@@ -44,6 +45,25 @@ def test_one_index_is_searched_before_and_after_learning(backend, run, files, mo
             assert row["query"] == f"v{i}"
             assert row["rank"] == "1"
             assert float(row["score"]) == pytest.approx(scores[i].max(), rel=1e-3)
+
+
+def test_sparse_vectors_are_indexed_searched_and_evaluated(run, files):
+    rng = np.random.default_rng(4)
+    X = sparse.csr_array(np.load(files / "X.npy") * (rng.random((40, 6)) < 0.7))
+    vectors, feedback, model = files / "X.npz", files / "feedback.csv", files / "m"
+    sparse.save_npz(vectors, X)
+    run("learn", vectors, feedback, "-o", model, "--learner", "DiagonalAROMA")
+    built = run("index", vectors, "-o", files / "index", "--queries", vectors, "--model", model)
+    assert "exact: 40 items of 6 features" in built.stdout
+    found = rows_of(run("search", files / "index", vectors, "-k", 2, "--model", model).stdout)
+    scores = load(model).pairwise_score(X)
+    assert [float(row["score"]) for row in found[::2]] == pytest.approx(
+        scores.max(axis=1), rel=1e-4
+    )
+    told = json.loads(run("evaluate", model, vectors, feedback, "--json").stdout)
+    assert told["measures"]["pairwise_accuracy"]["difference"] > 0
+    refused = run("index", vectors, "-o", files / "i", "--backend", "faiss", code=1)
+    assert "backend must be 'exact' for sparse items, got 'faiss'" in refused.stderr
 
 
 def test_a_metric_is_built_into_its_index(run, files):
@@ -97,6 +117,16 @@ def clicks(files):
     path = files / "f.csv"
     np.savetxt(path, rows, "%d", delimiter=",", header="query,better,worse", comments="")
     return path
+
+
+def test_a_challenger_on_sparse_vectors_is_promoted_and_searched_by(run, files, clicks):
+    vectors, folder = files / "V.npz", files / "generations"
+    sparse.save_npz(vectors, sparse.csr_array(np.load(files / "V.npy")))
+    run("promote", folder, vectors, clicks, "--base", "inner_product")
+    run("index", vectors, "-o", files / "i")
+    found = rows_of(run("search", files / "i", vectors, "-k", 1, "--model", folder).stdout)
+    scores = load(folder / "generation-000001.safetensors").pairwise_score(np.load(files / "V.npy"))
+    assert [float(row["score"]) for row in found] == pytest.approx(scores.max(axis=1), rel=1e-4)
 
 
 def test_a_better_challenger_is_promoted_searched_by_and_rolled_back(run, files, clicks):

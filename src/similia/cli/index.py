@@ -102,7 +102,7 @@ def index(
     Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
     learner = None if model is None else load_model(model, plain=True)
     built = build_index(
-        _dense(Z.X),
+        Z.X,
         learner if getattr(learner, "geometry", None) != "inner_product" else None,
         backend=backend.value,
         geometry=geometry and geometry.value,
@@ -122,7 +122,7 @@ def _asked(path: Path, learner: Any) -> Any:
     """Give the queries; a bilinear learner has changed them already, a metric's index will."""
     from similia.files import read_vectors
 
-    Q = _dense(read_vectors(path).X)
+    Q = read_vectors(path).X
     moved = getattr(learner, "geometry", None) == "inner_product"
     return learner.query_vectors(Q) if moved else Q
 
@@ -150,7 +150,7 @@ def search(
     opened = open_index(index_path)
     learner = None if model is None else load_model(model, plain=True)
     Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
-    found = opened.search(_dense(Q.X), min(k, len(opened)), model=learner)
+    found = opened.search(Q.X, min(k, len(opened)), model=learner)
     _print(Q.ids.names(slice(None) if Q.ids.values is not None else range(Q.ids.n)), found, form)
     note(f"{len(found.ids)} queries, {len(opened)} items.")
 
@@ -171,9 +171,3 @@ def _print(names: list[Any], found: Any, form: Form) -> None:
             else:
                 row = dict(zip(columns, (name, rank, item, score), strict=True))
                 sys.stdout.write(json.dumps(row) + "\n")
-
-
-def _dense(X: Any) -> Any:
-    if hasattr(X, "toarray"):
-        raise ValueError("an index holds dense vectors; got sparse ones.")
-    return X

@@ -19,6 +19,9 @@ BACKENDS = {
     "hnswlib": "similia.index.hnswlib",
 }
 
+#: what searches sparse items, under the name "exact"
+SPARSE = "similia.index.sparse"
+
 
 class Backend(Protocol):
     """Item vectors that can be searched; rows are numbered in the order in which they came.
@@ -29,6 +32,8 @@ class Backend(Protocol):
 
     #: whether the best items are found for certain
     exact: bool
+    #: whether items are held as a CSR matrix, and queries may be one
+    sparse: bool
     #: all options, with the defaults of those that were not given
     options: dict[str, Any]
 
@@ -44,7 +49,7 @@ class Backend(Protocol):
         """Give rows and scores of the best k items of each query, best first; -1 where missing."""
         ...
 
-    def vectors(self) -> Array:
+    def vectors(self) -> Any:
         """Give the vectors of all items."""
         ...
 
@@ -53,10 +58,15 @@ class Backend(Protocol):
         ...
 
 
-def backend_class(owner: str, name: str) -> Any:
+def backend_class(owner: str, name: str, *, sparse: bool = False) -> Any:
     """Give the implementation of that name; raise MissingExtraError without its library."""
     check_parameters(owner, {"backend": one_of(*BACKENDS)}, {"backend": name})
-    return import_module(BACKENDS[name]).Implementation
+    if sparse and name != "exact":
+        raise ValueError(
+            f"{owner}: backend must be 'exact' for sparse items, got {name!r}, whose library takes "
+            "dense vectors only."
+        )
+    return import_module(SPARSE if sparse else BACKENDS[name]).Implementation
 
 
 def checked_options(

@@ -3,14 +3,15 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from similia.base import Array
 from similia.index.backends import GEOMETRIES, backend_class
 from similia.index.frozen import FrozenMetric
 from similia.index.ids import checked_ids
 from similia.index.index import Index, checked_vectors
 from similia.index.queries import check_model
 from similia.index.recall import Asked, sampled_rows
+from similia.index.sparse import checked_sparse
 from similia.validation import check_parameters, none, one_of, positive_integer
 
 
@@ -29,9 +30,10 @@ def build_index(
 
     Parameters
     ----------
-    Z : array of shape (n_items, n_features)
+    Z : array or CSR matrix of shape (n_items, n_features)
         Item vectors. They are copied, except that exact search leaves an array that is mapped from
-        a file (`numpy.load` with ``mmap_mode="r"``) where it is.
+        a file (`numpy.load` with ``mmap_mode="r"``) where it is. Sparse items are searched exactly,
+        by inner products.
     model : learner, optional
         A metric must be given, as its items are transformed. A bilinear learner need not be: its
         items stay as they are, and `Index.search` takes it.
@@ -66,33 +68,39 @@ def build_index(
         "recall_at": positive_integer,
     }
     check_parameters("build_index", rules, {"geometry": geometry, "recall_at": recall_at})
-    implementation = backend_class("build_index", backend)
     space = _geometry(model, geometry)
-    given = np.asanyarray(Z)
+    implementation = backend_class("build_index", backend, sparse=issparse(Z))
+    if issparse(Z) and space == "l2":
+        raise ValueError(
+            "build_index: items must be a dense array where squared distances are searched by, "
+            "got a sparse matrix."
+        )
+    checked = checked_sparse if issparse(Z) else checked_vectors
+    given = Z if issparse(Z) else np.asanyarray(Z)
     dtype = np.float64 if backend == "exact" and given.dtype != np.float32 else np.float32
-    given = checked_vectors("build_index", "items", Z, dtype, None)
-    if len(given) == 0:
+    given = checked("build_index", "items", given, dtype, None)
+    if given.shape[0] == 0:
         raise ValueError("build_index: items must be at least one, got none.")
     # Checked by the learner even where it gives the items back as they are.
     vectors = given if model is None else model.item_vectors(given)
     moves = model is not None and space == "l2"
     frozen = FrozenMetric.of(model, given, vectors) if moves else None
-    vectors = checked_vectors("build_index", "items", vectors, dtype, None)
-    width = vectors.shape[1]
+    vectors = checked("build_index", "items", vectors, dtype, None)
+    n, width = vectors.shape
     index = Index(backend, implementation(width, space, dtype, **options), space, dtype, width)
     index.frozen = frozen
-    names = checked_ids("build_index", ids, len(vectors))
+    names = checked_ids("build_index", ids, n)
     asked = _asked(index, given, vectors, queries, model)
     index._extend(vectors, names)
     index._say(recall_at, asked)
     return index
 
 
-def _asked(index: Index, Z: Array, vectors: Array, queries: Any, model: Any) -> Asked:
+def _asked(index: Index, Z: Any, vectors: Any, queries: Any, model: Any) -> Asked:
     """Give the queries to measure recall with, as `search` would hand them to the backend."""
     if queries is not None:
         return Asked(index.query_vectors(queries, model=model), None)
-    own = sampled_rows(len(Z))
+    own = sampled_rows(Z.shape[0])
     if getattr(model, "n_features_in_", Z.shape[1]) != Z.shape[1]:
         return Asked(vectors[own], own)  # queries have other features than items
     return Asked(index.query_vectors(Z[own], model=model), own)

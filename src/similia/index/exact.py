@@ -23,6 +23,7 @@ class Implementation:
     """
 
     exact = True
+    sparse = False
 
     def __init__(self, n_features: int, geometry: str, dtype: Any, **options: Any) -> None:
         self.options = checked_options(

@@ -36,6 +36,8 @@ class Implementation:
     HNSW, `n_probe` for IVF: larger ones find more of the best items and take longer.
     """
 
+    sparse = False
+
     def __init__(self, n_features: int, geometry: str, dtype: Any, **options: Any) -> None:
         self.options = checked_options("faiss", _RULES, _DEFAULTS, options)
         self._l2 = geometry == "l2"

@@ -30,6 +30,7 @@ class Implementation:
     """
 
     exact = False
+    sparse = False
 
     def __init__(self, n_features: int, geometry: str, dtype: Any, **options: Any) -> None:
         rules = dict.fromkeys(_OPTIONS, positive_integer)
@@ -69,7 +70,7 @@ class Implementation:
         finally:
             if k > self._ef:
                 self.native.set_ef(self._ef)
-        return rows.astype(np.int64), -distances if self._l2 else 1.0 - distances
+        return rows.view(np.int64), -distances if self._l2 else 1.0 - distances
 
     def vectors(self) -> Array:
         """Give the vectors of all items."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from similia.base import Array
 from similia.index.backends import Backend
@@ -13,8 +14,12 @@ from similia.index.frozen import FrozenMetric
 from similia.index.ids import checked_ids, joined_ids
 from similia.index.queries import QueryMap, check_model
 from similia.index.recall import Asked, BuildReport, measured_recall, sampled_rows
+from similia.index.sparse import checked_sparse
 from similia.index.storage import save
 from similia.validation import positive_integer
+
+#: numbers that are looked at one by one sooner than warnings are silenced
+FEW = 4096
 
 
 class Search(NamedTuple):
@@ -25,7 +30,9 @@ class Search(NamedTuple):
 
 
 def checked_vectors(owner: str, name: str, X: Any, dtype: Any, n_features: int | None) -> Array:
-    """Give X as a matrix of that precision, or raise the house error."""
+    """Give X as an array of that precision, or raise the house error."""
+    if issparse(X):
+        raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
     X = np.asanyarray(X)
     if X.ndim != 2 or X.dtype.kind not in "iuf" or X.shape[1] != (n_features or X.shape[1]):
         wanted = n_features if n_features is not None else "n_features"
@@ -35,12 +42,18 @@ def checked_vectors(owner: str, name: str, X: Any, dtype: Any, n_features: int |
         )
     X = X.astype(dtype, order="C", copy=False)
     flat = X.reshape(-1)
-    # The squares sum to a number but for overflow, and that takes a fraction of looking at each.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspect = not np.isfinite(flat @ flat)
-    if suspect and not np.isfinite(flat).all():
+    if not _all_finite(flat):
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
     return X
+
+
+def _all_finite(flat: Array) -> bool:
+    if flat.size > FEW:
+        # The squares sum to a number but for overflow, in a fraction of the time of a look at each.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(flat @ flat):
+                return True
+    return bool(np.isfinite(flat).all())
 
 
 class Index:
@@ -95,8 +108,9 @@ class Index:
 
         Parameters
         ----------
-        Q : array of shape (n_queries, n_features)
-            Queries, as they are: they are transformed here.
+        Q : array or CSR matrix of shape (n_queries, n_features)
+            Queries, as they are: they are transformed here. Sparse ones need a learner that takes
+            them, or sparse items.
         k : int
             At most the number of items.
         model : learner, optional
@@ -135,7 +149,12 @@ class Index:
                     "give the model to build as well."
                 )
             q = self._map(model, Q)
-        return checked_vectors("Index.search", "queries", q, self.dtype, self.n_features)
+        return self._checked("Index.search", "queries", q)
+
+    def _checked(self, owner: str, name: str, X: Any) -> Any:
+        if self.backend.sparse and issparse(X):
+            return checked_sparse(owner, name, X, self.dtype, self.n_features)
+        return checked_vectors(owner, name, X, self.dtype, self.n_features)
 
     def is_stale(self, model: Any) -> bool:
         """Give whether `model` has changed in a way that the items in the index do not show."""
@@ -162,7 +181,8 @@ class Index:
         Parameters
         ----------
         Z : array of shape (n_items, n_features)
-            Item vectors as they are; a metric's index transforms them.
+            Item vectors as they are; a metric's index transforms them. An index of sparse items
+            takes CSR matrices as well.
         ids : array of shape (n_items,), optional
             Integers or strings as those of the index; numbers that go on where it ends if None.
         model : learner, optional
@@ -177,11 +197,11 @@ class Index:
         """
         if self.frozen is not None:
             Z = self.frozen.vectors("Index.add", Z, model)
-        vectors = checked_vectors("Index.add", "items", Z, self.dtype, self.n_features)
-        names = checked_ids("Index.add", ids, len(vectors), start=len(self))
+        vectors = self._checked("Index.add", "items", Z)
+        names = checked_ids("Index.add", ids, vectors.shape[0], start=len(self))
         joined = joined_ids("Index.add", self.ids, names)
         self._extend(vectors, joined)
-        asked = self._asked() if measure else None
+        asked = self._asked() if measure and not self.backend.exact else None
         self._say(self._wanted, asked)
         return self.report
 
@@ -210,7 +230,7 @@ class Index:
             n_features=self.n_features,
             k=k,
             recall=1.0 if exact else None if asked is None else recall,
-            n_queries=0 if exact or asked is None else len(asked.queries),
+            n_queries=0 if exact or asked is None else asked.queries.shape[0],
             seconds=self._seconds,
         )
 

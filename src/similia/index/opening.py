@@ -11,6 +11,7 @@ from similia.index.frozen import FrozenMetric
 from similia.index.ids import refuse_repeats, restored_ids
 from similia.index.index import Index
 from similia.index.recall import BuildReport
+from similia.index.sparse import PARTS
 from similia.index.storage import FROZEN, NAME
 from similia.persistence import file
 from similia.persistence.header import PathLike
@@ -52,7 +53,8 @@ def _index(parameters: dict[str, Any], attributes: dict[str, Any]) -> Index:
         "float64",
     ):
         raise ValueError("the geometry or the precision is unknown")
-    implementation = backend_class("open_index", parameters["backend"])
+    is_sparse = set(attributes["items"]) == set(PARTS)
+    implementation = backend_class("open_index", parameters["backend"], sparse=is_sparse)
     shape = (parameters["n_features"], parameters["geometry"], np.dtype(parameters["dtype"]))
     backend = implementation.restored(*shape, parameters["options"], attributes["items"])
     index = Index(parameters["backend"], backend, *shape[1:], shape[0])

@@ -28,6 +28,7 @@ class Implementation:
     """
 
     exact = False
+    sparse = False
 
     def __init__(self, n_features: int, geometry: str, dtype: Any, **options: Any) -> None:
         rules = dict.fromkeys(_OPTIONS, positive_integer)

@@ -30,7 +30,7 @@ from similia.retrieval.scorers import Scores
 from similia.retrieval.vectors import Products
 
 #: queries and items of a tile: large enough for the product, small enough for a cache
-QUERIES, ITEMS = 512, 512
+QUERIES, ITEMS = 512, 1024
 #: fewer queries than this have nothing to gain
 FEWEST = 32
 #: relevant items of a query beyond which comparing with each of them costs too much
@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
     own: Integers  # the item that each query is itself, or -1
     codes: Integers  # places in MEASURES and cut-offs
     values: NDArray[np.float64]  # a row for each query, a column for each measure
-    n_relevant: Integers
+    n_relevant: NDArray[np.int64]
 
     @classmethod
     def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
@@ -77,8 +77,8 @@ class Counts(NamedTuple):
     @classmethod
     def of(cls, n: int, dtype: np.dtype[Any]) -> "Counts":
         """Count from zero."""
-        counts = np.zeros((2, n), np.int64)
-        return cls(*counts, np.empty((n, ASIDE), np.int64), np.empty((n, ASIDE), dtype))
+        beyond, n_aside = np.zeros((2, n), np.int64)
+        return cls(beyond, n_aside, np.empty((n, ASIDE), np.int64), np.empty((n, ASIDE), dtype))
 
 
 def measured_in_passing(
@@ -97,7 +97,7 @@ def measured_in_passing(
     done = np.zeros(n, dtype=bool)
     for queries in np.array_split(suited, -(-len(suited) // QUERIES)):
         done[queries] = _measured(scores, products, wanted, queries)
-        advance(np.count_nonzero(done[queries]))
+        advance(int(np.count_nonzero(done[queries])))
     return np.flatnonzero(~done)
 
 

@@ -60,7 +60,7 @@ def products_of(vectors: Vectors, Q: Any) -> Products:
 def vector_scores(products: Products, n_rows: int) -> Callable[[Any], Floats]:
     """Give the function from at most `n_rows` queries to their scores, in memory it uses again."""
     items = products.items
-    fill = _sparse_products(items) if sparse.issparse(items) else _dense_products(items)
+    fill = sparse_products(items) if sparse.issparse(items) else _dense_products(items)
     block = np.empty((n_rows, items.shape[0]), items.dtype)
 
     def scores(rows: Any) -> Floats:
@@ -102,7 +102,8 @@ def _dense_products(items: Floats) -> Callable[[Floats, Any], None]:
     return fill
 
 
-def _sparse_products(items: Any) -> Callable[[Floats, Any], None]:
+def sparse_products(items: Any) -> Callable[[Floats, Any], None]:
+    """Give the function that sets its first argument to the inner products of queries and items."""
     postings = items.tocsc()  # for each feature, the items that have it
 
     def fill(out: Floats, q: Any) -> None:

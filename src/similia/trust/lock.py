@@ -1,16 +1,28 @@
 """One process at a time: a lock on a folder that ends with whoever holds it."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows
+if sys.platform == "win32":
     import msvcrt
 
-    fcntl = None  # type: ignore[assignment]
+    def _lock(file: int) -> None:
+        while True:
+            try:
+                msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+                return
+            except OSError:  # it gives up after ten seconds
+                continue
+
+else:
+    import fcntl
+
+    def _lock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
 
 NAME = ".lock"
 
@@ -28,7 +40,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if fcntl is not None:  # Windows does not remove open files; there it stays
+        if sys.platform != "win32":  # which does not remove open files: there it stays
             path.unlink(missing_ok=True)
         os.close(file)
 
@@ -46,15 +58,3 @@ def _acquired(path: Path) -> int:
             os.close(file)
             raise
         os.close(file)
-
-
-def _lock(file: int) -> None:
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        return
-    while True:
-        try:
-            msvcrt.locking(file, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-            return
-        except OSError:  # it gives up after ten seconds
-            continue
