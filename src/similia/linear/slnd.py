@@ -128,7 +128,8 @@ class SLNDClassifier(FramedOneVsRest):
 
     The defaults differ from the paper: damping, all examples instead of balanced ones, steps that
     shrink, and a diagonal Hessian for rows that are nearly empty. ``SLNDClassifier(rank=...,
-    damping=0, sampling="balanced", schedule="constant", eta=...)`` is the paper's. P is d × k there as here (it prints m × k).
+    damping=0, sampling="balanced", schedule="constant", eta=...)`` is the paper's. P is d × k there
+    as here (it prints m × k).
 
     References
     ----------

@@ -56,21 +56,26 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
     taken together, so that one's sums fill the time in which the other waits for its slope.
     """
     U, far = rows[0], Z.size * Z.itemsize > NEAR
-    places, classes = np.empty((2, 2 * LISTED + 1), np.int64)
+    places, classes = np.empty(2 * LISTED + 1, np.int64), np.empty(2 * LISTED + 1, np.int64)
     lengths, signs, times = np.empty((3, 2 * LISTED + 1))
     due = (places, classes, lengths, signs, times)
     for start in range(0, len(visits[0]), LISTED):
         count = _list_steps(due, start, rows, visits, some, steps, clock)
-        _ask_for(Z, U, places[: min(AHEAD, count)], classes, far)
+        for s in range(min(AHEAD, count)):
+            _ask_for(Z, U, places[s], classes[s], far)
         s = 0
         while s < count:
-            after = s + AHEAD
-            _ask_for(Z, U, places[after : min(after + 2, count)], classes[after:], far)
-            if s + 1 < count and classes[s] != classes[s + 1]:
-                _two_steps(Z, moment, U, due, s, code)
+            for later in range(s + AHEAD, min(s + AHEAD + 2, count)):
+                _ask_for(Z, U, places[later], classes[later], far)
+            # Numbers, not arrays: an array is seven arguments, which a step is too short for.
+            one = (places[s], classes[s], lengths[s], signs[s], times[s])
+            n = s + 1
+            if n < count and classes[s] != classes[n]:
+                other = (places[n], classes[n], lengths[n], signs[n], times[n])
+                _two_steps(Z, moment, U, one, other, code)
                 s += 2
             else:
-                _step(Z, moment, U, due, s, code)
+                _step(Z, moment, U, one, code)
                 s += 1
 
 
@@ -102,52 +107,51 @@ def _list_steps(due, start, rows, visits, some, steps, clock):
 
 
 @compiled
-def _ask_for(Z, U, places, classes, far):
-    for s in range(len(places)):
-        prefetch_row(U, places[s])
-        if far:
-            prefetch_row(Z, classes[s])
+def _ask_for(Z, U, i, c, far):
+    prefetch_row(U, i)
+    if far:
+        prefetch_row(Z, c)
 
 
 @compiled
-def _step(Z, moment, U, due, s, code):
-    places, classes, lengths, signs, times = due
-    z, u, real = Z[classes[s]], U[places[s]], Z.dtype.type
+def _step(Z, moment, U, one, code):
+    i, c, length, y, time = one
+    z, u, real = Z[c], U[i], Z.dtype.type
     score = real(0.0)
     for k in range(len(u)):
         score += z[k] * u[k]
-    step = real(-lengths[s] * signs[s] * loss_slope(code, real(signs[s]) * score))
+    step = real(-length * y * loss_slope(code, real(y) * score))
     for k in range(len(u)):
         z[k] += step * u[k]
     if moment.size:
-        _remember(moment[classes[s]], u, step, real(times[s]))
+        _remember(moment, c, u, step, time)
 
 
 @compiled
-def _two_steps(Z, moment, U, due, s, code):
-    """Steps s and s + 1, of different classes, at once."""
-    places, classes, lengths, signs, times = due
-    real = Z.dtype.type
-    z, u, other_z, other_u = Z[classes[s]], U[places[s]], Z[classes[s + 1]], U[places[s + 1]]
-    score, other_score = real(0.0), real(0.0)
+def _two_steps(Z, moment, U, one, other, code):
+    """Steps of different classes, at once."""
+    i, c, length, y, time = one
+    j, e, length_j, y_j, time_j = other
+    z, u, z_j, u_j, real = Z[c], U[i], Z[e], U[j], Z.dtype.type
+    score, score_j = real(0.0), real(0.0)
     for k in range(len(u)):
         score += z[k] * u[k]
-        other_score += other_z[k] * other_u[k]
-    step = real(-lengths[s] * signs[s] * loss_slope(code, real(signs[s]) * score))
-    y = signs[s + 1]
-    other_step = real(-lengths[s + 1] * y * loss_slope(code, real(y) * other_score))
+        score_j += z_j[k] * u_j[k]
+    step = real(-length * y * loss_slope(code, real(y) * score))
+    step_j = real(-length_j * y_j * loss_slope(code, real(y_j) * score_j))
     for k in range(len(u)):
         z[k] += step * u[k]
-        other_z[k] += other_step * other_u[k]
+        z_j[k] += step_j * u_j[k]
     if moment.size:
-        _remember(moment[classes[s]], u, step, real(times[s]))
-        _remember(moment[classes[s + 1]], other_u, other_step, real(times[s + 1]))
+        _remember(moment, c, u, step, time)
+        _remember(moment, e, u_j, step_j, time_j)
 
 
 @compiled
-def _remember(moment, u, step, time):
+def _remember(moment, c, u, step, time):
+    later = moment.dtype.type(time)
     for k in range(len(u)):
-        moment[k] += time * (step * u[k])
+        moment[c, k] += later * (step * u[k])
 
 
 @compiled
