@@ -30,7 +30,8 @@ def test_up_to_its_rank_an_adapter_is_exactly_the_full_learner(seed, average, m,
     rng = np.random.default_rng(seed)
     X, Z = rng.normal(size=(7, m)), rng.normal(size=(8, n))
     prior = rng.normal(size=(m, n))
-    triplets = triplets_of(rng, 7, 8, 12)
+    # A judgement that comes again lies exactly at the margin, where rounding would decide.
+    triplets = rng.permutation(np.unique(triplets_of(rng, 7, 8, 12), axis=0))
     adapters = Adapters(rank=12, prior=prior, average=average, C=0.5)
     oasis = full(adapters).learn(X, triplets, items=Z)
     adapters.learn("u", X, triplets, items=Z)
