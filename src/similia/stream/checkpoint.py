@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from similia.persistence import load, save
 from similia.stream.tally import Tally
 
-FORMAT = 1
+FORMAT = 2  # 2: chunks grow by a quarter, so those of format 1 would end elsewhere
 PROGRESS = "progress.json"
 
 
