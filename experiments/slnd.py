@@ -288,8 +288,9 @@ def _seeds_part(rows: list[Row]) -> list[str]:
     if not lines:
         return []
     return [
-        "Mean and range over three seeds (all else is of the first), which draw the order and the Hessian's examples (and the "
-        "images of MNIST, of Fashion-MNIST and of Caltech-101 themselves), after 5 passes:",
+        "Mean and range over three seeds (all else is of the first), which draw the order and the "
+        "Hessian's examples (and the images of MNIST, of Fashion-MNIST and of Caltech-101 "
+        "themselves), after 5 passes:",
         markdown_table(["features", *names], lines),
     ]
 
