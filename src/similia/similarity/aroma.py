@@ -67,8 +67,9 @@ class FactoredAROMA(GaussianSimilarity):
 
     Notes
     -----
-    A triplet costs 12 mn flops (m = n), in matrix products over blocks of triplets: the states are
-    those of the one-at-a-time form up to rounding. Memory is the state, mn + m² + n², and a block.
+    A triplet costs 2 mn flops (m = n) for its score and 10 mn more if it is learnt from, in matrix
+    products over blocks of triplets: the states are those of the one-at-a-time form up to rounding.
+    Memory is the state, mn + m² + n², and a block.
 
     The paper's Theorem 2 is about ``update_on="mistake"`` with ``prior="zero"``.
 
