@@ -51,11 +51,11 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
         "*tuned* contender took, for each n and part, the best of eight settings by nDCG@10 on "
         "validation queries, all of whose judgements it was given for that, which are more "
         "than the n that it learnt from. CISI and Cranfield: queries in five parts, each "
-        "tested once, three learnt from, one for validation; a worse item is any that is not relevant. 20 "
-        "Newsgroups: a class is what is relevant, judgements are drawn from labels, test messages "
-        "are queries in five parts, ranked among 7,532, but validation queries among 2,000 only, "
-        "which flatters bold settings: see *other feedback* for a validation among as many. "
-        "Gains are over the base, query by query; ± is half of a 95 % "
+        "tested once, three learnt from, one for validation; a worse item is any that is "
+        "not relevant. 20 Newsgroups: a class is what is relevant, judgements are drawn from "
+        "labels, test messages are queries in five parts, ranked among 7,532, but validation "
+        "queries among 2,000 only, which flatters bold settings: see *other feedback* for a "
+        "validation among as many. Gains are over the base, query by query; ± is half of a 95 % "
         "interval, 1.96 standard errors that the bootstrap over the queries of each part gives.",
         "## The goals",
         goals_table(main, tune),
