@@ -13,10 +13,16 @@ from similia.registry import LEARNERS
 from tests.checks import case_of
 
 PAPER = {"prior": "zero", "average": False}
+AROMA = {"r": 1.0, "update_on": "margin"}
+
+
+def paper(cls, **parameters):
+    """Give a learner as its paper has it."""
+    return cls(**{**PAPER, **({} if cls is OASIS else AROMA), **parameters})
 
 
 def learning(cls, X, rows, **parameters):
-    return lambda: cls(**{**PAPER, **parameters}).learn(X, rows)
+    return lambda: paper(cls, **parameters).learn(X, rows)
 
 
 def factored_dense():
@@ -26,7 +32,7 @@ def factored_dense():
         few = 200 if m < 1000 else 60
         X, T = unit_vectors(2000, m), triplets(2000, 2000, n)
         Q, P = rows_of_triplets(X, T[:few])
-        learner = FactoredAROMA(**PAPER).learn(X, T)
+        learner = paper(FactoredAROMA).learn(X, T)
         times = seconds(
             {
                 "ours": learning(FactoredAROMA, X, T),
@@ -158,7 +164,7 @@ def memory():
     for cls in (FactoredAROMA, DiagonalAROMA, OASIS):
         for kind, data, rows_ in (("dense", X, T[:4096]), ("sparse", sparse_X, T % 20_000)):
             tracemalloc.start()
-            learner = cls(**PAPER).learn(data, rows_)
+            learner = paper(cls).learn(data, rows_)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             state = sum(a.nbytes for a in learner.get_state().values() if hasattr(a, "nbytes"))

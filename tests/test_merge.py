@@ -35,7 +35,8 @@ def test_the_analysed_diagonal_covariance_merges_exactly_where_all_triplets_upda
     X, _ = labelled(rng)
     X /= 100
     triplets = rng.permuted(np.tile(np.arange(80), (90, 1)), axis=1)[:, :3]
-    start = DiagonalAROMA(prior="zero", update="analysed").learn(X, triplets[:0])
+    paper = {"prior": "zero", "r": 1.0, "update_on": "margin"}
+    start = DiagonalAROMA(update="analysed", **paper).learn(X, triplets[:0])
     whole = copy.deepcopy(start).learn(X, triplets)
     parts = [copy.deepcopy(start).learn(X, triplets[i::3]) for i in range(3)]
     assert whole.n_updates_ == 90

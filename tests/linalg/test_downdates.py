@@ -37,7 +37,7 @@ def test_a_block_of_downdates_equals_one_at_a_time(seed, d, length):
     rows = np.flatnonzero(c)
     if len(rows):
         actual = ZA[rows]
-        downdate(A, actual, unit_lower(H, c, rows), c[rows])
+        downdate(A, actual, unit_lower(H[rows], c[rows], rows), c[rows])
         np.testing.assert_allclose(actual, moved, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(A, expected, rtol=1e-8, atol=1e-10)
 

@@ -1,4 +1,5 @@
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
+from similia.updates import aroma
 from similia.updates.aroma import diagonal_pass, factored_pass
 from tests.problems import blocks
 from tests.reference import aroma as reference
@@ -53,6 +55,38 @@ def test_factored_blocks_equal_the_paper_one_triplet_at_a_time(block, r, thresho
     for actual, expected in zip(learnt, state, strict=True):
         assert relative(actual, expected) < 1e-10
     assert relative((len(Q) + 1) * learnt[0] - moment, total) < 1e-9
+
+
+@given(blocks(largest=0), st.sampled_from([0.01, 1.0]), THRESHOLD, FORM, st.integers(1, 5))
+def test_triplets_that_come_near_on_the_way_are_learnt_in_their_turn(block, r, threshold, form, k):
+    """From a W that meets many margins, walks end where an unforeseen triplet falls below it."""
+    Q, P = block
+    W = Q.T @ P  # right about most triplets
+    W /= max(1.0, np.abs(np.einsum("ti,ij,tj->t", Q, W, P)).max() / 2)
+    state = W, np.eye(Q.shape[1]), np.eye(P.shape[1])
+    actual, moment = [A.copy() for A in state], np.zeros_like(W)
+    for q, p in zip(Q, P, strict=True):
+        state = reference.factored_step(*state, q, p, r, threshold)
+    with patch.multiple("similia.updates.aroma", NEAR=0.0, AT_ONCE=k):
+        factored_pass(*actual, moment, 0, form(Q), form(P), r, threshold)
+    for found, expected in zip(actual, state, strict=True):
+        assert relative(found, expected) < 1e-10
+
+
+def test_unforeseen_triplets_do_occur(rng, monkeypatch):
+    walks = []
+
+    def counted(*arguments):
+        walks.append(walk(*arguments))
+        return walks[-1]
+
+    walk = aroma._factored_walk
+    monkeypatch.setattr(aroma, "_factored_walk", counted)
+    Q, P = rng.normal(size=(200, 4)), rng.normal(size=(200, 4))
+    state = np.eye(4), np.eye(4), np.eye(4), np.zeros((4, 4))
+    updates = factored_pass(*state, 0, Q, P, 0.1, MISTAKE)
+    assert len(walks) > 1
+    assert sum(count for count, _ in walks) == updates
 
 
 @given(blocks(largest=3), R, st.integers(1, 40))

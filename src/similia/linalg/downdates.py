@@ -26,35 +26,44 @@ from similia.linalg.compiled import compiled, overwrite
 @compiled
 def eliminate_row(H, c, t):
     """Turn row t of Z A_0 Zᵀ into z_tᵀ A_{t-1} z_u for u ≥ t, given the rows and c before t."""
-    n = H.shape[0]
-    row = H[t, t:].copy()
-    # Four rows at a time: a quarter of the traffic of one at a time.
-    for i in range(0, t - 3, 4):
-        f, g = c[i] * H[i, t], c[i + 1] * H[i + 1, t]
-        h, k = c[i + 2] * H[i + 2, t], c[i + 3] * H[i + 3, t]
-        for u in range(n - t):
-            row[u] -= (f * H[i, t + u] + g * H[i + 1, t + u]) + (
-                h * H[i + 2, t + u] + k * H[i + 3, t + u]
-            )
-    for i in range(t - t % 4, t):
-        f = c[i] * H[i, t]
-        for u in range(n - t):
-            row[u] -= f * H[i, t + u]
-    overwrite(H[t, t:], row)
+    eliminate_some_row(H, c, t, t, t)
 
 
 @compiled
-def unit_lower(H, c, rows):
+def eliminate_some_row(H, c, k, row, column):
+    """Do the same where H has rows for some of Z only: `row` is that of z_column.
+
+    The k rows done before are the first of H, and the new one is put behind them (k ≤ row).
+    """
+    width = H.shape[1] - column
+    done = H[row, column:].copy()
+    # Four rows at a time: a quarter of the traffic of one at a time.
+    for i in range(0, k - 3, 4):
+        f, g = c[i] * H[i, column], c[i + 1] * H[i + 1, column]
+        h, j = c[i + 2] * H[i + 2, column], c[i + 3] * H[i + 3, column]
+        for u in range(width):
+            done[u] -= (f * H[i, column + u] + g * H[i + 1, column + u]) + (
+                h * H[i + 2, column + u] + j * H[i + 3, column + u]
+            )
+    for i in range(k - k % 4, k):
+        f = c[i] * H[i, column]
+        for u in range(width):
+            done[u] -= f * H[i, column + u]
+    overwrite(H[k, column:], done)
+
+
+@compiled
+def unit_lower(H, c, columns):
     """Give L with ones on its diagonal such that L⁻¹ turns rows of Z A_0 into rows A_{t-1} z_t.
 
-    `rows` are the t with c_t ≠ 0, the only ones that take part.
+    H and c hold only what takes part (c_t ≠ 0); `columns` says where in the block that is.
     """
-    k = len(rows)
+    k = len(columns)
     L = np.zeros((k, k), dtype=H.dtype)
     for j in range(k):
         L[j, j] = 1.0
         for t in range(j + 1, k):
-            L[t, j] = c[rows[j]] * H[rows[j], rows[t]]
+            L[t, j] = c[j] * H[j, columns[t]]
     return L
 
 

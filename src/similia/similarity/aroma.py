@@ -11,12 +11,9 @@ from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_factored
 from similia.linalg.psd import psd_factor
-from similia.similarity.gaussian import GaussianSimilarity
+from similia.similarity.gaussian import THRESHOLDS, GaussianSimilarity
 from similia.updates.aroma import diagonal_pass, factored_pass
-from similia.validation import one_of, positive
-
-# An update needs score < threshold. A score of 0 is a mistake too: from a zero W all scores are 0.
-THRESHOLDS = {"margin": 1.0, "mistake": float(np.nextafter(0.0, 1.0))}
+from similia.validation import one_of
 
 
 class FactoredAROMA(GaussianSimilarity):
@@ -31,17 +28,22 @@ class FactoredAROMA(GaussianSimilarity):
 
     Parameters
     ----------
-    r : positive number
-        Larger r follows each triplet less closely and lets uncertainty shrink more slowly.
+    r : "auto" or positive number
+        Larger r follows each triplet less closely and lets uncertainty shrink more slowly. A
+        number is the paper's, with Λ = Ω = I at the start, and so in units of the rows' lengths.
+        "auto" takes r = 1 and starts from Λ = I/E|q|², Ω = I/E|p|², means over random triplets:
+        the prior is as unsure of a typical gap as one judgement is. The length of the rows then
+        makes no difference: X and 10·X are ranked alike.
     prior : {"identity", "zero"} or array of shape (n_features, n_item_features)
         Where W starts: the similarity that the user already has, the paper's zero, or a matrix.
     prior_scale : "auto" or positive number
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
         (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
         faster and forgets the prior sooner: right where the prior is poor.
-    update_on : {"margin", "mistake"}
-        Learn from every triplet that scores below the margin 1 (the paper), or only from
-        those that score 0 or less.
+    update_on : {"mistake", "margin"}
+        Learn only from triplets that score 0 or less, so that a prior which is right stays as it
+        is, or from all that score below the margin 1: the paper's rule, right where the prior is
+        poor or labels are many.
     average : bool
         Score with the mean of the states over the stream instead of the last one.
     sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
@@ -67,10 +69,12 @@ class FactoredAROMA(GaussianSimilarity):
 
     Notes
     -----
-    A triplet costs 12 mn flops (m = n), in matrix products over blocks of triplets: the states are
-    those of the one-at-a-time form up to rounding. Memory is the state, mn + m² + n², and a block.
+    A triplet costs 2 mn flops (m = n) for its score and 10 mn more if it is learnt from, in matrix
+    products over blocks of triplets: the states are those of the one-at-a-time form up to rounding.
+    Memory is the state, mn + m² + n², and a block.
 
-    The paper's Theorem 2 is about ``update_on="mistake"`` with ``prior="zero"``.
+    The paper's Theorem 2 is about ``update_on="mistake"`` with ``prior="zero"`` and a number for r;
+    its experiments are with ``update_on="margin"``.
 
     References
     ----------
@@ -88,20 +92,15 @@ class FactoredAROMA(GaussianSimilarity):
     ((1, 2), True)
     """
 
-    _rules: ClassVar = {
-        **GaussianSimilarity._rules,
-        "r": positive,
-        "update_on": one_of(*THRESHOLDS),
-    }
     _state: ClassVar = (*GaussianSimilarity._state, "Lambda_", "Omega_")
 
     def __init__(
         self,
         *,
-        r: float = 1.0,
+        r: Any = "auto",
         prior: str | Array = "identity",
         prior_scale: Any = "auto",
-        update_on: str = "margin",
+        update_on: str = "mistake",
         average: bool = True,
         sampler: Any = "uniform",
         n_triplets: int = 50_000,
@@ -120,8 +119,9 @@ class FactoredAROMA(GaussianSimilarity):
 
     def _init_state(self, X: Any, Z: Any) -> None:
         super()._init_state(X, Z)
-        self.Lambda_ = np.eye(X.shape[1], dtype=self.W_.dtype)
-        self.Omega_ = np.eye(Z.shape[1], dtype=self.W_.dtype)
+        of_queries, of_items = map(self.W_.dtype.type, self._start_variances(X, Z))
+        self.Lambda_ = of_queries * np.eye(X.shape[1], dtype=self.W_.dtype)
+        self.Omega_ = of_items * np.eye(Z.shape[1], dtype=self.W_.dtype)
 
     def _learn_block(self, Q: Any, P: Any) -> int:
         return factored_pass(
@@ -132,7 +132,7 @@ class FactoredAROMA(GaussianSimilarity):
             self.n_seen_,
             Q,
             P,
-            self.r,
+            self._noise(),
             THRESHOLDS[self.update_on],
         )
 
@@ -165,8 +165,12 @@ class DiagonalAROMA(GaussianSimilarity):
 
     Parameters
     ----------
-    r : positive number
-        Larger r follows each triplet less closely and lets variances shrink more slowly.
+    r : "auto" or positive number
+        Larger r follows each triplet less closely and lets variances shrink more slowly. A number
+        is the paper's, with Σ = 1 at the start, and so in units of the rows' lengths. "auto" takes
+        r = 1 and starts from Σ = 1/(E|q|² E|p|²), means over random triplets: the prior is as
+        unsure of a typical gap as one judgement is. The length of the rows then makes no
+        difference: X and 10·X are ranked alike.
     update : {"printed", "analysed"}
         The update above, or the one that the paper's Theorem 1 covers:
         W = Σ⊙θ with θ += x, 1/Σ += x²/r. See the notes.
@@ -176,9 +180,10 @@ class DiagonalAROMA(GaussianSimilarity):
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
         (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
         faster and forgets the prior sooner: right where the prior is poor.
-    update_on : {"margin", "mistake"}
-        Learn from every triplet that scores below the margin 1 (the paper), or only from
-        those that score 0 or less.
+    update_on : {"mistake", "margin"}
+        Learn only from triplets that score 0 or less, so that a prior which is right stays as it
+        is, or from all that score below the margin 1: the paper's rule, right where the prior is
+        poor or labels are many.
     average : bool
         Score with the mean of the states over the stream instead of the last one.
     sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
@@ -208,7 +213,7 @@ class DiagonalAROMA(GaussianSimilarity):
     over W and Σ. Memory is the state, 2mn, and a block of rows.
 
     The paper states Theorem 1 for the printed update, but random sequences with large r violate it;
-    it holds for ``update="analysed"`` with ``prior="zero"``.
+    it holds for ``update="analysed"``, ``update_on="margin"``, ``prior="zero"`` and a number for r.
 
     References
     ----------
@@ -225,23 +230,18 @@ class DiagonalAROMA(GaussianSimilarity):
     (2000, (4, 4))
     """
 
-    _rules: ClassVar = {
-        **GaussianSimilarity._rules,
-        "r": positive,
-        "update": one_of("printed", "analysed"),
-        "update_on": one_of(*THRESHOLDS),
-    }
+    _rules: ClassVar = {**GaussianSimilarity._rules, "update": one_of("printed", "analysed")}
     _state: ClassVar = (*GaussianSimilarity._state, "Sigma_")
     _block = 256
 
     def __init__(
         self,
         *,
-        r: float = 1.0,
+        r: Any = "auto",
         update: str = "printed",
         prior: str | Array = "identity",
         prior_scale: Any = "auto",
-        update_on: str = "margin",
+        update_on: str = "mistake",
         average: bool = True,
         sampler: Any = "uniform",
         n_triplets: int = 50_000,
@@ -261,7 +261,8 @@ class DiagonalAROMA(GaussianSimilarity):
 
     def _init_state(self, X: Any, Z: Any) -> None:
         super()._init_state(X, Z)
-        self.Sigma_ = np.ones_like(self.W_)
+        of_queries, of_items = self._start_variances(X, Z)
+        self.Sigma_ = np.full_like(self.W_, of_queries * of_items)
 
     def _learn_block(self, Q: Any, P: Any) -> int:
         return diagonal_pass(
@@ -271,7 +272,7 @@ class DiagonalAROMA(GaussianSimilarity):
             self.n_seen_,
             Q,
             P,
-            float(self.r),
+            self._noise(),
             THRESHOLDS[self.update_on],
             self.update == "analysed",
         )

@@ -2,7 +2,7 @@
 
 import copy
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,11 @@ from sklearn.utils import check_random_state
 from similia.base import Array
 from similia.linalg.blocks import triplet_rows
 from similia.similarity.base import BilinearSimilarity
+from similia.similarity.prior import typical_lengths
+from similia.validation import one_of, positive
 
+# An update needs score < threshold. A score of 0 is a mistake too: from a zero W all scores are 0.
+THRESHOLDS = {"margin": 1.0, "mistake": float(np.nextafter(0.0, 1.0))}
 #: candidates that a batch of suggestions is chosen from, for each suggestion
 SHORTLIST = 50
 
@@ -28,6 +32,26 @@ def expected_regret(score: Array, std: Array) -> Array:
 
 class GaussianSimilarity(BilinearSimilarity):
     """A distribution over W: the mean scores, the covariance says how far to trust the score."""
+
+    _rules: ClassVar = {
+        **BilinearSimilarity._rules,
+        "r": one_of("auto") | positive,
+        "update_on": one_of(*THRESHOLDS),
+    }
+
+    r: Any
+    update_on: str
+
+    def _noise(self) -> float:
+        """Give the r of the updates: one where the covariance starts in the data's own units."""
+        return 1.0 if isinstance(self.r, str) else float(self.r)
+
+    def _start_variances(self, X: Any, Z: Any) -> tuple[float, float]:
+        """Give the variances that queries' and items' directions start with."""
+        if not isinstance(self.r, str):
+            return 1.0, 1.0
+        of_queries, of_gaps = typical_lengths(X, Z)
+        return of_queries**-2, of_gaps**-2
 
     @abstractmethod
     def _variances(self, Q: Any, Z: Any) -> Array:

@@ -1,5 +1,9 @@
-"""Where a bilinear similarity starts: W₀ = scale × (zero, identity or a given matrix)."""
+"""Where a bilinear similarity starts: W₀ = scale × (zero, identity or a given matrix).
 
+Scales that follow from the data are measured on random triplets.
+"""
+
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +12,7 @@ from similia.base import Array
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense, triplet_rows
 
-#: random triplets from which the typical gap is estimated
+#: random triplets from which typical gaps and lengths are estimated
 SAMPLE = 1000
 
 
@@ -62,11 +66,31 @@ def typical_gap(prior: str | Array, X: Any, Z: Any) -> float:
     learning at once does. In sparse vectors most gaps are next to nothing, so that the median would
     say little of those that decide a ranking.
     """
+    gaps = []
+    for Q, P in _random_triplets(X, Z):
+        moved = dense(Q) if isinstance(prior, str) else products((Q, prior.astype(np.float64)))[0]
+        gaps.append(np.vecdot(moved, dense(P)))
+    return _typical(gaps)
+
+
+def typical_lengths(X: Any, Z: Any) -> tuple[float, float]:
+    """Give the root mean squares of |q| and |p - p′| over the same random triplets."""
+    lengths = [
+        (np.linalg.norm(dense(Q), axis=1), np.linalg.norm(dense(P), axis=1))
+        for Q, P in _random_triplets(X, Z)
+    ]
+    of_queries, of_gaps = zip(*lengths, strict=True)
+    return _typical(of_queries), _typical(of_gaps)
+
+
+def _random_triplets(X: Any, Z: Any) -> Iterator[tuple[Any, Any]]:
+    """Give blocks of queries and of differences of items, drawn with a fixed seed."""
     rng = np.random.default_rng(0)
     triplets = rng.integers([X.shape[0], Z.shape[0], Z.shape[0]], size=(SAMPLE, 3))
-    gaps = []
-    for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100):
-        moved = dense(Q) if isinstance(prior, str) else products((Q, prior.astype(np.float64)))[0]
-        gaps.append(np.einsum("ij,ij->i", moved, dense(P)))
-    typical = float(np.sqrt(np.mean(np.concatenate(gaps) ** 2)))
+    return ((Q, P) for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100))
+
+
+def _typical(values: Sequence[Array]) -> float:
+    """Give the root mean square; one where that is no scale to measure by."""
+    typical = float(np.sqrt(np.mean(np.concatenate(values) ** 2)))
     return typical if 0 < typical < np.inf else 1.0

@@ -11,10 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
+from similia.linalg.blas import add_cross_products, cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_some_row, unit_lower
 from similia.linalg.threads import side_by_side
+
+#: scores up to so far above the threshold may yet fall below it in a block; more do not pay
+NEAR = 0.25
+#: rows that are walked over together, at most: the walk's own cost grows with their square
+AT_ONCE = 128
 
 
 def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
@@ -25,79 +30,78 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
         W += (1-s)/(r+ab) Λq pᵀΩ                                            [Crammer2012, 12]
         Ω -= a/(mr+ab) Ωp pᵀΩ,    Λ -= b/(nr+ab) Λq qᵀΛ                     [Crammer2012, 13, 14]
 
-    Cost: 12 mn flops a triplet for m = n, in matrix products (see `similia.linalg.downdates`).
+    Cost for m = n: 2 mn flops a triplet for its score, 10 mn more if it is learnt from, in matrix
+    products (see `similia.linalg.downdates`). Covariances are needed of what is learnt from alone.
+    Who that is follows only from the walk, so they are made for triplets that score near the
+    threshold; a walk that comes to another one below it stops there, and is taken up anew.
     """
-    m, n = W.shape
-    forms = _sparse_forms if sparse.issparse(Q) else _dense_forms
-    QL, H, PO, G, scores = forms(W, Lambda, Omega, Q, P)
-    steps = np.zeros((3, len(scores)), dtype=W.dtype)
-    _factored_walk(H, G, scores, m * r, n * r, r, threshold, steps)
-    rows = np.flatnonzero(steps[0])
-    if len(rows):
-        alpha, c_Lambda, c_Omega = steps[:, rows]
-        left, right = QL[rows], PO[rows]
+    scores = bilinear_forms(W, Q, P)
+    state, updates, start = (W, Lambda, Omega, moment), 0, 0
+    while True:
+        near = start + np.flatnonzero(scores[start:] < threshold + NEAR)[:AT_ONCE]
+        if not len(near):
+            return updates
+        count, start = _factored_walk_of(state, t, Q, P, scores, near, r, threshold)
+        updates += count
+
+
+def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
+    """Walk from the first of `near` as far as possible; give the updates and where it ended."""
+    W, Lambda, Omega, moment = state
+    (m, n), first, columns = W.shape, near[0], near - near[0]
+    QL, PO = products((Q[near], Lambda), (P[near], Omega))
+    H, G = cross_products((QL, Q[first:]), (PO, P[first:]))
+    steps = np.zeros((3, len(near)), dtype=W.dtype)
+    taken = np.empty(len(near), dtype=np.intp)
+    given = (m * r, n * r, r, threshold)
+    count, length = _factored_walk(H, G, scores[first:], columns, given, steps, taken)
+    if count:
+        taken = taken[:count]
+        alpha, c_Lambda, c_Omega = steps[:, :count]
+        left, right, columns = QL[taken], PO[taken], columns[taken]
         side_by_side(
             [
-                partial(downdate, Lambda, left, unit_lower(H, steps[1], rows), c_Lambda),
-                partial(downdate, Omega, right, unit_lower(G, steps[2], rows), c_Omega),
+                partial(downdate, Lambda, left, unit_lower(H, c_Lambda, columns), c_Lambda),
+                partial(downdate, Omega, right, unit_lower(G, c_Omega, columns), c_Omega),
             ],
-            len(rows) * (m * m + n * n),
+            count * (m * m + n * n),
         )
         terms = [(W, left, right, alpha)]
         if moment.size:
-            terms.append((moment, left, right, alpha * (t + 1 + rows)))
+            terms.append((moment, left, right, alpha * (t + 1 + first + columns)))
         add_cross_products(*terms)
-    return len(rows)
-
-
-def _sparse_forms(W, Lambda, Omega, Q, P):
-    """Give QΛ, QΛQᵀ, PΩ, PΩPᵀ and the scores q_tᵀWp_t of a block."""
-    QL, PO = products((Q, Lambda), (P, Omega))
-    H, G = cross_products((QL, Q), (PO, P))
-    return QL, H, PO, G, bilinear_forms(W, Q, P)
-
-
-def _dense_forms(W, Lambda, Omega, Q, P):
-    """Give the same for dense rows; each processor takes some columns through all products."""
-    size, (m, n) = len(Q), W.shape
-    QL, PO = np.empty((size, m), W.dtype), np.empty((size, n), W.dtype)
-    count = shares(min(m, n), size * (m * m + m * n + n * n))
-    H, G = np.empty((2, count, size, size), W.dtype)
-    scores = np.empty((count, size), W.dtype)
-    both = zip(panels(m, count), panels(n, count), strict=True)
-    side_by_side(
-        [
-            partial(_forms_of_columns, W, Lambda, Omega, Q, P, *ends, QL, H[i], PO, G[i], scores[i])
-            for i, ends in enumerate(both)
-        ],
-    )
-    return QL, H.sum(axis=0), PO, G.sum(axis=0), scores.sum(axis=0)
-
-
-def _forms_of_columns(W, Lambda, Omega, Q, P, left, right, QL, H, PO, G, scores):
-    left, right = slice(*left), slice(*right)
-    np.matmul(Q, Lambda[:, left], out=QL[:, left])
-    np.matmul(QL[:, left], Q[:, left].T, out=H)
-    np.matmul(P, Omega[:, right], out=PO[:, right])
-    np.matmul(PO[:, right], P[:, right].T, out=G)
-    np.vecdot(Q @ W[:, right], P[:, right], out=scores)
+    return count, first + length
 
 
 @compiled
-def _factored_walk(H, G, s, mr, nr, r, threshold, steps):
+def _factored_walk(H, G, s, columns, given, steps, taken):
+    """Walk over scores in order; H and G have rows for the triplets at `columns` only.
+
+    Rows that are learnt from move to the front of H and G; `taken` says which they were. Ends
+    before a triplet that has no row but needs one. Gives the number learnt from, and of the walked.
+    """
+    mr, nr, r, threshold = given
     alpha, c_Lambda, c_Omega = steps
+    row = k = 0
     for t in range(len(s)):
+        known = row < len(columns) and columns[row] == t
+        row += known
         if s[t] < threshold:
-            eliminate_row(H, c_Lambda, t)
-            eliminate_row(G, c_Omega, t)
+            if not known:
+                return k, t
+            eliminate_some_row(H, c_Lambda, k, row - 1, t)
+            eliminate_some_row(G, c_Omega, k, row - 1, t)
             # Variances are positive; rounding alone can bring a tiny one below zero.
-            a, b = max(H[t, t], 0.0), max(G[t, t], 0.0)
+            a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
             if a * b > 0.0:
-                alpha[t] = (1.0 - s[t]) / (r + a * b)
-                c_Omega[t] = a / (mr + a * b)
-                c_Lambda[t] = b / (nr + a * b)
+                alpha[k] = (1.0 - s[t]) / (r + a * b)
+                c_Omega[k] = a / (mr + a * b)
+                c_Lambda[k] = b / (nr + a * b)
                 for u in range(t + 1, len(s)):
-                    s[u] += alpha[t] * H[t, u] * G[t, u]
+                    s[u] += alpha[k] * H[k, u] * G[k, u]
+                taken[k] = row - 1
+                k += 1
+    return k, len(s)
 
 
 def diagonal_pass(W, Sigma, moment, t, Q, P, r, threshold, analysed):

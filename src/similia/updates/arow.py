@@ -27,7 +27,7 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     if len(rows):
         alpha, c = steps[:, rows]
         moved = XS[rows]
-        downdate(Sigma, moved, unit_lower(H, steps[1], rows), c)
+        downdate(Sigma, moved, unit_lower(H[rows], c, rows), c)
         w += alpha @ moved
         if moment.size:
             moment += (alpha * (t + 1 + rows)).astype(w.dtype) @ moved

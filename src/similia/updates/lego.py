@@ -24,7 +24,7 @@ def lego_pass(A, moment, t, Z, targets, eta):
     rows = np.flatnonzero(c)
     if len(rows):
         moved = ZA[rows]
-        downdate(A, moved, unit_lower(H, c, rows), c[rows])
+        downdate(A, moved, unit_lower(H[rows], c[rows], rows), c[rows])
         if moment.size:
             add_cross_products((moment, moved, moved, -c[rows] * (t + 1 + rows)))
     return len(rows)
