@@ -213,7 +213,7 @@ def _time_part(rows: list[Row], tune: list[Row], figures: Path) -> list[str]:
         "eight settings on the way to the choice. The machine was busy with other work, and more "
         "so when f-AROMA and d-AROMA ran with their present defaults than when torch did, so that "
         "ratios tell roughly at best; [when it helps](../../docs/when_it_helps.md) has some that "
-        "were taken with nothing else running.",
+        "were taken together.",
         markdown_table(header, lines),
         f"![seconds of learning]({figures.name}/{path.name})",
     ]
