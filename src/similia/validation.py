@@ -30,7 +30,9 @@ def _is_number(value: Any) -> bool:
 
 def _is_integer(value: Any) -> bool:
     """Whether it is an integer of 64 bits, as compiled code takes them."""
-    return not isinstance(value, bool) and isinstance(value, Integral) and -(2**63) <= value < 2**63
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return False
+    return -(2**63) <= int(value) < 2**63
 
 
 positive = Rule("a positive number", lambda v: _is_number(v) and v > 0)
