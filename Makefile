@@ -44,6 +44,7 @@ experiments: $(READY) $(PEERS)/.ready
 	done
 	$(BIN)/python -m experiments.user_adapters
 	$(BIN)/python -m experiments.calibration
+	$(BIN)/python -m experiments.aroma_study
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
