@@ -35,20 +35,18 @@ def eliminate_some_row(H, c, k, row, column):
 
     The k rows done before are the first of H, and the new one is put behind them (k ≤ row).
     """
-    width = H.shape[1] - column
     done = H[row, column:].copy()
     # Four rows at a time: a quarter of the traffic of one at a time.
     for i in range(0, k - 3, 4):
-        f, g = c[i] * H[i, column], c[i + 1] * H[i + 1, column]
-        h, j = c[i + 2] * H[i + 2, column], c[i + 3] * H[i + 3, column]
-        for u in range(width):
-            done[u] -= (f * H[i, column + u] + g * H[i + 1, column + u]) + (
-                h * H[i + 2, column + u] + j * H[i + 3, column + u]
-            )
+        p, q, r, s = H[i, column:], H[i + 1, column:], H[i + 2, column:], H[i + 3, column:]
+        f, g, h, j = c[i] * p[0], c[i + 1] * q[0], c[i + 2] * r[0], c[i + 3] * s[0]
+        for u in range(len(done)):
+            done[u] -= (f * p[u] + g * q[u]) + (h * r[u] + j * s[u])
     for i in range(k - k % 4, k):
-        f = c[i] * H[i, column]
-        for u in range(width):
-            done[u] -= f * H[i, column + u]
+        p = H[i, column:]
+        f = c[i] * p[0]
+        for u in range(len(done)):
+            done[u] -= f * p[u]
     overwrite(H[k, column:], done)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_products, cross_products, products
+from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_some_row, unit_lower
 from similia.linalg.threads import side_by_side
@@ -49,8 +49,8 @@ def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
     """Walk from the first of `near` as far as possible; give the updates and where it ended."""
     W, Lambda, Omega, moment = state
     (m, n), first, columns = W.shape, near[0], near - near[0]
-    QL, PO = products((Q[near], Lambda), (P[near], Omega))
-    H, G = cross_products((QL, Q[first:]), (PO, P[first:]))
+    covariances = _sparse_covariances if sparse.issparse(Q) else _dense_covariances
+    QL, H, PO, G = covariances(Lambda, Omega, Q[near], P[near], Q[first:], P[first:])
     steps = np.zeros((3, len(near)), dtype=W.dtype)
     taken = np.empty(len(near), dtype=np.intp)
     given = (m * r, n * r, r, threshold)
@@ -71,6 +71,33 @@ def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
             terms.append((moment, left, right, alpha * (t + 1 + first + columns)))
         add_cross_products(*terms)
     return count, first + length
+
+
+def _sparse_covariances(Lambda, Omega, Q, P, all_Q, all_P):
+    """Give QΛ and PΩ for some rows, and their inner products with those of all."""
+    QL, PO = products((Q, Lambda), (P, Omega))
+    H, G = cross_products((QL, all_Q), (PO, all_P))
+    return QL, H, PO, G
+
+
+def _dense_covariances(Lambda, Omega, Q, P, all_Q, all_P):
+    """Give the same for dense rows; each processor takes some columns through both products."""
+    (size, m), n, full = Q.shape, P.shape[1], len(all_Q)
+    QL, PO = np.empty((size, m), Q.dtype), np.empty((size, n), P.dtype)
+    work = size * (m * (m + full) + n * (n + full))
+    count = shares(min(m, n), work)
+    H, G = np.empty((2, count, size, full), Q.dtype)
+
+    def through(i, left, right):
+        left, right = slice(*left), slice(*right)
+        np.matmul(Q, Lambda[:, left], out=QL[:, left])
+        np.matmul(QL[:, left], all_Q[:, left].T, out=H[i])
+        np.matmul(P, Omega[:, right], out=PO[:, right])
+        np.matmul(PO[:, right], all_P[:, right].T, out=G[i])
+
+    both = zip(panels(m, count), panels(n, count), strict=True)
+    side_by_side([partial(through, i, *ends) for i, ends in enumerate(both)], work)
+    return QL, H.sum(axis=0), PO, G.sum(axis=0)
 
 
 @compiled
