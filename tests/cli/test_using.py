@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -182,3 +185,26 @@ def test_warmup_reaches_every_learner(name, run):
         f"{kind} float{bits}" for kind in ("dense", "sparse") for bits in (32, 64)
     }
     assert "1 learners are ready." in run("warmup", "--learner", name).stdout
+
+
+def test_after_warmup_nothing_is_left_to_compile(tmp_path):
+    """In a process with an empty cache: whatever compiles after warming up is recorded."""
+    program = """
+import numpy as np
+from numba.core import event
+from similia import FactoredAROMA
+from similia.stream.warmup import warm_up
+
+list(warm_up(["FactoredAROMA"], ["dense float64"]))
+rng = np.random.default_rng(0)
+X, triplets = rng.normal(size=(50, 6)), rng.integers(50, size=(300, 3))
+with event.install_recorder("numba:compile") as recorder:
+    learner = FactoredAROMA().learn(X, triplets)
+assert learner.n_updates_ > 0
+print([record.data["dispatcher"].py_func.__name__ for _, record in recorder.buffer])
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")

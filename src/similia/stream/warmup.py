@@ -17,7 +17,8 @@ FORMS = {
     "sparse float32": lambda X: sparse.csr_array(X.astype(np.float32)),
     "sparse float64": lambda X: sparse.csr_array(X),
 }
-_TUPLES = {"triplets": [[0, 1, 2], [3, 4, 5]], "pairs": [[0, 1], [2, 3]], "labels": [[0], [1]]}
+# One of the two triplets is a mistake of any similarity, so that something is learnt.
+_TUPLES = {"triplets": [[0, 1, 2], [0, 2, 1]], "pairs": [[0, 1], [2, 3]], "labels": [[0], [1]]}
 _VALUES = {"triplets": None, "pairs": [1, 1], "labels": [0, 1]}
 
 
