@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from similia import ConstraintOracle
 
+CHOICES = ["most_violated", "cyclic", "random", "all"]
+WAYS = [(choice, projection) for choice in CHOICES for projection in ("approximate", "exact")]
 SEEDS = st.integers(0, 2**32 - 1)
 
 

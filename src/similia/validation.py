@@ -67,7 +67,12 @@ def one_of(*names: str) -> Rule:
 
 def between(low: float, high: float) -> Rule:
     """Give the rule low < value < high."""
-    return Rule(f"a number between {low} and {high}", lambda v: _is_number(v) and low < v < high)
+    words = f"a number between {low:g} and {high:g}"
+    return Rule(words, lambda v: _is_number(v) and low < v < high)
+
+
+#: a scale of steps or rows whose square is a number in single precision, too
+moderate = between(0, 1e15)
 
 
 def _shown(value: Any) -> str:

@@ -19,11 +19,17 @@ from similia import (
     RankOneConstraints,
 )
 from similia.distance import definite_boost, projections
-from tests.constraint_problems import SEEDS, density, impossible, met_by, near_and_far, oracle_of
+from tests.constraint_problems import (
+    CHOICES,
+    SEEDS,
+    WAYS,
+    density,
+    impossible,
+    met_by,
+    near_and_far,
+    oracle_of,
+)
 from tests.reference import definite_boost as reference
-
-CHOICES = ["most_violated", "cyclic", "random", "all"]
-WAYS = [(choice, projection) for choice in CHOICES for projection in ("approximate", "exact")]
 
 
 def near_far(rng, d=8, n=20, K=None):

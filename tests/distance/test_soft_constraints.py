@@ -19,11 +19,18 @@ from similia import (
 )
 from similia.distance import projections
 from similia.linalg.bregman import von_neumann_divergence
-from tests.constraint_problems import SEEDS, density, hermitian, impossible, met_by, near_and_far
+from tests.constraint_problems import (
+    CHOICES,
+    SEEDS,
+    WAYS,
+    density,
+    hermitian,
+    impossible,
+    met_by,
+    near_and_far,
+)
 from tests.reference import definite_boost as reference
 
-CHOICES = ["most_violated", "cyclic", "random", "all"]
-WAYS = [(choice, projection) for choice in CHOICES for projection in ("approximate", "exact")]
 KINDS = st.sampled_from(["real", "complex"])
 
 

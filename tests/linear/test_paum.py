@@ -118,3 +118,11 @@ def test_merged_learners_keep_the_largest_radius(rng):
     parts[0].partial_fit(X[20:40], y[20:40])
     parts[1].partial_fit(10 * X[40:60], y[40:60])
     assert start.merge(parts).R_ == parts[1].R_ > parts[0].R_
+
+
+@pytest.mark.parametrize("parameters", [{"radius": 1e300}, {"eta": 1e300}, {"radius": 0.0}])
+def test_a_radius_or_step_whose_square_is_no_number_is_refused(parameters, data):
+    learner = PAUM(**parameters)
+    with pytest.raises(ValueError, match=r"must be .*a number between 0 and 1e\+15, got"):
+        learner.partial_fit(*data)
+    assert not hasattr(learner, "w_")

@@ -80,3 +80,11 @@ def test_contenders_stop_early_and_go_on(rng, cls):
     passes = learner.n_iter_
     assert passes < 50
     assert learner.fit(X, y).n_iter_ > passes
+
+
+@pytest.mark.parametrize("parameters", [{"eta": 1e300}, {"alpha": 1e300}, {"eta": 0.0}])
+def test_sgd_qn_refuses_steps_that_no_weight_survives(parameters, rng):
+    learner = SGDQN(**parameters)
+    with pytest.raises(ValueError, match=r"must be .*a number between 0 and 1e\+15, got"):
+        learner.partial_fit(rng.normal(size=(6, 2)), [0, 1] * 3)
+    assert not hasattr(learner, "w_")

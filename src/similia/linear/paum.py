@@ -8,7 +8,7 @@ import numpy as np
 from similia.base import Array
 from similia.linear.blockwise import BlockwiseOneVsRest
 from similia.updates.paum import largest_squares, paum_pass, with_squared_radius
-from similia.validation import non_negative, one_of, positive
+from similia.validation import moderate, non_negative, one_of
 
 
 class PAUM(BlockwiseOneVsRest):
@@ -96,8 +96,8 @@ class PAUM(BlockwiseOneVsRest):
         **BlockwiseOneVsRest._rules,
         "tau_positive": non_negative,
         "tau_negative": non_negative,
-        "eta": positive,
-        "radius": one_of("auto") | positive,
+        "eta": moderate,
+        "radius": one_of("auto") | moderate,
     }
     _state: ClassVar = (*BlockwiseOneVsRest._state, "R_")
 

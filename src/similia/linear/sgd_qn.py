@@ -14,7 +14,7 @@ from similia.linear.sgd import SAMPLES
 from similia.linear.stochastic import StochasticOneVsRest, Task
 from similia.losses import LOSSES
 from similia.updates.sgd_qn import sgd_qn_pass
-from similia.validation import one_of, positive, positive_integer
+from similia.validation import moderate, one_of, positive_integer
 
 
 @dataclass
@@ -106,9 +106,9 @@ class SGDQN(StochasticOneVsRest):
 
     _rules: ClassVar = {
         **StochasticOneVsRest._rules,
-        "alpha": positive,
+        "alpha": moderate,
         "skip": positive_integer,
-        "eta": one_of("auto") | positive,
+        "eta": one_of("auto") | moderate,
     }
     _state: ClassVar = (*StochasticOneVsRest._state, "B_", "v_", "clock_")
 
