@@ -7,8 +7,8 @@ import numpy as np
 from benchmarks import conic
 from benchmarks.timing import seconds, table
 from similia import DistanceConstraints
-from similia.distance.choice import MostViolated
-from similia.distance.projections import Projections
+from similia.constraints.choice import MostViolated
+from similia.constraints.projections import Projections
 from similia.linalg.threads import single_blas_thread
 from tests.reference.definite_boost import approximate_step, density
 

@@ -15,11 +15,11 @@ from benchmarks.timing import seconds, table
 from experiments.peers.call import PYTHON, fit_peer, metric_learner
 from similia import NeighborhoodGerrymandering
 from similia.datasets import load_isolet
-from similia.distance.gerrymander_training import Descent, Objective
-from similia.distance.sides import Sides
 from similia.linalg.blas import panels, products
 from similia.linalg.bound import gemm
 from similia.linalg.threads import side_by_side, single_blas_thread
+from similia.neighbors.gerrymander_training import Descent, Objective
+from similia.neighbors.sides import Sides
 from tests.reference.gerrymandering import descent_step
 
 D, R, BATCH = 617, 26, 256

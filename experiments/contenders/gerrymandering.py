@@ -7,7 +7,7 @@ import numpy as np
 from experiments.contenders.batch import Batch
 from experiments.problems import Problem
 from similia import NeighborhoodGerrymandering
-from similia.distance.maps import Map, class_map, column_means
+from similia.neighbors.maps import Map, class_map, column_means
 
 
 class Gerrymander(Batch):

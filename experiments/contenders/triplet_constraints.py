@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.distance.constraints import Constraints
+from similia.constraints import Constraints
 
 
 class TripletConstraints(Constraints):

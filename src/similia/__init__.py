@@ -10,12 +10,12 @@ from similia.registry import ALL_LEARNERS, learner_class
 __version__ = "0.1.0"
 
 _FUNCTIONS = {
-    "ConstraintOracle": "similia.distance.constraints",
-    "DefiniteBoost": "similia.distance.definite_boost",
-    "DistanceConstraints": "similia.distance.constraints",
-    "MatrixConstraints": "similia.distance.constraints",
-    "RankOneConstraints": "similia.distance.constraints",
-    "minimize_max_constraint": "similia.distance.min_max",
+    "ConstraintOracle": "similia.constraints",
+    "DefiniteBoost": "similia.constraints.definite_boost",
+    "DistanceConstraints": "similia.constraints",
+    "MatrixConstraints": "similia.constraints",
+    "RankOneConstraints": "similia.constraints",
+    "minimize_max_constraint": "similia.constraints.min_max",
     "FeedbackFile": "similia.files",
     "read_vectors": "similia.files",
     "write_vectors": "similia.files",

@@ -24,7 +24,7 @@ LEARNERS = {
 
 #: learners of a whole labelled set: saved as well, but with no stream of single judgements
 BATCH_LEARNERS = {
-    "NeighborhoodGerrymandering": "similia.distance.gerrymandering",
+    "NeighborhoodGerrymandering": "similia.neighbors.gerrymandering",
 }
 ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
 

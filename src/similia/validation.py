@@ -136,6 +136,20 @@ def check_magnitude(
         )
 
 
+def check_hermitian(owner: str, M: NDArray[Any], d: int, kinds: str, rounding: float) -> None:
+    """Refuse a start that is not a finite symmetric or Hermitian (d, d) matrix."""
+    if M.shape != (d, d) or M.dtype.kind not in kinds:
+        numbers = "numbers" if "c" in kinds else "real numbers"
+        raise ValueError(
+            f"{owner}: start must be an array of {numbers} of shape ({d}, {d}), "
+            f"got shape {M.shape} and dtype {M.dtype}."
+        )
+    if not np.isfinite(M).all():
+        raise ValueError(f"{owner}: start must be finite, but it contains NaN or infinity.")
+    if np.abs(M - M.conj().T).max() > rounding * np.abs(M).max():
+        raise ValueError(f"{owner}: start must be symmetric or Hermitian.")
+
+
 def _largest(rows: Any) -> float:
     values = rows.data if hasattr(rows, "indptr") else rows
     if values.size == 0:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from similia.base import Array
-from similia.distance.maps import Map
-from similia.distance.neighbor_search import ExactSearch, vote_shares
-from similia.distance.regularizers import REGULARIZERS
-from similia.distance.sides import Sides
 from similia.linalg.blocks import rows_of
 from similia.linalg.threads import single_blas_thread
+from similia.neighbors.maps import Map
+from similia.neighbors.neighbor_search import ExactSearch, vote_shares
+from similia.neighbors.regularizers import REGULARIZERS
+from similia.neighbors.sides import Sides
 from similia.updates.descent import adam_step
 from similia.updates.gerrymandering import infer, pulls
 

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from similia.base import Array
-from similia.distance.ascent import DualPoint
-from similia.distance.constraints import ConstraintOracle
-from similia.distance.theta_search import ThetaSearch
+from similia.constraints import ConstraintOracle
+from similia.constraints.ascent import DualPoint
+from similia.constraints.theta_search import ThetaSearch
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import approximate_step
 

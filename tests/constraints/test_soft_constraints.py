@@ -17,7 +17,7 @@ from similia import (
     RankOneConstraints,
     minimize_max_constraint,
 )
-from similia.distance import projections
+from similia.constraints import projections
 from similia.linalg.bregman import von_neumann_divergence
 from tests.constraint_problems import (
     CHOICES,

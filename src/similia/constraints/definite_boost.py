@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from similia.base import Array
-from similia.distance.ascent import DualPoint, ascend
-from similia.distance.choice import Asked, InTurn, MostViolated
-from similia.distance.constraints import Constraints, as_constraints
-from similia.distance.projections import Certificate, Choice, Projections
-from similia.distance.start import checked_alpha, log_of_start
+from similia.constraints import Constraints, as_constraints
+from similia.constraints.ascent import DualPoint, ascend
+from similia.constraints.choice import Asked, InTurn, MostViolated
+from similia.constraints.projections import Certificate, Choice, Projections
+from similia.constraints.start import checked_alpha, log_of_start
 from similia.linalg.psd import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.progress import Advance, progress

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from similia.base import Array
-from similia.distance.constraints.base import Constraints, RankOne
+from similia.constraints.base import Constraints, RankOne
 from similia.updates.definite_boost import RankOneTerms
 
 

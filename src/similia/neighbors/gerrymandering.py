@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from similia.base import Array
-from similia.distance.gerrymander_fit import GerrymanderFit
-from similia.distance.maps import STARTS
-from similia.distance.regularizers import REGULARIZERS
+from similia.neighbors.gerrymander_fit import GerrymanderFit
+from similia.neighbors.maps import STARTS
+from similia.neighbors.regularizers import REGULARIZERS
 from similia.validation import (
     Rule,
     array,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from similia.base import Array
-from similia.distance.ascent import DualPoint, ascend
-from similia.distance.constraints import Constraints
+from similia.constraints import Constraints
+from similia.constraints.ascent import DualPoint, ascend
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.roots import decreasing_bracket, decreasing_root
 from similia.linalg.spectral import gibbs_weights

@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from similia import NeighborhoodGerrymandering, load, save
-from similia.distance.gerrymander_training import Descent, Objective
-from similia.distance.sides import Sides
+from similia.neighbors.gerrymander_training import Descent, Objective
+from similia.neighbors.sides import Sides
 from tests.gerrymandering_problems import clusters, quick
 from tests.reference import gerrymandering as reference
 
@@ -111,7 +111,7 @@ def test_a_sample_of_the_database_is_drawn_by_class(rng):
 def test_the_scale_of_a_large_database_is_that_of_a_sample(rng, monkeypatch):
     X, y = clusters(rng, n=300)
     whole = quick(init="identity").fit(X, y).scale_
-    monkeypatch.setattr("similia.distance.maps.POOL", 250)
+    monkeypatch.setattr("similia.neighbors.maps.POOL", 250)
     assert quick(init="identity").fit(X, y).scale_ == pytest.approx(whole, rel=0.1)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from similia import ConstraintOracle, DistanceConstraints, MatrixConstraints, RankOneConstraints
-from similia.distance.constraints import UnionConstraints, as_constraints, pairs
+from similia.constraints import UnionConstraints, as_constraints, pairs
 from similia.linalg.gibbs import GibbsState
 from tests.constraint_problems import SEEDS, density, hermitian
 from tests.problems import FORMS

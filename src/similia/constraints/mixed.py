@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from similia.base import Array
-from similia.distance.constraints.base import Constraints, RankOne
-from similia.distance.constraints.matrices import MatrixConstraints
-from similia.distance.constraints.rank_one import RankOneConstraints
+from similia.constraints.base import Constraints, RankOne
+from similia.constraints.matrices import MatrixConstraints
+from similia.constraints.rank_one import RankOneConstraints
 
 
 class _Kind(NamedTuple):

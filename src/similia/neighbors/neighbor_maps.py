@@ -10,8 +10,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Array, Learner, Revision
-from similia.distance.maps import Map
-from similia.distance.neighbor_search import SEARCHES, vote_shares
+from similia.neighbors.maps import Map
+from similia.neighbors.neighbor_search import SEARCHES, vote_shares
 from similia.validation import check_magnitude, check_parameters, one_of, positive_integer
 
 FLOATS = [np.float64, np.float32]

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 
 from similia.base import Array
-from similia.distance.constraints.base import Constraints, RankOne, rank_one_bounds
-from similia.distance.constraints.checks import per_constraint, signs_of
+from similia.constraints.base import Constraints, RankOne, rank_one_bounds
+from similia.constraints.checks import per_constraint, signs_of
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks
 from similia.updates.definite_boost import RankOneTerms

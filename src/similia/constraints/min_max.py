@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from similia.base import Array
-from similia.distance.constraints import ConstraintOracle, as_constraints
-from similia.distance.oracle_search import OracleSearch
-from similia.distance.theta_search import ThetaSearch, lowest_value
+from similia.constraints import ConstraintOracle, as_constraints
+from similia.constraints.oracle_search import OracleSearch
+from similia.constraints.theta_search import ThetaSearch, lowest_value
 from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress

@@ -8,10 +8,10 @@ from scipy import linalg, sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from similia.base import Array
-from similia.distance.neighbor_search import vote_shares
-from similia.distance.sides import Sides
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense
+from similia.neighbors.neighbor_search import vote_shares
+from similia.neighbors.sides import Sides
 
 #: queries from which the scale of distances is taken, and the better start
 SAMPLE = 1000

@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 
 from similia.base import Array
-from similia.distance.constraints.base import Constraints, RankOne
-from similia.distance.constraints.matrices import MatrixConstraints
-from similia.distance.constraints.mixed import MixedConstraints
-from similia.distance.constraints.rank_one import RankOneConstraints
+from similia.constraints.base import Constraints, RankOne
+from similia.constraints.matrices import MatrixConstraints
+from similia.constraints.mixed import MixedConstraints
+from similia.constraints.rank_one import RankOneConstraints
 
 
 class ConstraintOracle(Constraints):

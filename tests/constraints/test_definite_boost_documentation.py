@@ -8,8 +8,8 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import similia
-from similia.distance.min_max import RULES, MinMaxResult
-from similia.distance.projections import Certificate
+from similia.constraints.min_max import RULES, MinMaxResult
+from similia.constraints.projections import Certificate
 
 CLASSES = ["ConstraintOracle", "DefiniteBoost", "DistanceConstraints", "MatrixConstraints",
            "RankOneConstraints"]  # fmt: skip

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from similia.base import Array
-from similia.distance.constraints.base import Constraints
-from similia.distance.constraints.checks import per_constraint
+from similia.constraints.base import Constraints
+from similia.constraints.checks import per_constraint
 
 #: departure from being Hermitian that counts as rounding, relative to the largest entry
 ROUNDING = 1e-10

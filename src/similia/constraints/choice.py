@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from similia.distance.constraints import ConstraintOracle
-from similia.distance.projections import Chosen, Projections
+from similia.constraints import ConstraintOracle
+from similia.constraints.projections import Chosen, Projections
 from similia.updates.definite_boost import asks_for
 
 #: constraints looked at together by those who go through them in order

@@ -18,7 +18,7 @@ from similia import (
     MatrixConstraints,
     RankOneConstraints,
 )
-from similia.distance import definite_boost, projections
+from similia.constraints import definite_boost, projections
 from tests.constraint_problems import (
     CHOICES,
     SEEDS,

@@ -8,16 +8,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from similia.base import Array
-from similia.distance.gerrymander_training import (
+from similia.neighbors.gerrymander_training import (
     Descent,
     Objective,
     held_out_error,
     largest_entry,
 )
-from similia.distance.maps import column_means, scaled_starts
-from similia.distance.neighbor_maps import NeighborMaps
-from similia.distance.regularizers import REGULARIZERS
-from similia.distance.sides import FLOATS, Sides, as_rows, checked_items, held_out, joined
+from similia.neighbors.maps import column_means, scaled_starts
+from similia.neighbors.neighbor_maps import NeighborMaps
+from similia.neighbors.regularizers import REGULARIZERS
+from similia.neighbors.sides import FLOATS, Sides, as_rows, checked_items, held_out, joined
 from similia.progress import progress
 from similia.validation import check_magnitude
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from similia.base import Array
-from similia.distance.constraints import Constraints
+from similia.constraints import Constraints
 from similia.linalg.gibbs import GibbsState
 
 #: pairs of steps and changes of the gradient that the quasi-Newton method remembers

@@ -1,0 +1,19 @@
+"""Sets of linear constraints tr(W C_j) ≤ 0 on matrices of trace one, each screened all at once."""
+
+from similia.constraints.base import Constraints, RankOne
+from similia.constraints.matrices import MatrixConstraints
+from similia.constraints.oracle import ConstraintOracle
+from similia.constraints.pairs import DistanceConstraints
+from similia.constraints.rank_one import RankOneConstraints
+from similia.constraints.union import UnionConstraints, as_constraints
+
+__all__ = [
+    "ConstraintOracle",
+    "Constraints",
+    "DistanceConstraints",
+    "MatrixConstraints",
+    "RankOne",
+    "RankOneConstraints",
+    "UnionConstraints",
+    "as_constraints",
+]
