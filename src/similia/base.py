@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from similia.contract import Array
 from similia.validation import Rule, boolean, check_parameters, seed
-
-Array = NDArray[Any]
 
 
 class Revision:

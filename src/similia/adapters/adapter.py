@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.low_rank import compressed
 from similia.updates.low_rank import low_rank_pass
 

@@ -8,12 +8,11 @@ from sklearn.utils import check_array
 
 from similia.adapters.adapter import Adapter
 from similia.adapters.storage import save
-from similia.base import Array
+from similia.contract import FLOATS, Array
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
-from similia.similarity.base import FLOATS
 from similia.similarity.prior import automatic_scale, check_prior
 from similia.validation import (
     Rule,

@@ -7,7 +7,7 @@ import numpy as np
 from similia.adapters.adapter import Adapter
 from similia.adapters.adapters import Adapters
 from similia.adapters.storage import NAME
-from similia.base import Array
+from similia.contract import Array
 from similia.persistence import file
 from similia.persistence.header import PathLike
 from similia.similarity.prior import check_prior

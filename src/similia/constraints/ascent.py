@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from similia.base import Array
 from similia.constraints import Constraints
+from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 
 #: pairs of steps and changes of the gradient that the quasi-Newton method remembers

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.updates.definite_boost import RankOneTerms
 
 

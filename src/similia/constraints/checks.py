@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 
 SENSES = {"<=": 1.0, ">=": -1.0}
 

@@ -8,12 +8,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from similia.base import Array
 from similia.constraints import Constraints, as_constraints
 from similia.constraints.ascent import DualPoint, ascend
 from similia.constraints.choice import Asked, InTurn, MostViolated
 from similia.constraints.projections import Certificate, Choice, Projections
 from similia.constraints.start import checked_alpha, log_of_start
+from similia.contract import Array
 from similia.linalg.psd import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.progress import Advance, progress

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import linalg, sparse
 
-from similia.base import Array
 from similia.constraints.base import Constraints
 from similia.constraints.checks import per_constraint
+from similia.contract import Array
 
 #: departure from being Hermitian that counts as rounding, relative to the largest entry
 ROUNDING = 1e-10

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from similia.base import Array
 from similia.constraints import ConstraintOracle, as_constraints
 from similia.constraints.oracle_search import OracleSearch
 from similia.constraints.theta_search import ThetaSearch, lowest_value
+from similia.contract import Array
 from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints.base import Constraints, RankOne
 from similia.constraints.matrices import MatrixConstraints
 from similia.constraints.rank_one import RankOneConstraints
+from similia.contract import Array
 
 
 class _Kind(NamedTuple):

@@ -5,11 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints.base import Constraints, RankOne
 from similia.constraints.matrices import MatrixConstraints
 from similia.constraints.mixed import MixedConstraints
 from similia.constraints.rank_one import RankOneConstraints
+from similia.contract import Array
 
 
 class ConstraintOracle(Constraints):

@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints import ConstraintOracle
 from similia.constraints.ascent import DualPoint
 from similia.constraints.theta_search import ThetaSearch
+from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import approximate_step
 

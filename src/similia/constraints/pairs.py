@@ -7,9 +7,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.base import Array
 from similia.constraints.base import Constraints, RankOne, rank_one_bounds
 from similia.constraints.checks import per_constraint, signs_of
+from similia.contract import Array
 from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, difference_of_rows, row_blocks
 from similia.linalg.threads import processors, side_by_side

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints import Constraints
 from similia.constraints.ascent import DualPoint
+from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.roots import decreasing_bracket, decreasing_root
 from similia.linalg.spectral import hermitian_part

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints.base import Constraints, RankOne, rank_one_bounds
 from similia.constraints.checks import per_constraint, signs_of
+from similia.contract import Array
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks
 from similia.updates.definite_boost import RankOneTerms

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints.base import Constraints
+from similia.contract import Array
 from similia.linalg.spectral import hermitian_log
 from similia.validation import check_hermitian
 

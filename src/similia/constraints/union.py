@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
 from similia.constraints.base import Constraints, RankOne
+from similia.contract import Array
 from similia.updates.definite_boost import RankOneTerms
 
 

@@ -10,7 +10,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Array, OnlineLearner
+from similia.base import OnlineLearner
+from similia.contract import FLOATS, Array
 from similia.linalg.blocks import difference_of_rows, row_blocks, squared
 from similia.linalg.psd import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
@@ -25,7 +26,6 @@ from similia.validation import (
     positive_integer,
 )
 
-FLOATS = [np.float64, np.float32]
 #: pairs drawn at a time by `fit`
 DRAW = 4096
 #: random pairs from which scales are estimated

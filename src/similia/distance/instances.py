@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from similia.base import Array
+from similia.contract import Array
 
 #: entries whose squares and products with labels stay finite
 LARGEST = 1e70

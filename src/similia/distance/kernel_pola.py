@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.passes import BatchDistance
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.gram_schmidt import coordinates, grown_basis

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.base import MahalanobisDistance
 from similia.updates.lego import lego_pass
 from similia.validation import one_of, pair_of_numbers, positive

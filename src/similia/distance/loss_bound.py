@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.instances import checked_labels
 from similia.distance.spectral import SpectralMetric
 from similia.distance.start import SINGLE

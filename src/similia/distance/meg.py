@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.instances import checked_instances, checked_labels
 from similia.distance.loss_bound import BoundedLoss
 from similia.linalg.blocks import difference_of_rows

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.threshold import ThresholdedDistance
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import row_blocks, squared

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.passes import BatchDistance
 from similia.validation import array, one_of
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.base import MahalanobisDistance
 from similia.distance.start import start_eigenpairs
 from similia.linalg.blas import row_products

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.spectral import hermitian_part, null_threshold
 from similia.validation import check_hermitian
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Array
+from similia.contract import Array
 from similia.distance.base import MahalanobisDistance
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.updates.pola import pola_pass

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.base import Array
+from similia.contract import Array
 from similia.validation import check_parameters, one_of
 
 GEOMETRIES = ("inner_product", "l2")

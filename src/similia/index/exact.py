@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.base import Array
+from similia.contract import Array
 from similia.index.backends import checked_options
 from similia.retrieval import top_k
 from similia.retrieval.scorers import BLOCK_BYTES, PLAIN_SCORERS

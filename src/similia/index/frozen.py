@@ -6,7 +6,7 @@ from weakref import ref
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.exceptions import StaleIndexError
 from similia.index.queries import check_model, fingerprint
 

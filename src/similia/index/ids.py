@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 
 
 def checked_ids(owner: str, ids: Any, n: int, start: int = 0) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from similia.base import Array
+from similia.contract import Array
 from similia.index.backends import Backend
 from similia.index.exact import Implementation as Exact
 from similia.index.frozen import FrozenMetric

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.index.backends import GEOMETRIES
 
 _CONTRACT = ("query_vectors", "item_vectors", "geometry")

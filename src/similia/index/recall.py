@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.index.backends import Backend
 from similia.index.exact import Implementation as Exact
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from similia.base import Array
+from similia.contract import Array
 from similia.index.backends import checked_options
 from similia.retrieval import top_k
 from similia.retrieval.scorers import BLOCK_BYTES

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.base import Array
+from similia.contract import Array
 from similia.exceptions import MissingExtraError
 from similia.index.backends import checked_options, native_bytes
 from similia.linalg.threads import processors

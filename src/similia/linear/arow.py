@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_full

@@ -8,10 +8,9 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Array, OnlineLearner
+from similia.base import OnlineLearner
+from similia.contract import FLOATS, Array
 from similia.validation import boolean, positive_integer
-
-FLOATS = [np.float64, np.float32]
 
 
 class LinearOneVsRest(ClassifierMixin, OnlineLearner):

@@ -9,10 +9,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import validate_data
 
-from similia.base import Array
+from similia.contract import FLOATS, Array
 from similia.linalg.blocks import row_blocks, rows_of
 from similia.linalg.threads import single_blas_thread
-from similia.linear.base import FLOATS, LinearOneVsRest
+from similia.linear.base import LinearOneVsRest
 from similia.progress import progress
 from similia.validation import check_magnitude
 

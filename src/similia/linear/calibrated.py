@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linear.base import LinearOneVsRest
 from similia.losses import LOSSES
 from similia.validation import check_parameters, one_of, positive_integer

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.aligned import aligned_zeros
 from similia.linalg.blocks import row_blocks, squared
 from similia.linalg.threads import processors, side_by_side

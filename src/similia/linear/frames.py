@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blas import products
 from similia.linalg.blocks import rows_of
 from similia.linear.hessian import augmented, projected

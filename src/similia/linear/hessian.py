@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.aligned import aligned_empty
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, rows_of, squared

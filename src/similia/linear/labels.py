@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import column_or_1d
 
-from similia.base import Array
+from similia.contract import Array
 
 
 class Labels:

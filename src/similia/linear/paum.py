@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linear.blockwise import BlockwiseOneVsRest
 from similia.updates.paum import largest_squares, paum_pass, with_squared_radius
 from similia.validation import moderate, non_negative, one_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.compiled import compiled
 from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrunk
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blocks import squared
 from similia.linear.framed import FramedOneVsRest
 from similia.linear.hessian import sampled_rows

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blocks import dense, row_blocks, rows_of, squared
 from similia.linear.hessian import augmented, sampled_rows
 from similia.linear.schedules import uncoded

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blocks import dense, squared
 from similia.linear.framed import FramedOneVsRest, Run
 from similia.linear.hessian import Eigenpairs, leading_eigenpairs, sampled_rows, with_rows

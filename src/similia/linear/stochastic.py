@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from similia.base import Array
+from similia.contract import FLOATS, Array
 from similia.linalg.blocks import row_blocks, rows_of
 from similia.linalg.threads import side_by_side, single_blas_thread
-from similia.linear.base import FLOATS
 from similia.linear.calibrated import CalibratedOneVsRest
 from similia.linear.hessian import augmented
 from similia.linear.labels import Groups, Labels

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from similia.base import Array
+from similia.contract import FLOATS, Array
 from similia.neighbors.gerrymander_training import (
     Descent,
     Objective,
@@ -17,7 +17,7 @@ from similia.neighbors.gerrymander_training import (
 from similia.neighbors.maps import column_means, scaled_starts
 from similia.neighbors.neighbor_maps import NeighborMaps
 from similia.neighbors.regularizers import REGULARIZERS
-from similia.neighbors.sides import FLOATS, Sides, as_rows, checked_items, held_out, joined
+from similia.neighbors.sides import Sides, as_rows, checked_items, held_out, joined
 from similia.progress import progress
 from similia.validation import check_magnitude
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blocks import rows_of
 from similia.linalg.threads import single_blas_thread
 from similia.neighbors.maps import Map

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.neighbors.gerrymander_fit import GerrymanderFit
 from similia.neighbors.maps import STARTS
 from similia.neighbors.regularizers import REGULARIZERS

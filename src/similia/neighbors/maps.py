@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense
 from similia.neighbors.neighbor_search import vote_shares

@@ -9,12 +9,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Array, Learner, Revision
+from similia.base import Learner, Revision
+from similia.contract import FLOATS, Array
 from similia.neighbors.maps import Map
 from similia.neighbors.neighbor_search import SEARCHES, vote_shares
 from similia.validation import check_magnitude, check_parameters, one_of, positive_integer
-
-FLOATS = [np.float64, np.float32]
 
 
 class NeighborMaps(ClassifierMixin, Learner):

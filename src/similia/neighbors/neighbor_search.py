@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.base import Array
+from similia.contract import Array
 from similia.exceptions import MissingExtraError
 from similia.linalg.blocks import row_blocks
 from similia.retrieval import top_k

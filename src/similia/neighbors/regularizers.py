@@ -7,7 +7,7 @@ equations (11) and (12) of the notes are neither those of ‖W‖ nor of its squ
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blas import products
 
 Penalty = tuple[float, Array, Array]

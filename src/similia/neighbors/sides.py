@@ -8,11 +8,9 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from similia.base import Array
+from similia.contract import FLOATS, Array
 from similia.linalg.blocks import rows_of
 from similia.validation import check_magnitude
-
-FLOATS = [np.float64, np.float32]
 
 
 class Sides(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Array, OnlineLearner
+from similia.base import OnlineLearner
+from similia.contract import FLOATS, Array
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blocks import row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
@@ -26,7 +27,6 @@ from similia.validation import (
     positive_integer,
 )
 
-FLOATS = [np.float64, np.float32]
 #: triplets drawn at a time by `fit`: bounds memory, and how stale the model of hard negatives is
 DRAW = 4096
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blocks import triplet_rows
 from similia.similarity.base import BilinearSimilarity
 from similia.similarity.prior import typical_lengths

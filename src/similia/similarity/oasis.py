@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from similia.base import Array
+from similia.contract import Array
 from similia.similarity.base import BilinearSimilarity
 from similia.updates.oasis import oasis_pass
 from similia.validation import positive

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense, triplet_rows
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.base import Array
+from similia.contract import Array
 from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS

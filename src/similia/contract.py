@@ -1,0 +1,130 @@
+"""The contract of a learner, as types: what the rest of the library may ask of one.
+
+Everything above the learners (search, promotion, streams, commands) is written against these
+protocols and never against an algorithm.
+"""
+
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+Array: TypeAlias = NDArray[Any]
+#: a dense array or a CSR matrix
+Matrix: TypeAlias = Array | sparse.csr_array | sparse.csr_matrix
+#: row numbers: judgements, or the rows that they name
+Indices: TypeAlias = NDArray[np.intp]
+Geometry: TypeAlias = Literal["inner_product", "l2"]
+#: learnt attributes by name
+State: TypeAlias = dict[str, Any]
+
+#: the precisions in which everything is learnt and scored
+FLOATS = [np.float64, np.float32]
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Anything that scores items for queries; larger is closer."""
+
+    def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
+        """Scores of all pairs of rows, of shape (n_queries, n_items)."""
+        ...
+
+
+@runtime_checkable
+class Ranker(Scorer, Protocol):
+    """A scorer that reduces ranking to vector search."""
+
+    geometry: Geometry
+
+    def query_vectors(self, Q: Matrix) -> Array:
+        """Vectors to search with."""
+        ...
+
+    def item_vectors(self, Z: Matrix) -> Matrix:
+        """Vectors to search among."""
+        ...
+
+
+class Stateful(Protocol):
+    """A model whose learnt state is known by name: all that persistence needs."""
+
+    n_seen_: int
+    n_updates_: int
+
+    def get_state(self) -> State:
+        """Learnt attributes by name."""
+        ...
+
+    def set_state(self, state: State) -> Self:
+        """Replace the learnt attributes."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name."""
+        ...
+
+
+class TripletLearner(Ranker, Stateful, Protocol):
+    """Learns from triplets (query, better, worse)."""
+
+    def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
+        """Learn in order; pieces equal the whole."""
+        ...
+
+    def triplet_scores(
+        self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
+    ) -> Array:
+        """Margins by which the better item of each triplet scores above the worse one."""
+        ...
+
+
+class PairLearner(Ranker, Stateful, Protocol):
+    """Learns from pairs of points and what is known of each pair."""
+
+    def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
+        """Learn in order; pieces equal the whole."""
+        ...
+
+    def pairwise_distance(self, Q: Matrix, Z: Matrix | None = None) -> Array:
+        """Distances of all pairs of rows."""
+        ...
+
+
+class LabelLearner(Stateful, Protocol):
+    """A classifier that learns from labelled rows, as scikit-learn has it."""
+
+    classes_: Array
+
+    def partial_fit(self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn in order; pieces equal the whole."""
+        ...
+
+    def predict(self, X: Matrix) -> Array:
+        """Predicted class of each row."""
+        ...
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """A ranker that knows how far to trust a score."""
+
+    def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:
+        """Matrices drawn from the posterior."""
+        ...
+
+    def suggest(
+        self,
+        X: Matrix,
+        candidates: ArrayLike,
+        n_suggestions: int = 1,
+        *,
+        items: Matrix | None = None,
+    ) -> Indices:
+        """Rows of `candidates` whose answers would teach most, best first."""
+        ...
+
+
+#: any learner of a stream of judgements
+OnlineLearner: TypeAlias = TripletLearner | PairLearner | LabelLearner
