@@ -1,25 +1,28 @@
-"""The contract of a learner: parameters, state, averaging, merging.
+"""What all learners share: parameters, state, averaging, merging.
 
-A learner names the rules of its parameters (`_rules`) and what it learns (`_state`); validation,
-persistence and merging follow, with no further code. Public estimators follow scikit-learn.
+A learner declares its parameters (`similia.parameters`) and names what it learns (`_state`);
+validation, persistence and merging follow without further code. Public estimators follow
+scikit-learn.
 """
 
 import copy
 from abc import ABC
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from similia.contract import Array
-from similia.validation import Rule, boolean, check_parameters, seed
+from similia.contract import Array, Matrix, State
+from similia.parameters import check_declared, parameter, parameterized
+from similia.validation import boolean, seed
 
 
 class Revision:
-    """Counts, and the array that every new start makes anew; kept, so that none takes its place."""
+    """Update counts plus the initial array; holding a reference prevents id reuse."""
 
     __slots__ = ("counts", "start")
     __hash__ = None  # type: ignore[assignment]
@@ -36,75 +39,122 @@ class Revision:
         )
 
 
-class Learner(BaseEstimator, ABC):
-    """A model with parameters under rules and a state that is known by name.
+P = ParamSpec("P")
 
-    Attributes that every learner has once it has learnt: `n_seen_`, the judgements so far;
-    `n_updates_`, those that changed the state; `n_features_in_`.
+
+def accepts_one_query(
+    method: Callable[Concatenate[Any, Matrix, P], Any],
+) -> Callable[Concatenate[Any, Matrix, P], Any]:
+    """Let a method of queries take a single one as a vector; its results then lose that axis."""
+
+    @wraps(method)
+    def taking_one(self: Any, Q: Matrix, *others: P.args, **options: P.kwargs) -> Any:
+        if np.ndim(Q) != 1:
+            return method(self, Q, *others, **options)
+        found = method(self, np.asarray(Q)[None], *others, **options)
+        return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
+
+    return taking_one
+
+
+@contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """Restore every attribute of `model` if the block fails.
+
+    For a new start, which replaces the learnt arrays. Continuing changes them in place, and so
+    checks everything first.
+    """
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def generator(
+    random_state: int | np.random.RandomState | None, n_seen: int = 0
+) -> np.random.Generator:
+    """Generator that depends on the seed and on how much was learnt already.
+
+    So successive calls draw differently, and a learner continues after saving and loading as if
+    nothing had happened.
+    """
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    return np.random.default_rng([int(random_state), n_seen])
+
+
+def writable(value: Any) -> Any:
+    """Copy read-only arrays; return other values unchanged.
+
+    joblib hands large arrays to its workers as read-only maps of a file, and compiled code would
+    crash writing to them.
+    """
+    read_only = isinstance(value, np.ndarray) and not value.flags.writeable
+    return np.array(value) if read_only else value
+
+
+@parameterized
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
+class Learner(BaseEstimator, ABC):
+    """A model that moves by one judgement at a time, so that its states average and merge.
+
+    Every fitted learner has `n_seen_`, the judgements so far; `n_updates_`, those that changed the
+    state; `n_features_in_`.
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {"random_state": seed, "verbose": boolean}
-    #: learnt attributes, arrays or plain numbers: all that persistence and merging need to know
-    _state: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_seen_", "n_updates_")
-    #: those that are there or not
-    _optional_state: ClassVar[tuple[str, ...]] = ("feature_names_in_",)
+    random_state: int | np.random.RandomState | None = parameter(
+        default=None, rule=seed, doc="Seed of everything random."
+    )
+    verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
+    average: bool = parameter(
+        default=True,
+        rule=boolean,
+        doc="Score with the mean of the states over the stream instead of the last one.",
+    )
+
     #: the kind of judgement: "triplets", "pairs" or "labels"
     learns_from: ClassVar[str]
+    #: learnt attributes, arrays or plain numbers: all that persistence and merging need to know
+    _state: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_seen_", "n_updates_")
+    #: optional state
+    _optional_state: ClassVar[tuple[str, ...]] = ("feature_names_in_", "moment_")
+    #: the attribute whose states are averaged
+    _averaged: ClassVar[str]
 
-    random_state: int | np.random.RandomState | None
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        parameterized(cls)
 
     @property
     def _owner(self) -> str:
         return type(self).__name__
 
     def _check_parameters(self) -> None:
-        check_parameters(self._owner, self._rules, self.get_params(deep=False))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_seen_")
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put every attribute back if what happens within fails; arrays must not be changed in it.
-
-        For starting anew, which replaces the learnt arrays. Going on changes them in place, and so
-        checks everything first.
-        """
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        check_declared(self)
 
     def _rng(self) -> np.random.Generator:
-        """Give a generator that depends on the seed and on how much has been learnt already.
+        return generator(self.random_state, vars(self).get("n_seen_", 0))
 
-        So successive calls draw differently, and a learner that was saved goes on as if it had not.
-        """
-        state = self.random_state
-        if state is None:
-            return np.random.default_rng()
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**32, dtype=np.uint64))
-        return np.random.default_rng([int(state), getattr(self, "n_seen_", 0)])
+    # -- state ---------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "n_seen_" in vars(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what was pickled, with arrays of its own.
+        super().__setstate__({name: writable(value) for name, value in state.items()})
 
-        joblib hands large arrays to its workers as read-only maps of a file, and learning writes to
-        the state in place: compiled code would crash.
-        """
-        super().__setstate__({name: _writable(value) for name, value in state.items()})
-
-    def get_state(self) -> dict[str, Any]:
-        """Give the learnt attributes by name; arrays are not copied."""
+    def get_state(self) -> State:
+        """Return the learnt attributes by name; arrays are not copied."""
         check_is_fitted(self)
-        names = (*self._state, *self._optional_state)
-        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+        learnt = vars(self)
+        return {n: learnt[n] for n in (*self._state, *self._optional_state) if n in learnt}
 
-    def set_state(self, state: dict[str, Any]) -> Self:
+    def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
         self._check_parameters()
         missing = sorted(set(self._state) - set(state))
@@ -115,38 +165,38 @@ class Learner(BaseEstimator, ABC):
                 f"but {missing or unknown} {'is missing' if missing else 'is unknown'}."
             )
         for name, value in state.items():
-            setattr(self, name, _writable(value))
+            setattr(self, name, writable(value))
+        if "moment_" not in vars(self):
+            self._init_moment()
         return self
 
+    def revision(self) -> Revision:
+        """Token that changes whenever the learner changes.
 
-def _writable(value: Any) -> Any:
-    """Give a copy of an array that must not be written to; anything else as it is."""
-    read_only = isinstance(value, np.ndarray) and not value.flags.writeable
-    return np.array(value) if read_only else value
-
-
-class OnlineLearner(Learner):
-    """A learner that is changed by one judgement at a time, so that states average and merge."""
-
-    _rules: ClassVar = {"average": boolean, **Learner._rules}
-    _optional_state: ClassVar = ("moment_", *Learner._optional_state)
-    #: the attribute whose states are averaged
-    _averaged: ClassVar[str]
-
-    average: bool
+        So an index or a cached query matrix notices cheaply that it is out of date. Tokens compare
+        states of one learner within one process.
+        """
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
+        return Revision((self.n_seen_, self.n_updates_, bool(self.average)), self.moment_)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Give the shapes of those learnt arrays that grow with what was learnt, by name."""
+        """Shapes of the learnt arrays that grow with what was learnt, by name."""
         return {}
 
     # -- averaging -----------------------------------------------------------------------------
 
+    @property
+    def _last_state(self) -> Array:
+        state: Array = getattr(self, self._averaged)
+        return state
+
     def _init_moment(self) -> None:
-        """Start gathering Σ_t t·ΔA_t, from which the mean of the states A_0 … A_T follows:
+        """Start accumulating Σ_t t·ΔA_t, which yields the mean of the states A_0 … A_T:
 
         Σ_{t=0}^{T} A_t = (T+1)·A_T - Σ_t t·ΔA_t.
         """
-        state = getattr(self, self._averaged)
+        state = self._last_state
         self.moment_ = np.zeros_like(state) if self.average else np.zeros((0, 0), state.dtype)
 
     def _check_average(self) -> None:
@@ -158,34 +208,17 @@ class OnlineLearner(Learner):
 
     def _average_state(self) -> Array:
         self._check_average()
-        return getattr(self, self._averaged) - self.moment_ / (self.n_seen_ + 1)
+        return self._last_state - self.moment_ / (self.n_seen_ + 1)
 
     def _scoring_state(self) -> Array:
-        """Give the matrix to score with: the mean of the states if `average`, else the last one."""
+        """State to score with: the mean over the stream if `average`, else the last one."""
         check_is_fitted(self)
-        return self._average_state() if self.average else getattr(self, self._averaged)
+        return self._average_state() if self.average else self._last_state
 
-    # -- state ---------------------------------------------------------------------------------
-
-    def revision(self) -> "Revision":
-        """Give something that is another after every call that learns, forgets or sets the state.
-
-        So whoever keeps what follows from a learner (an index, its query matrix) notices cheaply
-        that it is out of date. It tells apart states of one learner in one process.
-        """
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)
-        return Revision((self.n_seen_, self.n_updates_, bool(self.average)), self.moment_)
-
-    def set_state(self, state: dict[str, Any]) -> Self:
-        """Replace the learnt attributes by those of a learner with the same parameters."""
-        super().set_state(state)
-        if not hasattr(self, "moment_"):
-            self._init_moment()
-        return self
+    # -- merging -------------------------------------------------------------------------------
 
     def merge(self, parts: Sequence[Self]) -> Self:
-        """Join learners that each went on from this one, on different judgements, into one.
+        """Merge learners that each continued from this one, on different judgements.
 
         Parameters
         ----------
@@ -205,9 +238,7 @@ class OnlineLearner(Learner):
             setattr(merged, name, value)
         if self.average:
             # The distance from last state to average is itself averaged over the parts.
-            shares = self._shares(parts)
-            gaps = (part.moment_ / (part.n_seen_ + 1) for part in parts)
-            gap = sum(share * gap for share, gap in zip(shares, gaps, strict=True))
+            gap = self._mean_over(parts, [part.moment_ / (part.n_seen_ + 1) for part in parts])
             merged.moment_ = ((merged.n_seen_ + 1) * gap).astype(self.moment_.dtype, copy=False)
         return merged
 
@@ -221,7 +252,7 @@ class OnlineLearner(Learner):
                     f"got {type(part).__name__}."
                 )
             check_is_fitted(part)
-            ours, theirs = getattr(self, self._averaged), getattr(part, self._averaged)
+            ours, theirs = self._last_state, part._last_state
             if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
                 raise ValueError(
                     f"{self._owner}.merge: parts must have {self._averaged} of shape {ours.shape} "
@@ -229,17 +260,17 @@ class OnlineLearner(Learner):
                 )
             if part.n_seen_ < self.n_seen_ or part.average != self.average:
                 raise ValueError(
-                    f"{self._owner}.merge: parts must have gone on from this learner; "
+                    f"{self._owner}.merge: parts must have continued from this learner; "
                     "begin each as a copy of it, with the same parameters."
                 )
 
-    def _shares(self, parts: Sequence[Self]) -> Array:
-        """Give each part's share of the judgements since the common start."""
+    def _mean_over(self, parts: Sequence[Self], values: Sequence[Any]) -> Any:
+        """Mean of one value per part, weighted by the judgements since the common start."""
         learnt = np.array([part.n_seen_ - self.n_seen_ for part in parts], dtype=float)
-        return learnt / learnt.sum() if learnt.sum() > 0 else np.full(len(parts), 1 / len(parts))
+        shares = learnt / learnt.sum() if learnt.any() else np.full(len(parts), 1 / len(parts))
+        return sum(share * value for share, value in zip(shares, values, strict=True))
 
-    def _merged_state(self, parts: Sequence[Self]) -> dict[str, Any]:
-        """Give the merged arrays; without second-order knowledge, the mean weighted by shares."""
-        states = (getattr(part, self._averaged) for part in parts)
-        mean = sum(share * state for share, state in zip(self._shares(parts), states, strict=True))
-        return {self._averaged: np.asarray(mean, dtype=getattr(self, self._averaged).dtype)}
+    def _merged_state(self, parts: Sequence[Self]) -> State:
+        """Merged arrays; without second-order knowledge, the weighted mean of the states."""
+        mean = self._mean_over(parts, [part._last_state for part in parts])
+        return {self._averaged: np.asarray(mean, dtype=self._last_state.dtype)}

@@ -127,4 +127,4 @@ class Posterior(Protocol):
 
 
 #: any learner of a stream of judgements
-OnlineLearner: TypeAlias = TripletLearner | PairLearner | LabelLearner
+AnyLearner: TypeAlias = TripletLearner | PairLearner | LabelLearner

@@ -1,16 +1,17 @@
 """AROMA: a distribution over bilinear similarities, learnt from triplets."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from similia.contract import Array
+from similia.contract import Array, Matrix, State
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_factored
 from similia.linalg.psd import psd_factor
+from similia.parameters import parameter
 from similia.similarity.gaussian import THRESHOLDS, GaussianSimilarity
 from similia.updates.aroma import diagonal_pass, factored_pass
 from similia.validation import one_of
@@ -25,35 +26,6 @@ class FactoredAROMA(GaussianSimilarity):
 
         W += (1-s)/(r+ab) Λq pᵀΩ                                               [Crammer2012, 12]
         Ω -= a/(mr+ab) Ωp pᵀΩ,   Λ -= b/(nr+ab) Λq qᵀΛ                         [Crammer2012, 13, 14]
-
-    Parameters
-    ----------
-    r : "auto" or positive number
-        Larger r follows each triplet less closely and lets uncertainty shrink more slowly. A
-        number is the paper's, with Λ = Ω = I at the start, and so in units of the rows' lengths.
-        "auto" takes r = 1 and starts from Λ = I/E|q|², Ω = I/E|p|², means over random triplets:
-        the prior is as unsure of a typical gap as one judgement is. The length of the rows then
-        makes no difference: X and 10·X are ranked alike.
-    prior : {"identity", "zero"} or array of shape (n_features, n_item_features)
-        Where W starts: the similarity that the user already has, the paper's zero, or a matrix.
-    prior_scale : "auto" or positive number
-        Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
-        faster and forgets the prior sooner: right where the prior is poor.
-    update_on : {"mistake", "margin"}
-        Learn only from triplets that score 0 or less, so that a prior which is right stays as it
-        is, or from all that score below the margin 1: the paper's rule, right where the prior is
-        poor or labels are many.
-    average : bool
-        Score with the mean of the states over the stream instead of the last one.
-    sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
-        How `fit` and `partial_fit` draw triplets from labels.
-    n_triplets : int
-        How many they draw at each call.
-    random_state : int, RandomState or None
-        Seed of that drawing.
-    verbose : bool
-        Show a progress bar.
 
     Attributes
     ----------
@@ -94,53 +66,21 @@ class FactoredAROMA(GaussianSimilarity):
 
     _state: ClassVar = (*GaussianSimilarity._state, "Lambda_", "Omega_")
 
-    def __init__(
-        self,
-        *,
-        r: Any = "auto",
-        prior: str | Array = "identity",
-        prior_scale: Any = "auto",
-        update_on: str = "mistake",
-        average: bool = True,
-        sampler: Any = "uniform",
-        n_triplets: int = 50_000,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.r = r
-        self.prior = prior
-        self.prior_scale = prior_scale
-        self.update_on = update_on
-        self.average = average
-        self.sampler = sampler
-        self.n_triplets = n_triplets
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _init_state(self, X: Any, Z: Any) -> None:
+    def _init_state(self, X: Matrix, Z: Matrix) -> None:
         super()._init_state(X, Z)
         of_queries, of_items = map(self.W_.dtype.type, self._start_variances(X, Z))
         self.Lambda_ = of_queries * np.eye(X.shape[1], dtype=self.W_.dtype)
         self.Omega_ = of_items * np.eye(Z.shape[1], dtype=self.W_.dtype)
 
-    def _learn_block(self, Q: Any, P: Any) -> int:
-        return factored_pass(
-            self.W_,
-            self.Lambda_,
-            self.Omega_,
-            self.moment_,
-            self.n_seen_,
-            Q,
-            P,
-            self._noise(),
-            THRESHOLDS[self.update_on],
-        )
+    def _learn_block(self, Q: Matrix, P: Matrix) -> int:
+        state = (self.W_, self.Lambda_, self.Omega_, self.moment_, self.n_seen_)
+        return factored_pass(*state, Q, P, self._noise, THRESHOLDS[self.update_on])
 
-    def _variances(self, Q: Any, Z: Any) -> Array:
+    def _variances(self, Q: Matrix, Z: Matrix) -> Array:
         QL, ZO = products((Q, self.Lambda_), (Z, self.Omega_))
         return np.outer(row_products(QL, Q), row_products(ZO, Z))
 
-    def _row_variances(self, Q: Any, P: Any) -> Array:
+    def _row_variances(self, Q: Matrix, P: Matrix) -> Array:
         QL, PO = products((Q, self.Lambda_), (P, self.Omega_))
         return row_products(QL, Q) * row_products(PO, P)
 
@@ -148,11 +88,10 @@ class FactoredAROMA(GaussianSimilarity):
         noise = rng.standard_normal(self.W_.shape).astype(self.W_.dtype)
         return psd_factor(self.Lambda_).T @ noise @ psd_factor(self.Omega_)
 
-    def _merged_state(self, parts: Sequence[Self]) -> dict[str, Any]:
+    def _merged_state(self, parts: Sequence[Self]) -> State:
         states = [(part.W_, part.Lambda_, part.Omega_) for part in (self, *parts)]
-        return dict(
-            zip(("W_", "Lambda_", "Omega_"), merged_factored(states[0], states[1:]), strict=True)
-        )
+        W, Lambda, Omega = merged_factored(states[0], states[1:])
+        return {"W_": W, "Lambda_": Lambda, "Omega_": Omega}
 
 
 class DiagonalAROMA(GaussianSimilarity):
@@ -162,38 +101,6 @@ class DiagonalAROMA(GaussianSimilarity):
     with x = qpᵀ and v = Σ_kl x²Σ before the update,
 
         W += (1-s)/(v+r) Σ⊙x,   Σ -= (Σ⊙x)²/(v+r)                              [Crammer2012, 5, 6]
-
-    Parameters
-    ----------
-    r : "auto" or positive number
-        Larger r follows each triplet less closely and lets variances shrink more slowly. A number
-        is the paper's, with Σ = 1 at the start, and so in units of the rows' lengths. "auto" takes
-        r = 1 and starts from Σ = 1/(E|q|² E|p|²), means over random triplets: the prior is as
-        unsure of a typical gap as one judgement is. The length of the rows then makes no
-        difference: X and 10·X are ranked alike.
-    update : {"printed", "analysed"}
-        The update above, or the one that the paper's Theorem 1 covers:
-        W = Σ⊙θ with θ += x, 1/Σ += x²/r. See the notes.
-    prior : {"identity", "zero"} or array of shape (n_features, n_item_features)
-        Where W starts: the similarity that the user already has, the paper's zero, or a matrix.
-    prior_scale : "auto" or positive number
-        Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
-        faster and forgets the prior sooner: right where the prior is poor.
-    update_on : {"mistake", "margin"}
-        Learn only from triplets that score 0 or less, so that a prior which is right stays as it
-        is, or from all that score below the margin 1: the paper's rule, right where the prior is
-        poor or labels are many.
-    average : bool
-        Score with the mean of the states over the stream instead of the last one.
-    sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
-        How `fit` and `partial_fit` draw triplets from labels.
-    n_triplets : int
-        How many they draw at each call.
-    random_state : int, RandomState or None
-        Seed of that drawing.
-    verbose : bool
-        Show a progress bar.
 
     Attributes
     ----------
@@ -230,63 +137,36 @@ class DiagonalAROMA(GaussianSimilarity):
     (2000, (4, 4))
     """
 
-    _rules: ClassVar = {**GaussianSimilarity._rules, "update": one_of("printed", "analysed")}
+    update: str = parameter(
+        default="printed",
+        rule=one_of("printed", "analysed"),
+        doc="The update above, or the one that the paper's Theorem 1 covers: W = Σ⊙θ with θ += x, "
+        "1/Σ += x²/r. See the notes.",
+    )
+
     _state: ClassVar = (*GaussianSimilarity._state, "Sigma_")
     _block = 256
 
-    def __init__(
-        self,
-        *,
-        r: Any = "auto",
-        update: str = "printed",
-        prior: str | Array = "identity",
-        prior_scale: Any = "auto",
-        update_on: str = "mistake",
-        average: bool = True,
-        sampler: Any = "uniform",
-        n_triplets: int = 50_000,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.r = r
-        self.update = update
-        self.prior = prior
-        self.prior_scale = prior_scale
-        self.update_on = update_on
-        self.average = average
-        self.sampler = sampler
-        self.n_triplets = n_triplets
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _init_state(self, X: Any, Z: Any) -> None:
+    def _init_state(self, X: Matrix, Z: Matrix) -> None:
         super()._init_state(X, Z)
         of_queries, of_items = self._start_variances(X, Z)
         self.Sigma_ = np.full_like(self.W_, of_queries * of_items)
 
-    def _learn_block(self, Q: Any, P: Any) -> int:
-        return diagonal_pass(
-            self.W_,
-            self.Sigma_,
-            self.moment_,
-            self.n_seen_,
-            Q,
-            P,
-            self._noise(),
-            THRESHOLDS[self.update_on],
-            self.update == "analysed",
-        )
+    def _learn_block(self, Q: Matrix, P: Matrix) -> int:
+        state = (self.W_, self.Sigma_, self.moment_, self.n_seen_)
+        rule = (self._noise, THRESHOLDS[self.update_on], self.update == "analysed")
+        return diagonal_pass(*state, Q, P, *rule)
 
-    def _variances(self, Q: Any, Z: Any) -> Array:
+    def _variances(self, Q: Matrix, Z: Matrix) -> Array:
         return np.asarray((squared(Z) @ (squared(Q) @ self.Sigma_).T).T)
 
-    def _row_variances(self, Q: Any, P: Any) -> Array:
+    def _row_variances(self, Q: Matrix, P: Matrix) -> Array:
         return bilinear_forms(self.Sigma_, squared(Q), squared(P))
 
     def _draw(self, rng: np.random.RandomState) -> Array:
         return np.sqrt(self.Sigma_) * rng.standard_normal(self.W_.shape).astype(self.W_.dtype)
 
-    def _merged_state(self, parts: Sequence[Self]) -> dict[str, Any]:
+    def _merged_state(self, parts: Sequence[Self]) -> State:
         W, Sigma = merged_diagonal(
             (self.W_, self.Sigma_), [(part.W_, part.Sigma_) for part in parts]
         )

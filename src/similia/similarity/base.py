@@ -5,17 +5,18 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import OnlineLearner
-from similia.contract import FLOATS, Array
+from similia.base import Learner, accepts_one_query, all_or_nothing
+from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blocks import row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
-from similia.progress import progress
-from similia.sampling import TRIPLET_SAMPLERS
+from similia.parameters import parameter
+from similia.progress import Advance, progress
+from similia.sampling import TRIPLET_SAMPLERS, UniformTriplets
 from similia.similarity.prior import automatic_scale, check_prior, prior_matrix
 from similia.validation import (
     array,
@@ -29,38 +30,49 @@ from similia.validation import (
 
 #: triplets drawn at a time by `fit`: bounds memory, and how stale the model of hard negatives is
 DRAW = 4096
+#: triplets from which `score` judges labels
+SCORED = 10_000
 
 
-class BilinearSimilarity(OnlineLearner):
+class BilinearSimilarity(Learner):
     """What every learner of qᵀWp shares: sampling, streaming, priors, scores and vectors.
 
     Because qᵀWp = ⟨Wᵀq, p⟩, only queries are transformed: an index of the items stays as it is.
     """
 
-    learns_from = "triplets"
-    geometry = "inner_product"
+    prior: str | Array = parameter(
+        default="identity",
+        rule=one_of("zero", "identity") | array,
+        doc="Where W starts: the similarity that the user already has, zero, or an array of shape "
+        "(n_features, n_item_features).",
+    )
+    prior_scale: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | positive,
+        doc='Factor of the prior against the margin 1. "auto" makes the typical gap between two '
+        "items (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller "
+        "one learns faster and forgets the prior sooner: right where the prior is poor.",
+    )
+    sampler: str | Callable[..., ArrayLike] = parameter(
+        default="uniform",
+        rule=one_of(*TRIPLET_SAMPLERS) | function,
+        doc="How `fit` and `partial_fit` draw triplets from labels; a function is called as "
+        "sampler(y, n, rng, score).",
+    )
+    n_triplets: int = parameter(
+        default=50_000, rule=positive_integer, doc="Triplets drawn by each call of those."
+    )
 
-    _rules: ClassVar = {
-        **OnlineLearner._rules,
-        "prior": one_of("zero", "identity") | array,
-        "prior_scale": one_of("auto") | positive,
-        "sampler": one_of(*TRIPLET_SAMPLERS) | function,
-        "n_triplets": positive_integer,
-    }
-    _state: ClassVar = (*OnlineLearner._state, "n_item_features_", "prior_scale_", "W_")
+    learns_from = "triplets"
+    geometry: ClassVar[Geometry] = "inner_product"
+    _state: ClassVar = (*Learner._state, "n_item_features_", "prior_scale_", "W_")
     _averaged: ClassVar = "W_"
     #: triplets whose rows are held at once
     _block = 128
 
-    prior: str | Array
-    prior_scale: Any
-    sampler: str | Callable[..., Any]
-    n_triplets: int
-    verbose: bool
-
     # -- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Forget, then learn from `n_triplets` triplets that `sampler` draws from labels.
 
         Parameters
@@ -71,22 +83,20 @@ class BilinearSimilarity(OnlineLearner):
             Class labels: points of a class are closer to each other than to the others.
         """
         self._check_parameters()
-        with self._all_or_nothing():
-            X, y = self._checked_labelled(X, y, reset=True)
-            check_prior(self._owner, self.prior, X.shape[1], X.shape[1])
+        with all_or_nothing(self):
+            X, labels = self._checked_labelled(X, y, reset=True)
             self._init_state(X, X)
-            return self._learn_from_labels(X, y)
+            return self._learn_from_labels(X, labels)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Go on learning from labels, without forgetting; as `fit` when nothing was learnt yet."""
+    def partial_fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Continue learning from labels without forgetting; the first call equals `fit`."""
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y)
         self._check_parameters()
-        X, y = self._checked_labelled(X, y, reset=False)
-        return self._learn_from_labels(X, y)
+        return self._learn_from_labels(*self._checked_labelled(X, y, reset=False))
 
-    def learn(self, X: Any, triplets: Any, *, items: Any = None) -> Self:
-        """Learn from ready-made feedback, in order; pieces give the same as the whole.
+    def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
+        """Learn from ready-made feedback, in order; pieces equal the whole.
 
         Parameters
         ----------
@@ -109,49 +119,17 @@ class BilinearSimilarity(OnlineLearner):
         if Z is not X:
             check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
         if not self.__sklearn_is_fitted__():
-            check_prior(self._owner, self.prior, X.shape[1], Z.shape[1])
-            with self._all_or_nothing():
+            with all_or_nothing(self):
                 validate_data(self, given, reset=True, skip_check_array=True)
                 self._init_state(X, Z)
         with progress(self._owner, len(triplets), enabled=self.verbose) as advance:
-            self._learn(X, Z, triplets, advance)
+            self.learn_checked(X, Z, triplets, advance)
         return self
 
-    def _checked_labelled(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array]:
-        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(f"{self._owner}.fit", "X", X)
-        if not reset and self.n_item_features_ != X.shape[1]:
-            raise ValueError(
-                f"{self._owner}.partial_fit: X must have {self.n_item_features_} features, as the "
-                f"items had, got {X.shape[1]}; use learn(..., items=...) for two kinds of vectors."
-            )
-        return X, y
-
-    def _learn_from_labels(self, X: Any, y: Array) -> Self:
-        draw = self._sampler_of(y)
-        rng = self._rng()
-
-        def score(queries: Array, items: Array) -> Array:
-            return self._row_scores(X, queries, items)
-
-        with progress(self._owner, self.n_triplets, enabled=self.verbose) as advance:
-            for block in row_blocks(self.n_triplets, DRAW):
-                triplets = draw(block.stop - block.start, rng, score)
-                self._learn(X, X, triplets, advance)
-        return self
-
-    def _sampler_of(self, y: Array) -> Callable[..., NDArray[np.intp]]:
-        if isinstance(self.sampler, str):
-            return TRIPLET_SAMPLERS[self.sampler](y).draw
-        custom = self.sampler
-
-        def draw(n: int, rng: np.random.Generator, score: Any) -> NDArray[np.intp]:
-            triplets = custom(y, n, rng, score)
-            return check_tuples(f"{self._owner}.sampler", "triplets", triplets, (len(y),) * 3)
-
-        return draw
-
-    def _learn(self, X: Any, Z: Any, triplets: NDArray[np.intp], advance: Any) -> None:
+    def learn_checked(
+        self, X: Matrix, Z: Matrix, triplets: Indices, advance: Advance = lambda n: None
+    ) -> None:
+        """Learn triplets that a caller has checked, into a state that exists: for streams."""
         with single_blas_thread():
             for block, Q, P in triplet_rows(X, Z, triplets, self.W_.dtype, self._block):
                 self.n_updates_ += int(self._learn_block(Q, P))
@@ -159,11 +137,12 @@ class BilinearSimilarity(OnlineLearner):
                 advance(block.stop - block.start)
 
     @abstractmethod
-    def _learn_block(self, Q: Any, P: Any) -> int:
-        """Learn the triplets whose query and difference rows are given; count the updates."""
+    def _learn_block(self, Q: Matrix, P: Matrix) -> int:
+        """Learn the triplets with these query and difference rows; return the update count."""
 
-    def _init_state(self, X: Any, Z: Any) -> None:
+    def _init_state(self, X: Matrix, Z: Matrix) -> None:
         m, n = X.shape[1], Z.shape[1]
+        check_prior(self._owner, self.prior, m, n)
         self.n_item_features_ = n
         self.n_seen_ = 0
         self.n_updates_ = 0
@@ -171,12 +150,36 @@ class BilinearSimilarity(OnlineLearner):
         self.W_ = prior_matrix(self._owner, self.prior, self.prior_scale_, m, n, X.dtype)
         self._init_moment()
 
-    def _scale_of_prior(self, X: Any, Z: Any) -> float:
-        if self.prior_scale != "auto":
+    def _scale_of_prior(self, X: Matrix, Z: Matrix) -> float:
+        if not isinstance(self.prior_scale, str):
             return float(self.prior_scale)
         if isinstance(self.prior, str) and self.prior == "zero":
             return 1.0
         return automatic_scale(self.prior, X, Z)
+
+    def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
+        draw = self._sampler_of(y)
+        rng = self._rng()
+
+        def score(queries: Indices, items: Indices) -> Array:
+            W = self._scoring_state()
+            return bilinear_forms(W, rows_of(X, queries, W.dtype), rows_of(X, items, W.dtype))
+
+        with progress(self._owner, self.n_triplets, enabled=self.verbose) as advance:
+            for block in row_blocks(self.n_triplets, DRAW):
+                self.learn_checked(X, X, draw(block.stop - block.start, rng, score), advance)
+        return self
+
+    def _sampler_of(self, y: Array) -> Callable[..., Indices]:
+        if isinstance(self.sampler, str):
+            return TRIPLET_SAMPLERS[self.sampler](y).draw
+        custom = self.sampler
+
+        def draw(n: int, rng: np.random.Generator, score: Callable[..., Array]) -> Indices:
+            triplets = custom(y, n, rng, score)
+            return check_tuples(f"{self._owner}.sampler", "triplets", triplets, (len(y),) * 3)
+
+        return draw
 
     # -- using ---------------------------------------------------------------------------------
 
@@ -185,79 +188,114 @@ class BilinearSimilarity(OnlineLearner):
         """Mean of the states W_0 … W_T; kept only with ``average=True``."""
         return self._average_state()
 
-    def pairwise_score(self, Q: Any, Z: Any = None) -> Array:
-        """Give qᵀWz for all pairs of rows; larger is closer.
+    @accepts_one_query
+    def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
+        """Scores qᵀWz of all pairs of rows; larger is closer.
 
         Parameters
         ----------
-        Q : array or CSR matrix of shape (n_queries, n_features)
+        Q : array or CSR matrix of shape (n_queries, n_features), or one vector
         Z : array or CSR matrix of shape (n_items, n_item_features), optional
             The items; the queries themselves if not given.
 
         Returns
         -------
-        scores : array of shape (n_queries, n_items)
+        scores : array of shape (n_queries, n_items), or (n_items,) for one vector
         """
-        Q, Z = self._checked_sides(Q, Z, finite=True)
-        return self._scores(Q, Z)
+        return self._scores(*self._checked_sides(Q, Z, finite=True))
 
-    def _scores(self, Q: Any, Z: Any) -> Array:
+    def _scores(self, Q: Matrix, Z: Matrix) -> Array:
         scores = Z @ (Q @ self._scoring_state()).T
         return np.asarray(scores).T
 
-    def query_vectors(self, Q: Any) -> Array:
-        """Give Wᵀq for each query: to search an inner-product index of the items with."""
+    @accepts_one_query
+    def query_vectors(self, Q: Matrix) -> Array:
+        """Vectors Wᵀq, to search an inner-product index of the items with."""
         check_is_fitted(self)
         Q = validate_data(self, Q, reset=False, accept_sparse="csr", dtype=FLOATS)
         return np.asarray(Q @ self._scoring_state())
 
     def query_matrix(self) -> Array:
-        """Give W, with which `query_vectors` multiplies: for callers that keep it by `revision`."""
+        """W, by which `query_vectors` multiplies: for callers that cache it by `revision`."""
         return self._scoring_state()
 
-    def item_vectors(self, Z: Any) -> Any:
-        """Give the items as they are: learning never touches them."""
+    def item_vectors(self, Z: Matrix) -> Matrix:
+        """Items as they are: learning never touches them."""
         check_is_fitted(self)
         return self._checked_items(Z, finite=True)
 
-    def triplet_scores(self, X: Any, triplets: Any, *, items: Any = None) -> Array:
-        """Give qᵀW(better - worse) for each triplet: positive where the order is right."""
-        X, Z = self._checked_sides(X, items)
-        sizes = (X.shape[0], Z.shape[0], Z.shape[0])
-        where = f"{self._owner}.triplet_scores"
-        triplets = check_tuples(where, "triplets", triplets, sizes)
-        W = self._scoring_state()
-        scores = np.empty(len(triplets), dtype=W.dtype)
-        for block, Q, P in triplet_rows(X, Z, triplets, W.dtype, 1024):
-            scores[block] = bilinear_forms(W, Q, P)
-        return scores
+    def triplet_scores(
+        self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
+    ) -> Array:
+        """Margins qᵀW(better - worse), positive where the order is right."""
+        return self._margins(*self._checked_triplets(X, triplets, items))
 
-    def _row_scores(self, X: Any, queries: Array, items: Array) -> Array:
+    def _margins(self, X: Matrix, Z: Matrix, triplets: Indices) -> Array:
         W = self._scoring_state()
-        return bilinear_forms(W, rows_of(X, queries, W.dtype), rows_of(X, items, W.dtype))
+        margins = np.empty(len(triplets), dtype=W.dtype)
+        for block, Q, P in triplet_rows(X, Z, triplets, W.dtype, 1024):
+            margins[block] = bilinear_forms(W, Q, P)
+        return margins
+
+    def score(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> float:
+        """Share of triplets in the right order; a tie counts half.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_queries, n_features)
+        triplets : integer array of shape (n_triplets, 3), or labels of shape (n_queries,)
+            Class labels stand for triplets drawn from them with a fixed seed.
+        items : array or CSR matrix of shape (n_items, n_item_features), optional
+        """
+        if np.ndim(triplets) == 1 and items is None:
+            triplets = UniformTriplets(np.asarray(triplets)).draw(SCORED, np.random.default_rng(0))
+        margins = self.triplet_scores(X, triplets, items=items)
+        if len(margins) == 0:
+            raise ValueError(f"{self._owner}.score: triplets must be at least one, got none.")
+        return float(np.mean((margins > 0) + 0.5 * (margins == 0)))
 
     # -- checks --------------------------------------------------------------------------------
 
-    def _checked_sides(self, X: Any, items: Any, *, finite: bool = False) -> tuple[Any, Any]:
+    def _checked_labelled(self, X: Matrix, y: ArrayLike, *, reset: bool) -> tuple[Matrix, Array]:
+        X, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+        check_magnitude(f"{self._owner}.fit", "X", X)
+        if not reset and self.n_item_features_ != X.shape[1]:
+            raise ValueError(
+                f"{self._owner}.partial_fit: X must have {self.n_item_features_} features, as the "
+                f"items had, got {X.shape[1]}; use learn(..., items=...) for two kinds of vectors."
+            )
+        return X, labels
+
+    def _checked_triplets(
+        self, X: Matrix, triplets: ArrayLike, items: Matrix | None
+    ) -> tuple[Matrix, Matrix, Indices]:
+        check_is_fitted(self)
+        X, Z = self._checked_sides(X, items)
+        sizes = (X.shape[0], Z.shape[0], Z.shape[0])
+        return X, Z, check_tuples(f"{self._owner}.triplet_scores", "triplets", triplets, sizes)
+
+    def _checked_sides(
+        self, X: Matrix, items: Matrix | None, *, finite: bool = False
+    ) -> tuple[Matrix, Matrix]:
         fitted = self.__sklearn_is_fitted__()
         if finite:
             check_is_fitted(self)
-        if fitted:
-            X = validate_data(
-                self, X, reset=False, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite
+        options: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "dtype": FLOATS,
+            "ensure_all_finite": finite,
+        }
+        X = validate_data(self, X, reset=False, **options) if fitted else check_array(X, **options)
+        if items is not None:
+            return X, self._checked_items(items, finite=finite)
+        if fitted and self.n_item_features_ != X.shape[1]:
+            raise ValueError(
+                f"{self._owner}: items must be given, as they have {self.n_item_features_} "
+                f"features and queries {X.shape[1]}."
             )
-        else:
-            X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite)
-        if items is None:
-            if fitted and self.n_item_features_ != X.shape[1]:
-                raise ValueError(
-                    f"{self._owner}: items must be given, as they have {self.n_item_features_} "
-                    f"features and queries {X.shape[1]}."
-                )
-            return X, X
-        return X, self._checked_items(items, finite=finite)
+        return X, X
 
-    def _checked_items(self, items: Any, *, finite: bool) -> Any:
+    def _checked_items(self, items: Matrix, *, finite: bool) -> Matrix:
         Z = check_array(items, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite)
         if self.__sklearn_is_fitted__() and Z.shape[1] != self.n_item_features_:
             raise ValueError(

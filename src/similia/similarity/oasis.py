@@ -1,8 +1,7 @@
 """OASIS: the passive-aggressive baseline for bilinear similarities."""
 
-from typing import Any, ClassVar
-
-from similia.contract import Array
+from similia.contract import Matrix
+from similia.parameters import parameter
 from similia.similarity.base import BilinearSimilarity
 from similia.updates.oasis import oasis_pass
 from similia.validation import positive
@@ -15,27 +14,6 @@ class OASIS(BilinearSimilarity):
     the better item one above the worse, but no step is longer than C:
 
         W += tau q pᵀ,   tau = min(C, loss / (|q|²|p|²)),   loss = max(0, 1 - qᵀWp)  [Chechik2010]
-
-    Parameters
-    ----------
-    C : positive number
-        Larger C follows each triplet more closely.
-    prior : {"identity", "zero"} or array of shape (n_features, n_item_features)
-        Where W starts: the similarity that the user already has, zero, or a matrix.
-    prior_scale : "auto" or positive number
-        Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        (root mean square) equal the margin, and is reported as `prior_scale_`. A smaller one learns
-        faster and forgets the prior sooner: right where the prior is poor. The paper starts from 1.
-    average : bool
-        Score with the mean of the states over the stream instead of the last one.
-    sampler : {"uniform", "balanced", "hard"} or function (y, n, rng, score) -> triplets
-        How `fit` and `partial_fit` draw triplets from labels.
-    n_triplets : int
-        How many they draw at each call.
-    random_state : int, RandomState or None
-        Seed of that drawing.
-    verbose : bool
-        Show a progress bar.
 
     Attributes
     ----------
@@ -67,28 +45,9 @@ class OASIS(BilinearSimilarity):
     True
     """
 
-    _rules: ClassVar = {**BilinearSimilarity._rules, "C": positive}
+    C: float = parameter(
+        default=0.1, rule=positive, doc="Larger C follows each triplet more closely."
+    )
 
-    def __init__(
-        self,
-        *,
-        C: float = 0.1,
-        prior: str | Array = "identity",
-        prior_scale: Any = "auto",
-        average: bool = True,
-        sampler: Any = "uniform",
-        n_triplets: int = 50_000,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.C = C
-        self.prior = prior
-        self.prior_scale = prior_scale
-        self.average = average
-        self.sampler = sampler
-        self.n_triplets = n_triplets
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_block(self, Q: Any, P: Any) -> int:
+    def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         return oasis_pass(self.W_, self.moment_, self.n_seen_, Q, P, float(self.C))

@@ -1,14 +1,14 @@
 """Where a bilinear similarity starts: W₀ = scale × (zero, identity or a given matrix).
 
-Scales that follow from the data are measured on random triplets.
+Automatic scales are measured on random triplets.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from similia.contract import Array
+from similia.contract import Array, Matrix
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense, triplet_rows
 
@@ -31,13 +31,15 @@ def check_prior(owner: str, prior: str | Array, m: int, n: int) -> None:
         )
 
 
-def largest_entry(dtype: Any) -> float:
-    """Give the largest entry of W₀ that leaves room for products with vectors."""
+def largest_entry(dtype: DTypeLike) -> float:
+    """Largest entry of W₀ that leaves room for products with vectors."""
     return float(np.finfo(dtype).max) ** 0.5
 
 
-def prior_matrix(owner: str, prior: str | Array, scale: float, m: int, n: int, dtype: Any) -> Array:
-    """Give W₀, newly allocated, or refuse one that would overflow in this dtype."""
+def prior_matrix(
+    owner: str, prior: str | Array, scale: float, m: int, n: int, dtype: DTypeLike
+) -> Array:
+    """Newly allocated W₀; refuse one that would overflow in this dtype."""
     largest = float(prior == "identity") if isinstance(prior, str) else np.abs(prior).max(initial=0)
     if scale * float(largest) > largest_entry(dtype):
         raise ValueError(
@@ -46,25 +48,25 @@ def prior_matrix(owner: str, prior: str | Array, scale: float, m: int, n: int, d
         )
     if isinstance(prior, str):
         diagonal = scale if prior == "identity" else 0.0
-        return np.eye(m, n, dtype=dtype) * np.dtype(dtype).type(diagonal)
+        return np.asarray(diagonal * np.eye(m, n), dtype=dtype)
     return np.array(prior * scale, dtype=dtype, order="C")
 
 
-def automatic_scale(prior: str | Array, X: Any, Z: Any) -> float:
-    """Give the scale that makes the typical gap one margin; 1 if that would overflow in X's dtype.
+def automatic_scale(prior: str | Array, X: Matrix, Z: Matrix) -> float:
+    """Scale that makes the typical gap one margin; 1 if that would overflow in X's dtype.
 
-    Such a gap is next to zero, and counts as zero.
+    Such a gap is tiny and counts as zero.
     """
     scale = 1.0 / typical_gap(prior, X, Z)
     return scale if scale < largest_entry(X.dtype) else 1.0
 
 
-def typical_gap(prior: str | Array, X: Any, Z: Any) -> float:
-    """Give the root mean square of qᵀW(p - p′) over random queries and pairs of items, W the prior.
+def typical_gap(prior: str | Array, X: Matrix, Z: Matrix) -> float:
+    """Root mean square of qᵀW(p - p′) over random queries and pairs of items, W the prior.
 
-    It depends on the vectors and a fixed seed alone, so that learning in pieces starts where
-    learning at once does. In sparse vectors most gaps are next to nothing, so that the median would
-    say little of those that decide a ranking.
+    It depends on the vectors and a fixed seed alone, so learning in pieces starts where learning at
+    once does. In sparse vectors most gaps are tiny, so the median would say little about those that
+    decide a ranking.
     """
     gaps = []
     for Q, P in _random_triplets(X, Z):
@@ -73,8 +75,8 @@ def typical_gap(prior: str | Array, X: Any, Z: Any) -> float:
     return _typical(gaps)
 
 
-def typical_lengths(X: Any, Z: Any) -> tuple[float, float]:
-    """Give the root mean squares of |q| and |p - p′| over the same random triplets."""
+def typical_lengths(X: Matrix, Z: Matrix) -> tuple[float, float]:
+    """Root mean squares of |q| and |p - p′| over the same random triplets."""
     lengths = [
         (np.linalg.norm(dense(Q), axis=1), np.linalg.norm(dense(P), axis=1))
         for Q, P in _random_triplets(X, Z)
@@ -83,14 +85,14 @@ def typical_lengths(X: Any, Z: Any) -> tuple[float, float]:
     return _typical(of_queries), _typical(of_gaps)
 
 
-def _random_triplets(X: Any, Z: Any) -> Iterator[tuple[Any, Any]]:
-    """Give blocks of queries and of differences of items, drawn with a fixed seed."""
+def _random_triplets(X: Matrix, Z: Matrix) -> Iterator[tuple[Matrix, Matrix]]:
+    """Blocks of queries and of differences of items, drawn with a fixed seed."""
     rng = np.random.default_rng(0)
     triplets = rng.integers([X.shape[0], Z.shape[0], Z.shape[0]], size=(SAMPLE, 3))
     return ((Q, P) for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100))
 
 
 def _typical(values: Sequence[Array]) -> float:
-    """Give the root mean square; one where that is no scale to measure by."""
+    """Root mean square, or 1 where it is zero or infinite."""
     typical = float(np.sqrt(np.mean(np.concatenate(values) ** 2)))
     return typical if 0 < typical < np.inf else 1.0
