@@ -107,15 +107,15 @@ class Learner(BaseEstimator, ABC):
     state; `n_features_in_`.
     """
 
-    random_state: int | np.random.RandomState | None = parameter(
-        default=None, rule=seed, doc="Seed of everything random."
-    )
-    verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
     average: bool = parameter(
         default=True,
         rule=boolean,
         doc="Score with the mean of the states over the stream instead of the last one.",
     )
+    random_state: int | np.random.RandomState | None = parameter(
+        default=None, rule=seed, doc="Seed of everything random."
+    )
+    verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
 
     #: the kind of judgement: "triplets", "pairs" or "labels"
     learns_from: ClassVar[str]

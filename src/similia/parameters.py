@@ -13,6 +13,9 @@ from typing import Any, TypeVar, dataclass_transform
 from similia.validation import Rule, check_parameters
 
 C = TypeVar("C", bound=type)
+
+SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 WIDTH = 92
 
 
@@ -23,17 +26,16 @@ def parameter(*, default: Any, rule: Rule, doc: str = "") -> Any:
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
 def parameterized(cls: C) -> C:
-    """Give a class a keyword-only constructor and documentation of its declared parameters.
+    """Add a keyword-only constructor and documentation of the declared parameters.
 
-    A class's own parameters come first, then those that it inherits.
+    A class's own parameters come first, then those of its parents, nearest first.
     """
-    inherited = {f.name for base in cls.__mro__[1:] for f in _fields(base)}
     dataclass(kw_only=True, eq=False, repr=False)(cls)
-    ordered = sorted(fields(cls), key=lambda f: f.name in inherited)
+    origin = {name: i for i, base in enumerate(cls.__mro__) for name in _declared(base)}
+    ordered = sorted(fields(cls), key=lambda f: origin[f.name])
     init: Any = cls.__init__  # type: ignore[misc]
-    signature = inspect.signature(init)
-    arguments = [signature.parameters[name] for name in ("self", *(f.name for f in ordered))]
-    init.__signature__ = signature.replace(parameters=arguments)
+    arguments = [inspect.Parameter(f.name, KEYWORD_ONLY, default=f.default) for f in ordered]
+    init.__signature__ = inspect.Signature([SELF, *arguments])
     cls.__doc__ = _documented(inspect.cleandoc(cls.__doc__ or ""), ordered)
     return cls
 
@@ -48,8 +50,9 @@ def check_declared(model: Any) -> None:
     check_parameters(type(model).__name__, rules_of(type(model)), vars(model))
 
 
-def _fields(cls: type) -> tuple[Any, ...]:
-    return fields(cls) if "__dataclass_fields__" in vars(cls) else ()
+def _declared(cls: type) -> list[str]:
+    known = vars(cls).get("__dataclass_fields__", {})
+    return [name for name in inspect.get_annotations(cls) if name in known]
 
 
 def _documented(doc: str, parameters: list[Any]) -> str:

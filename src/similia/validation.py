@@ -59,14 +59,15 @@ seed = Rule(
 
 
 def one_of(*names: str) -> Rule:
-    """Give the rule that a parameter is one of these strings."""
+    """Rule that a parameter is one of these strings."""
+    words = ", ".join(map(repr, names))
     return Rule(
-        "one of " + ", ".join(repr(n) for n in names), lambda v: isinstance(v, str) and v in names
+        words if len(names) == 1 else f"one of {words}", lambda v: isinstance(v, str) and v in names
     )
 
 
 def between(low: float, high: float) -> Rule:
-    """Give the rule low < value < high."""
+    """Rule that low < value < high."""
     words = f"a number between {low:g} and {high:g}"
     return Rule(words, lambda v: _is_number(v) and low < v < high)
 
@@ -90,7 +91,7 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
 
 
 def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> NDArray[np.intp]:
-    """Give `tuples` as an integer array whose column j indexes `sizes[j]` rows."""
+    """Return `tuples` as an integer array whose column j indexes `sizes[j]` rows."""
     given = np.asarray(tuples)
     if given.size == 0:
         given = given.reshape(0, len(sizes)).astype(np.intp)

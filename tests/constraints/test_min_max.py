@@ -105,7 +105,7 @@ def test_the_unit_of_accuracy_can_be_given(rng):
     ("given", "words"),
     [
         ({"tol": 0.0}, "minimize_max_constraint: tol must be a positive number"),
-        ({"spread": "none"}, "spread must be one of 'auto' or a positive number"),
+        ({"spread": "none"}, "spread must be 'auto' or a positive number"),
         ({"max_iter": 1.5}, "max_iter must be a positive integer"),
         ({"verbose": 2}, "verbose must be True or False"),
         ({"constraints": np.eye(2)}, "constraints must be DistanceConstraints"),

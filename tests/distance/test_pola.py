@@ -187,7 +187,7 @@ def test_fit_draws_its_pairs_once_and_passes_over_them(rng):
         ({"start": np.array([[1.0, 2.0], [0.0, 1.0]])}, "start must be a symmetric positive"),
         ({"start": -np.eye(2)}, "start must be a symmetric positive semidefinite matrix"),
         ({"start": np.full((2, 2), np.nan)}, "start must be a finite array"),
-        ({"unit": 0.0}, "unit must be one of 'auto' or a number between 0 and 1e.70, got 0.0"),
+        ({"unit": 0.0}, "unit must be 'auto' or a number between 0 and 1e.70, got 0.0"),
         ({"beta": 0.0}, "beta must be None or a positive number, got 0.0"),
         ({"max_passes": 0}, "max_passes must be a positive integer, got 0"),
         ({"n_components": 0}, "n_components must be None or a positive integer, got 0"),
