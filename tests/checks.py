@@ -1,12 +1,15 @@
 """What every learner must satisfy, whatever it learns from. `test_common.py` runs all of these.
 
-A check takes the name of a learner, from which `case_of` makes a fresh one and a way to feed it.
+A check takes the class of a learner, from which `case_of` makes a fresh one and a way to feed it.
 River's notion of "online" is the source: inputs are neither changed nor kept, pieces are the whole.
+The laws of learning and the comparison with `tests/reference` are what kills a wrong update;
+`tests/toy.py` holds mutants that prove it.
 """
 
 import copy
 import tempfile
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import joblib
@@ -32,7 +35,7 @@ class Case:
         learner = self.learner if learner is None else learner
         X = self.X if X is None else X
         part = tuple(column[start:stop] for column in self.stream)
-        if hasattr(learner, "learn"):
+        if learner.learns_from != "labels":
             return learner.learn(X, *part)
         rows, labels = part
         if len(rows) == 0:  # scikit-learn's contract knows no empty batch
@@ -46,32 +49,146 @@ class Case:
     def output(self, learner=None, X=None):
         learner = self.learner if learner is None else learner
         X = self.X if X is None else X
-        score = getattr(learner, "pairwise_score", None) or learner.decision_function
-        return score(X)
+        by_labels = learner.learns_from == "labels"
+        return learner.decision_function(X) if by_labels else learner.pairwise_score(X)
+
+    def agreement(self, t):
+        """How well the learner agrees with judgement t: larger is better."""
+        rows, *feedback = (column[t] for column in self.stream)
+        if self.learner.learns_from == "triplets":
+            return self.learner.triplet_scores(self.X, [rows])[0]
+        if self.learner.learns_from == "pairs":
+            score = self.learner.pairwise_score(self.X[rows[:1]], self.X[rows[1:]])[0, 0]
+            y = feedback[0]
+            return -abs(-score - y**2) if is_measured(self.learner) else y * score
+        own = self.learner.classes_ == feedback[0]
+        scores = self.learner.decision_function(self.X[[rows]])[0]
+        return scores[own][0]
 
     def fresh(self):
         return copy.deepcopy(self.learner)
 
 
-def case_of(name, seed=0, dtype=np.float64, form=np.asarray, n=150, **parameters):
-    """Make the case of a learner of the registry, told apart by what its `learn` takes."""
+def case_of(cls, seed=0, dtype=np.float64, form=np.asarray, n=150, separable=False, **parameters):
+    """Make the case of a learner; a separable stream holds only judgements that labels imply."""
     rng = np.random.default_rng(seed)
     X, y = labelled(rng)
     X = form(X.astype(dtype))
-    learner = learner_class(name)(random_state=0).set_params(**parameters)
+    learner = cls(random_state=0).set_params(**parameters)
     if learner.learns_from == "triplets":
         learner.set_params(n_triplets=500)
-        stream = (triplets_of(rng, len(y), len(y), n),)
+        stream = (triplets_of(rng, len(y), len(y), 20 * n if separable else n),)
+        if separable:
+            query, better, worse = y[stream[0]].T
+            stream = (stream[0][(query == better) & (query != worse)][:n],)
     elif learner.learns_from == "pairs":
         learner.set_params(n_pairs=500)
         pairs = rng.integers(len(y), size=(n, 2))
         same = y[pairs[:, 0]] == y[pairs[:, 1]]
-        measured = getattr(learner, "feedback", "labels") == "distances"
-        stream = (pairs, np.where(same, 1.0, 4.0) if measured else np.where(same, 1, -1))
+        feedback = np.where(same, 1.0, 4.0) if is_measured(learner) else np.where(same, 1, -1)
+        stream = (pairs, feedback)
     else:
         rows = rng.integers(len(y), size=n)
         stream = (rows, y[rows])
     return Case(learner, X, y, stream)
+
+
+def is_measured(learner):
+    """Whether feedback on a pair is a distance rather than a sign."""
+    return learner.get_params().get("feedback") == "distances"
+
+
+# -- the laws of learning --------------------------------------------------------------------------
+
+
+def reference_of(cls):
+    """The transcription of the paper: same file name, same class name, in `tests/reference`."""
+    module = import_module(f"tests.reference.{cls.__module__.rpartition('.')[2]}")
+    names = [base.__name__ for base in cls.__mro__]  # a mutant answers to what it mutates
+    return next(getattr(module, name) for name in names if hasattr(module, name))
+
+
+def check_the_state_is_that_of_the_paper(cls):
+    """The learner against its naive transcription, judgement by judgement, on a random stream."""
+    transcription = reference_of(cls)
+    parameters = getattr(transcription, "parameters", {})
+    case = case_of(cls, average=True, **parameters)
+    by_labels = case.learner.learns_from == "labels"
+    case.learn(0, case.length if by_labels else 0)
+    naive = transcription(case.fresh(), case.X)
+    if by_labels:
+        case.learner = case_of(cls, average=True, **parameters).learner
+    averaged = case.learner._averaged
+    states = [getattr(naive, averaged)]
+    for judgement in judgements(case, getattr(naive, "points", case.X)):
+        naive.learn(*judgement)
+        states.append(getattr(naive, averaged))
+    case.learn()
+    if hasattr(naive, "pairwise_score"):
+        case.learner.average = False
+        np.testing.assert_allclose(case.output(), naive.pairwise_score(), rtol=1e-8, atol=1e-8)
+        return
+    for name in (name for name in vars(naive) if name.endswith("_")):
+        ours, theirs = getattr(case.learner, name), getattr(naive, name)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(getattr(case.learner, averaged), states[-1], rtol=1e-8, atol=1e-9)
+    mean = np.mean(states, axis=0)
+    np.testing.assert_allclose(case.learner._scoring_state(), mean, rtol=1e-8, atol=1e-9)
+
+
+def judgements(case, points):
+    """Each judgement as a paper has it: (q, p), (v, y) or (x, label)."""
+    for rows, *feedback in zip(*case.stream, strict=True):
+        if case.learner.learns_from == "triplets":
+            query, better, worse = points[rows]
+            yield query, better - worse
+        elif case.learner.learns_from == "pairs":
+            yield points[rows[0]] - points[rows[1]], *feedback
+        else:
+            yield points[rows], *feedback
+
+
+def check_learning_beats_the_start(cls):
+    """Judgements that agree with each other are followed: more of them are right than before."""
+    case = case_of(cls, separable=True, n=600, average=False)
+    if case.learner.learns_from == "labels":
+        before = 1 / 3  # chance
+        case.learn()
+        after = case.learner.score(case.X, case.y)
+    else:
+        case.learn(0, 0)
+        before = case.learner.score(case.X, *case.stream)
+        case.learn()
+        after = case.learner.score(case.X, *case.stream)
+    assert after > before
+
+
+def check_a_judgement_is_followed(cls):
+    """Learning one judgement never makes the learner disagree more with it."""
+    case = case_of(cls, n=60, average=False)
+    case.learn(0, 1)
+    for t in range(1, case.length):
+        if np.unique(case.stream[0][t]).size < np.size(case.stream[0][t]):
+            continue  # an item against itself
+        updates, before = case.learner.n_updates_, case.agreement(t)
+        case.learn(t, t + 1)
+        after = case.agreement(t)
+        assert after >= before - 1e-9 * max(1.0, abs(before)), t
+        if case.learner.n_updates_ > updates and case.learner.learns_from == "triplets":
+            assert after > before, t
+
+
+def check_a_metric_stays_positive_semidefinite(cls):
+    if case_of(cls).learner.learns_from != "pairs":
+        return
+    case = case_of(cls, average=False)
+    for t in range(0, case.length, 10):
+        case.learn(t, t + 10)
+        values = np.linalg.eigvalsh(case.learner.A_)
+        assert values[0] >= -1e-10 * values[-1], t
+
+
+# -- what online means -----------------------------------------------------------------------------
 
 
 def states_equal(one, other):
@@ -80,8 +197,8 @@ def states_equal(one, other):
         np.testing.assert_array_equal(value, other[name], err_msg=name)
 
 
-def check_pieces_equal_the_whole(name):
-    whole, pieces = case_of(name), case_of(name)
+def check_pieces_equal_the_whole(cls):
+    whole, pieces = case_of(cls), case_of(cls)
     whole.learn()
     for start, stop in ((0, 1), (1, 50), (50, 50), (50, 150)):
         pieces.learn(start, stop)
@@ -100,17 +217,17 @@ def in_two_halves(X):
     return sparse.csr_array((data, indices, np.arange(rows + 1) * 2 * columns), shape=X.shape)
 
 
-def check_sparse_equals_dense(name):
-    dense = case_of(name)
+def check_sparse_equals_dense(cls):
+    dense = case_of(cls)
     dense.learn()
     for form in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, in_two_halves):
-        case = case_of(name, form=form)
+        case = case_of(cls, form=form)
         case.learn()
         np.testing.assert_allclose(case.output(), dense.output(), rtol=1e-8, atol=1e-8)
 
 
-def check_the_order_in_memory_does_not_matter(name):
-    plain, turned = case_of(name), case_of(name, form=np.asfortranarray)
+def check_the_order_in_memory_does_not_matter(cls):
+    plain, turned = case_of(cls), case_of(cls, form=np.asfortranarray)
     plain.learn()
     turned.learn()
     np.testing.assert_allclose(turned.output(), plain.output(), rtol=1e-9, atol=1e-9)
@@ -119,9 +236,9 @@ def check_the_order_in_memory_does_not_matter(name):
         np.testing.assert_allclose(*stds, rtol=1e-9, atol=1e-9)
 
 
-def check_names_of_columns_are_kept_and_checked(name):
-    case = case_of(name, form=lambda X: pd.DataFrame(X, columns=list("abcdef")))
-    if hasattr(case.learner, "learn"):
+def check_names_of_columns_are_kept_and_checked(cls):
+    case = case_of(cls, form=lambda X: pd.DataFrame(X, columns=list("abcdef")))
+    if case.learner.learns_from != "labels":
         case.learn(0, 50)
         case.learn(50, 150)
     else:
@@ -132,8 +249,8 @@ def check_names_of_columns_are_kept_and_checked(name):
         case.output(X=case.X.rename(columns={"a": "z"}))
 
 
-def check_float32_stays_float32(name):
-    wide, narrow = case_of(name), case_of(name, dtype=np.float32)
+def check_float32_stays_float32(cls):
+    wide, narrow = case_of(cls), case_of(cls, dtype=np.float32)
     wide.learn()
     narrow.learn()
     assert wide.output().dtype == np.float64
@@ -141,8 +258,8 @@ def check_float32_stays_float32(name):
     np.testing.assert_allclose(narrow.output(), wide.output(), rtol=0.02, atol=0.02)
 
 
-def check_inputs_are_neither_changed_nor_kept(name):
-    case = case_of(name)
+def check_inputs_are_neither_changed_nor_kept(cls):
+    case = case_of(cls)
     X, stream = case.X.copy(), tuple(c.copy() for c in case.stream)
     case.learn()
     np.testing.assert_array_equal(case.X, X)
@@ -155,16 +272,16 @@ def check_inputs_are_neither_changed_nor_kept(name):
     np.testing.assert_array_equal(case.output(X=X), expected)
 
 
-def check_fit_forgets_and_partial_fit_does_not(name):
-    case = case_of(name)
+def check_fit_forgets_and_partial_fit_does_not(cls):
+    case = case_of(cls)
     first = copy.deepcopy(case.learner.fit(case.X, case.y).get_state())
     states_equal(case.learner.fit(case.X, case.y).get_state(), first)
     case.learner.partial_fit(case.X, case.y)
     assert case.learner.n_seen_ > first["n_seen_"]
 
 
-def check_average_is_the_mean_of_the_states(name):
-    case = case_of(name, n=60, average=True)
+def check_average_is_the_mean_of_the_states(cls):
+    case = case_of(cls, n=60, average=True)
     attribute = case.learner._averaged
     case.learn(0, 0)
     states = (
@@ -189,8 +306,8 @@ def padded(state, rows, diagonal):
     return whole
 
 
-def check_average_does_not_change_the_last_state(name):
-    cases = [case_of(name, average=average) for average in (True, False)]
+def check_average_does_not_change_the_last_state(cls):
+    cases = [case_of(cls, average=average) for average in (True, False)]
     for case in cases:
         case.learn()
     attribute = cases[0].learner._averaged
@@ -199,8 +316,8 @@ def check_average_does_not_change_the_last_state(name):
     )
 
 
-def check_a_failed_call_leaves_the_state_as_it_was(name):
-    case = case_of(name)
+def check_a_failed_call_leaves_the_state_as_it_was(cls):
+    case = case_of(cls)
     case.learn(0, 100)
     before = copy.deepcopy(vars(case.learner))
     bad = case.X.copy()
@@ -220,8 +337,8 @@ def check_a_failed_call_leaves_the_state_as_it_was(name):
             np.testing.assert_array_equal(after[key], value, err_msg=key)
 
 
-def check_a_failed_first_call_leaves_an_unfitted_learner(name):
-    case = case_of(name)
+def check_a_failed_first_call_leaves_an_unfitted_learner(cls):
+    case = case_of(cls)
     before = dict(vars(case.learner))
     with pytest.raises(ValueError, match=r"finite|NaN"):
         case.learn(X=np.full_like(case.X, np.nan))
@@ -229,8 +346,8 @@ def check_a_failed_first_call_leaves_an_unfitted_learner(name):
     assert vars(case.learner).keys() == before.keys()
 
 
-def check_a_failed_fit_leaves_the_learner_as_it_was(name):
-    case = case_of(name)
+def check_a_failed_fit_leaves_the_learner_as_it_was(cls):
+    case = case_of(cls)
     case.learn(0, 100)
     before = copy.deepcopy(vars(case.learner))
     with pytest.raises(ValueError):  # noqa: PT011 - some speak of classes, some of triplets
@@ -240,8 +357,8 @@ def check_a_failed_fit_leaves_the_learner_as_it_was(name):
         np.testing.assert_array_equal(vars(case.learner)[key], value, err_msg=key)
 
 
-def check_merging_one_part_gives_that_part(name):
-    case = case_of(name)
+def check_merging_one_part_gives_that_part(cls):
+    case = case_of(cls)
     case.learn(0, 50)
     part = case.fresh()
     case.learn(50, 150, learner=part)
@@ -254,8 +371,8 @@ def check_merging_one_part_gives_that_part(name):
     np.testing.assert_allclose(merged._scoring_state(), part._scoring_state(), rtol=1e-6, atol=1e-8)
 
 
-def check_merging_is_symmetric_and_leaves_its_parts_alone(name):
-    case = case_of(name)
+def check_merging_is_symmetric_and_leaves_its_parts_alone(cls):
+    case = case_of(cls)
     case.learn(0, 50)
     one, two = case.fresh(), case.fresh()
     case.learn(50, 100, learner=one)
@@ -268,27 +385,28 @@ def check_merging_is_symmetric_and_leaves_its_parts_alone(name):
         states_equal(learner.get_state(), state)
 
 
-def check_merging_strangers_is_refused(name):
-    case = case_of(name)
+def check_merging_strangers_is_refused(cls):
+    case = case_of(cls)
     case.learn()
-    other = case_of(next(n for n in LEARNERS if n != name))
+    name = cls.__name__
+    other = case_of(learner_class(next(n for n in LEARNERS if n != name)))
     other.learn()
     for parts in ([], [other.learner]):
         with pytest.raises(ValueError, match=rf"^{name}\.merge: parts must be"):
             case.learner.merge(parts)
 
 
-def check_repeated_points_and_zero_vectors_are_harmless(name):
-    case = case_of(name)
+def check_repeated_points_and_zero_vectors_are_harmless(cls):
+    case = case_of(cls)
     X = np.zeros_like(case.X)
     X[: len(X) // 2] = case.X[0]
     case.learn(X=X)
     assert np.isfinite(case.output()).all()
 
 
-def check_maps_of_a_file_are_gone_on_from(name):
+def check_maps_of_a_file_are_gone_on_from(cls):
     """joblib gives its workers large arrays as read-only maps of a file."""
-    case = case_of(name)
+    case = case_of(cls)
     case.learn(0, 100)
     with tempfile.TemporaryDirectory() as folder:
         joblib.dump(case.learner, f"{folder}/learner")
@@ -298,10 +416,10 @@ def check_maps_of_a_file_are_gone_on_from(name):
     np.testing.assert_array_equal(case.output(mapped), case.output())
 
 
-def check_state_survives_a_copy_through_get_and_set(name):
-    case = case_of(name)
+def check_state_survives_a_copy_through_get_and_set(cls):
+    case = case_of(cls)
     case.learn(0, 100)
-    twin = case_of(name)
+    twin = case_of(cls)
     twin.learner.set_state(copy.deepcopy(case.learner.get_state()))
     case.learn(100, 150)
     twin.learn(100, 150)

@@ -52,3 +52,31 @@ def factored_analysed_step(W, Lambda, Omega, q, p, r, threshold=0.0):
     theta = theta + (1.0 - s) / (r + a * b) * np.outer(q, p)
     _, new_Lambda, new_Omega = factored_step(W, Lambda, Omega, q, p, r, np.inf)
     return new_Lambda @ theta @ new_Omega, new_Lambda, new_Omega
+
+
+THRESHOLDS = {"margin": 1.0, "mistake": np.nextafter(0.0, 1.0)}
+
+
+class FactoredAROMA:
+    """W, Λ and Ω after each triplet, from a learner's own start."""
+
+    def __init__(self, learner, X):
+        self.W_, self.Lambda_, self.Omega_ = learner.W_, learner.Lambda_, learner.Omega_
+        self.r = 1.0 if learner.r == "auto" else learner.r
+        self.threshold = THRESHOLDS[learner.update_on]
+
+    def learn(self, q, p):
+        state = (self.W_, self.Lambda_, self.Omega_)
+        self.W_, self.Lambda_, self.Omega_ = factored_step(*state, q, p, self.r, self.threshold)
+
+
+class DiagonalAROMA:
+    """W and Σ after each triplet, from a learner's own start."""
+
+    def __init__(self, learner, X):
+        self.W_, self.Sigma_ = learner.W_, learner.Sigma_
+        self.r = 1.0 if learner.r == "auto" else learner.r
+        self.threshold = THRESHOLDS[learner.update_on]
+
+    def learn(self, q, p):
+        self.W_, self.Sigma_ = diagonal_step(self.W_, self.Sigma_, q, p, self.r, self.threshold)

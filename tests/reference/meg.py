@@ -22,6 +22,24 @@ def sym(X):
 
 
 def meg_step(G, X, y, eta, normalized=True):
-    """Predict tr(WX), suffer the squared loss, move G; give the new G and the loss."""
+    """Predict tr(WX), suffer the squared loss, move G; return the new G and the loss."""
     error = np.trace(matrix(G, normalized) @ X).real - y
     return G - 2 * eta * error * sym(X), error**2
+
+
+class MEG:
+    """The matrix after each distance, from a learner's own start, with a fixed step size."""
+
+    parameters = {"eta": 0.01}
+
+    def __init__(self, learner, X):
+        self.trace, self.eta = learner.trace_, learner.eta
+        self.G = np.log(np.diag(learner.A_) / self.trace) * np.eye(len(learner.A_))
+
+    @property
+    def A_(self):
+        return self.trace * matrix(self.G)
+
+    def learn(self, v, distance):
+        # In the paper's units: the instance is scaled by the trace, the matrix has trace one.
+        self.G, _ = meg_step(self.G, self.trace * np.outer(v, v), distance**2, self.eta)

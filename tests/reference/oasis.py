@@ -11,3 +11,13 @@ def oasis_step(W, q, p, C):
     if loss == 0.0 or norm2 == 0.0:
         return W
     return W + min(C, loss / norm2) * V
+
+
+class OASIS:
+    """W after each triplet, from a learner's own start."""
+
+    def __init__(self, learner, X):
+        self.W_, self.C = learner.W_, learner.C
+
+    def learn(self, q, p):
+        self.W_ = oasis_step(self.W_, q, p, self.C)

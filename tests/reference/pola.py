@@ -1,6 +1,7 @@
 """POLA [ShalevShwartz2004, Fig. 1], one pair at a time, with b ≥ 1 from the start."""
 
 import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
 
 
 def pola_loss(A, b, v, y):
@@ -8,7 +9,7 @@ def pola_loss(A, b, v, y):
 
 
 def pola_step(A, b, v, y, gamma=0.0):
-    """Give A and b after the pair with difference v, similar (y = 1) or not (y = -1)."""
+    """A and b after the pair with difference v, similar (y = 1) or not (y = -1)."""
     loss = pola_loss(A, b, v, y)
     if loss == 0.0:
         return A, b
@@ -19,3 +20,38 @@ def pola_step(A, b, v, y, gamma=0.0):
         if values[0] < 0.0:
             A = A - values[0] * np.outer(vectors[:, 0], vectors[:, 0])
     return A, max(b, 1.0)
+
+
+class POLA:
+    """A and b after each pair, in the units of the data: ρ = rate·unit⁴ for the paper's 1."""
+
+    def __init__(self, learner, X):
+        self.A_, self.b_ = learner.A_, learner.b_
+        self.rho = learner.threshold_rate * learner.unit_**4
+        self.slack = learner.gamma * learner.unit_**4
+
+    def learn(self, v, y):
+        loss = pola_loss(self.A_, self.b_, v, y)
+        if loss == 0.0 or not v.any():
+            return
+        # The printed step, with b measured in units of √ρ: one point of the (A, b/√ρ) space.
+        alpha = loss / ((v @ v) ** 2 + self.rho + self.slack)
+        A = self.A_ - y * alpha * np.outer(v, v)
+        values, vectors = np.linalg.eigh(A)
+        self.A_ = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        self.b_ = max(self.b_ + y * self.rho * alpha, 1.0)
+
+
+class KernelPOLA(POLA):
+    """POLA on explicit feature vectors: rows of a square root of the kernel matrix."""
+
+    def __init__(self, learner, X):
+        super().__init__(learner, X)
+        K = pairwise_kernels(X, metric=learner.kernel, **(learner.kernel_params or {}))
+        values, vectors = np.linalg.eigh(K)
+        self.points = vectors * np.sqrt(np.maximum(values, 0.0))
+        self.A_ = learner.start_ * np.eye(len(X))
+
+    def pairwise_score(self):
+        gaps = self.points[:, None] - self.points
+        return -np.einsum("ijk,kl,ijl->ij", gaps, self.A_, gaps)
