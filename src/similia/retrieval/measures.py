@@ -1,10 +1,8 @@
 """Measures of one ranking, as functions of the ranks of its relevant items.
 
-`ranks` are the ranks r_1 < ... < r_R (from 1) of the R relevant items of a query, as an integer
-array in increasing order. A query without relevant items has no measure: the value is NaN.
+`ranks` is the increasing integer array of the ranks r_1 < ... < r_R (from 1) of the R relevant
+items of a query. For a query without relevant items, every measure is NaN.
 """
-
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -15,17 +13,17 @@ from similia.retrieval.ranks import all_finite, relevant_ranks
 from similia.retrieval.relevance import Relevance
 
 MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
-AT_K = ("precision", "recall", "ndcg")  # those that look at the first k items only
+AT_K = ("precision", "recall", "ndcg")  # those of the first k items only
 
 
 @njit(cache=True, nogil=True)
-def _hits(ranks: Integers, k: int) -> Any:
+def _hits(ranks: Integers, k: int) -> np.intp:
     return np.searchsorted(ranks, k, side="right")
 
 
 @njit(cache=True, nogil=True)
 def precision_at_k(ranks: Integers, k: int) -> float:
-    """Part of the first k items that is relevant: #{i : r_i <= k} / k.
+    """Share of the first k items that are relevant: #{i : r_i <= k} / k.
 
     The divisor is k even if fewer than k items are relevant, or exist.
     """
@@ -34,13 +32,13 @@ def precision_at_k(ranks: Integers, k: int) -> float:
 
 @njit(cache=True, nogil=True)
 def recall_at_k(ranks: Integers, k: int) -> float:
-    """Part of the relevant items that is among the first k: #{i : r_i <= k} / R."""
+    """Share of the relevant items that are among the first k: #{i : r_i <= k} / R."""
     return _hits(ranks, k) / len(ranks) if len(ranks) else np.nan
 
 
 @njit(cache=True, nogil=True)
 def r_precision(ranks: Integers) -> float:
-    """Precision at R, which is also the recall at R: #{i : r_i <= R} / R."""
+    """Precision at R, which equals recall at R: #{i : r_i <= R} / R."""
     return _hits(ranks, len(ranks)) / len(ranks) if len(ranks) else np.nan
 
 
@@ -52,7 +50,7 @@ def reciprocal_rank(ranks: Integers) -> float:
 
 @njit(cache=True, nogil=True)
 def average_precision(ranks: Integers) -> float:
-    """Mean over the relevant items of the precision where each is found: (1/R) Σ_i i / r_i.
+    """Mean over the relevant items of the precision at their ranks: (1/R) Σ_i i / r_i.
 
     Its mean over queries is mAP.
     """
@@ -66,11 +64,11 @@ def average_precision(ranks: Integers) -> float:
 
 @njit(cache=True, nogil=True)
 def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
-    """Discounted gain of the first k items, over that of the best possible order: DCG / IDCG.
+    """Discounted gain of the first k items over that of the best possible order: DCG / IDCG.
 
     DCG = Σ_{i : r_i <= k} g_i / log2(1 + r_i), and IDCG = Σ_{i <= k} g_(i) / log2(1 + i) with the
-    gains in decreasing order. `gains` (R,) are positive, in the order of `ranks`: grades as they
-    are, or their `exponential_gain`.
+    gains in decreasing order. `gains` (R,) are positive and in the order of `ranks`: plain grades,
+    or their `exponential_gain`.
     """
     if len(ranks) == 0:
         return np.nan
@@ -93,10 +91,9 @@ def fill_values(
     own: Integers,
     codes: Integers,
 ) -> int:
-    """Set the measures of queries `rows`; give the first place with a bad score, or -1.
+    """Set the measures of queries `rows`; return the first place with a non-finite score, or -1.
 
-    A score that is not finite is bad. `scores` has a row for each of `rows`; `values`, `n_relevant`
-    and `own` are of all queries.
+    `scores` has a row for each of `rows`; `values`, `n_relevant` and `own` cover all queries.
     """
     for place, row in enumerate(rows):
         if not all_finite(scores[place]):
@@ -111,14 +108,14 @@ def fill_values(
 
 @njit(cache=True, nogil=True)
 def fill_row(values: NDArray[np.float64], ranks: Integers, gains: Floats, codes: Integers) -> None:
-    """Set the measures of one query; `codes` are their places in MEASURES and their cut-offs."""
+    """Set the measures of one query; `codes` holds places in MEASURES and cut-offs."""
     for column in range(len(codes)):
         values[column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
 
 
 @njit(cache=True, nogil=True)
 def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
-    """Give the measure at place `code` of MEASURES."""
+    """Measure at place `code` of MEASURES."""
     if code == 0:
         return precision_at_k(ranks, k)
     if code == 1:

@@ -1,4 +1,4 @@
-"""Rows shared out among the processors."""
+"""Rows distributed over the processors."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,13 +8,13 @@ from similia.linalg.threads import processors, side_by_side
 
 T = TypeVar("T")
 
-SHARES = 4  # for each processor, so that one with easy rows takes over from one with hard rows
+SHARES = 4  # per processor, so that uneven shares balance out
 
 
 def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
-    """Call task(start, stop) on shares of the rows, in threads; give the results in order.
+    """Call task(start, stop) on shares of the rows in threads; return the results in order.
 
-    Worth its while for tasks that release the interpreter lock.
+    Pays off for tasks that release the interpreter lock.
     """
     size = max(1, -(-n_rows // (processors() * SHARES)))
     results: dict[int, T] = {}
