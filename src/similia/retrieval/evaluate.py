@@ -1,6 +1,7 @@
 """Ranking quality of any scorer, in blocks of bounded memory."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,18 +11,16 @@ from similia.contract import Matrix
 from similia.progress import progress
 from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
-from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.passing import Wanted, measured_in_passing
+from similia.retrieval.passing import measured_in_passing
 from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import (
     BLOCK_BYTES,
     AnyScorer,
+    fill_rows,
     own_items,
-    refuse_scores,
     rows_of,
     scores_of,
 )
-from similia.retrieval.threads import over_rows
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
 
 _RULES = {
@@ -112,12 +111,13 @@ def evaluate(
     )
     own = own_items("evaluate", shape, Z is None if exclude_self is None else exclude_self)
     codes = np.array([(m.MEASURES.index(name), cut) for name, cut in columns.values()])
-    wanted = Wanted.of(relevant, own, codes)
+    wanted = m.Wanted.of(relevant, own, codes)
     scores = scores_of("evaluate", scorer, queries, items)
     with progress("evaluate", shape[0], enabled=verbose) as advance:
         left = measured_in_passing(scores, wanted, block_bytes, advance)
         for start, block in scores.blocks(block_bytes, left):
-            _measure_block(block, left[start : start + len(block)], wanted)
+            chosen = left[start : start + len(block)]
+            fill_rows("evaluate", partial(m.fill_values, wanted), block, chosen)
             advance(len(block))
     if not wanted.n_relevant.any():
         raise ValueError(
@@ -145,23 +145,3 @@ def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str,
         else:
             columns[name] = (name, 0)
     return columns
-
-
-def _measure_block(scores: Floats, queries: Integers, wanted: Wanted) -> None:
-    """Set the values of `queries`, whose scores these are, on all processors."""
-
-    def share(a: int, b: int) -> int:
-        bad = m.fill_values(
-            wanted.values,
-            wanted.n_relevant,
-            scores[a:b],
-            queries[a:b],
-            wanted.relevant,
-            wanted.own,
-            wanted.codes,
-        )
-        return a + bad if bad >= 0 else -1
-
-    for place in over_rows(share, len(scores)):
-        if place >= 0:
-            refuse_scores("evaluate", scores[place], queries[place])

@@ -4,6 +4,8 @@
 items of a query. For a query without relevant items, every measure is NaN.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -81,28 +83,37 @@ def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     return found / ideal
 
 
-@njit(cache=True, nogil=True)
-def fill_values(
-    values: NDArray[np.float64],
-    n_relevant: Integers,
-    scores: Floats,
-    rows: Integers,
-    relevant: Relevance,
-    own: Integers,
-    codes: Integers,
-) -> int:
-    """Set the measures of queries `rows`; return the first place with a non-finite score, or -1.
+class Wanted(NamedTuple):
+    """Measures to compute, and arrays for their values."""
 
-    `scores` has a row for each of `rows`; `values`, `n_relevant` and `own` cover all queries.
+    relevant: Relevance
+    own: Integers  # the item that is each query itself, or -1
+    codes: Integers  # places in MEASURES and cut-offs
+    values: NDArray[np.float64]  # a row for each query, a column for each measure
+    n_relevant: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
+        """Allocate the values of all queries."""
+        n = len(own)
+        return cls(relevant, own, codes, np.empty((n, len(codes))), np.empty(n, np.int64))
+
+
+@njit(cache=True, nogil=True)
+def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int:
+    """Set the measures of `queries`, whose scores these are.
+
+    Returns the first place with a non-finite score, or -1.
     """
-    for place, row in enumerate(rows):
+    relevant = wanted.relevant
+    for place, query in enumerate(queries):
         if not all_finite(scores[place]):
             return place
-        group = relevant.group[row]
+        group = relevant.group[query]
         members = slice(relevant.starts[group], relevant.starts[group + 1])
-        ranks, order = relevant_ranks(scores[place], relevant.items[members], own[row])
-        n_relevant[row] = len(ranks)
-        fill_row(values[row], ranks, relevant.gains[members][order], codes)
+        ranks, order = relevant_ranks(scores[place], relevant.items[members], wanted.own[query])
+        wanted.n_relevant[query] = len(ranks)
+        fill_row(wanted.values[query], ranks, relevant.gains[members][order], wanted.codes)
     return -1
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.measures import fill_row
+from similia.retrieval.measures import Wanted, fill_row
 from similia.retrieval.ranks import all_finite
 from similia.retrieval.relevance import Relevance
 from similia.retrieval.scorers import Scores
@@ -38,22 +38,6 @@ MANY = 64
 ASIDE = 64
 #: shares per processor, so that uneven shares balance out
 SHARES = 2
-
-
-class Wanted(NamedTuple):
-    """Measures to compute, and arrays for their values."""
-
-    relevant: Relevance
-    own: Integers  # the item that is each query itself, or -1
-    codes: Integers  # places in MEASURES and cut-offs
-    values: NDArray[np.float64]  # a row for each query, a column for each measure
-    n_relevant: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
-        """Allocate the values of all queries."""
-        n = len(own)
-        return cls(relevant, own, codes, np.empty((n, len(codes))), np.empty(n, np.int64))
 
 
 class Watched(NamedTuple):

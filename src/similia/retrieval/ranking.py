@@ -1,5 +1,7 @@
 """Exact best items of each query, in blocks of bounded memory."""
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
@@ -11,12 +13,11 @@ from similia.retrieval.scorers import (
     BLOCK_BYTES,
     AnyScorer,
     Scores,
+    fill_rows,
     own_items,
-    refuse_scores,
     rows_of,
     scores_of,
 )
-from similia.retrieval.threads import over_rows
 from similia.validation import boolean, check_parameters, positive_integer
 
 _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positive_integer}
@@ -79,35 +80,28 @@ def best_of(
     indices = np.empty((len(own), k), np.int64)
     best = []
     for start, block in scores.blocks(block_bytes):
-        found = np.empty((len(block), k), block.dtype)
-        _select_block(scores.owner, block, start, own, indices, found)
-        best.append(found)
+        queries = np.arange(start, start + len(block))
+        best.append(np.empty((len(block), k), block.dtype))
+        fill = partial(_fill_best, indices, best[-1], own, start)
+        fill_rows(scores.owner, fill, block, queries)
     return indices, np.concatenate(best) if best else np.empty((0, k))
 
 
-def _select_block(
-    owner: str, scores: Floats, start: int, own: Integers, indices: Integers, found: Floats
-) -> None:
-    def share(a: int, b: int) -> int:
-        rows = slice(start + a, start + b)
-        bad = _fill_best(indices[rows], found[a:b], scores[a:b], own[rows])
-        return start + a + bad if bad >= 0 else -1
-
-    for query in over_rows(share, len(scores)):
-        if query >= 0:
-            refuse_scores(owner, scores[query - start], query)
-
-
 @njit(cache=True, nogil=True)
-def _fill_best(indices: Integers, best: Floats, scores: Floats, own: Integers) -> int:
-    """Set each row's best items; return the first row with a non-finite score, or -1."""
+def _fill_best(
+    indices: Integers, best: Floats, own: Integers, start: int, scores: Floats, queries: Integers
+) -> int:
+    """Set the best items of `queries`; return the first place with a non-finite score, or -1.
+
+    `indices` and `own` cover all queries, `best` those from `start`.
+    """
     k = indices.shape[1]
     pool, pool_scores = np.empty(2 * k, np.int64), np.empty(2 * k, scores.dtype)
-    for row in range(len(scores)):
-        if not all_finite(scores[row]):
-            return row
-        _select_best(pool, pool_scores, scores[row], own[row])
-        indices[row], best[row] = pool[:k], pool_scores[:k]
+    for place, query in enumerate(queries):
+        if not all_finite(scores[place]):
+            return place
+        _select_best(pool, pool_scores, scores[place], own[query])
+        indices[query], best[query - start] = pool[:k], pool_scores[:k]
     return -1
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from similia.contract import Geometry, Matrix, Scorer, Searchable
 from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.threads import over_rows
 from similia.retrieval.vectors import (
     Products,
     floating,
@@ -153,7 +154,16 @@ def own_items(owner: str, shape: tuple[int, int], exclude_self: bool) -> Integer
     return np.arange(shape[0])
 
 
-def refuse_scores(owner: str, scores: Floats, query: int) -> None:
-    """Raise the error for a query with a non-finite score."""
-    wrong = scores[~np.isfinite(scores)][0]
-    raise ValueError(f"{owner}: scores must be finite, got {wrong} for query {query}.")
+def fill_rows(
+    owner: str, fill: Callable[[Floats, Integers], int], scores: Floats, queries: Integers
+) -> None:
+    """Call fill(scores, queries) on shares of the rows, in threads.
+
+    It returns the first place with a non-finite score, which is refused, or -1.
+    """
+    places = over_rows(lambda a, b: (a, fill(scores[a:b], queries[a:b])), len(scores))
+    for start, bad in places:
+        if bad >= 0:
+            row, query = scores[start + bad], queries[start + bad]
+            wrong = row[~np.isfinite(row)][0]
+            raise ValueError(f"{owner}: scores must be finite, got {wrong} for query {query}.")
