@@ -46,7 +46,7 @@ def test_foreign_unfitted_or_broken_learners_are_refused(path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("step", ["save_file", "os.fsync", "os.replace", "header.seal"])
+@pytest.mark.parametrize("step", ["save_file", "os.fsync", "os.replace", "seal"])
 def test_an_error_while_writing_leaves_the_old_file(step, path, monkeypatch):
     save(fitted("OASIS"), path)
     before = path.read_bytes()

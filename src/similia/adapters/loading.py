@@ -9,7 +9,7 @@ from similia.adapters.adapters import Adapters
 from similia.adapters.storage import NAME
 from similia.contract import Array
 from similia.persistence import file
-from similia.persistence.header import PathLike
+from similia.persistence.file import PathLike
 from similia.similarity.prior import check_prior
 
 
@@ -30,7 +30,7 @@ def load_adapters(path: PathLike) -> Adapters:
     ModelFileError
         If the file is damaged, foreign, or of a newer format.
     """
-    return file.made(path, file.document_of(path, NAME, "adapters"), _adapters)
+    return file.rebuilt(path, file.read_document_of(path, NAME, "adapters"), _adapters)
 
 
 def _adapters(parameters: dict[str, Any], attributes: dict[str, Any]) -> Adapters:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from similia.persistence import file
-from similia.persistence.header import PathLike
+from similia.persistence.file import PathLike
 
 if TYPE_CHECKING:
     from similia.adapters.adapters import Adapters

@@ -14,7 +14,7 @@ from similia.index.recall import BuildReport
 from similia.index.sparse import PARTS
 from similia.index.storage import FROZEN, NAME
 from similia.persistence import file
-from similia.persistence.header import PathLike
+from similia.persistence.file import PathLike
 
 
 def open_index(path: PathLike) -> Index:
@@ -36,7 +36,7 @@ def open_index(path: PathLike) -> Index:
     MissingExtraError
         If the library that it was built with is not installed.
     """
-    document = file.document_of(path, NAME, "index")
+    document = file.read_document_of(path, NAME, "index")
     backend = document["parameters"].get("backend")
     if backend not in BACKENDS:
         raise ModelFileError(
@@ -44,7 +44,7 @@ def open_index(path: PathLike) -> Index:
             "upgrade similia if a newer version has it."
         )
     backend_class("open_index", backend)  # a missing library is not the fault of the file
-    return file.made(path, document, _index)
+    return file.rebuilt(path, document, _index)
 
 
 def _index(parameters: dict[str, Any], attributes: dict[str, Any]) -> Index:

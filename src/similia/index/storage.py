@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from similia.index.ids import stored_ids
 from similia.persistence import file
-from similia.persistence.header import PathLike
+from similia.persistence.file import PathLike
 
 if TYPE_CHECKING:
     from similia.index.index import Index
