@@ -83,6 +83,8 @@ def test_saving_follows_links_keeps_modes_and_names_bad_places(path):
     learner = fitted("OASIS")
     with pytest.raises(ValueError, match="path must be a file"):
         save(learner, path.parent)
+    with pytest.raises(ValueError, match="path must be a file, got the device or pipe /dev/null"):
+        save(learner, "/dev/null")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         save(learner, path.parent / "nowhere" / "model")
     plain = path.with_name("plain")
