@@ -56,10 +56,8 @@ class Ranker(Scorer, Searchable, Protocol):
 
 
 @runtime_checkable
-class FittedRanker(Ranker, Protocol):
-    """A learnt ranker, whose query map may be cached and whose changes can be noticed."""
-
-    n_features_in_: int
+class LearntRanker(Searchable, Protocol):
+    """A learner with vectors, whose query matrix can be cached until it changes."""
 
     def query_matrix(self) -> Array | None:
         """Matrix that maps queries to their vectors; None if no matrix does."""
