@@ -119,27 +119,31 @@ def checked_vectors(
     allow_sparse: bool = False,
 ) -> Matrix:
     """X as an array, or if allowed a CSR matrix, of finite numbers in that precision."""
-    if is_sparse(X) and not allow_sparse:
+    found_sparse = is_sparse(X)
+    if found_sparse and not allow_sparse:
         raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
-    rows: Matrix = X if is_sparse(X) else np.asanyarray(X)
-    width = rows.shape[1] if n_features is None and rows.ndim == 2 else n_features
-    if rows.ndim != 2 or rows.dtype.kind not in "iuf" or rows.shape[1] != width:
-        kind = "a matrix" if is_sparse(X) else "a dense array"
-        wanted = n_features if n_features is not None else "n_features"
+    rows: Matrix = X if found_sparse else np.asanyarray(X)
+    if (
+        rows.ndim != 2
+        or rows.dtype.kind not in "iuf"
+        or (n_features is not None and rows.shape[1] != n_features)
+    ):
+        kind = "a matrix" if found_sparse else "a dense array"
+        wanted = "n_features" if n_features is None else n_features
         raise ValueError(
             f"{owner}: {name} must be {kind} of numbers of shape (n, {wanted}), "
             f"got shape {rows.shape} and dtype {rows.dtype}."
         )
-    if is_sparse(rows):
+    if found_sparse:
         rows = sparse.csr_array(rows, dtype=dtype)
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        flat = rows.data
+        numbers = rows.data
     else:
         rows = rows.astype(dtype, order="C", copy=False)
-        flat = rows.reshape(-1)
-    if not _all_finite(flat):
+        numbers = rows.reshape(-1)
+    if not _all_finite(numbers):
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
     return rows
 

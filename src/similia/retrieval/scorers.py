@@ -98,7 +98,7 @@ class Scores(NamedTuple):
 def scores_of(owner: str, scorer: AnyScorer, Q: Matrix, Z: Matrix) -> Scores:
     """Scores of Q against Z by any scorer."""
     if isinstance(scorer, str):
-        scorer = _plain_scorer(owner, scorer, Q, Z)
+        return Scores(owner, Q, Z.shape[0], products_of(_plain_scorer(owner, scorer, Q, Z), Q, Z))
     if isinstance(scorer, Searchable):
         if scorer.geometry not in ("inner_product", "l2"):
             raise ValueError(
