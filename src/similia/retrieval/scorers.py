@@ -9,11 +9,11 @@ from scipy import sparse
 
 from similia.contract import Geometry, Matrix, Scorer, Searchable
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.threads import over_rows
 from similia.retrieval.vectors import (
     Products,
     floating,
     is_sparse,
+    over_rows,
     products_of,
     squared_lengths,
     vector_scores,

@@ -1,15 +1,20 @@
 """Scores of vectors: every geometry as an inner product, dense or sparse."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard
+from functools import partial
+from typing import NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
 from similia.contract import Matrix, Searchable
+from similia.linalg.threads import processors, side_by_side
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.threads import over_rows
+
+T = TypeVar("T")
+
+SHARES = 4  # per processor, so that uneven shares balance out
 
 
 def is_sparse(X: object) -> TypeGuard[sparse.csr_array]:
@@ -139,3 +144,19 @@ def _fill_products(
             feature, weight = q_features[p], q_values[p]
             for e in range(starts[feature], starts[feature + 1]):
                 out[i, items[e]] += weight * values[e]
+
+
+def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
+    """Call task(start, stop) on shares of the rows in threads; return the results in order.
+
+    Pays off for tasks that release the interpreter lock.
+    """
+    size = max(1, -(-n_rows // (processors() * SHARES)))
+    results: dict[int, T] = {}
+
+    def keep(start: int) -> None:
+        results[start] = task(start, min(start + size, n_rows))
+
+    starts = range(0, n_rows, size)
+    side_by_side([partial(keep, start) for start in starts])
+    return [results[start] for start in starts]
