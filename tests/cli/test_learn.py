@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from similia import FactoredAROMA, load
-from similia.files.columns import LAYOUTS
+from similia.files.feedback import LAYOUTS
 from similia.registry import LEARNERS, learner_class
 
 

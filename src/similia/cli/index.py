@@ -151,7 +151,7 @@ def search(
     learner = None if model is None else load_model(model, plain=True)
     Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
     found = opened.search(Q.X, min(k, len(opened)), model=learner)
-    _print(Q.ids.names(slice(None) if Q.ids.values is not None else range(Q.ids.n)), found, form)
+    _print(Q.ids.names(), found, form)
     note(f"{len(found.ids)} queries, {len(opened)} items.")
 
 

@@ -84,8 +84,7 @@ def calibration(
     as_json: AsJson = False,
 ) -> None:
     """Draw how often the model is right against how sure it is, on judgements it has not learnt."""
-    from similia.files import FeedbackFile
-    from similia.files.judgements import joined
+    from similia.files import FeedbackFile, joined
     from similia.trust import calibration_of
 
     learner = load_model(model)
