@@ -38,9 +38,9 @@ Keep: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 GRADED = ("query", "item", "relevance")
 #: column names of each kind of judgement; the first layout that a file has is read
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "grades": (GRADED,),
     "triplets": (("query", "better", "worse"), GRADED),
     "pairs": (("a", "b", "label"), ("a", "b", "y")),
+    "grades": (GRADED,),
     "labels": (("row", "label"),),
 }
 ANY_LAYOUT = tuple(dict.fromkeys(layout for kind in LAYOUTS.values() for layout in kind))
@@ -364,9 +364,11 @@ def classes_in(path: Path | str, ids: Ids, bad_rows: BadRows | None = None) -> A
 
 def kind_of(path: Path | str) -> str:
     """Kind of judgement that a file holds, from the names of its columns."""
-    file = FeedbackFile(path, "grades", Ids(None, 0), bad_rows=BadRows("skip"))
+    file = FeedbackFile(path, "triplets", Ids(None, 0), bad_rows=BadRows("skip"))
     file.layouts = ANY_LAYOUT
     next(file._pieces(), None)
     if file.layout is None:
         raise ValueError(f"{path}: feedback must be at least one judgement, got none.")
+    if file.layout == GRADED:
+        return "grades"
     return next(kind for kind, layouts in LAYOUTS.items() if file.layout in layouts)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA
 from similia.exceptions import BadRowError
 from similia.files import BadRows, Judgements
-from similia.stream import Checkpoint, Tally, learn_stream, lessons_for, progressive
+from similia.stream import Checkpoint, Tally, learn_stream, learning, lessons_for
 from tests.problems import triplets_of
 
 
@@ -34,8 +34,8 @@ def test_each_judgement_is_scored_before_it_is_learnt(rng):
 
 
 def test_later_chunks_are_scored_in_part_unless_all_is_asked(rng, monkeypatch):
-    monkeypatch.setattr(progressive, "ALL_SCORED", 128)
-    monkeypatch.setattr(progressive, "SMALLEST", 64)
+    monkeypatch.setattr(learning, "ALL_SCORED", 128)
+    monkeypatch.setattr(learning, "SMALLEST", 64)
     X = rng.normal(size=(30, 5))
     _, batches = stream(rng, 512)
     for score_all, n in ((False, 128 + 6 * 8), (True, 512)):
