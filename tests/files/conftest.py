@@ -7,7 +7,7 @@ from similia.files import pieces
 def parser(request, monkeypatch):
     """Parse text with Arrow, however short, or as if it were not installed."""
     if request.param == "arrow":
-        monkeypatch.setattr(pieces, "SMALL_TEXT", 0)
+        monkeypatch.setattr(pieces, "TINY_TEXT", 0)
     else:
         monkeypatch.setattr(pieces, "find_spec", lambda name: None)
     return request.param

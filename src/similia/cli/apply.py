@@ -34,9 +34,10 @@ def apply(
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
 ) -> None:
-    """Transform vectors, to search an index with them or to build one from them.
+    """Transform vectors by a model.
 
-    With a bilinear similarity only queries are transformed; items stay as they are.
+    The result can be searched with, or put into an index. A bilinear similarity transforms queries
+    only; items stay as they are.
     """
     from similia.contract import Ranker
     from similia.files import read_vectors, write_vectors

@@ -41,9 +41,9 @@ def compare(
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Teach several learners the same judgements, and test them on held-out queries.
+    """Teach and test several learners on the same judgements.
 
-    The base, the similarity before learning, is shown beside them.
+    The test is on held-out queries. The base, the similarity before learning, is shown beside them.
     """
     opt.check_files(vectors, feedback, items)
 

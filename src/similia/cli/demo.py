@@ -28,7 +28,7 @@ SHOWN = ("precision@1", "precision@10", "ndcg@10", "map")
 
 
 def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed = 0) -> None:
-    """Learn a similarity between pictures from judgements, offline, in under a minute."""
+    """Improve a search of pictures, offline, in under a minute."""
     import time
 
     started = time.perf_counter()

@@ -32,11 +32,11 @@ def evaluate(
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Compare a model with the similarity before learning: measures, intervals, paired tests.
+    """Compare a model with the similarity before learning.
 
-    The judgements must be ones that the model has not learnt from. Columns query,item,relevance or
-    row,label yield all retrieval measures; query,better,worse and a,b,label the share in the right
-    order.
+    Prints measures, intervals and paired tests on judgements that the model must not have learnt
+    from. Columns query,item,relevance or row,label yield all retrieval measures; query,better,worse
+    and a,b,label the share in the right order.
     """
     opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 

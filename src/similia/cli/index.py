@@ -74,11 +74,11 @@ def index(
     id_column: opt.IdColumn = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Build an index of items, and print its recall against exact search.
+    """Build an index of items.
 
-    For a bilinear similarity the items are added once, untransformed, whatever is learnt later:
-    pass the model to `similia search`. A metric moves the items, so its index needs the model and
-    must be rebuilt after the model has learnt.
+    Prints its recall against exact search. For a bilinear similarity the items are added once,
+    untransformed, whatever is learnt later: pass the model to `similia search`. A metric moves the
+    items, so its index needs the model and must be rebuilt after the model has learnt.
     """
     opt.check_files(vectors, ids, queries, model, outputs=(output,))
 

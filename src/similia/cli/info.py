@@ -8,7 +8,7 @@ from similia.cli import options as opt
 
 
 def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
-    """Describe a saved model or index from its header, or a folder by its generations."""
+    """Describe a saved model or index, or a folder of generations."""
     if (model / "history.json").exists():
         _generations(model, as_json)
         return

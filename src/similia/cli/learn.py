@@ -61,7 +61,7 @@ def learn(
     score_all: ScoreAll = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Learn from judgements, scoring each before it is learnt, and save the model."""
+    """Learn from judgements, scoring each first, and save the model."""
     if start is not None and (learner or settings):
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
     if resume and checkpoint is None:

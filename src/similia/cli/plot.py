@@ -17,7 +17,7 @@ Results = Annotated[
 Models = Annotated[list[Path], typer.Argument(metavar="MODEL…", help="Saved models.")]
 
 app = typer.Typer(
-    help="Draw learning curves, the calibration of uncertainty, and singular values.",
+    help="Draw learning curves, calibration and singular values.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

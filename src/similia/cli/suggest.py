@@ -35,11 +35,11 @@ def suggest(
     seed: opt.Seed = 0,
     form: opt.FormOption = opt.Form.csv,
 ) -> None:
-    """Print the comparisons whose answers would teach the model most, best first.
+    """Print the comparisons whose answers would teach a model most.
 
-    Each is a query and two items in the order that the model believes in, with the gap between
-    their scores and its standard deviation. Swap the items where the order is wrong, then learn
-    from the result. The model must know how sure it is.
+    The best comes first. Each is a query and two items in the order that the model believes in,
+    with the gap between their scores and its standard deviation. Swap the items where the order is
+    wrong, then learn from the result. The model must know how sure it is.
     """
     from similia.files import read_rows
     from similia.stream import suggest_questions

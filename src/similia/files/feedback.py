@@ -240,7 +240,8 @@ class FeedbackFile:
 
     def _judgements(self, columns: Columns, piece: Piece) -> Iterator[Judgements]:
         """Parse a piece as a whole if all of it is good, else in halves, finally row by row."""
-        found = _numbers(columns, piece.raw_columns(columns))
+        raw = piece.raw_columns(columns)
+        found = None if raw is None else _numbers(columns, raw)
         if found is not None:
             numbers = np.arange(piece.number, piece.number + len(found[0]))
         else:
@@ -271,10 +272,8 @@ class FeedbackFile:
         return found, np.array(numbers, dtype=np.int64)
 
 
-def _numbers(columns: Columns, raw: Sequence[RawColumn] | None) -> list[Array] | None:
+def _numbers(columns: Columns, raw: Sequence[RawColumn]) -> list[Array] | None:
     """Numbers of each column, or None if any value is bad."""
-    if raw is None:
-        return None
     found = []
     for reader, values in zip(columns.values(), raw, strict=True):
         numbers = reader.column(values)

@@ -24,6 +24,8 @@ from similia.files.ids import Encoded
 BLOCK = 2**22
 #: longest accepted line, in bytes
 LONGEST = 2**26
+#: bytes of text for which Arrow is not worth its import
+TINY_TEXT = 2**10
 #: bytes of text, and rows of tables, that are parsed row by row rather than cut
 SMALL_TEXT = 2**14
 SMALL_TABLE = 2**9
@@ -84,8 +86,8 @@ class TextPiece:
         return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
     def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
-        """Let Arrow parse the piece, if it is installed and there is enough to gain."""
-        if len(self.data) <= SMALL_TEXT or find_spec("pyarrow") is None:
+        """Let Arrow parse the piece, if it is installed and there is enough to parse."""
+        if len(self.data) <= TINY_TEXT or find_spec("pyarrow") is None:
             return None
         from similia.files.arrow import text_columns
 
