@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from similia.cli import options as opt
 
@@ -16,10 +16,10 @@ class Side(StrEnum):
     items = "items"
 
 
-SideOption = Annotated[Side, typer.Option("--as", help="Whether the vectors are queries or items.")]
+SideOption = Annotated[Side, Option("--as", help="Whether the vectors are queries or items.")]
 Output = Annotated[
     Path,
-    typer.Option(
+    Option(
         "--output", "-o", help="A file of vectors in any format; - writes JSON lines to stdout."
     ),
 ]

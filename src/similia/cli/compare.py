@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from similia.cli import options as opt
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Learners = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--learner",
         metavar="NAME[,PARAMETER=VALUE…]",
         help="A learner and its parameters; repeatable. Default: all that learn from triplets.",
@@ -19,7 +19,7 @@ Learners = Annotated[
 ]
 Measures = Annotated[
     list[str] | None,
-    typer.Option("--measure", help="A measure to show, such as ndcg@10; repeatable. Default: all."),
+    Option("--measure", help="A measure to show, such as ndcg@10; repeatable. Default: all."),
 ]
 
 

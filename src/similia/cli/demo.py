@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from similia.cli.options import note
 
-Folder = Annotated[
-    Path, typer.Option("--output", "-o", help="Folder for the picture and the model.")
-]
-Triplets = Annotated[int, typer.Option("--triplets", min=1, help="Judgements to learn from.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the split and the judgements.")]
+Folder = Annotated[Path, Option("--output", "-o", help="Folder for the picture and the model.")]
+Triplets = Annotated[int, Option("--triplets", min=1, help="Judgements to learn from.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of the split and the judgements.")]
 
 TASK = """\
 Each picture shows two handwritten digits side by side. Someone searches by the LEFT digit, but the

@@ -3,12 +3,13 @@
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from similia.cli import options as opt
 
 Base = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--base",
         help="What to compare with: cosine, inner_product, euclidean or the file of another model. "
         "Default: the learner before it learnt anything.",

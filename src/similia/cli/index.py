@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from similia.cli import options as opt
 
@@ -25,39 +26,37 @@ class Geometry(StrEnum):
     l2 = "l2"
 
 
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to save the index.")]
+Output = Annotated[Path, Option("--output", "-o", help="Where to save the index.")]
 Model = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--model",
         help="A saved model, or a folder of `similia promote`. To build, only metrics need it.",
     ),
 ]
 BackendOption = Annotated[
-    Backend, typer.Option("--backend", help="Exact search, or an installed library.")
+    Backend, Option("--backend", help="Exact search, or an installed library.")
 ]
 GeometryOption = Annotated[
     Geometry | None,
-    typer.Option("--geometry", help="What is near, without a model. Default: inner_product."),
+    Option("--geometry", help="What is near, without a model. Default: inner_product."),
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the backend; repeatable."),
+    Option("--set", metavar="NAME=VALUE", help="An option of the backend; repeatable."),
 ]
 Queries = Annotated[
     Path | None,
-    typer.Option("--queries", help="Vectors to measure recall with. Default: some of the items."),
+    Option("--queries", help="Vectors to measure recall with. Default: some of the items."),
 ]
 RecallAt = Annotated[
-    int, typer.Option("--recall-at", min=1, help="Measure recall of this many best items.")
+    int, Option("--recall-at", min=1, help="Measure recall of this many best items.")
 ]
-IndexPath = Annotated[
-    Path, typer.Argument(metavar="INDEX", help="A file saved by `similia index`.")
-]
+IndexPath = Annotated[Path, Argument(metavar="INDEX", help="A file saved by `similia index`.")]
 QueryPath = Annotated[
-    Path, typer.Argument(metavar="QUERIES", help="Untransformed vectors; - reads JSON lines.")
+    Path, Argument(metavar="QUERIES", help="Untransformed vectors; - reads JSON lines.")
 ]
-Count = Annotated[int, typer.Option("--k", "-k", min=1, help="Number of items per query.")]
+Count = Annotated[int, Option("--k", "-k", min=1, help="Number of items per query.")]
 
 
 def index(

@@ -4,38 +4,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from similia.cli import options as opt
 
 if TYPE_CHECKING:
     from similia.stream import Learning
 
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")]
+Output = Annotated[Path, Option("--output", "-o", help="Where to save the model.")]
 Start = Annotated[
-    Path | None,
-    typer.Option("--from", help="Continue from this saved model, with its own parameters."),
+    Path | None, Option("--from", help="Continue from this saved model, with its own parameters.")
 ]
 Chunk = Annotated[
-    int, typer.Option("--chunk", min=1, help="Judgements that are scored, then learnt, at a time.")
+    int, Option("--chunk", min=1, help="Judgements that are scored, then learnt, at a time.")
 ]
 ScoreAll = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--score-all",
         help="Score every judgement before it is learnt, not just one in eight after the first "
         "512.",
     ),
 ]
 CheckpointFolder = Annotated[
-    Path | None,
-    typer.Option("--checkpoint", help="Folder for the state of an unfinished run."),
+    Path | None, Option("--checkpoint", help="Folder for the state of an unfinished run.")
 ]
 Every = Annotated[
-    int, typer.Option("--every", min=1, help="Judgements between two checkpoints, at least.")
+    int, Option("--every", min=1, help="Judgements between two checkpoints, at least.")
 ]
 Resume = Annotated[
-    bool,
-    typer.Option("--resume", help="Continue from the checkpoint, if any; the result is the same."),
+    bool, Option("--resume", help="Continue from the checkpoint, if any; the result is the same.")
 ]
 
 

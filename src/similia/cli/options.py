@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from similia.files import BadRow, BadRows, VectorFile
@@ -45,65 +46,60 @@ class Form(StrEnum):
     jsonl = "jsonl"
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 ModelPath = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", help="A saved model, or a folder of `similia promote`."),
+    Path, Argument(metavar="MODEL", help="A saved model, or a folder of `similia promote`.")
 ]
-Vectors = Annotated[Path, typer.Argument(metavar="VECTORS", help=VECTORS)]
-Feedback = Annotated[Path, typer.Argument(metavar="FEEDBACK", help=FEEDBACK)]
+Vectors = Annotated[Path, Argument(metavar="VECTORS", help=VECTORS)]
+Feedback = Annotated[Path, Argument(metavar="FEEDBACK", help=FEEDBACK)]
 Items = Annotated[
-    Path | None,
-    typer.Option("--items", help="Vectors of the items, if they are not the queries."),
+    Path | None, Option("--items", help="Vectors of the items, if they are not the queries.")
 ]
 IdsFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--ids", help="Ids of the vectors: text, one per line, or .npy. Default: those in the file."
     ),
 ]
-ItemIdsFile = Annotated[Path | None, typer.Option("--item-ids", help="Ids of the items, likewise.")]
+ItemIdsFile = Annotated[Path | None, Option("--item-ids", help="Ids of the items, likewise.")]
 VectorColumn = Annotated[
-    str | None, typer.Option("--vector-column", help="Column of the vectors in tables and JSON.")
+    str | None, Option("--vector-column", help="Column of the vectors in tables and JSON.")
 ]
 IdColumn = Annotated[
-    str | None, typer.Option("--id-column", help="Column of the ids in tables and JSON.")
+    str | None, Option("--id-column", help="Column of the ids in tables and JSON.")
 ]
 BadRowsOption = Annotated[
-    OnBadRow,
-    typer.Option("--bad-rows", help="Stop at an unusable row (exit code 3), or skip it."),
+    OnBadRow, Option("--bad-rows", help="Stop at an unusable row (exit code 3), or skip it.")
 ]
 BadLog = Annotated[
-    Path | None, typer.Option("--bad-log", help="Write every skipped row here, as JSON lines.")
+    Path | None, Option("--bad-log", help="Write every skipped row here, as JSON lines.")
 ]
 UnjudgedOption = Annotated[
     Unjudged,
-    typer.Option(
+    Option(
         "--unjudged",
         help="For query,item,relevance: ignore items without a grade, or count them as worse.",
     ),
 ]
 Learner = Annotated[
-    str | None,
-    typer.Option("--learner", help="One of `similia learners`. Default: FactoredAROMA."),
+    str | None, Option("--learner", help="One of `similia learners`. Default: FactoredAROMA.")
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; repeatable."),
+    Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; repeatable."),
 ]
 Cuts = Annotated[
     list[int] | None,
-    typer.Option("--k", "-k", min=1, help="Cut-off of measures; repeatable. Default: 1, 5, 10."),
+    Option("--k", "-k", min=1, help="Cut-off of measures; repeatable. Default: 1, 5, 10."),
 ]
 Level = Annotated[
-    float,
-    typer.Option("--level", min=0.5, max=0.9999, help="Level of the intervals and of the test."),
+    float, Option("--level", min=0.5, max=0.9999, help="Level of the intervals and of the test.")
 ]
 Share = Annotated[
-    float, typer.Option("--hold-out", min=0.01, max=0.99, help="Share of queries to test on.")
+    float, Option("--hold-out", min=0.01, max=0.99, help="Share of queries to test on.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
-FormOption = Annotated[Form, typer.Option("--format", help="CSV or JSON lines.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of everything random.")]
+FormOption = Annotated[Form, Option("--format", help="CSV or JSON lines.")]
 
 # -- parsing -----------------------------------------------------------------------------------
 

@@ -4,17 +4,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from similia.cli import options as opt
 
 Output = Annotated[
-    Path, typer.Option("--output", "-o", help="Where to save the picture: .png, .svg or .pdf.")
+    Path, Option("--output", "-o", help="Where to save the picture: .png, .svg or .pdf.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Also print the numbers in the picture.")]
+AsJson = Annotated[bool, Option("--json", help="Also print the numbers in the picture.")]
 Results = Annotated[
-    list[Path], typer.Argument(metavar="RESULTS…", help="Output of `similia learn --json`.")
+    list[Path], Argument(metavar="RESULTS…", help="Output of `similia learn --json`.")
 ]
-Models = Annotated[list[Path], typer.Argument(metavar="MODEL…", help="Saved models.")]
+Models = Annotated[list[Path], Argument(metavar="MODEL…", help="Saved models.")]
 
 app = typer.Typer(
     help="Draw learning curves, calibration and singular values.",

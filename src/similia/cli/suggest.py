@@ -3,20 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from similia.cli import options as opt
 
-Count = Annotated[int, typer.Option("--n", "-n", min=1, help="Number of comparisons.")]
+Count = Annotated[int, Option("--n", "-n", min=1, help="Number of comparisons.")]
 Queries = Annotated[
     Path | None,
-    typer.Option("--queries", help="Ids of the queries to ask about, one per line. Default: any."),
+    Option("--queries", help="Ids of the queries to ask about, one per line. Default: any."),
 ]
 Candidates = Annotated[
-    int, typer.Option("--candidates", min=1, help="Comparisons to choose from, drawn at random.")
+    int, Option("--candidates", min=1, help="Comparisons to choose from, drawn at random.")
 ]
 Depth = Annotated[
-    int, typer.Option("--depth", min=2, help="Compare items among this many best of a query.")
+    int, Option("--depth", min=2, help="Compare items among this many best of a query.")
 ]
 
 

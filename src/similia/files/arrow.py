@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,16 +149,13 @@ def batch_columns(batch: Any, names: Iterable[str]) -> list[RawColumn] | None:
 # -- vectors -----------------------------------------------------------------------------------
 
 
-class TableVectors(NamedTuple):
-    """Matrix, ids if there are any, and a mask of the rows that are vectors."""
+def read_table(
+    path: Path, vector_column: str | None, id_column: str | None
+) -> tuple[Array, list[Any] | None, NDArray[np.bool_]]:
+    """Matrix, ids if there are any, and a mask of the rows that are whole vectors.
 
-    X: Array
-    ids: list[Any] | None
-    whole: NDArray[np.bool_]
-
-
-def read_table(path: Path, vector_column: str | None, id_column: str | None) -> TableVectors:
-    """Read vectors from a column of lists or, without one, from all numeric columns but the id."""
+    Vectors are a column of lists or, without one, all numeric columns but the id.
+    """
     table = Table(path)
     name = id_column or ("id" if "id" in table.schema.names else None)
     names = _vector_columns(table, vector_column, name)
@@ -179,7 +176,7 @@ def read_table(path: Path, vector_column: str | None, id_column: str | None) -> 
         if ids is not None:
             ids += batch.column(batch.num_columns - 1).to_pylist()
         row += batch.num_rows
-    return TableVectors(X, ids, np.array([np.isfinite(x).all() for x in X], dtype=bool))
+    return X, ids, np.array([np.isfinite(x).all() for x in X], dtype=bool)
 
 
 def _vector_columns(table: Table, asked: str | None, id_column: str | None) -> list[str]:

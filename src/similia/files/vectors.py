@@ -71,8 +71,8 @@ def read_vectors(
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
     names: RawIds
-    if path.suffix in ARRAYS:
-        X, names = ARRAYS[path.suffix][0](path)
+    if path.suffix in READERS:
+        X, names = READERS[path.suffix](path)
     elif path.suffix in LINES or str(path) == "-":
         X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
     elif path.suffix in TABLES:
@@ -114,7 +114,7 @@ def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -
         _write_lines(sys.stdout, matrix, names)
         return
     path = Path(path)
-    if path.suffix not in (*ARRAYS, *TABLES, *LINES):
+    if path.suffix not in (*READERS, *TABLES, *LINES):
         raise _unknown(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first.")
@@ -165,7 +165,7 @@ def _check_matrix(path: Path | str, X: Matrix) -> None:
 
 
 def _unknown(path: Path) -> ValueError:
-    known = ", ".join((*ARRAYS, *TABLES, *LINES))
+    known = ", ".join((*READERS, *TABLES, *LINES))
     return ValueError(
         f"{path}: vectors must be in a file that ends in one of {known}, "
         f"got {path.suffix or 'no suffix'}."
@@ -188,23 +188,11 @@ def _lines_of_ids(path: Path, ids: Array | None) -> str | None:
     return "".join(f"{name}\n" for name in names)
 
 
-def _write(path: Path, X: Matrix, ids: Array | None) -> None:
-    if path.suffix in ARRAYS:
-        ARRAYS[path.suffix][1](path, X, ids)
-    elif path.suffix in LINES:
-        with open(path, "w", encoding="utf-8") as file:
-            _write_lines(file, X, ids)
-    else:
-        from similia.files.arrow import write_table
-
-        write_table(path, _dense(X), ids)
-
-
 def _dense(X: Matrix) -> Array:
     return X if isinstance(X, np.ndarray) else X.toarray()
 
 
-# -- arrays ------------------------------------------------------------------------------------
+# -- formats -----------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -274,9 +262,34 @@ def _chosen(path: Path, arrays: dict[str, Array]) -> Array:
     return next(iter(matrices.values()))
 
 
-def _write_npy(path: Path, X: Matrix, _: Array | None) -> None:
-    with open(path, "wb") as file:
-        np.save(file, _dense(X))
+READERS: dict[str, Callable[[Path], tuple[Matrix, RawIds]]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
+    **dict.fromkeys(SVMLIGHT, _read_svmlight),
+}
+
+
+def _write(path: Path, X: Matrix, ids: Array | None) -> None:
+    """Write vectors, with their ids if the format has room for them."""
+    if path.suffix == ".npy":
+        with open(path, "wb") as file:
+            np.save(file, _dense(X))
+    elif path.suffix == ".npz":
+        _write_npz(path, X, ids)
+    elif path.suffix == ".safetensors":
+        _write_safetensors(path, X, ids)
+    elif path.suffix in SVMLIGHT:
+        from sklearn.datasets import dump_svmlight_file
+
+        dump_svmlight_file(X, np.zeros(X.shape[0]), str(path))
+    elif path.suffix in LINES:
+        with open(path, "w", encoding="utf-8") as lines:
+            _write_lines(lines, X, ids)
+    else:
+        from similia.files.arrow import write_table
+
+        write_table(path, _dense(X), ids)
 
 
 def _write_npz(path: Path, X: Matrix, ids: Array | None) -> None:
@@ -284,11 +297,11 @@ def _write_npz(path: Path, X: Matrix, ids: Array | None) -> None:
     if sparse.issparse(X):
         sparse.save_npz(path, X)
         return
-    extra: dict[str, Any] = (
-        {} if ids is None else {"ids": ids.astype(str) if ids.dtype == object else ids}
-    )
+    arrays: dict[str, Any] = {"vectors": X}
+    if ids is not None:
+        arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
     with open(path, "wb") as file:
-        np.savez(file, vectors=X, **extra)
+        np.savez(file, **arrays)
 
 
 def _write_safetensors(path: Path, X: Matrix, ids: Array | None) -> None:
@@ -300,22 +313,6 @@ def _write_safetensors(path: Path, X: Matrix, ids: Array | None) -> None:
         tensors["ids"] = ids
     save_file(tensors, path, metadata=metadata)
 
-
-def _write_svmlight(path: Path, X: Matrix, _: Array | None) -> None:
-    from sklearn.datasets import dump_svmlight_file
-
-    dump_svmlight_file(X, np.zeros(X.shape[0]), str(path))
-
-
-ARRAYS: dict[
-    str,
-    tuple[Callable[[Path], tuple[Matrix, RawIds]], Callable[[Path, Matrix, Array | None], None]],
-] = {
-    ".npy": (_read_npy, _write_npy),
-    ".npz": (_read_npz, _write_npz),
-    ".safetensors": (_read_safetensors, _write_safetensors),
-    **dict.fromkeys(SVMLIGHT, (_read_svmlight, _write_svmlight)),
-}
 
 # -- tables and JSON lines ---------------------------------------------------------------------
 

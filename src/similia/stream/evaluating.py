@@ -81,29 +81,9 @@ def evaluate_model(
     bad_rows: BadRows | None = None,
     verbose: bool = False,
 ) -> Adaptation:
-    """Compare a model with a base on judgements that it has not learnt from.
+    """Compare a model with a base, by default itself before it learnt anything.
 
-    Parameters
-    ----------
-    model : learner
-        Of similarities or distances.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
-    path : path
-        Judgements; their columns decide what is measured, as for `evaluate_file`.
-    base : scorer, "cosine", "inner_product" or "euclidean", optional
-        By default the model before it learnt anything.
-    k : sequence of int
-        Cut-offs of retrieval measures.
-    level : float between 0 and 1
-        Level of the intervals and of the test.
-    bad_rows : BadRows, optional
-    verbose : bool
-        Show progress on a terminal.
-
-    Returns
-    -------
-    Adaptation
+    The judgements should be new to the model. Other parameters are those of `evaluate_file`.
     """
     if base is None:
         base = base_of(model, vectors.X, items and items.X)
@@ -123,22 +103,9 @@ def calibration_on(
     unjudged: str = "ignore",
     bad_rows: BadRows | None = None,
 ) -> Calibration:
-    """Calibration of a model's uncertainty on the first 200,000 triplets of a file.
+    """Calibration of a model with a posterior, on the first 200,000 triplets of a file.
 
-    Parameters
-    ----------
-    model : learner
-        One with a posterior.
-    vectors, items : VectorFile
-    path : path
-        Triplets or grades that the model has not learnt from.
-    unjudged : {"ignore", "worse"}
-        For grades: see `triplets_of_grades`.
-    bad_rows : BadRows, optional
-
-    Returns
-    -------
-    Calibration
+    Parameters are those of `learn_file`; the model must not have learnt from these triplets.
     """
     file = FeedbackFile(
         path, "triplets", vectors.ids, items and items.ids, bad_rows=bad_rows, unjudged=unjudged

@@ -93,22 +93,28 @@ def learn_file(
     ----------
     learner : learner
         New or fitted; it is changed.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
+    vectors : VectorFile
+        Queries, and items too unless those are given.
     path : path
         Judgements of the kind that the learner learns from; ``-`` is standard input.
+    items : VectorFile, optional
+        Items, if they are separate vectors.
     output : path, optional
         Where to save the model.
     unjudged : {"ignore", "worse"}
         For learning from grades: see `triplets_of_grades`.
     bad_rows : BadRows, optional
         What to do with unusable rows; by default they raise BadRowError.
-    chunk, score_all
-        As for `learn_stream`.
+    chunk : int
+        Judgements that are scored, then learnt, at a time. Early chunks are smaller, a quarter of
+        everything before them, because a young model changes faster.
+    score_all : bool
+        Score every judgement. By default, after the first 512, only an eighth of each chunk is
+        scored, since a score costs a good part of a step.
     checkpoint : path, optional
         Folder that holds the state of the unfinished run; removed once the model is saved.
     every : int
-        Judgements between two checkpoints.
+        Judgements between two checkpoints, rounded up to whole chunks.
     resume : bool
         Continue from the checkpoint, if there is one; otherwise an existing one is an error.
     verbose : bool
@@ -255,6 +261,8 @@ def learn_stream(
     the learner refuses (an unknown label, a vector that is not finite) is a bad row, found by
     halving its chunk; the rest of the chunk is learnt.
 
+    Parameters not listed are those of `learn_file`.
+
     Parameters
     ----------
     model : learner
@@ -263,27 +271,13 @@ def learn_stream(
         How it is taught.
     batches : iterable of Judgements
         The whole stream from its beginning, even when resuming: what was learnt is skipped.
-    chunk : int
-        Judgements that are scored, then learnt, at a time. Early chunks are smaller, a quarter of
-        everything before them, because a young model changes faster.
-    score_all : bool
-        Score every judgement. By default, after the first 512, only an eighth of each chunk is
-        scored, since a score costs a good part of a step.
-    bad_rows : BadRows, optional
-        What to do with refused judgements; by default they raise BadRowError.
     source : str
         Where the judgements come from, for messages.
     checkpoint : Checkpoint, optional
         Where to keep the state. If it already holds one, learning resumes from there, and the
         result is the same bit for bit.
-    every : int
-        Judgements between two checkpoints, rounded up to whole chunks.
     watch : function of a Tally, optional
         Called after each chunk.
-
-    Returns
-    -------
-    model, tally
     """
     bad_rows = bad_rows or BadRows()
     lessons.start(model)

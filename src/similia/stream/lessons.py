@@ -24,19 +24,6 @@ class StreamLearner(Stateful, Protocol):
     def __sklearn_is_fitted__(self) -> bool: ...
 
 
-@runtime_checkable
-class PairClassifier(Protocol):
-    """A learner of pairs with a threshold, so that a pair can be right or wrong."""
-
-    def predict(self, X: Matrix, pairs: ArrayLike) -> Array:
-        """+1 for similar pairs, -1 for the others."""
-        ...
-
-    def decision_function(self, X: Matrix, pairs: ArrayLike) -> Array:
-        """How far within the threshold each pair is."""
-        ...
-
-
 class Lessons(Protocol[L]):
     """Judgements about fixed vectors, for one kind of learner."""
 
@@ -56,8 +43,8 @@ class Lessons(Protocol[L]):
         ...
 
 
-class TripletLessons:
-    """Triplets; a tie counts as half right."""
+class _TripletLessons:
+    """Triplets are right if the margin is positive; a tie counts half."""
 
     scored = True
 
@@ -66,41 +53,42 @@ class TripletLessons:
         self.options = {} if items is None else {"items": items}
 
     def start(self, model: TripletLearner) -> None:
-        """Learn no triplets, which initializes a new learner."""
         model.learn(self.X, np.empty((0, 3), np.int64), **self.options)
 
     def teach(self, model: TripletLearner, part: Judgements) -> None:
-        """Learn triplets."""
         model.learn(self.X, part.tuples, **self.options)
 
     def n_right(self, model: TripletLearner, part: Judgements) -> float:
-        """Count positive margins."""
         margins = model.triplet_scores(self.X, part.tuples, **self.options)
         return float((margins > 0).sum() + (margins == 0).sum() / 2)
 
 
-class PairLessons:
-    """Pairs; right or wrong only for learners with a threshold."""
+@runtime_checkable
+class _PairClassifier(Protocol):
+    """A learner of pairs with a threshold."""
+
+    def predict(self, X: Matrix, pairs: ArrayLike) -> Array: ...
+
+
+class _PairLessons:
+    """Pairs are right if on the right side of the threshold, for learners that have one."""
 
     def __init__(self, X: Matrix, scored: bool) -> None:
         self.X = X
         self.scored = scored
 
     def start(self, model: PairLearner) -> None:
-        """Learn no pairs, which initializes a new learner."""
         model.learn(self.X, np.empty((0, 2), np.int64), np.empty(0))
 
     def teach(self, model: PairLearner, part: Judgements) -> None:
-        """Learn pairs."""
         model.learn(self.X, part.tuples, np.asarray(part.values))
 
-    def n_right(self, model: PairClassifier, part: Judgements) -> float:
-        """Count pairs on the right side of the threshold."""
+    def n_right(self, model: _PairClassifier, part: Judgements) -> float:
         return float(np.sum(model.predict(self.X, part.tuples) == part.values))
 
 
-class LabelLessons:
-    """Labels; an unfitted classifier scores as chance."""
+class _LabelLessons:
+    """Labels are right if predicted; an unfitted classifier scores as chance."""
 
     scored = True
 
@@ -109,15 +97,13 @@ class LabelLessons:
         self.classes = classes
 
     def start(self, model: LabelLearner) -> None:
-        """Do nothing: a classifier is initialized by its first rows."""
+        pass  # a classifier is initialized by its first rows
 
     def teach(self, model: LabelLearner, part: Judgements) -> None:
-        """Learn labelled rows."""
         labels = self.classes[part.values]
         model.partial_fit(self.X[part.tuples[:, 0]], labels, classes=self.classes)
 
     def n_right(self, model: Any, part: Judgements) -> float:
-        """Count correct predictions."""
         if not model.__sklearn_is_fitted__():
             return len(part) / len(self.classes)
         found = model.predict(self.X[part.tuples[:, 0]])
@@ -129,18 +115,18 @@ def lessons_for(
 ) -> Lessons[Any]:
     """Lessons that suit a learner; `classes` are the labels to expect, for classifiers."""
     if model.learns_from == "triplets":
-        return TripletLessons(X, items)
+        return _TripletLessons(X, items)
     name = type(model).__name__
     if items is not None:
         raise ValueError(
             f"items must be left out for {name}, which learns from {model.learns_from}."
         )
     if model.learns_from == "pairs":
-        return PairLessons(X, scored=isinstance(model, PairClassifier))
+        return _PairLessons(X, scored=isinstance(model, _PairClassifier))
     if classes is None or len(classes) < 2:
         found = "none" if classes is None or not len(classes) else f"only {classes[0]!r}"
         raise ValueError(f"{name}: labels must be of at least two classes, got {found}.")
-    return LabelLessons(X, classes)
+    return _LabelLessons(X, classes)
 
 
 def base_of(model: M, X: Matrix, items: Matrix | None = None) -> M:

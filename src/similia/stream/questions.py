@@ -1,11 +1,10 @@
 """Comparisons whose answers would teach a model most."""
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from similia.contract import Array, Indices, Matrix, Posterior, Ranker
+from similia.contract import Array, Indices, Matrix, Posterior
 from similia.files import VectorFile
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import top_k
@@ -27,22 +26,6 @@ class Questions(NamedTuple):
     std: Array
 
 
-@runtime_checkable
-class Inquirer(Ranker, Posterior, Protocol):
-    """A ranker with a posterior over the margins of triplets."""
-
-    def triplet_scores(
-        self,
-        X: Matrix,
-        triplets: ArrayLike,
-        *,
-        items: Matrix | None = None,
-        return_std: bool = False,
-    ) -> tuple[Array, Array]:
-        """Margins of triplets and, with `return_std`, their standard deviations."""
-        ...
-
-
 def suggest_questions(
     model: object,
     vectors: VectorFile,
@@ -54,26 +37,12 @@ def suggest_questions(
     depth: int = 20,
     random_state: int = 0,
 ) -> Questions:
-    """Choose the comparisons of two items whose answers would teach a model most.
+    """Choose the comparisons whose answers would teach a model with a posterior most.
 
-    Parameters
-    ----------
-    model : learner
-        One with a posterior, such as FactoredAROMA.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
-    n : int
-        How many comparisons to choose.
-    queries, depth, random_state
-        As for `candidate_questions`.
-    candidates : int
-        Number of comparisons to choose from, drawn at random.
-
-    Returns
-    -------
-    Questions
+    They are the best `n` of `candidates` drawn by `candidate_questions`, which has the other
+    parameters.
     """
-    if not isinstance(model, Inquirer):
+    if not isinstance(model, Posterior):
         sure = [name for name in LEARNERS if issubclass(learner_class(name), Posterior)]
         raise ValueError(
             f"suggest_questions: model must know how sure it is, as {', '.join(sure)} do, "
@@ -97,7 +66,7 @@ def suggest_questions(
 
 
 def candidate_questions(
-    model: Ranker,
+    model: Posterior,
     X: Matrix,
     n: int,
     *,
