@@ -95,7 +95,8 @@ class FeedbackFile:
         self.label = NUMBER
         if classes is not None:
             labels = np.asarray(classes)
-            self.label = _id_reader(Ids(labels, len(labels), "label"))
+            names = Ids(labels, len(labels), "label")
+            self.label = Reader(names.dtype, names.rows, names.row)
         self.bad_rows = bad_rows or BadRows()
         self.unjudged = unjudged
         self.keep = keep
@@ -233,7 +234,7 @@ class FeedbackFile:
                 f"{self.source}: feedback must have the columns {wanted}, "
                 f"got {','.join(names)!r:.120}."
             )
-        ids, items = _id_reader(self.ids), _id_reader(self.items)
+        ids, items = (Reader(i.dtype, i.rows, i.row) for i in (self.ids, self.items))
         readers = {"relevance": GRADE, "y": NUMBER, "label": self.label}
         readers |= dict.fromkeys(("better", "worse", "item"), items)
         return {name: readers.get(name, ids) for name in self.layout}
@@ -297,11 +298,6 @@ def _row(columns: Columns, fields: Iterable[Any]) -> list[float]:
 
 
 # -- readers -----------------------------------------------------------------------------------
-
-
-def _id_reader(ids: Ids) -> Reader:
-    """Ids become row numbers."""
-    return Reader("string" if ids.is_text else "int64", ids.rows, ids.row)
 
 
 def _floats(column: RawColumn, least: float = -math.inf) -> NDArray[np.float64] | None:

@@ -44,6 +44,8 @@ class Ids:
         self.values = None if values is None else _checked(values, n, what)
         #: whether the ids are texts rather than integers
         self.is_text = self.values is not None and self.values.dtype == object
+        #: type of a column of these ids, for a fast parser
+        self.dtype = "string" if self.is_text else "int64"
         self._table: dict[Any, int] = {}
         if self.values is None:
             return

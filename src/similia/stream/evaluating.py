@@ -10,7 +10,7 @@ import numpy as np
 
 from similia.contract import Array, Ranker
 from similia.files import BadRows, FeedbackFile, VectorFile, joined
-from similia.retrieval import Comparison, Evaluation, compare
+from similia.retrieval import Evaluation, compare
 from similia.stream.judged import evaluate_file
 from similia.stream.lessons import base_of
 from similia.trust import Calibration, calibration_of
@@ -35,20 +35,15 @@ class Adaptation:
     adapted: Evaluation
     level: float = 0.95
 
-    def comparisons(self) -> dict[str, Comparison]:
-        """Paired comparison of each measure; differences are adapted - base."""
-        return {
-            name: compare(self.adapted, self.base, name, level=self.level)
-            for name in self.base.per_query
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Measures of both with intervals and paired tests as plain values, ready for JSON."""
         measures = {}
-        for name, pair in self.comparisons().items():
+        for name in self.base.per_query:
+            pair = compare(self.adapted, self.base, name, level=self.level)
+            base, adapted = (e.interval(name, self.level) for e in (self.base, self.adapted))
             measures[name] = {
-                "base": self._mean(self.base, name),
-                "adapted": self._mean(self.adapted, name),
+                "base": {"mean": pair.mean_b, "interval": list(base)},
+                "adapted": {"mean": pair.mean_a, "interval": list(adapted)},
                 "difference": pair.difference,
                 "interval": list(pair.interval),
                 "p_value": pair.p_value,
@@ -63,10 +58,6 @@ class Adaptation:
             "level": self.level,
             "measures": measures,
         }
-
-    def _mean(self, evaluation: Evaluation, name: str) -> dict[str, Any]:
-        interval = evaluation.interval(name, self.level)
-        return {"mean": evaluation.means[name], "interval": list(interval)}
 
 
 def evaluate_model(
