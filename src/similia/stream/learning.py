@@ -126,12 +126,15 @@ def learn_file(
 
     Examples
     --------
-    >>> import numpy as np, pathlib, similia, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> np.save(folder / "vectors.npy", np.eye(3))
-    >>> _ = (folder / "clicks.csv").write_text("query,better,worse\n0,1,2\n")
-    >>> vectors = similia.read_vectors(folder / "vectors.npy")
-    >>> found = similia.learn_file(similia.OASIS(), vectors, folder / "clicks.csv")
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from similia import OASIS, learn_file
+    >>> from similia.files import Ids, VectorFile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "clicks.csv")
+    ...     _ = path.write_text("query,better,worse\n0,1,2\n")
+    ...     vectors = VectorFile(np.eye(3), Ids(None, 3))
+    ...     found = learn_file(OASIS(), vectors, path)
     >>> found.feedback["n"], found.tally.n_updates
     (1, 1)
     """
