@@ -135,6 +135,17 @@ class LabelLearner(Stateful, Protocol):
 class Posterior(Protocol):
     """A ranker that knows how far to trust a score."""
 
+    def triplet_scores(
+        self,
+        X: Matrix,
+        triplets: ArrayLike,
+        *,
+        items: Matrix | None = None,
+        return_std: bool = False,
+    ) -> Any:
+        """Margins of triplets and, with `return_std`, their standard deviations."""
+        ...
+
     def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:
         """Matrices drawn from the posterior."""
         ...
