@@ -1,4 +1,4 @@
-"""Sets of linear constraints tr(W C_j) ≤ 0 on matrices of trace one, each screened all at once."""
+"""Sets of linear constraints tr(W C_j) ≤ 0 on matrices of trace one, and solvers for them."""
 
 from similia.constraints.base import Constraints, RankOne
 from similia.constraints.matrices import MatrixConstraints

@@ -1,16 +1,17 @@
 """Constraints tr(WC) ≤ shift for general matrices."""
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 
-from similia.constraints.base import Constraints
-from similia.constraints.checks import per_constraint
-from similia.contract import Array
+from similia.constraints.base import Constraints, Selection, per_constraint
+from similia.contract import Array, Matrix
+from similia.linalg.blocks import dense
 
-#: departure from being Hermitian that counts as rounding, relative to the largest entry
+#: departure from Hermitian symmetry that counts as rounding, relative to the largest entry
 ROUNDING = 1e-10
 
 
@@ -20,13 +21,13 @@ class MatrixConstraints(Constraints):
     Parameters
     ----------
     matrices : array of shape (n_constraints, n_features, n_features), or sequence of matrices
-        The C_j. If any of a sequence is a scipy sparse matrix, all are kept sparse.
+        The C_j. If any matrix of a sequence is sparse, all are stored sparse.
     shifts : number or array of shape (n_constraints,)
         The bounds.
 
     Notes
     -----
-    A matrix that is not symmetric is refused: for symmetric W, tr(WC) = tr(W (C + Cᵀ)/2), so give
+    A matrix that is not symmetric is refused: for symmetric W, tr(WC) = tr(W (C + Cᵀ)/2), so pass
     (C + Cᵀ)/2 instead.
 
     Examples
@@ -37,7 +38,9 @@ class MatrixConstraints(Constraints):
     array([0. , 0.5])
     """
 
-    def __init__(self, matrices: Any, shifts: Any = 0.0) -> None:
+    def __init__(
+        self, matrices: Iterable[ArrayLike | sparse.sparray], shifts: ArrayLike = 0.0
+    ) -> None:
         owner = "MatrixConstraints"
         each = [_checked(owner, j, C) for j, C in enumerate(matrices)]
         if not each:
@@ -50,22 +53,13 @@ class MatrixConstraints(Constraints):
         self.shifts = per_constraint(owner, "shifts", shifts, len(each))
         extremes = np.array([_extreme_eigenvalues(C) for C in each])
         self._lowest, self._highest = extremes[:, 0].copy(), extremes[:, 1].copy()
-        self._flat = _flattened(each, self.dtype)
+        self._flat = _stacked([C.reshape(1, -1) for C in each])
 
-    @classmethod
-    def joined(cls, sets: Sequence["MatrixConstraints"]) -> Self:
-        """Give the constraints of all these sets as one, without checking them again."""
-        whole = cls.__new__(cls)
-        whole.n_features = sets[0].n_features
-        whole.dtype = np.result_type(*(one.dtype for one in sets))
-        for name in ("shifts", "_lowest", "_highest"):
-            setattr(whole, name, np.concatenate([getattr(one, name) for one in sets]))
-        rows = [one._flat for one in sets]
-        thin = any(sparse.issparse(part) for part in rows)
-        whole._flat = sparse.csr_array(sparse.vstack(rows)) if thin else np.concatenate(rows)
-        return whole
+    def _concatenate(self, sets: Sequence[Any]) -> None:
+        super()._concatenate(sets)
+        self._flat = _stacked([one._flat for one in sets])
 
-    def _values(self, W: Array, which: Any) -> Array:
+    def _values(self, W: Array, which: Selection) -> Array:
         # tr(WC) = Σ W_ab C_ba = Σ W_ab conj(C_ab).
         return np.asarray((self._flat[which].conj() @ np.asarray(W).ravel()).real)
 
@@ -74,15 +68,14 @@ class MatrixConstraints(Constraints):
         return 0.5 * (M + M.conj().T)
 
     def matrix(self, j: int) -> Array:
-        """Give C_j, dense."""
-        row = self._flat[[j]]
-        C = (row.toarray() if sparse.issparse(row) else row).reshape(self.n_features, -1).copy()
+        """C_j, dense."""
+        C = np.array(dense(self._flat[[j]])).reshape(self.n_features, -1)
         C[np.diag_indices_from(C)] -= self.shifts[j]
         return C
 
 
-def _checked(owner: str, j: int, C: Any) -> Any:
-    C = sparse.csr_array(C) if sparse.issparse(C) else np.asarray(C)
+def _checked(owner: str, j: int, given: ArrayLike | sparse.sparray) -> Matrix:
+    C = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
     if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":
         raise ValueError(
             f"{owner}: matrices must be square arrays of numbers, "
@@ -97,13 +90,13 @@ def _checked(owner: str, j: int, C: Any) -> Any:
     if gap.max() > ROUNDING * max(abs(C).max(), np.finfo(float).tiny):
         raise ValueError(
             f"{owner}: matrices must be symmetric or Hermitian, but number {j} is not; "
-            "give (C + Cᵀ)/2, which has the same tr(WC)."
+            "pass (C + Cᵀ)/2, which has the same tr(WC)."
         )
     return C
 
 
-def _extreme_eigenvalues(C: Any) -> tuple[float, float]:
-    """Least and greatest eigenvalue; of a sparse matrix from the rows that are not empty."""
+def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
+    """Least and greatest eigenvalue; of a sparse matrix, from its nonempty rows."""
     outside = False
     if sparse.issparse(C):
         rows = np.unique(C.nonzero()[0])
@@ -114,8 +107,10 @@ def _extreme_eigenvalues(C: Any) -> tuple[float, float]:
     return (min(low, 0.0), max(high, 0.0)) if outside else (low, high)
 
 
-def _flattened(each: Sequence[Any], dtype: Any) -> Any:
-    if any(sparse.issparse(C) for C in each):
-        rows = [sparse.coo_array(C).reshape(1, -1) for C in each]
-        return sparse.csr_array(sparse.vstack(rows), dtype=dtype)
-    return np.stack([C.ravel() for C in each]).astype(dtype)
+def _stacked(rows: Sequence[Matrix]) -> Matrix:
+    """Rows as one matrix of at least double precision, sparse if any of them is."""
+    if any(sparse.issparse(part) for part in rows):
+        both = sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in rows]))
+    else:
+        both = np.concatenate(rows)
+    return both.astype(np.result_type(np.float64, both.dtype), copy=False)

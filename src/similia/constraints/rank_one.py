@@ -1,18 +1,27 @@
 """Constraints sign·zᴴWz ≤ shift."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from similia.constraints.base import Constraints, RankOne, rank_one_bounds
-from similia.constraints.checks import per_constraint, signs_of
+from similia.constraints.base import (
+    ALL,
+    Constraints,
+    RankOne,
+    Selection,
+    per_constraint,
+    rank_one_bounds,
+    signs_of,
+)
 from similia.contract import Array
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks
+from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import RankOneTerms
 
-#: rows of Z multiplied at a time: bounds the memory of a screening
+#: rows of Z multiplied at a time, which bounds the memory of a screening
 BLOCK = 4096
 
 
@@ -22,7 +31,7 @@ class RankOneConstraints(Constraints):
     Parameters
     ----------
     Z : real or complex array of shape (n_constraints, n_features)
-        One vector for each constraint.
+        One vector per constraint.
     shifts : number or array of shape (n_constraints,)
         The bounds.
     sense : {"<=", ">="} or array of these of shape (n_constraints,)
@@ -37,7 +46,7 @@ class RankOneConstraints(Constraints):
     array([0.23, 0.17, 0.13])
     """
 
-    def __init__(self, Z: Any, shifts: Any, sense: Any = "<=") -> None:
+    def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
         owner = "RankOneConstraints"
         given = np.asarray(Z)
         if given.ndim != 2 or given.dtype.kind not in "fiuc" or given.shape[1] < 1:
@@ -55,17 +64,12 @@ class RankOneConstraints(Constraints):
         squares = np.vecdot(self.Z, self.Z).real
         self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
 
-    @classmethod
-    def joined(cls, sets: Sequence["RankOneConstraints"]) -> Self:
-        """Give the constraints of all these sets as one, without checking them again."""
-        whole = cls.__new__(cls)
-        whole.n_features = sets[0].n_features
-        for name in ("Z", "signs", "shifts", "_lowest", "_highest"):
-            setattr(whole, name, np.concatenate([getattr(one, name) for one in sets]))
-        whole.dtype = whole.Z.dtype
-        return whole
+    def _concatenate(self, sets: Sequence[Any]) -> None:
+        super()._concatenate(sets)
+        self.Z = np.concatenate([one.Z for one in sets])
+        self.signs = np.concatenate([one.signs for one in sets])
 
-    def _values(self, W: Array, which: Any) -> Array:
+    def _values(self, W: Array, which: Selection) -> Array:
         Z = self.Z[which]
         out = np.empty(len(Z))
         for block in row_blocks(len(Z), BLOCK):
@@ -74,8 +78,8 @@ class RankOneConstraints(Constraints):
             out[block] = np.vecdot(left.conj(), Z[block]).real
         return self.signs[which] * out
 
-    def state_values(self, state: Any, which: Any = slice(None)) -> Array:
-        """As `values`, for a `GibbsState`: zᴴWz = |conj(B) z|² where W = Bᵀ conj(B)."""
+    def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
+        """As `values`, at the W of a state: zᴴWz = |conj(B) z|² if W = Bᵀ conj(B)."""
         Z, B = self.Z[which], state.factor()
         out = np.empty(len(Z))
         for block in row_blocks(len(Z), BLOCK):
@@ -87,7 +91,7 @@ class RankOneConstraints(Constraints):
         used = np.flatnonzero(weights)
         Z, signed = self.Z[used], (weights * self.signs)[used]
         if (signed > 0).all() or (signed < 0).all():
-            # A factor times itself: half of the work, and exactly symmetric.
+            # A factor times itself: half the work, and exactly symmetric.
             half = np.sqrt(np.abs(signed))[:, None] * Z
             M = half.T @ half.conj()
             return M if len(signed) == 0 or signed[0] > 0 else -M
@@ -95,19 +99,19 @@ class RankOneConstraints(Constraints):
         return 0.5 * (M + M.conj().T)
 
     def terms(self) -> RankOneTerms | None:
-        """Give all constraints as arrays for compiled loops, if they are real."""
+        """All constraints as arrays for compiled loops, if they are real."""
         if self.dtype.kind == "c":
             return None
         none = np.zeros(0, np.uint32)
         return RankOneTerms(self.Z, none, none, self.signs, self.shifts)
 
     def rank_one(self, j: int) -> RankOne:
-        """Give constraint j as z, sign and shift."""
+        """Constraint j."""
         return RankOne(self.Z[j], float(self.signs[j]), float(self.shifts[j]))
 
 
 def _product(A: Array, B: Array) -> Array:
-    """A B, on all processors where numbers are real."""
+    """A B; on all processors if real."""
     if np.iscomplexobj(A) or np.iscomplexobj(B):
         return A @ B
     (out,) = products((A, B))
