@@ -102,15 +102,8 @@ class Constraints(ABC):
         C[np.diag_indices_from(C)] -= term.shift
         return C
 
-    @classmethod
-    def joined(cls, sets: Sequence["Constraints"]) -> Self:
-        """All constraints of sets of this class as one set, without checking them again."""
-        whole = cls.__new__(cls)
-        whole.n_features = sets[0].n_features
-        whole._concatenate(sets)
-        return whole
-
-    def _concatenate(self, sets: Sequence[Any]) -> None:
+    def _concatenate(self, sets: Sequence["Constraints"]) -> None:
+        """Take shifts, bounds and dtype from several sets."""
         self.dtype = np.result_type(*(one.dtype for one in sets))
         self.shifts = np.concatenate([one.shifts for one in sets])
         self._lowest = np.concatenate([one._lowest for one in sets])

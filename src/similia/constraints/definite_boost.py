@@ -14,7 +14,7 @@ from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
 from similia.constraints.projections import Choice, Projections
 from similia.constraints.search import InTurn, asked, most_violated, solve_in_turn, solve_together
-from similia.constraints.union import as_constraints
+from similia.constraints.sets import as_constraints
 from similia.contract import Array, Matrix
 from similia.linalg.psd import psd_factor
 from similia.linalg.threads import single_blas_thread
@@ -110,39 +110,32 @@ class DefiniteBoost(BaseEstimator):
 
     Notes
     -----
-    *Gap.* W itself need not meet the constraints, so Δ(W, W₀) - h(α) = -Σ α_j r_j, with
-    r_j = tr(W C_j), can be negative. But W meets all tr(W C_j) ≤ v for v = `violation_`, and the
-    dual of *that* problem is h(α) - v Σ α_j. So
+    *Gap.* W need not meet the constraints exactly, so Δ(W, W₀) - h(α) = -Σ α_j r_j, with
+    r_j = tr(W C_j), can be negative. But W meets tr(W C_j) ≤ v for v = `violation_`, and the dual
+    of *that* problem is h(α) - v Σ α_j. So
 
         gap = Δ(W, W₀) - (h(α) - v Σ α_j) = Σ α_j (v - r_j) ≥ 0,
 
-    and W is within `gap_` of the nearest among all that violate no constraint by more than v. For
-    v = 0 this is the usual duality gap. Any W* that meets all constraints is within
-    Δ(W*, W) ≤ Δ(W*, W₀) - h(α) of W.
+    and W is within `gap_` of the nearest among all that violate no constraint by more than v. Any
+    W* that meets all constraints has Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
 
-    *Price.* The dual with `C` is the same, under α_j ≤ C (only then is the Lagrangian
-    C Σ ξ_j + Σ α_j (tr(W C_j) - ξ_j) bounded below in ξ ≥ 0). Any W is feasible with enough slack,
-    so there is always a solution, and
+    *Price.* The dual with `C` is the same under α_j ≤ C. There is always a solution, and
 
-        gap = objective - h(α) = Σ (C - α_j) max(0, r_j) + Σ α_j max(0, -r_j) ≥ 0
+        gap = objective - h(α) = Σ (C - α_j) max(0, r_j) + Σ α_j max(0, -r_j) ≥ 0.
 
-    is the usual duality gap. A constraint that stays violated has α_j = C. To allow all constraints
-    the same slack instead, the least that suffices, take it from `minimize_max_constraint`:
-    ``fit(constraints.shifted(result.value))``.
+    A constraint that stays violated has α_j = C. To allow all constraints the same slack instead,
+    the least that suffices: ``fit(constraints.shifted(minimize_max_constraint(...).value))``.
 
-    *Step.* (4.6) as printed holds for λmin = -λmax only; see `updates.definite_boost`. A step with
-    tr(WC) < 0, for `nearest`, uses the same formula, cut off where α_j becomes zero. Any step is
-    cut off where α_j becomes `C`; its promised progress is the bound of Theorem 4.1 at that length.
-
-    *Bound.* Corollary 4.2 is for eigenvalues in [-λ, λ] and W₀ = I/d. Its argument gives in general
-    (-log λmin(W₀) - h)/min_j(-log ρ_j(ε)) steps at violated constraints, at most 2λ² log d / ε² in
-    that case. It also bounds the search for a proof of infeasibility: h cannot exceed
-    -log λmin(W₀) unless Σ α_j C_j is positive definite.
+    *Where we differ from the paper.* (4.6) as printed holds for λmin = -λmax only; see
+    `updates.definite_boost`. Steps with tr(WC) < 0, for `nearest`, use the same formula, cut off
+    where α_j is zero; any step is cut off where α_j is `C`. Corollary 4.2 is for eigenvalues in
+    [-λ, λ] and W₀ = I/d; in general its argument gives (-log λmin(W₀) - h)/min_j(-log ρ_j(ε)) steps
+    at violated constraints, at most 2λ² log d / ε² in that case. It also bounds the search for a
+    proof of infeasibility: h exceeds -log λmin(W₀) only if Σ α_j C_j is positive definite.
 
     *Cost.* A step along a rank-one constraint (distances, `RankOneConstraints`) updates the
     eigendecomposition of log W in O(d²) and a matrix product; a general matrix needs a new one.
-    All attributes are numbers and plain arrays: keep `alpha_` (and W₀), and
-    ``fit(constraints, alpha=alpha_)`` resumes.
+    To resume, keep `alpha_` and W₀: ``fit(constraints, alpha=alpha_)``.
 
     References
     ----------

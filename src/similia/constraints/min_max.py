@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from similia.constraints.base import Constraints
 from similia.constraints.oracle import ConstraintOracle
+from similia.constraints.sets import as_constraints
 from similia.constraints.theta_search import NamedSource, Source, ThetaSearch, lowest_value
-from similia.constraints.union import as_constraints
 from similia.contract import Array
 from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from similia.constraints.base import ALL, Constraints, RankOne, Selection, checked_count
-from similia.constraints.matrices import MatrixConstraints
-from similia.constraints.rank_one import RankOneConstraints
-from similia.constraints.union import UnionConstraints
+from similia.constraints.sets import MatrixConstraints, RankOneConstraints, UnionConstraints
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 
 #: (z, sense, bound) or a matrix
 Found: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
+Single: TypeAlias = RankOneConstraints | MatrixConstraints
 Find: TypeAlias = Callable[[Array], tuple[Hashable, Found] | None]
 
 
@@ -64,7 +63,7 @@ class ConstraintOracle(Constraints):
         self.find = find
         self.keys: list[Hashable] = []
         self._places: dict[Hashable, int] = {}
-        self._single: list[Constraints] = []
+        self._single: list[Single] = []
         self._allowed = 0.0
         self._gather()
 
@@ -98,7 +97,7 @@ class ConstraintOracle(Constraints):
     def _add(self, key: Hashable, constraint: Any) -> None:
         if isinstance(constraint, tuple):
             z, sense, bound = constraint
-            single: Constraints = RankOneConstraints(np.asarray(z)[None], bound, sense)
+            single: Single = RankOneConstraints(np.asarray(z)[None], bound, sense)
         else:
             single = MatrixConstraints([constraint])
         if single.n_features != self.n_features or not np.can_cast(single.dtype, self.dtype):

@@ -316,21 +316,9 @@ class NeighborhoodGerrymandering(
     ) -> Self:
         """Continue learning: new points join the database, and one epoch is run over X.
 
-        The first call is `fit`. If the learner has a separate database, X are queries only, and
-        `items`, if given, join the database.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        classes : array of shape (n_classes,), optional
-            All labels that will ever occur, in the first call; by default those of that call.
-        items : array or CSR matrix of shape (n_items, n_item_features), optional
-        item_labels : array of shape (n_items,)
-
-        Returns
-        -------
-        The learner itself. On an error nothing has changed.
+        The first call is `fit`, with `classes` all labels that will ever occur, by default those of
+        that call. If the learner has a separate database, X are queries only, and `items`, if
+        given, join the database. Everything else is as in `fit`.
         """
         self._check_parameters()
         with self._all_or_nothing():
