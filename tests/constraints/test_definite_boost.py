@@ -272,7 +272,9 @@ def test_an_oracle_finds_what_screening_finds(rng):
 
 
 def test_an_oracle_that_names_nothing_leaves_the_start():
-    boost = DefiniteBoost().fit(ConstraintOracle(3, lambda W: None))
+    oracle = ConstraintOracle(3, lambda W: None)
+    assert oracle.named().terms() is None
+    boost = DefiniteBoost().fit(oracle)
     np.testing.assert_allclose(boost.W_, np.eye(3) / 3)
     assert (boost.gap_, boost.violation_, boost.n_iter_) == (0.0, 0.0, 0)
 

@@ -225,9 +225,11 @@ class UnionConstraints(Constraints):
         matrices = [one for one in singles if isinstance(one, MatrixConstraints)]
         rank_one = np.array([isinstance(one, RankOneConstraints) for one in singles], dtype=bool)
         parts: list[Constraints] = []
-        parts += [RankOneConstraints.joined(vectors)] if vectors else []
-        parts += [MatrixConstraints.joined(matrices)] if matrices else []
-        places = [np.flatnonzero(rank_one), np.flatnonzero(~rank_one)]
+        if vectors:
+            parts.append(RankOneConstraints.joined(vectors))
+        if matrices:
+            parts.append(MatrixConstraints.joined(matrices))
+        places = np.flatnonzero(rank_one), np.flatnonzero(~rank_one)
         self._arrange(parts, [mine for mine in places if len(mine)])
         return self
 
@@ -267,7 +269,8 @@ class UnionConstraints(Constraints):
     def terms(self) -> RankOneTerms | None:
         """All constraints as arrays for compiled loops, if all parts are of one such kind."""
         known = [terms for part, _ in self._parts if (terms := part.terms()) is not None]
-        if len(known) < len(self._parts) or len({len(terms.Z) > 0 for terms in known}) > 1:
+        kinds = {len(terms.Z) > 0 for terms in known}
+        if len(known) < len(self._parts) or len(kinds) != 1:
             return None
         joined = RankOneTerms(*(np.concatenate(arrays) for arrays in zip(*known, strict=True)))
         return joined._replace(shifts=self.shifts)

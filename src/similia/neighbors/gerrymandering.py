@@ -25,7 +25,7 @@ from similia.neighbors.sides import (
     labelled_sides,
     split,
 )
-from similia.neighbors.state import misfits, packed, unpacked
+from similia.neighbors.state import misfit, packed, unpacked
 from similia.neighbors.training import (
     REGULARIZERS,
     Descent,
@@ -231,6 +231,7 @@ class NeighborhoodGerrymandering(
     database_labels_: Indices
     queries_are_items_: bool
     adam_moments_: tuple[Array, ...]
+    _search: tuple[str, NeighborSearch]
 
     def __init__(
         self,
@@ -496,10 +497,10 @@ class NeighborhoodGerrymandering(
         """Negated squared distances: larger is closer. Parameters as in `pairwise_distance`."""
         rows, single = as_queries(Q)
         queries, items = self._query_images(rows), self.item_vectors(rows if Z is None else Z)
-        scores = -squared_distances(queries, items)
+        squares = squared_distances(queries, items)
         if Z is None and np.array_equal(queries, items):
-            np.fill_diagonal(scores, 0.0)
-        return scores[0] if single else scores
+            np.fill_diagonal(squares, 0.0)
+        return -(squares[0] if single else squares)
 
     # -- neighbors -----------------------------------------------------------------------------
 
@@ -555,10 +556,7 @@ class NeighborhoodGerrymandering(
     def _remember_vectors(self) -> None:
         """Map the database once; called whenever maps or items change."""
         self.item_vectors_ = self._maps().item(self.database_)
-        self._search: tuple[str, NeighborSearch] = (
-            self.search,
-            SEARCHES[self.search](self.item_vectors_),
-        )
+        self._search = (self.search, SEARCHES[self.search](self.item_vectors_))
 
     def _searcher(self) -> NeighborSearch:
         name, search = self._search
@@ -591,8 +589,10 @@ class NeighborhoodGerrymandering(
         """Replace the learnt attributes by those of a learner with the same parameters."""
         with self._all_or_nothing():
             super().set_state(state)
-            self.database_ = unpacked(state)
-            for problem in misfits({**state, "database_": self.database_}, self.asymmetric):
+            learnt = super().get_state()
+            learnt["database_"] = self.database_ = unpacked(learnt)
+            problem = misfit(learnt, self.asymmetric)
+            if problem:
                 raise ValueError(f"{self._owner}.set_state: {problem}.")
             self._remember_vectors()
         return self

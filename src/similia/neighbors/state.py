@@ -1,6 +1,5 @@
 """The learnt state of two maps and a database, as plain arrays: packed, unpacked and checked."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,14 @@ def unpacked(state: State) -> Matrix:
     return rows
 
 
-def misfits(state: State, asymmetric: bool) -> Iterator[str]:
-    """What does not fit together in a state whose database is unpacked."""
+def misfit(state: State, asymmetric: bool) -> str | None:
+    """First part of a state, its database unpacked, that does not fit the rest; None if all fit."""
     U, V, codes = state["U_"], state["V_"], state["database_labels_"]
     for name, value in state.items():
         if name.startswith("n_") and (type(value) is not int or value < 0):
-            yield f"{name} must be a count, got {value!r}"
+            return f"{name} must be a count, got {value!r}"
     if U.ndim != 2 or codes.ndim != 1 or state["classes_"].ndim != 1:
-        yield "U_ must be a matrix, database_labels_ and classes_ vectors"
+        return "U_ must be a matrix, database_labels_ and classes_ vectors"
     d, width = state["n_features_in_"], state["n_item_features_"]
     shapes = {
         "U_": (len(U), d),
@@ -47,19 +46,20 @@ def misfits(state: State, asymmetric: bool) -> Iterator[str]:
     for name, shape in shapes.items():
         found = state[name]
         if found.shape != shape or found.dtype != U.dtype:
-            yield (
+            return (
                 f"{name} must be of shape {shape} and dtype {U.dtype}, "
                 f"got {found.shape} and {found.dtype}"
             )
     known = codes.dtype == np.intp and len(codes) > 0
     if not known or codes.min() < 0 or codes.max() >= len(state["classes_"]):
-        yield "database_labels_ must be numbers of classes"
+        return "database_labels_ must be numbers of classes"
     if "feature_names_in_" in state and np.shape(state["feature_names_in_"]) != (d,):
-        yield f"feature_names_in_ must be {d} names"
+        return f"feature_names_in_ must be {d} names"
     kinds = [(M.shape, M.dtype) for M in ((U, V) if asymmetric else (U,)) for _ in range(2)]
     if [(moment.shape, moment.dtype) for moment in state["adam_moments_"]] != kinds:
-        yield f"adam_moments_ must be of shapes and dtypes {kinds}"
+        return f"adam_moments_ must be of shapes and dtypes {kinds}"
     if state["losses_"].ndim != 1 or state["validation_errors_"].ndim != 1:
-        yield "losses_ and validation_errors_ must be vectors"
+        return "losses_ and validation_errors_ must be vectors"
     if not (state["scale_"] > 0.0 and state["penalty_"] > 0.0):
-        yield "scale_ and penalty_ must be positive"
+        return "scale_ and penalty_ must be positive"
+    return None
