@@ -4,7 +4,7 @@ Everything above the learners (search, promotion, streams, commands) is written 
 protocols and never against an algorithm.
 """
 
-from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,18 +33,26 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class Ranker(Scorer, Protocol):
-    """A scorer that reduces ranking to vector search."""
+class Searchable(Protocol):
+    """Anything that reduces ranking to vector search."""
 
-    geometry: Geometry
+    @property
+    def geometry(self) -> Geometry:
+        """Closeness of vectors: their inner product, or their Euclidean distance."""
+        ...
 
-    def query_vectors(self, Q: Matrix) -> Array:
+    def query_vectors(self, Q: Matrix) -> Matrix:
         """Vectors to search with."""
         ...
 
     def item_vectors(self, Z: Matrix) -> Matrix:
         """Vectors to search among."""
         ...
+
+
+@runtime_checkable
+class Ranker(Scorer, Searchable, Protocol):
+    """A scorer that reduces ranking to vector search."""
 
 
 class Stateful(Protocol):
@@ -69,6 +77,8 @@ class Stateful(Protocol):
 class TripletLearner(Ranker, Stateful, Protocol):
     """Learns from triplets (query, better, worse)."""
 
+    learns_from: ClassVar[Literal["triplets"]]
+
     def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
         """Learn in order; pieces equal the whole."""
         ...
@@ -83,6 +93,8 @@ class TripletLearner(Ranker, Stateful, Protocol):
 class PairLearner(Ranker, Stateful, Protocol):
     """Learns from pairs of points and what is known of each pair."""
 
+    learns_from: ClassVar[Literal["pairs"]]
+
     def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Learn in order; pieces equal the whole."""
         ...
@@ -95,6 +107,7 @@ class PairLearner(Ranker, Stateful, Protocol):
 class LabelLearner(Stateful, Protocol):
     """A classifier that learns from labelled rows, as scikit-learn has it."""
 
+    learns_from: ClassVar[Literal["labels"]]
     classes_: Array
 
     def partial_fit(self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -109,6 +122,17 @@ class LabelLearner(Stateful, Protocol):
 @runtime_checkable
 class Posterior(Protocol):
     """A ranker that knows how far to trust a score."""
+
+    def triplet_scores(
+        self,
+        X: Matrix,
+        triplets: ArrayLike,
+        *,
+        items: Matrix | None = None,
+        return_std: Literal[True],
+    ) -> tuple[Array, Array]:
+        """Margins of triplets and their posterior standard deviations."""
+        ...
 
     def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:
         """Matrices drawn from the posterior."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from similia.contract import Geometry
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
     Products,
@@ -118,7 +119,7 @@ class PlainScorer(NamedTuple):
     """A similarity of the vectors as they are, without learning."""
 
     vectors: Callable[[Any], Any]
-    geometry: str
+    geometry: Geometry
 
     def query_vectors(self, Q: Any) -> Any:
         """Give the vectors of queries."""
