@@ -1,7 +1,7 @@
 """Vectors and judgements from files: many formats, ids, flat memory, and every bad row named."""
 
 from similia.files.bad_rows import BadRow, BadRows
-from similia.files.feedback import FeedbackFile, classes_in, kind_of
+from similia.files.feedback import FeedbackFile, classes_in, copy_rows, kind_of
 from similia.files.graded import triplets_of_grades
 from similia.files.ids import Ids
 from similia.files.judgements import Judgements, in_chunks
@@ -16,6 +16,7 @@ __all__ = [
     "Judgements",
     "VectorFile",
     "classes_in",
+    "copy_rows",
     "in_chunks",
     "kind_of",
     "read_vectors",

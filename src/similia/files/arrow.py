@@ -185,3 +185,13 @@ def _writer(path: Path, schema: Any) -> Any:
     if path.suffix in (".parquet", ".pq"):
         return parquet.ParquetWriter(path, schema)
     return ipc.new_file(str(path), schema)
+
+
+def copy_rows(path: Path, kept: NDArray[np.bool_], output: Path) -> None:
+    """Copy the first rows of a table that a mask selects; rows beyond the mask are left out."""
+    table, row = Table(path), 0
+    with _writer(output, table.schema) as writer:
+        for batch in table.batches(table.schema.names):
+            chosen = kept[row : row + batch.num_rows]
+            writer.write_batch(batch.slice(0, len(chosen)).filter(pa.array(chosen)))
+            row += batch.num_rows

@@ -1,10 +1,12 @@
 """Judgements from files, in batches of flat memory."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from similia.files.arrays import mapped_array
 from similia.files.bad_rows import BadRows, RowError
@@ -101,23 +103,23 @@ class FeedbackFile:
         return self.path.stat().st_size
 
     def __iter__(self) -> Iterator[Judgements]:
-        self.position = 0
-        batches = self._batches()
-        if self.kind != "triplets":
-            yield from batches
-            return
-        # Which columns there are is known once the first batch is.
-        first = next(batches, None)
+        return self.drawn(self.raw())
+
+    def drawn(self, batches: Iterator[Judgements]) -> Iterator[Judgements]:
+        """Triplets drawn from grades, where triplets are wanted; other judgements unchanged."""
+        first = next(batches, None)  # the columns are known once something has been read
         if first is None:
             return
-        whole = _chained(first, batches)
-        if self.layout == LAYOUTS["triplets"][1]:
+        whole = chain([first], batches)
+        if self.kind == "triplets" and self.layout == LAYOUTS["triplets"][1]:
             shape = (self.ids.n, self.items.n)
             yield from triplets_of_grades(whole, shape, unjudged=self.unjudged)
         else:
             yield from whole
 
-    def _batches(self) -> Iterator[Judgements]:
+    def raw(self) -> Iterator[Judgements]:
+        """Judgements as the columns state them: grades stay grades."""
+        self.position = 0
         if self.path.suffix in TABLES:
             yield from self._from_table()
         elif self.path.suffix == ".npy":
@@ -251,11 +253,6 @@ def _is_row(column: Column) -> bool:
     return column.name not in ("label", "y", "relevance")
 
 
-def _chained(first: Judgements, rest: Iterator[Judgements]) -> Iterator[Judgements]:
-    yield first
-    yield from rest
-
-
 class _Known(Exception):
     """The columns are known, and nothing more is to be read."""
 
@@ -291,3 +288,33 @@ def classes_in(path: Path | str, ids: Ids, bad_rows: BadRows | None = None) -> A
     for _ in file:
         pass
     return gathered.classes
+
+
+def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
+    """Copy some rows of a feedback file unchanged, with its header and every column.
+
+    Parameters
+    ----------
+    path : path
+    numbers : increasing integer array
+        Row numbers, as `Judgements` have them.
+    output : path
+        New file of the same format.
+    """
+    kept = np.zeros(numbers[-1] + 1, dtype=bool)
+    kept[numbers] = True
+    if path.suffix == ".npy":
+        np.save(output, mapped_array(path, "feedback")[: len(kept) - 1][kept[1:]])
+    elif path.suffix in TABLES:
+        from similia.files import arrow
+
+        arrow.copy_rows(path, kept[1:], output)
+    else:
+        header = path.suffix == ".csv"
+        with open(path, "rb") as source, open(output, "wb") as copy:
+            for number, line in enumerate(source, start=1):
+                if header and line.strip():
+                    copy.write(line)
+                    header = False
+                elif number < len(kept) and kept[number]:
+                    copy.write(line)
