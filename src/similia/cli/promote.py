@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from similia.cli.learn import Learner, Settings
 from similia.cli.options import (
     AsJson,
     BadLog,
@@ -15,6 +16,7 @@ from similia.cli.options import (
     IdsFile,
     ItemIdsFile,
     Items,
+    Level,
     OnBadRow,
     Unjudged,
     UnjudgedOption,
@@ -47,14 +49,6 @@ class Kind(StrEnum):
 
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Home of the generations and their history.")
-]
-Learner = Annotated[
-    str | None,
-    typer.Option("--learner", help="One of `similia learners`; FactoredAROMA by default."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; repeatable."),
 ]
 Continue = Annotated[
     bool,
@@ -91,9 +85,6 @@ SplitSeed = Annotated[
         min=0,
         help="Seed of everything random; by default that of the recorded split, else 0.",
     ),
-]
-Level = Annotated[
-    float, typer.Option("--level", min=0.5, max=0.9999, help="How strong the evidence must be.")
 ]
 Measure = Annotated[
     str | None,

@@ -30,21 +30,7 @@ class SplitFile(NamedTuple):
 
 
 class _Sides:
-    """Judgements of a file on the two sides of a promotion's split, read once.
-
-    Parameters
-    ----------
-    promotion : Promotion
-        Decides by the ids of queries what is held out.
-    learner : learner
-        Of triplets or of pairs.
-    vectors, items : VectorFile
-    path : path
-    measure : str, optional
-        Measure of retrieval, for grades of separate items.
-    unjudged : {"ignore", "worse"}
-    bad_rows : BadRows, optional
-    """
+    """Judgements of a file on the two sides of a promotion's split; see `promote_file`."""
 
     def __init__(
         self,
