@@ -45,6 +45,7 @@ class Kind(StrEnum):
 
     triplets = "triplets"
     pairs = "pairs"
+    grades = "grades"
 
 
 Folder = Annotated[
@@ -183,7 +184,7 @@ def promote(
     check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
     from similia.retrieval.scorers import PLAIN_SCORERS
-    from similia.stream import judge_file, promote_file
+    from similia.stream import promote_file
     from similia.trust import Promotion
 
     start = base if base in PLAIN_SCORERS else load_model(Path(base))
@@ -194,12 +195,15 @@ def promote(
         challenger = promotion.champion()
     else:
         challenger = new_learner(learner or "FactoredAROMA", dict(map(setting, settings or [])))
-    challenge = promote_file if model is None else judge_file
     with bad_rows_of(bad_rows, bad_log) as bad:
         X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
-        outcome = challenge(
-            *(promotion, challenger, X, feedback),
+        outcome = promote_file(
+            promotion,
+            challenger,
+            X,
+            feedback,
             items=Z,
+            learnt=model is not None,
             measure=measure,
             unjudged=unjudged.value,
             bad_rows=bad,

@@ -103,15 +103,15 @@ class FeedbackFile:
         return self.path.stat().st_size
 
     def __iter__(self) -> Iterator[Judgements]:
-        return self.drawn(self.raw())
+        return self.drawn(self.raw()) if self.kind == "triplets" else self.raw()
 
     def drawn(self, batches: Iterator[Judgements]) -> Iterator[Judgements]:
-        """Triplets drawn from grades, where triplets are wanted; other judgements unchanged."""
+        """Triplets drawn from grades; other judgements unchanged."""
         first = next(batches, None)  # the columns are known once something has been read
         if first is None:
             return
         whole = chain([first], batches)
-        if self.kind == "triplets" and self.layout == LAYOUTS["triplets"][1]:
+        if self.layout == LAYOUTS["grades"][0]:
             shape = (self.ids.n, self.items.n)
             yield from triplets_of_grades(whole, shape, unjudged=self.unjudged)
         else:

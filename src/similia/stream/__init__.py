@@ -6,7 +6,7 @@ from similia.stream.contest import Entry, contest
 from similia.stream.judged import evaluate_file, order_evaluations
 from similia.stream.lessons import lessons_for
 from similia.stream.progressive import learn_stream
-from similia.stream.promoting import SplitFile, judge_file, promote_file, split_file
+from similia.stream.promoting import SplitFile, promote_file, split_file
 from similia.stream.questions import candidate_questions
 from similia.stream.tally import Tally
 from similia.stream.warmup import warm_up
@@ -20,7 +20,6 @@ __all__ = [
     "candidate_questions",
     "contest",
     "evaluate_file",
-    "judge_file",
     "learn_stream",
     "lessons_for",
     "order_evaluations",

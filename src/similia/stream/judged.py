@@ -89,7 +89,8 @@ def evaluate_file(
     if kind == "labels":
         rows, labels = _labels(parts)
         return {n: evaluate(s, X[rows], labels=labels, **options) for n, s in scorers.items()}
-    queries, grades = graded(joined(parts), (X if Z is None else Z).shape[0])
+    whole = joined(parts)
+    queries, grades = graded(whole.tuples, whole.values, (X if Z is None else Z).shape[0])
     if Z is None:  # put each query's own row at its place among the items, to be left out
         others = np.setdiff1d(np.arange(X.shape[0]), queries)
         order = np.concatenate([queries, others])
@@ -161,14 +162,13 @@ def _labels(parts: Iterable[Judgements]) -> tuple[Array, Array]:
     return np.array(list(found)), np.array(list(found.values()))
 
 
-def graded(judgements: Judgements, n_items: int) -> tuple[Array, sparse.csr_array]:
+def graded(judgements: Array, grades: Array | None, n_items: int) -> tuple[Array, sparse.csr_array]:
     """Judged queries, and the highest grade of each item for them."""
-    query, item = judgements.tuples.T
-    grades = np.asarray(judgements.values)
-    order = np.lexsort((grades, item, query))
+    (query, item), values = judgements[:, :2].T, np.zeros(0) if grades is None else grades
+    order = np.lexsort((values, item, query))
     last = np.ones(len(order), dtype=bool)
     last[:-1] = (np.diff(query[order]) != 0) | (np.diff(item[order]) != 0)
     chosen = order[last]
     queries, places = np.unique(query[chosen], return_inverse=True)
-    entries = (grades[chosen], (places, item[chosen]))
+    entries = (values[chosen], (places, item[chosen]))
     return queries, sparse.csr_array(entries, shape=(len(queries), n_items))

@@ -179,9 +179,8 @@ def calibration_of(
     ----------
     learner : fitted learner
         With a posterior: FactoredAROMA or DiagonalAROMA.
-    X : array or CSR matrix of shape (n_queries, n_features)
-    triplets : integer array of shape (n_triplets, 3)
-    items : array or CSR matrix of shape (n_items, n_item_features), optional
+    X, triplets, items : arrays
+        As in ``learner.triplet_scores``.
     scale, n_bins : float, int
         As in `calibration`.
 

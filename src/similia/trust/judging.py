@@ -90,11 +90,8 @@ def triplet_evaluation(
 
     Parameters
     ----------
-    scorer : learner or str
+    scorer, X, triplets, items
         As in `triplet_margins`.
-    X : array or CSR matrix of shape (n_queries, n_features)
-    triplets : integer array of shape (n_triplets, 3)
-    items : array or CSR matrix of shape (n_items, n_item_features), optional
     queries : array of shape (n_triplets,), optional
         Names of the queries, where several rows of X are one query; by default the rows.
 

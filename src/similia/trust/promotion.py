@@ -157,10 +157,6 @@ class Promotion:
         ----------
         judgements, y, queries : arrays
             As in `run`.
-
-        Returns
-        -------
-        Split
         """
         kind = "triplets" if y is None else "pairs"
         given = judged("Promotion.record_split", kind, judgements, y, queries)
@@ -236,10 +232,6 @@ class Promotion:
         queries : array of shape (n,), optional
             Name of each judgement's query, by which they are split; by default the row of X. Needed
             where rows may change their order from one time to the next.
-
-        Returns
-        -------
-        Outcome
         """
         ranker_of("Promotion.run", learner)
         given = judged("Promotion.run", learner.learns_from, judgements, y, queries)
@@ -277,10 +269,6 @@ class Promotion:
             Learnt from the judgements that the split leaves, and no others.
         X, judgements, y, items, queries : arrays
             As in `run`; judgements that are not held out may be missing.
-
-        Returns
-        -------
-        Outcome
         """
         ranker_of("Promotion.judge", model)
         given = judged("Promotion.judge", model.learns_from, judgements, y, queries)
@@ -302,23 +290,16 @@ class Promotion:
     ) -> Outcome:
         """Compare a fitted challenger on triplets that it has not learnt from.
 
+        The measure is the share of a query's triplets in the right order.
+
         Parameters
         ----------
         challenger : fitted learner
             One of `similia.registry.LEARNERS` that ranks.
-        X : array or CSR matrix of shape (n_queries, n_features)
-        triplets : integer array of shape (n_triplets, 3)
-            Triplets of held-out queries; see `split`.
-        items : array or CSR matrix of shape (n_items, n_item_features), optional
-        queries : array of shape (n_triplets,), optional
-            Names of the queries; by default the rows of X.
+        X, triplets, items, queries : arrays
+            As in `run`, of held-out queries only (`split`).
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
-
-        Returns
-        -------
-        Outcome
-            The measure is the share of a query's triplets in the right order.
         """
         rows = np.asarray(triplets)
         if len(rows) == 0:
@@ -356,11 +337,8 @@ class Promotion:
             Such as "ndcg@10", "precision@10", "map".
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
-
-        Returns
-        -------
-        Outcome
         """
+        self._check_queries(Q.shape[0])
         name, _, cut = measure.partition("@")
         k = int(cut) if cut.isdigit() else 10
 
