@@ -5,33 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
+from similia.cli import options as opt
 from similia.cli.learn import Learner, Settings
-from similia.cli.options import (
-    AsJson,
-    BadLog,
-    BadRowsOption,
-    Feedback,
-    IdColumn,
-    IdsFile,
-    ItemIdsFile,
-    Items,
-    Level,
-    OnBadRow,
-    Unjudged,
-    UnjudgedOption,
-    VectorColumn,
-    Vectors,
-    bad_rows_of,
-    check_files,
-    counts_of,
-    load_model,
-    new_learner,
-    print_fields,
-    print_json,
-    read_sides,
-    setting,
-)
 
 if TYPE_CHECKING:
     from similia.trust import Outcome
@@ -49,15 +26,15 @@ class Kind(StrEnum):
 
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Home of the generations and their history.")
+    Path, Argument(metavar="FOLDER", help="Home of the generations and their history.")
 ]
 Continue = Annotated[
     bool,
-    typer.Option("--continue", help="Continue from a copy of the champion, not a new learner."),
+    Option("--continue", help="Continue from a copy of the champion, not a new learner."),
 ]
 Model = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--model",
         help="Judge this saved model instead of learning one. It must have learnt from what "
         "`similia split` wrote of the same feedback, and from nothing else.",
@@ -65,14 +42,14 @@ Model = Annotated[
 ]
 Base = Annotated[
     str,
-    typer.Option(
+    Option(
         "--base",
         help="Similarity before any learning: cosine, inner_product, euclidean or a saved model.",
     ),
 ]
 Share = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--hold-out",
         min=0.01,
         max=0.99,
@@ -81,7 +58,7 @@ Share = Annotated[
 ]
 SplitSeed = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--seed",
         min=0,
         help="Seed of everything random; by default that of the recorded split, else 0.",
@@ -89,7 +66,7 @@ SplitSeed = Annotated[
 ]
 Measure = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--measure",
         help="Measure that decides, such as ndcg@10, for query,item,relevance with --items. "
         "Otherwise the share of held-out judgements in the right order.",
@@ -97,79 +74,79 @@ Measure = Annotated[
 ]
 To = Annotated[
     int | None,
-    typer.Option("--to", min=0, help="A generation, 0 for the base; by default the one before."),
+    Option("--to", min=0, help="A generation, 0 for the base; by default the one before."),
 ]
 Output = Annotated[
     Path,
-    typer.Option("--output", "-o", help="Where to write the judgements to learn from."),
+    Option("--output", "-o", help="Where to write the judgements to learn from."),
 ]
 KindOption = Annotated[
     Kind | None,
-    typer.Option("--kind", help="What a .npy matrix holds; other files tell by their columns."),
+    Option("--kind", help="What a .npy matrix holds; other files tell by their columns."),
 ]
 
 
 def split(
     folder: Folder,
-    vectors: Vectors,
-    feedback: Feedback,
+    vectors: opt.Vectors,
+    feedback: opt.Feedback,
     output: Output,
-    items: Items = None,
+    items: opt.Items = None,
     share: Share = None,
     seed: SplitSeed = None,
     kind: KindOption = None,
-    ids: IdsFile = None,
-    item_ids: ItemIdsFile = None,
-    vector_column: VectorColumn = None,
-    id_column: IdColumn = None,
-    bad_rows: BadRowsOption = OnBadRow.stop,
-    bad_log: BadLog = None,
-    as_json: AsJson = False,
+    ids: opt.IdsFile = None,
+    item_ids: opt.ItemIdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
+    bad_log: opt.BadLog = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Hold out some queries for `similia promote --model`; write the rest to learn from.
 
     The split is recorded in FOLDER. The output has the rows of FEEDBACK that are not held out,
     unchanged and in the same format: learn from them with `similia learn` or any other way.
     """
-    check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
+    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
 
     from similia.files import spooled
     from similia.stream import split_file
     from similia.trust import Promotion
 
     promotion = Promotion(folder, share=share, seed=seed)
-    with bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
-        X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+    with opt.bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
+        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         found = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
         figures = {**found.split._asdict(), "n_learning": found.n_learning, "output": str(output)}
-        print_json({**figures, "bad_rows": counts_of(bad)})
+        opt.print_json({**figures, "bad_rows": opt.counts_of(bad)})
     else:
         typer.echo(f"{found.split} {found.n_learning} judgements to learn from: {output}")
 
 
 def promote(
     folder: Folder,
-    vectors: Vectors,
-    feedback: Feedback,
+    vectors: opt.Vectors,
+    feedback: opt.Feedback,
     learner: Learner = None,
     settings: Settings = None,
     go_on: Continue = False,
     model: Model = None,
-    items: Items = None,
+    items: opt.Items = None,
     base: Base = "cosine",
     share: Share = None,
-    level: Level = 0.95,
+    level: opt.Level = 0.95,
     measure: Measure = None,
-    unjudged: UnjudgedOption = Unjudged.ignore,
+    unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     seed: SplitSeed = None,
-    ids: IdsFile = None,
-    item_ids: ItemIdsFile = None,
-    vector_column: VectorColumn = None,
-    id_column: IdColumn = None,
-    bad_rows: BadRowsOption = OnBadRow.stop,
-    bad_log: BadLog = None,
-    as_json: AsJson = False,
+    ids: opt.IdsFile = None,
+    item_ids: opt.ItemIdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
+    bad_log: opt.BadLog = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Learn a challenger; let it replace what is in use only if it is better beyond chance.
 
@@ -181,22 +158,24 @@ def promote(
         raise typer.BadParameter("--continue keeps the champion's learner and its parameters.")
     if model is not None and (learner or settings or go_on):
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
-    check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
+    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
     from similia.retrieval.scorers import PLAIN_SCORERS
     from similia.stream import promote_file
     from similia.trust import Promotion
 
-    start = base if base in PLAIN_SCORERS else load_model(Path(base))
+    start = base if base in PLAIN_SCORERS else opt.load_model(Path(base))
     promotion = Promotion(folder, base=start, share=share, level=level, seed=seed)
     if model is not None:
-        challenger = load_model(model)
+        challenger = opt.load_model(model)
     elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = new_learner(learner or "FactoredAROMA", dict(map(setting, settings or [])))
-    with bad_rows_of(bad_rows, bad_log) as bad:
-        X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+        challenger = opt.new_learner(
+            learner or "FactoredAROMA", dict(map(opt.setting, settings or []))
+        )
+    with opt.bad_rows_of(bad_rows, bad_log) as bad:
+        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         outcome = promote_file(
             promotion,
             challenger,
@@ -209,7 +188,7 @@ def promote(
             bad_rows=bad,
         )
     if as_json:
-        print_json({**outcome.to_dict(), "bad_rows": counts_of(bad)})
+        opt.print_json({**outcome.to_dict(), "bad_rows": opt.counts_of(bad)})
     else:
         _print(outcome)
     if not outcome.promoted:
@@ -220,7 +199,7 @@ def _print(outcome: "Outcome") -> None:
     means = outcome.figures
     comparisons = {"champion": outcome.against_champion, "base": outcome.against_base}
     typer.echo(outcome.reason)
-    print_fields(
+    opt.print_fields(
         {
             "measure": f"{outcome.measure} on {outcome.n_queries} held-out queries",
             "base": f"{means['base']:.4f}",
@@ -237,7 +216,7 @@ def _print(outcome: "Outcome") -> None:
     )
 
 
-def rollback(folder: Folder, to: To = None, as_json: AsJson = False) -> None:
+def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None:
     """Return to the generation before the current one, or to a given one."""
     from similia.trust import Promotion
 
@@ -245,6 +224,6 @@ def rollback(folder: Folder, to: To = None, as_json: AsJson = False) -> None:
     before = promotion.current
     now = promotion.rollback(to)
     if as_json:
-        print_json({"from": before, "to": now})
+        opt.print_json({"from": before, "to": now})
     else:
         typer.echo(f"Generation {now} is in use; it replaces generation {before}.")
