@@ -8,7 +8,6 @@ import typer
 from typer import Argument, Option
 
 from similia.cli import options as opt
-from similia.cli.learn import Learner, Settings
 
 if TYPE_CHECKING:
     from similia.trust import Outcome
@@ -120,7 +119,7 @@ def split(
         found = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
         figures = {**found.split._asdict(), "n_learning": found.n_learning, "output": str(output)}
-        opt.print_json({**figures, "bad_rows": opt.counts_of(bad)})
+        opt.print_json({**figures, "bad_rows": bad.to_dict()})
     else:
         typer.echo(f"{found.split} {found.n_learning} judgements to learn from: {output}")
 
@@ -129,8 +128,8 @@ def promote(
     folder: Folder,
     vectors: opt.Vectors,
     feedback: opt.Feedback,
-    learner: Learner = None,
-    settings: Settings = None,
+    learner: opt.Learner = None,
+    settings: opt.Settings = None,
     go_on: Continue = False,
     model: Model = None,
     items: opt.Items = None,
@@ -160,11 +159,10 @@ def promote(
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
     opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
-    from similia.retrieval.scorers import PLAIN_SCORERS
     from similia.stream import promote_file
     from similia.trust import Promotion
 
-    start = base if base in PLAIN_SCORERS else opt.load_model(Path(base))
+    start = opt.base_named(base)
     promotion = Promotion(folder, base=start, share=share, level=level, seed=seed)
     if model is not None:
         challenger = opt.load_model(model)
@@ -188,7 +186,7 @@ def promote(
             bad_rows=bad,
         )
     if as_json:
-        opt.print_json({**outcome.to_dict(), "bad_rows": opt.counts_of(bad)})
+        opt.print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
     else:
         _print(outcome)
     if not outcome.promoted:

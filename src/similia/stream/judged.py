@@ -1,11 +1,10 @@
 """Quality of similarities on a file of judgements of any kind."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from similia.contract import Array, Matrix, Searchable
@@ -16,17 +15,16 @@ from similia.files import (
     VectorFile,
     classes_in,
     in_chunks,
+    joined,
     kind_of,
 )
-from similia.files.judgements import joined
+from similia.files.feedback import Keep
 from similia.retrieval import MEASURES, Evaluation, evaluate
 from similia.trust import pairs_as_triplets, triplet_margins
 from similia.trust.judging import ACCURACY
 
 #: triplets whose vectors are held at a time
 CHUNK = 2**14
-#: from rows of query vectors to a mask of those to use
-Keep: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
 
 def evaluate_file(

@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.durable import replacing
-from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, copy_rows, kind_of
-from similia.files.judgements import joined
+from similia.files import (
+    BadRows,
+    FeedbackFile,
+    Judgements,
+    VectorFile,
+    copy_rows,
+    joined,
+    kind_of,
+)
 from similia.stream.judged import graded
+from similia.stream.learning import learn_stream
 from similia.stream.lessons import lessons_for
-from similia.stream.progressive import learn_stream
 from similia.trust import Outcome, Promotion, Split
 from similia.trust.judging import Judged, RankingLearner
 
@@ -123,7 +130,7 @@ def promote_file(
         challenger, n_learnt = learner, learner.n_seen_
     else:
         challenger = copy.deepcopy(learner)
-        challenger, tally = learn_stream(
+        _, tally = learn_stream(
             challenger,
             lessons_for(challenger, X, Z),
             file.drawn(sides.learning()),
