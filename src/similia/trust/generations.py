@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from filelock import FileLock
 
+from similia.contract import Stateful
 from similia.durable import replace_text
 from similia.exceptions import ModelFileError
 from similia.persistence import load, save
@@ -85,7 +86,7 @@ class Generations:
             )
         return load(path)
 
-    def promote(self, learner: Any, figures: Event, champion: int) -> int:
+    def promote(self, learner: Stateful, figures: Event, champion: int) -> int:
         """Save a learner as the next generation and put it to use.
 
         Raises OvertakenError if `champion`, which it was compared with, is no longer in use.
