@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.datasets import load_isolet, load_mnist, load_office_caltech, load_usps
 from experiments.problems.base import Problem
-from similia.datasets import load_isolet, load_mnist, load_office_caltech, load_usps
 
 #: points from which on principal components are those of the covariance, which is faster
 MANY = 20_000

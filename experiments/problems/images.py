@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.datasets import load_fashion_mnist, load_mnist
 from experiments.problems.base import Problem
-from similia.datasets import load_fashion_mnist, load_mnist
 
 # Two images of 12 x 12 pixels, drawn for this experiment.
 GLYPHS = {

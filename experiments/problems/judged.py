@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from experiments.datasets import load_newsgroups_embeddings, load_retrieval
 from experiments.problems.base import Problem
-from similia.datasets import load_newsgroups_embeddings, load_retrieval
 from similia.sampling import TRIPLET_SAMPLERS, RelevanceTriplets
 
 PARTS = 5

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments.problems.base import Problem
-from similia.datasets import (
+from experiments.datasets import (
     inverse_document_frequency,
     load_caltech101,
     load_newsgroups_terms,
     make_clusters,
     tfidf,
 )
+from experiments.problems.base import Problem
 
 
 def newsgroups(
