@@ -1,27 +1,24 @@
 """Find a data file: in the user's folder, in the cache, or at its public source.
 
-``SIMILIA_DATA`` names a folder of ready data files, which is only read. ``SIMILIA_CACHE`` names the
-folder for downloads and for what is derived from them; without it the user's cache folder is taken.
-Every data file with a known SHA-256 is compared with it before use, once per process and file
-version; of the few others, what they hold is compared.
+`files.toml` lists every file with its origin, checksum and address. ``SIMILIA_DATA`` names a folder
+of ready files, which is only read; ``SIMILIA_CACHE`` names the folder for downloads and for what is
+derived from them, by default `similia` in the user's cache folder.
 """
 
 import hashlib
 import http.client
 import os
-import sys
-import urllib.error
+import tomllib
 import urllib.request
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pooch
 from numpy.typing import NDArray
 
-from similia.exceptions import DataNotFoundError
+from similia.contract import Array
 from similia.progress import progress
 
 DATA_VARIABLE = "SIMILIA_DATA"
@@ -29,155 +26,139 @@ CACHE_VARIABLE = "SIMILIA_CACHE"
 TIMEOUT = 30.0
 BLOCK = 1 << 18
 
-_digests: dict[tuple[str, int, int], str] = {}
+pooch.get_logger().setLevel("WARNING")
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data file is not stored and not downloadable."""
 
 
 class DataFile(NamedTuple):
-    """One file of data.
+    """Origin of a file in one or two sentences, its checksum, and a public copy of the same bytes.
 
-    `path` is relative to the data or cache folder, `origin` one or two sentences on where the data
-    come from, and `url` a public copy of the very bytes, where there is one. Without a published
-    `sha256`, whoever reads the file checks what it holds, by `check_contents`.
+    Without a published checksum, the reader of the file checks its rows (`check_rows`).
     """
 
-    path: str
-    sha256: str | None
     origin: str
+    sha256: str | None = None
     url: str | None = None
 
 
+FILES = {
+    path: DataFile(source["origin"], **facts)
+    for source in tomllib.loads(Path(__file__).with_name("files.toml").read_text())["sources"]
+    for path, facts in source["files"].items()
+}
+
+
 def data_folder() -> Path | None:
-    """Give the folder of ready data files, if the environment names one."""
+    """Folder of ready data files, if the environment names one."""
     named = os.environ.get(DATA_VARIABLE)
     return Path(named).expanduser() if named else None
 
 
 def cache_folder() -> Path:
-    """Give the folder for downloads and derived files; it need not exist yet."""
+    """Folder for downloads and derived files; it need not exist yet."""
     named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "similia"
-    variable = "LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME"
-    base = os.environ.get(variable)
-    return (Path(base) if base else Path.home() / ".cache") / "similia"
+    return Path(named).expanduser() if named else pooch.os_cache("similia")
 
 
-def locate(file: DataFile) -> Path | None:
-    """Give the path of a verified local copy, the user's folder before the cache, or None."""
-    for folder in (data_folder(), cache_folder()):
-        path = folder / file.path if folder else None
-        if path and path.is_file():
-            if file.sha256 is not None:
-                _check_digest(str(path), file.sha256, _digest(path), "Replace or remove it.")
-            return path
+def locate(path: str) -> Path | None:
+    """Verified local copy of a file of `FILES`, in the data folder or else the cache; or None."""
+    for folder in filter(None, (data_folder(), cache_folder())):
+        found = folder / path
+        if found.is_file():
+            sha256 = FILES[path].sha256
+            if sha256 is not None:
+                _check_digest(str(found), sha256, _digest(found), "Replace or remove it.")
+            return found
     return None
 
 
-def fetch(file: DataFile) -> Path:
-    """Give the path of a verified local copy, downloaded first if need be.
+def fetch(path: str) -> Path:
+    """Return a verified local copy of a file of `FILES`, after downloading it if necessary.
 
     Raises
     ------
     DataNotFoundError
-        There is no local copy, and no public one or none within reach.
+        There is no local copy, and no public one within reach.
     ValueError
-        The file is damaged; the message names both checksums. Nothing is deleted but an
-        incomplete or damaged download.
+        The file is damaged. A damaged download is deleted; any other file is left alone.
     """
-    path = locate(file)
-    if path is not None:
-        return path
-    if file.url is None:
-        raise DataNotFoundError(
-            f"{_missing(file)}. It has no public copy to download. {file.origin} {_remedy(file)}"
-        )
-    target = cache_folder() / file.path
+    found = locate(path)
+    if found is not None:
+        return found
+    origin, sha256, url = FILES[path]
+    where = f"{DATA_VARIABLE} ({data_folder() or 'not set'})"
+    missing = f"{path} is neither in {where} nor in the cache ({cache_folder()})"
+    remedy = f"Set {DATA_VARIABLE} to a folder that contains {path}."
+    if url is None:
+        raise DataNotFoundError(f"{missing}, and it has no public copy. {origin} {remedy}")
+    target = cache_folder() / path
     try:
-        _download(file.url, file.sha256, target)
+        pooch.retrieve(url, sha256, target.name, target.parent, downloader=_download)
     except (OSError, http.client.HTTPException) as error:
         raise DataNotFoundError(
-            f"{_missing(file)}, and {file.url} could not be downloaded "
-            f"({type(error).__name__}: {error}). {file.origin} {_remedy(file)}"
+            f"{missing}, and {url} could not be downloaded "
+            f"({type(error).__name__}: {error}). {origin} {remedy}"
         ) from error
     return target
 
 
-def read_npz(file: DataFile, *names: str) -> list[NDArray[Any]]:
-    """Give the named arrays of an .npz data file, fetched if need be; never unpickles."""
-    with fetch(file).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+def fetch_first(*paths: str) -> tuple[str, Path]:
+    """Return the first file with a local copy, or else download the last one."""
+    for path in paths:
+        found = locate(path)
+        if found is not None:
+            return path, found
+    return paths[-1], fetch(paths[-1])
+
+
+def read_npz(path: str, *names: str) -> list[Array]:
+    """Read the named arrays of an .npz file of `FILES`; nothing is unpickled."""
+    with fetch(path).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         return [arrays[name] for name in names]
 
 
-def dequantized(X: NDArray[Any], scale: NDArray[Any] | None = None) -> NDArray[np.float32]:
-    """Give X (times `scale`, one factor a column) as float32."""
-    given = X.astype(np.float32)
+def dequantized(X: Array, scale: Array | None = None) -> NDArray[np.float32]:
+    """X as float32, each column times its entry of `scale`."""
+    values = X.astype(np.float32)
     if scale is not None:
-        given *= scale.astype(np.float32)
-    return given
+        values *= scale.astype(np.float32)
+    return values
 
 
-def check_contents(path: Path, sha256: str, rows: NDArray[Any]) -> None:
-    """Raise unless the rows read from a file are, in any order, those that are expected.
+def check_rows(path: Path, sha256: str, rows: Array) -> None:
+    """Raise unless the rows read from a file are the expected ones, in any order.
 
-    This takes the place of the checksum of a compressed file whose packing may change.
+    This replaces the checksum of a compressed file whose packing may change.
     """
     found = hashlib.sha256(b"".join(sorted(row.tobytes() for row in rows))).hexdigest()
     _check_digest(f"the rows of {path}", sha256, found, "Replace or remove that file.")
 
 
-@contextmanager
-def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that becomes `target` if all goes well, and vanishes otherwise."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        with part.open("xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _download(url: str, sha256: str | None, target: Path) -> None:
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as source, replacing(target) as stream:
+def _download(url: str, output: str, _: Any) -> None:
+    """Copy the bytes at `url` unchanged; pooch's own downloader decodes gzip-encoded responses."""
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as source, open(output, "wb") as target:
         size = int(source.headers.get("Content-Length") or 0)
-        digest, received = hashlib.sha256(), 0
-        with progress(target.name, size, enabled=size > 0) as advance:
+        with progress(url.rpartition("/")[2], size, enabled=size > 0) as advance:
             while block := source.read(BLOCK):
-                stream.write(block)
-                digest.update(block)
-                received += len(block)
+                target.write(block)
                 advance(len(block))
-        if received < size:
-            raise OSError(f"only {received} of {size} bytes came")
-        if sha256 is not None:
-            _check_digest(url, sha256, digest.hexdigest(), "The download was discarded.")
+        if target.tell() < size:
+            raise OSError(f"received only {target.tell()} of {size} bytes")
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file, computed once per path, modification time and size."""
     status = path.stat()
-    key = (str(path.resolve()), status.st_mtime_ns, status.st_size)
-    if key not in _digests:
-        with path.open("rb") as stream:
-            _digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _digests[key]
+    return _digest_of_version(str(path.resolve()), status.st_mtime_ns, status.st_size)
+
+
+@cache
+def _digest_of_version(path: str, modified: int, size: int) -> str:
+    return pooch.file_hash(path)
 
 
 def _check_digest(owner: str, expected: str, actual: str, remedy: str) -> None:
     if actual != expected:
         raise ValueError(f"{owner}: SHA-256 must be {expected}, got {actual}. {remedy}")
-
-
-def _missing(file: DataFile) -> str:
-    folder = data_folder()
-    where = f"{DATA_VARIABLE} ({folder if folder else 'not set'})"
-    return f"{file.path} is neither in {where} nor in the cache ({cache_folder()})"
-
-
-def _remedy(file: DataFile) -> str:
-    return f"Set {DATA_VARIABLE} to a folder that contains {file.path}."

@@ -1,4 +1,4 @@
-"""Files of the Unix program compress (.Z), which the standard library does not read."""
+"""Files of the Unix program compress (.Z), which the standard library cannot read."""
 
 MAGIC = b"\x1f\x9d"
 CLEAR = 256
@@ -6,11 +6,11 @@ FIRST_WIDTH = 9
 
 
 def uncompressed(content: bytes) -> bytes:
-    """Undo compress: Lempel, Ziv and Welch's method with codes of 9 bits and more.
+    """Undo compress: Lempel, Ziv and Welch's method with codes of at least 9 bits.
 
-    The third byte gives the largest width in its low five bits, and in its highest whether code
-    256 empties the table. Codes stand with their lowest bit first. They come in groups of eight;
-    when the width changes, what is left of a group has no meaning.
+    The low five bits of the third byte are the largest width; its highest bit says whether code 256
+    empties the table. Codes are stored lowest bit first, in groups of eight; when the width
+    changes, the rest of a group is padding.
     """
     if len(content) < 3 or content[:2] != MAGIC:
         raise ValueError(
@@ -18,7 +18,7 @@ def uncompressed(content: bytes) -> bytes:
             f"got {content[:3].hex(' ') or 'nothing'}."
         )
     max_width, clears = content[2] & 0x1F, bool(content[2] & 0x80)
-    # In place of code 256 stands an entry that is never looked up.
+    # The entry in place of code 256 is never looked up.
     table = [bytes([byte]) for byte in range(256)] + [b""] * clears
     n_fixed = len(table)
     pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The original form of Reuters-21578: 22 files of stories between tags, in one archive."""
+"""The original form of Reuters-21578: an archive of 22 files of stories between tags."""
 
 import re
 import tarfile
@@ -17,7 +17,7 @@ _HALVES = {"TRAIN": "train", "TEST": "test"}
 
 
 class Story(NamedTuple):
-    """One document: its number, half of the "ModApte" split or "unused", and what it says."""
+    """One document; half is "train" or "test" of the "ModApte" split, or "unused"."""
 
     number: int
     half: str
@@ -28,21 +28,21 @@ class Story(NamedTuple):
 
 
 def archive_stories(path: Path) -> Iterator[Story]:
-    """Give the stories of the .sgm files of a .tar.gz archive, in the order of the files' names."""
+    """Stories of the .sgm files of a .tar.gz archive, in the order of the file names."""
     with tarfile.open(path, "r:gz") as archive:
         members = [member for member in archive.getmembers() if member.name.endswith(".sgm")]
         for member in sorted(members, key=lambda member: member.name):
             stream = archive.extractfile(member)
             if stream is not None:
-                # Not all bytes are ASCII; as Latin-1 they can at least all be read.
+                # Not all bytes are ASCII; Latin-1 reads any.
                 yield from sgml_stories(stream.read().decode("latin-1"))
 
 
 def sgml_stories(content: str) -> Iterator[Story]:
-    """Give the stories of one .sgm file.
+    """Stories of one .sgm file.
 
-    A story without a body (those of type BRIEF or UNPROC) has the rest of its text for one, less
-    title, author and dateline.
+    A story without a body (of type BRIEF or UNPROC) gets the rest of its text, less title, author
+    and dateline.
     """
     for attributes, inside in _STORY.findall(content):
         given = dict(_ATTRIBUTE.findall(attributes))
@@ -65,5 +65,5 @@ def _element(name: str, inside: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Resolve the character references, except for control characters, which go."""
+    """Resolve character references and drop control characters."""
     return _CONTROL.sub("", unescape(text)).strip()

@@ -1,7 +1,6 @@
 """Generated problems with known answers."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +8,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
+from similia.contract import Array, Indices, Matrix
 from similia.validation import (
     Rule,
     boolean,
@@ -31,21 +31,21 @@ class BilinearTriplets:
     (query, better item, worse item), and W (m, n) the similarity qᵀWp behind them.
     """
 
-    queries: Any
-    items: Any
-    triplets: NDArray[np.intp]
+    queries: Matrix
+    items: Matrix
+    triplets: Indices
     W: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Labelled points X (n, d), labels y (n,), the distance matrix M (d, d) that tells them apart.
+    """Points X (n, d), labels y (n,), and the distance matrix M (d, d) that tells them apart.
 
-    M is the projection on the informative directions: (x − z)ᵀM(x − z) knows no nuisance.
+    M is the projection on the informative directions: (x − z)ᵀM(x − z) ignores the nuisance.
     """
 
     X: NDArray[np.float64]
-    y: NDArray[np.intp]
+    y: Indices
     M: NDArray[np.float64]
 
 
@@ -81,14 +81,10 @@ def make_bilinear_triplets(
         0 makes W satisfy every triplet; 1 reverses about a quarter of them, as the sign of a sum of
         two independent variables of equal variance.
     density : float
-        1 gives dense standard normal points; less gives csr_arrays with about this share of
-        normal entries and at least one in each row.
+        1 draws dense standard normal points; less draws csr_arrays with about this share of normal
+        entries and at least one in each row.
     random_state : int, RandomState or None
         Seed.
-
-    Returns
-    -------
-    BilinearTriplets
 
     Examples
     --------
@@ -100,22 +96,10 @@ def make_bilinear_triplets(
     >>> bool(np.all(scores[query, better] > scores[query, worse]))
     True
     """
-    counts = {
-        "n_queries": n_queries,
-        "n_items": n_items,
-        "n_query_features": n_query_features,
-        "n_item_features": n_item_features,
-        "n_triplets": n_triplets,
-        "rank": rank,
-    }
-    rules = {
-        **dict.fromkeys(counts, positive_integer),
-        "noise": non_negative,
-        "density": _share,
-        "random_state": seed,
-    }
-    values = {**counts, "noise": noise, "density": density, "random_state": random_state}
-    check_parameters("make_bilinear_triplets", rules, values)
+    counts = ("n_queries", "n_items", "n_query_features", "n_item_features", "n_triplets", "rank")
+    others = {"noise": non_negative, "density": _share, "random_state": seed}
+    rules = {**dict.fromkeys(counts, positive_integer), **others}
+    check_parameters("make_bilinear_triplets", rules, locals())
     if rank > min(n_query_features, n_item_features):
         raise ValueError(
             "make_bilinear_triplets: rank must be at most the smaller number of features, "
@@ -156,8 +140,8 @@ def make_clusters(
     In the first `n_informative` coordinates class c is a standard normal cloud around its center,
     and the two nearest centers are `separation` apart; the other coordinates are normal with
     standard deviation `nuisance` and independent of the class. Then, with `rotate`, one random
-    orthogonal matrix is applied to all points. Euclidean neighbors say little; under `M` they are
-    nearly all of one class.
+    orthogonal matrix is applied to all points. Euclidean neighbors say little; under `M` nearly all
+    neighbors are of one class.
 
     Parameters
     ----------
@@ -174,10 +158,6 @@ def make_clusters(
     random_state : int, RandomState or None
         Seed.
 
-    Returns
-    -------
-    Clusters
-
     Examples
     --------
     >>> from experiments.datasets import make_clusters
@@ -185,27 +165,15 @@ def make_clusters(
     >>> data.X.shape, int(round(data.M.trace()))
     ((300, 10), 2)
     """
-    counts = {
-        "n_samples": n_samples,
-        "n_features": n_features,
-        "n_classes": n_classes,
-        "n_informative": n_informative,
-    }
+    counts = ("n_samples", "n_features", "n_classes", "n_informative")
+    scales = {"separation": non_negative, "nuisance": non_negative}
     rules = {
         **dict.fromkeys(counts, positive_integer),
-        "separation": non_negative,
-        "nuisance": non_negative,
+        **scales,
         "rotate": boolean,
         "random_state": seed,
     }
-    values = {
-        **counts,
-        "separation": separation,
-        "nuisance": nuisance,
-        "rotate": rotate,
-        "random_state": random_state,
-    }
-    check_parameters("make_clusters", rules, values)
+    check_parameters("make_clusters", rules, locals())
     if n_informative > n_features:
         raise ValueError(
             f"make_clusters: n_informative must be at most n_features, {n_features}, "
@@ -223,7 +191,7 @@ def make_clusters(
     return Clusters(X @ R.T, y, informative @ informative.T)
 
 
-def _points(n: int, n_features: int, density: float, rng: np.random.RandomState) -> Any:
+def _points(n: int, n_features: int, density: float, rng: np.random.RandomState) -> Matrix:
     if density == 1:
         return rng.standard_normal((n, n_features))
     entries = sparse.random(
@@ -235,19 +203,13 @@ def _points(n: int, n_features: int, density: float, rng: np.random.RandomState)
     return sparse.csr_array(entries) + one_each
 
 
-def _gaps(
-    queries: NDArray[np.float64], items: NDArray[np.float64], triplets: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def _gaps(queries: Array, items: Array, triplets: Indices) -> NDArray[np.float64]:
     """<query, better − worse> for each triplet of low-rank vectors, a block at a time."""
     gaps = np.empty(len(triplets))
     for start in range(0, len(triplets), BLOCK):
         query, better, worse = triplets[start : start + BLOCK].T
-        np.einsum(
-            "ij,ij->i",
-            queries[query],
-            items[better] - items[worse],
-            out=gaps[start : start + BLOCK],
-        )
+        difference = items[better] - items[worse]
+        np.einsum("ij,ij->i", queries[query], difference, out=gaps[start : start + BLOCK])
     return gaps
 
 

@@ -22,13 +22,13 @@ def _isolated(own_cache):
 def need(own_cache):
     """Skip the test unless the data folder holds these files."""
 
-    def check(*files):
+    def check(*paths):
         folder = data_folder()
         if folder is None:
             pytest.skip(f"{DATA_VARIABLE} is not set")
-        for file in files:
-            if not (folder / file.path).is_file():
-                pytest.skip(f"{DATA_VARIABLE} has no {file.path}")
+        for path in paths:
+            if not (folder / path).is_file():
+                pytest.skip(f"{DATA_VARIABLE} has no {path}")
 
     return check
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from experiments.datasets import load_gyrb
-from experiments.datasets.gyrb import FILE, KERNELS
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, load_gyrb
+from experiments.datasets.objects import GYRB, KERNELS
 
 CLOSE_PAIRS = {"spectrum3": 152, "spectrum2": 437, "identity": 454}
 
@@ -24,7 +23,7 @@ def squared_distances(K):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_kernel_is_one(need, kernel):
-    need(FILE)
+    need(GYRB)
     K = load_gyrb(kernel).K
     assert K.shape == (52, 52)
     assert_array_equal(K, K.T)
@@ -33,7 +32,7 @@ def test_the_kernel_is_one(need, kernel):
 
 
 def test_the_set_has_the_recorded_sizes(need):
-    need(FILE)
+    need(GYRB)
     data = load_gyrb()
     assert np.bincount(data.y).tolist() == [31, 11, 10]
     assert data.classes == ("Vibrio", "Acinetobacter", "Pseudomonas")
@@ -43,7 +42,7 @@ def test_the_set_has_the_recorded_sizes(need):
 
 
 def test_kernels_follow_from_the_sequences(need):
-    need(FILE)
+    need(GYRB)
     proteins = load_gyrb().proteins.tolist()
     for k in (2, 3):
         assert_allclose(load_gyrb(f"spectrum{k}").K, spectrum_kernel(proteins, k), atol=1e-13)
@@ -54,7 +53,7 @@ def test_kernels_follow_from_the_sequences(need):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_distances_are_as_recorded(need, kernel):
-    need(FILE)
+    need(GYRB)
     data = load_gyrb(kernel)
     distances = squared_distances(data.K / np.trace(data.K))
     assert (distances[np.triu_indices(52, 1)] < 0.2 / 52).sum() == CLOSE_PAIRS[kernel]

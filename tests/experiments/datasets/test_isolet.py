@@ -5,10 +5,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from experiments.datasets import isolet, load_isolet
-from experiments.datasets.fetch import check_contents, read_npz
-from experiments.datasets.isolet import LETTERS, MEMBERS, PARTS, PREPARED, ROWS_SHA256
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, isolet, load_isolet
+from experiments.datasets.fetch import FILES, check_rows, read_npz
+from experiments.datasets.isolet import (
+    ARCHIVE,
+    LETTERS,
+    MEMBERS,
+    PARTS,
+    PREPARED,
+    ROWS_SHA256,
+)
 
 from .compress import compressed
 
@@ -36,7 +42,7 @@ def small(tmp_path, monkeypatch, rng):
     sha256 = hashlib.sha256(b"".join(sorted(map(bytes, rows)))).hexdigest()
     monkeypatch.setattr(isolet, "PARTS", (3, 2, 2, 3, 4))
     monkeypatch.setattr(isolet, "ROWS_SHA256", sha256)
-    monkeypatch.setattr(isolet, "ARCHIVE", isolet.ARCHIVE._replace(url=path.as_uri()))
+    monkeypatch.setitem(FILES, ARCHIVE, FILES[ARCHIVE]._replace(url=path.as_uri()))
     monkeypatch.delenv("SIMILIA_DATA", raising=False)
     monkeypatch.setenv("SIMILIA_CACHE", str(tmp_path / "cache"))
     return X, letters, part
@@ -62,8 +68,8 @@ def test_an_archive_with_other_rows_is_refused(small, monkeypatch):
 
 
 def test_without_file_and_network_the_error_says_what_to_do(small, monkeypatch):
-    absent = isolet.ARCHIVE._replace(url=isolet.ARCHIVE.url + ".absent")
-    monkeypatch.setattr(isolet, "ARCHIVE", absent)
+    absent = FILES[ARCHIVE]._replace(url=FILES[ARCHIVE].url + ".absent")
+    monkeypatch.setitem(FILES, ARCHIVE, absent)
     with pytest.raises(
         DataNotFoundError, match=r"could not be downloaded.*isolet\.npz.*SIMILIA_DATA"
     ):
@@ -73,7 +79,7 @@ def test_without_file_and_network_the_error_says_what_to_do(small, monkeypatch):
 def test_the_prepared_rows_are_those_expected_of_the_archive(need, tmp_path):
     need(PREPARED)
     X, y, part = read_npz(PREPARED, "X", "y", "part")
-    check_contents(tmp_path, ROWS_SHA256, np.column_stack([X, y, part]).astype("<i2"))
+    check_rows(tmp_path, ROWS_SHA256, np.column_stack([X, y, part]).astype("<i2"))
     chosen = np.arange(0, 7797, 40)
     table = isolet._table(lines(X[chosen], y[chosen]).encode())
     assert_array_equal(table, np.column_stack([X, y])[chosen])

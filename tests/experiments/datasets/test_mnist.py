@@ -5,21 +5,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from experiments.datasets import load_fashion_mnist, load_mnist, mnist
-from experiments.datasets.fetch import read_npz
-from experiments.datasets.mnist import FASHION_MNIST, MNIST, read_idx
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, load_fashion_mnist, load_mnist
+from experiments.datasets.fetch import FILES, read_npz
+from experiments.datasets.images import ARRAYS, CLOTHES, DIGITS, IDX_FILES, read_idx
 
-LOADERS = [(load_mnist, "MNIST"), (load_fashion_mnist, "FASHION_MNIST")]
+LOADERS = [(load_mnist, "mnist"), (load_fashion_mnist, "fashion_mnist")]
+CLASSES = {"mnist": DIGITS, "fashion_mnist": CLOTHES}
 # Published MD5 of the four original files, uncompressed.
 PUBLISHED = {
-    "MNIST": (
+    "mnist": (
         "6bbc9ace898e44ae57da46a324031adb",
         "a25bea736e30d166cdddb491f175f624",
         "2646ac647ad5339dbf082846283269ea",
         "27ae3e4e09519cfbb04c329615203637",
     ),
-    "FASHION_MNIST": (
+    "fashion_mnist": (
         "f4a8712d7a061bf5bd6d2ca38dc4d50a",
         "9018921c3c673c538a1fc5bad174d6f9",
         "8181f5470baa50b63fa0f6fddb340f0a",
@@ -27,12 +27,12 @@ PUBLISHED = {
     ),
 }
 TRAIN_SIZES = {
-    "MNIST": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
-    "FASHION_MNIST": [6000] * 10,
+    "mnist": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
+    "fashion_mnist": [6000] * 10,
 }
 TEST_SIZES = {
-    "MNIST": [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],
-    "FASHION_MNIST": [1000] * 10,
+    "mnist": [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],
+    "fashion_mnist": [1000] * 10,
 }
 
 
@@ -51,24 +51,16 @@ def small(request, tmp_path, monkeypatch, rng):
         rng.integers(256, size=(2, 4, 4), dtype=np.uint8),
         np.array([7, 2], dtype=np.uint8),
     ]
-    sources = getattr(mnist, name)
-    folder = (tmp_path / "data" / sources.prepared.path).parent
+    folder = tmp_path / "data" / name
     folder.mkdir(parents=True)
-    np.savez(
-        tmp_path / "data" / sources.prepared.path, **dict(zip(mnist._ARRAYS, arrays, strict=True))
-    )
-    for file, array in zip(sources.originals, arrays, strict=True):
-        (tmp_path / "data" / file.path).write_bytes(gzip.compress(idx(array)))
-
-    def here(file):
-        digest = hashlib.sha256((tmp_path / "data" / file.path).read_bytes()).hexdigest()
-        url = (tmp_path / "absent").as_uri() if file.url else None
-        return file._replace(sha256=digest, url=url)
-
-    ours = sources._replace(
-        prepared=here(sources.prepared), originals=tuple(map(here, sources.originals))
-    )
-    monkeypatch.setattr(mnist, name, ours)
+    np.savez(folder / f"{name}.npz", **dict(zip(ARRAYS, arrays, strict=True)))
+    for file, array in zip(IDX_FILES, arrays, strict=True):
+        (folder / file).write_bytes(gzip.compress(idx(array)))
+    for file in folder.iterdir():
+        entry = FILES[f"{name}/{file.name}"]
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        url = (tmp_path / "absent").as_uri() if entry.url else None
+        monkeypatch.setitem(FILES, f"{name}/{file.name}", entry._replace(sha256=digest, url=url))
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("SIMILIA_CACHE", str(tmp_path / "cache"))
     return loader, name, folder
@@ -83,18 +75,17 @@ def test_the_original_files_give_what_the_prepared_file_gives(small):
     assert_array_equal(original.y, [5, 0, 4, 9, 9, 7, 2])
     assert_array_equal(prepared.y, original.y)
     assert_array_equal(original.train, [True] * 5 + [False] * 2)
-    assert original.classes == prepared.classes == getattr(mnist, name).classes
+    assert original.classes == prepared.classes == CLASSES[name]
 
 
 def test_the_original_files_are_downloaded_when_there_is_nothing(small, monkeypatch):
     loader, name, folder = small
     expected = loader().X
     moved = folder.rename(folder.with_name("elsewhere"))
-    sources = getattr(mnist, name)
-    public = (
-        file._replace(url=(moved / file.path.split("/")[1]).as_uri()) for file in sources.originals
-    )
-    monkeypatch.setattr(mnist, name, sources._replace(originals=tuple(public)))
+    for file in IDX_FILES:
+        entry = FILES[f"{name}/{file}"]
+        public = entry._replace(url=(moved / file).as_uri())
+        monkeypatch.setitem(FILES, f"{name}/{file}", public)
     assert_array_equal(loader().X, expected)
 
 
@@ -145,9 +136,8 @@ def test_an_idx_file_may_be_empty_along_an_axis(tmp_path):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_prepared_arrays_are_the_published_files(need, name, tmp_path):
-    sources = {"MNIST": MNIST, "FASHION_MNIST": FASHION_MNIST}[name]
-    need(sources.prepared)
-    arrays = read_npz(sources.prepared, *mnist._ARRAYS)
+    need(f"{name}/{name}.npz")
+    arrays = read_npz(f"{name}/{name}.npz", *ARRAYS)
     assert tuple(hashlib.md5(idx(array)).hexdigest() for array in arrays) == PUBLISHED[name]
     path = tmp_path / "labels.gz"
     path.write_bytes(gzip.compress(idx(arrays[3])))
@@ -156,7 +146,7 @@ def test_the_prepared_arrays_are_the_published_files(need, name, tmp_path):
 
 @pytest.mark.parametrize(("loader", "name"), LOADERS)
 def test_the_real_set_has_the_published_sizes(need, loader, name):
-    need(getattr(mnist, name).prepared)
+    need(f"{name}/{name}.npz")
     data = loader()
     assert data.X.shape == (70_000, 784)
     assert (data.X.min(), data.X.max()) == (0, 1)

@@ -9,14 +9,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from experiments.datasets import (
+    DataNotFoundError,
     load_newsgroups,
     load_newsgroups_embeddings,
     load_newsgroups_terms,
     newsgroups,
-    newsgroups_terms,
 )
-from experiments.datasets.newsgroups import EMBEDDINGS, GROUPS, PREPARED, message_part
-from similia.exceptions import DataNotFoundError
+from experiments.datasets.fetch import FILES
+from experiments.datasets.newsgroups import ARCHIVE, EMBEDDINGS, GROUPS, PREPARED, message_part
 
 MESSAGE = (
     "From: someone@somewhere\nSubject: Re: old\n  cars\nLines: 4\n\n"
@@ -69,13 +69,11 @@ def small(tmp_path, monkeypatch, rng):
             content = text.encode("latin-1")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    for name in ("PREPARED", "ARCHIVE"):
-        file = getattr(newsgroups, name)
-        digest = hashlib.sha256((tmp_path / "data" / file.path).read_bytes()).hexdigest()
-        url = (tmp_path / "absent").as_uri() if file.url else None
-        monkeypatch.setattr(newsgroups, name, file._replace(sha256=digest, url=url))
+    for path in (PREPARED, ARCHIVE):
+        digest = hashlib.sha256((tmp_path / "data" / path).read_bytes()).hexdigest()
+        url = (tmp_path / "absent").as_uri() if FILES[path].url else None
+        monkeypatch.setitem(FILES, path, FILES[path]._replace(sha256=digest, url=url))
     monkeypatch.setattr(newsgroups, "N_TRAIN", 24)
-    monkeypatch.setattr(newsgroups_terms, "N_TRAIN", 24)
     monkeypatch.setattr(newsgroups, "N_TEST", 16)
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("SIMILIA_CACHE", str(tmp_path / "cache"))
@@ -96,8 +94,7 @@ def test_the_public_archive_is_downloaded_when_there_is_nothing(small, monkeypat
     moved = small.parent / "elsewhere"
     (small / "20news-bydate.tar.gz").rename(moved)
     (small / "20news_bydate.jsonl.gz").unlink()
-    public = newsgroups.ARCHIVE._replace(url=moved.as_uri())
-    monkeypatch.setattr(newsgroups, "ARCHIVE", public)
+    monkeypatch.setitem(FILES, ARCHIVE, FILES[ARCHIVE]._replace(url=moved.as_uri()))
     assert len(load_newsgroups().texts) == 40
     moved.unlink()
     assert len(load_newsgroups().texts) == 40
@@ -122,7 +119,7 @@ def test_cached_counts_give_the_same_terms_without_reading_texts(small, monkeypa
     def fail(*args, **kwargs):
         raise AssertionError("texts were read again")
 
-    monkeypatch.setattr(newsgroups_terms, "read_messages", fail)
+    monkeypatch.setattr(newsgroups, "read_messages", fail)
     again = load_newsgroups_terms(n_terms=6)
     assert (first.X != again.X).nnz == 0
     assert_array_equal(first.terms, again.terms)

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from experiments.datasets import load_office_caltech
-from experiments.datasets.office_caltech import FILES
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, load_office_caltech
+from experiments.datasets.image_features import OFFICE_CALTECH as FILES
 
 SIZES = {
     "amazon": [92, 82, 94, 99, 100, 100, 99, 100, 94, 98],

@@ -5,16 +5,19 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics import average_precision_score
 
-from experiments.datasets import load_retrieval, retrieval_sets
-from experiments.datasets.retrieval_sets import FILES
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, load_retrieval, retrieval_sets
+from experiments.datasets.fetch import FILES
 
 SIZES = {"cranfield": (1400, 225, 1837 - 225, 225), "cisi": (1460, 112, 3114, 76)}
 
 
-@pytest.fixture(params=FILES)
+def files(name):
+    return [path for path in FILES if path.startswith(f"retrieval/{name}/")]
+
+
+@pytest.fixture(params=SIZES)
 def name(request, need):
-    need(*FILES[request.param].values())
+    need(*files(request.param))
     return request.param
 
 
@@ -54,7 +57,7 @@ def test_texts_are_read_only_when_asked_for(name, monkeypatch):
 
 
 def test_grades_grow_with_relevance(need):
-    need(*FILES["cranfield"].values())
+    need(*files("cranfield"))
     data = load_retrieval("cranfield", vectors=None)
     # Query 1: document 184 has code 2, document 12 code 3, document 13 code 4.
     row = data.relevance[[0]].toarray()[0]
@@ -75,8 +78,9 @@ def test_an_unknown_code_is_not_guessed(tmp_path, monkeypatch):
     path = tmp_path / "retrieval" / "cisi" / "qrels.tsv"
     path.parent.mkdir(parents=True)
     path.write_text("query-id\tcorpus-id\tscore\n1\t1\t7\n")
-    file = FILES["cisi"]["qrels.tsv"]._replace(sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    monkeypatch.setitem(FILES["cisi"], "qrels.tsv", file)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    file = FILES["retrieval/cisi/qrels.tsv"]._replace(sha256=sha256)
+    monkeypatch.setitem(FILES, "retrieval/cisi/qrels.tsv", file)
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
     with pytest.raises(KeyError):
         retrieval_sets._relevance("cisi", np.array(["1"]), np.array(["1"]))

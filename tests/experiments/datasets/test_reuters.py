@@ -9,17 +9,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from experiments.datasets import (
+    DataNotFoundError,
     information_gain,
     load_reuters,
     load_reuters_terms,
     reuters,
-    reuters_terms,
     topics_by_ratio,
 )
-from experiments.datasets.fetch import locate
-from experiments.datasets.reuters import DOCUMENTS, PREPARED
+from experiments.datasets.fetch import FILES, locate
+from experiments.datasets.reuters import ARCHIVE, DOCUMENTS, PREPARED
 from experiments.datasets.reuters_sgml import sgml_stories
-from similia.exceptions import DataNotFoundError
 
 SIZES = {"modapte": 12_902, "train": 9_603, "test": 3_299, "r90": 10_789, "all": 21_578}
 N_TOPICS = {"modapte": 14, "train": 14, "test": 15, "r90": 17, "all": 9}
@@ -89,11 +88,10 @@ def small(tmp_path, monkeypatch):
             member = tarfile.TarInfo(name)
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode("latin-1")))
-    for name in ("PREPARED", "ARCHIVE"):
-        file = getattr(reuters, name)
-        digest = hashlib.sha256((tmp_path / "data" / file.path).read_bytes()).hexdigest()
-        url = (tmp_path / "absent").as_uri() if file.url else None
-        monkeypatch.setattr(reuters, name, file._replace(sha256=digest, url=url))
+    for path in (PREPARED, ARCHIVE):
+        digest = hashlib.sha256((tmp_path / "data" / path).read_bytes()).hexdigest()
+        url = (tmp_path / "absent").as_uri() if FILES[path].url else None
+        monkeypatch.setitem(FILES, path, FILES[path]._replace(sha256=digest, url=url))
     for name, size in (("N_TRAIN", 3), ("N_TEST", 2), ("N_UNUSED", 2)):
         monkeypatch.setattr(reuters, name, size)
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path / "data"))
@@ -114,7 +112,7 @@ def test_the_public_archive_gives_what_the_prepared_file_gives(small):
     public = load_reuters("all")
     assert public.texts == prepared.texts
     assert public.topics == prepared.topics
-    for name in ("dates", "ids", "Y", "train"):
+    for name in ("dates", "ids", "Y", "train", "test"):
         assert_array_equal(getattr(public, name), getattr(prepared, name))
     assert public.classes == prepared.classes == ("cocoa", "earn", "grain", "ship", "tea", "wheat")
 
@@ -151,7 +149,7 @@ def test_the_public_archive_is_downloaded_when_there_is_nothing(small, monkeypat
     moved = small.parent / "elsewhere"
     (small / "reuters21578.tar.gz").rename(moved)
     (small / "reuters21578.jsonl.gz").unlink()
-    monkeypatch.setattr(reuters, "ARCHIVE", reuters.ARCHIVE._replace(url=moved.as_uri()))
+    monkeypatch.setitem(FILES, ARCHIVE, FILES[ARCHIVE]._replace(url=moved.as_uri()))
     assert len(load_reuters().texts) == 5
 
 
@@ -248,10 +246,10 @@ def test_cached_counts_serve_all_choices_without_reading_texts(small, monkeypatc
     def fail(*args, **kwargs):
         raise AssertionError("texts were read again")
 
-    monkeypatch.setattr(reuters_terms, "read_stories", fail)
+    monkeypatch.setattr(reuters, "read_stories", fail)
     again = load_reuters_terms("test", n_terms=4)
     assert (first.X != again.X).nnz == 0
-    for name in ("Y", "dates", "ids", "train", "terms", "idf"):
+    for name in ("Y", "classes", "dates", "ids", "train", "test", "terms", "idf"):
         assert_array_equal(getattr(first, name), getattr(again, name))
     assert load_reuters_terms("all", n_terms=2, select="gain").X.shape == (7, 2)
 
@@ -269,7 +267,7 @@ def test_cached_counts_serve_all_choices_without_reading_texts(small, monkeypatc
         ({"fit_on": np.array([5])}, "fit_on must be row indices between 0 and 4"),
         ({"fit_on": np.array([0.5])}, "fit_on must be row indices between 0 and 4"),
         ({"fit_on": np.array([], dtype=int)}, "fit_on must be row indices between 0 and 4"),
-        ({"n_terms": 50}, "load_reuters_terms: n_terms must be at most the 16 terms there are"),
+        ({"n_terms": 50}, "best_tfidf: n_terms must be at most the 16 terms there are"),
         ({"n_terms": 0}, "n_terms must be a positive integer"),
     ],
 )

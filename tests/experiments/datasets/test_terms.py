@@ -7,13 +7,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.metrics import mutual_info_score
 
-from experiments.datasets import (
-    count_terms,
-    information_gain,
-    informative_tfidf,
-    inverse_document_frequency,
-    tfidf,
-)
+from experiments.datasets import information_gain, tfidf
+from experiments.datasets.terms import count_terms, document_frequency, informative_tfidf
 
 
 @pytest.fixture
@@ -95,24 +90,40 @@ def test_smooth_weights_are_those_of_scikit_learn(counts, tf, unit_length):
     theirs = TfidfTransformer(
         smooth_idf=True, sublinear_tf=tf == "log", norm="l2" if unit_length else None
     ).fit(counts[:40])
-    idf = inverse_document_frequency(counts[:40], smooth=True)
+    X, idf = tfidf(counts, slice(40), smooth_idf=True, tf=tf, unit_length=unit_length)
     assert_allclose(idf, theirs.idf_)
-    ours = tfidf(counts, idf, tf=tf, unit_length=unit_length)
-    assert_allclose(ours.toarray(), theirs.transform(counts).toarray())
+    assert_allclose(X.toarray(), theirs.transform(counts).toarray())
 
 
 def test_plain_idf_is_that_of_scikit_learn_less_one(counts):
     theirs = TfidfTransformer(smooth_idf=False).fit(counts)
-    assert_allclose(inverse_document_frequency(counts), theirs.idf_ - 1)
+    assert_allclose(tfidf(counts)[1], theirs.idf_ - 1)
+
+
+@pytest.mark.parametrize("tf", ["raw", "log"])
+@pytest.mark.parametrize("unit_length", [True, False])
+def test_plain_weights_are_the_textbook_formula(counts, tf, unit_length):
+    C = counts.toarray().astype(float)
+    df = (C[:40] > 0).sum(axis=0)
+    idf = np.where(df > 0, np.log(40 / np.maximum(df, 1)), 0.0)
+    expected = (np.where(C > 0, 1 + np.log(np.maximum(C, 1)), 0) if tf == "log" else C) * idf
+    if unit_length:
+        lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+        expected /= np.where(lengths > 0, lengths, 1)
+    X, found = tfidf(counts, np.arange(40), tf=tf, unit_length=unit_length)
+    assert_array_equal(found, idf)
+    assert_allclose(X.toarray(), expected, rtol=1e-14)
+    assert_array_equal(document_frequency(counts[:40]), df)
 
 
 def test_a_term_of_no_row_has_no_plain_weight():
-    assert inverse_document_frequency([[1, 0], [0, 0]]).tolist() == [log(2), 0.0]
+    assert tfidf([[1, 0], [0, 0]])[1].tolist() == [log(2), 0.0]
+    assert tfidf([[1, 0], [0, 3]], [0])[0].toarray()[1].tolist() == [0.0, 0.0]
 
 
 def test_rows_have_unit_length_or_nothing(counts):
     counts = sparse.vstack([counts, sparse.csr_array((2, 25), dtype=counts.dtype)], format="csr")
-    X = tfidf(counts, inverse_document_frequency(counts))
+    X, _ = tfidf(counts)
     lengths = np.linalg.norm(X.toarray(), axis=1)
     assert_allclose(lengths[:60], 1)
     assert_array_equal(lengths[60:], 0)
@@ -121,19 +132,24 @@ def test_rows_have_unit_length_or_nothing(counts):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_weights_have_the_dtype_asked_for_and_leave_the_counts_alone(counts, dtype):
     before = counts.copy()
-    X = tfidf(counts, inverse_document_frequency(counts), tf="log", dtype=dtype)
+    X, _ = tfidf(counts, tf="log", dtype=dtype)
     assert X.dtype == dtype
     assert (counts != before).nnz == 0
 
 
-def test_weights_of_another_vocabulary_are_refused(counts):
-    with pytest.raises(ValueError, match=r"tfidf: idf must be an array of shape \(25,\)"):
-        tfidf(counts, np.ones(24))
+def test_stored_zeros_have_no_weight(counts):
+    explicit = counts.copy()
+    explicit.data[:7] = 0
+    without = explicit.copy()
+    without.eliminate_zeros()
+    a, b = (tfidf(C, tf="log")[0] for C in (explicit, without))
+    assert_array_equal(a.toarray(), b.toarray())
+    assert_array_equal(explicit.data[:7], 0)
 
 
 def test_an_unknown_tf_is_refused(counts):
     with pytest.raises(ValueError, match="tfidf: tf must be one of 'raw', 'log', got 'root'"):
-        tfidf(counts, np.ones(25), tf="root")
+        tfidf(counts, tf="root")
 
 
 def test_terms_are_lower_case_without_stop_words_and_single_letters():
@@ -148,7 +164,7 @@ def test_counting_then_weighing_is_a_tfidf_vectorizer():
     theirs = TfidfVectorizer(stop_words="english")
     expected = theirs.fit_transform(texts).toarray()
     assert terms == theirs.get_feature_names_out().tolist()
-    X = tfidf(counts, inverse_document_frequency(counts, smooth=True))
+    X, _ = tfidf(counts, smooth_idf=True)
     assert_allclose(X.toarray(), expected)
 
 
@@ -157,7 +173,7 @@ def test_terms_are_chosen_by_falling_gain_on_training_rows(counts, y):
     found = informative_tfidf(counts, y, train, n_terms=10)
     gain = information_gain(counts[train], y[train])
     assert_array_equal(found.columns, np.argsort(-gain, kind="stable")[:10])
-    assert_allclose(found.gain, gain[found.columns])
+    assert_allclose(found.score, gain[found.columns])
     assert found.X.shape == (60, 10)
 
 

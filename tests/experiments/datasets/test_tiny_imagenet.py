@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
-from experiments.datasets import load_tiny_imagenet
-from experiments.datasets.tiny_imagenet import FILE
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, load_tiny_imagenet
+from experiments.datasets.image_features import TINY_IMAGENET
 
 
 def test_the_set_has_the_recorded_sizes(need):
-    need(FILE)
+    need(TINY_IMAGENET)
     data = load_tiny_imagenet()
     assert data.X.shape == (20_000, 256)
     assert data.X.dtype == np.float32
@@ -21,14 +20,14 @@ def test_the_set_has_the_recorded_sizes(need):
 
 
 def test_columns_have_the_variance_of_principal_components(need):
-    need(FILE)
+    need(TINY_IMAGENET)
     data = load_tiny_imagenet()
     variance = data.X[data.train].var(axis=0)
     assert np.all(variance[:-1] > 0.98 * variance[1:])
 
 
 def test_neighbors_are_as_good_as_recorded(need):
-    need(FILE)
+    need(TINY_IMAGENET)
     data = load_tiny_imagenet()
     X = data.X / np.linalg.norm(data.X, axis=1, keepdims=True)
     some = np.arange(10_000, 20_000, 10)  # 53.0 % here, 51.7 % of all

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from experiments.datasets import load_usps, usps
-from experiments.datasets.fetch import read_npz
-from experiments.datasets.usps import ORIGINALS, PREPARED
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, images, load_usps
+from experiments.datasets.fetch import FILES, read_npz
+from experiments.datasets.images import ARRAYS
+from experiments.datasets.images import USPS_TEXTS as ORIGINALS
 
+PREPARED = "uci/usps.npz"
 TRAIN_SIZES = [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
 TEST_SIZES = [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
 
@@ -23,12 +24,12 @@ def text(images, labels, layout):
 def written(need, tmp_path, monkeypatch):
     """The real digits in their original form, and nothing else."""
     need(PREPARED)
-    arrays = read_npz(PREPARED, "x_train", "y_train", "x_test", "y_test")
+    arrays = read_npz(PREPARED, *ARRAYS)
     prepared = load_usps()
     (tmp_path / "uci").mkdir()
-    for file, x, y, layout in zip(ORIGINALS, arrays[::2], arrays[1::2], (".4f", "g"), strict=True):
+    for name, x, y, layout in zip(ORIGINALS, arrays[::2], arrays[1::2], (".4f", "g"), strict=True):
         content = text(x, y, layout).encode()
-        (tmp_path / file.path).write_bytes(gzip.compress(content, compresslevel=1))
+        (tmp_path / name).write_bytes(gzip.compress(content, compresslevel=1))
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
     return prepared
 
@@ -46,19 +47,16 @@ def small(tmp_path, monkeypatch):
     """Three made-up digits in their original form, somewhere."""
     train = "7.0000 -1.0000 -0.5000 0.0000 1.0000 \n2.0000 1.0000 1.0000 1.0000 -1.0000 \n"
     lines = [train, "9 -1 -1 -1 0.25\n"]
-    originals = []
-    for file, content in zip(ORIGINALS, lines, strict=True):
-        path = tmp_path / file.path.split("/")[1]
+    for name, content in zip(ORIGINALS, lines, strict=True):
+        path = tmp_path / name.split("/")[1]
         path.write_bytes(gzip.compress(content.encode()))
-        originals.append(file._replace(url=path.as_uri()))
-    monkeypatch.setattr(usps, "ORIGINALS", tuple(originals))
+        monkeypatch.setitem(FILES, name, FILES[name]._replace(url=path.as_uri()))
     monkeypatch.delenv("SIMILIA_DATA", raising=False)
     monkeypatch.setenv("SIMILIA_CACHE", str(tmp_path / "cache"))
-    return originals
 
 
 def test_pixels_become_shares_of_ink(small, monkeypatch):
-    monkeypatch.setattr(usps, "check_contents", lambda *args: None)
+    monkeypatch.setattr(images, "check_rows", lambda *args: None)
     data = load_usps()
     assert data.X.tolist() == [[0, 0.25, 0.5, 1], [1, 1, 1, 0], [0, 0, 0, 0.625]]
     assert data.images.shape == (3, 2, 2)
@@ -72,8 +70,8 @@ def test_other_contents_than_expected_are_refused(small):
 
 
 def test_without_file_and_network_the_error_says_what_to_do(small, monkeypatch):
-    nowhere = small[0]._replace(url=small[0].url + ".absent")
-    monkeypatch.setattr(usps, "ORIGINALS", (nowhere, small[1]))
+    name = next(iter(ORIGINALS))
+    monkeypatch.setitem(FILES, name, FILES[name]._replace(url=FILES[name].url + ".absent"))
     with pytest.raises(
         DataNotFoundError, match=r"could not be downloaded.*usps\.npz.*SIMILIA_DATA"
     ):

@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
 
-from experiments.datasets import load_zappos
-from experiments.datasets.zappos import FILE
-from similia.exceptions import DataNotFoundError
+from experiments.datasets import DataNotFoundError, load_zappos
+from experiments.datasets.objects import ZAPPOS
 
 
 @pytest.mark.parametrize(
     ("features", "width", "share"), [("effnet", 1280, 75), ("alexnet", 4096, 72)]
 )
 def test_the_set_has_the_recorded_size_and_agreement_with_cosine(need, features, width, share):
-    need(FILE)
+    need(ZAPPOS)
     data = load_zappos(features)
     assert data.X.shape == (85, width)
     assert data.X.dtype == np.float32
@@ -22,7 +21,7 @@ def test_the_set_has_the_recorded_size_and_agreement_with_cosine(need, features,
 
 
 def test_no_triplet_occurs_twice_or_reversed(need):
-    need(FILE)
+    need(ZAPPOS)
     triplets = load_zappos().triplets
     assert triplets.shape == (283_770, 3)
     assert triplets.min() == 0
