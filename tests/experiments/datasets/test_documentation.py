@@ -3,6 +3,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +26,9 @@ def test_every_parameter_is_documented(loader):
     documented = inspect.getdoc(loader)
     for name in inspect.signature(loader).parameters:
         assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", documented, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("loader", LOADERS, ids=lambda f: f.__name__)
+def test_the_page_on_data_lists_every_loader(loader):
+    page = Path(__file__).parents[3] / "docs" / "datasets.md"
+    assert f"| `{loader.__name__}" in page.read_text()
