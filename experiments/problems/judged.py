@@ -143,6 +143,6 @@ def _messages() -> tuple[Any, Any, Any]:
 
 
 def _unit(X: Any) -> Any:
-    """Give rows of unit length; a row of zeros stays one."""
+    """Rows scaled to unit length; a row of zeros stays as it is."""
     lengths = np.linalg.norm(X, axis=1)[:, None]
     return (X / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
