@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from scipy.special import entr
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from experiments.datasets.fetch import cache_folder
 from similia.contract import Array, Indices, Matrix
 from similia.durable import replacing
 from similia.validation import boolean, check_parameters, one_of, positive_integer
 
-TOKEN_PATTERN = r"(?u)\b\w\w+\b"
+VECTORIZER = CountVectorizer(stop_words="english", dtype=np.int32)
 
 
 class TermCounts(NamedTuple):
@@ -52,9 +53,7 @@ def count_terms(texts: list[str]) -> tuple[sparse.csr_array, list[str]]:
     A term is a run of at least two letters, digits or underscores, in lower case, that is not in
     scikit-learn's English stop list. There is no stemming and no limit on rare terms.
     """
-    vectorizer = CountVectorizer(
-        stop_words="english", token_pattern=TOKEN_PATTERN, lowercase=True, dtype=np.int32
-    )
+    vectorizer = clone(VECTORIZER)
     counts = vectorizer.fit_transform(texts)
     return sparse.csr_array(counts), vectorizer.get_feature_names_out().tolist()
 
@@ -70,8 +69,8 @@ def cached_counts(
     """
     counting = {
         "format": 1,
-        "token_pattern": TOKEN_PATTERN,
-        "stop_words": sorted(ENGLISH_STOP_WORDS),
+        "token_pattern": VECTORIZER.token_pattern,
+        "stop_words": sorted(VECTORIZER.get_stop_words()),
     }
     whole = json.dumps({**counting, **recipe}, sort_keys=True)
     key = hashlib.sha256(whole.encode()).hexdigest()[:16]
@@ -86,7 +85,7 @@ def cached_counts(
         warnings.warn(
             f"cached_counts: the term counts cannot be kept in {cached} ({error}) and will be "
             "made again next time; set SIMILIA_CACHE to a folder that can be written to.",
-            stacklevel=4,
+            stacklevel=3,
         )
     return data
 
@@ -241,12 +240,14 @@ def tfidf(
     X = sparse.csr_array(counts).astype(np.float64)
     X.eliminate_zeros()
     training = X[train]
-    weights = TfidfTransformer(norm="l2" if unit_length else None, sublinear_tf=tf == "log")
-    weights.fit(training)
+    weights = TfidfTransformer(norm=None, sublinear_tf=tf == "log").fit(training)
     if not smooth_idf:
         df = document_frequency(training)
         weights.idf_ = np.where(df > 0, np.log(training.shape[0] / np.maximum(df, 1.0)), 0.0)
     X = sparse.csr_array(weights.transform(X, copy=False))
+    if unit_length:  # norm="l2" rounds differently, which decides ties in recorded results
+        lengths = np.sqrt(X.multiply(X).sum(axis=1))
+        X.data /= np.repeat(np.where(lengths > 0, lengths, 1.0), np.diff(X.indptr))
     X.eliminate_zeros()
     return X.astype(dtype), weights.idf_
 
