@@ -156,6 +156,31 @@ def test_pola_goes_through_the_stream_as_its_stand_in_does(average, form, rng):
     assert paper.threshold_ == pytest.approx(naive.learner.threshold_)
 
 
+@pytest.mark.parametrize("average", [True, False])
+def test_the_matrix_of_a_metric_makes_its_scores(average, rng):
+    X, relevant = stream(rng)
+    pairs, y = np.arange(80).reshape(-1, 2), np.where(relevant[::2], 1, -1)
+    learner = similia.POLA(average=average).learn(X, pairs, y)
+    V = X[:, None] - X[None]
+    expected = -np.einsum("ijk,kl,ijl->ij", V, learner.metric_matrix(), V)
+    np.testing.assert_allclose(learner.pairwise_score(X), expected, atol=1e-9)
+    assert learner.set_params(n_components=2).metric_matrix() is None
+    assert similia.KernelPOLA(average=average).learn(X, pairs, y).metric_matrix() is None
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [similia.KernelPOLA(unit=1), similia.POLA(unit=1, n_components=2), similia.POLA(unit=1)],
+    ids=["kernel", "few components", "plain"],
+)
+def test_predictions_are_those_of_the_scores_whatever_the_learner(learner, rng):
+    X, relevant = stream(rng)
+    filter_ = RelevanceFilter(learner).learn(X[:40], relevant[:40])
+    scores = learner.pairwise_score(X[40:], filter_.relevant_)
+    expected = -scores.max(axis=1) <= learner.threshold_
+    np.testing.assert_array_equal(filter_.predict(X[40:]), expected)
+
+
 @pytest.mark.parametrize("name", CONTENDERS)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_pieces_equal_the_whole(name, form, rng):
