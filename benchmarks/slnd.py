@@ -17,8 +17,8 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from benchmarks.timing import seconds, table
 from benchmarks.workloads import unit_vectors
+from experiments.datasets import load_caltech101, load_isolet, load_mnist
 from similia import SGDQN, SGDOneVsRest, SLNDClassifier
-from similia.datasets import load_caltech101, load_isolet, load_mnist
 from similia.linalg import threads
 from similia.linalg.aligned import aligned_empty, aligned_zeros
 from similia.linear import framed

@@ -11,6 +11,8 @@ class NaivePOLA:
     are, so that whoever measures must ask `pairwise_score`; it is the linear one all the same.
     """
 
+    n_components = None
+
     def __init__(self, gamma=0.0, average=False, kernel=None):
         self.gamma = gamma
         self.average = average
@@ -49,6 +51,12 @@ class NaivePOLA:
     def A_average_(self):
         return self._sums[0] / (self.n_seen_ + 1)
 
+    def metric_matrix(self):
+        return None if self.kernel else self._scoring_matrix()
+
+    def _scoring_matrix(self):
+        return self.A_average_ if self.average else self.A_
+
     @property
     def threshold_(self):
         return self._sums[1] / (self.n_seen_ + 1) if self.average else self.b_
@@ -56,7 +64,7 @@ class NaivePOLA:
     def pairwise_score(self, Q, Z):
         Q, Z = (M.toarray() if sparse.issparse(M) else M for M in (Q, Z))
         V = Q[:, None] - Z[None]
-        A = self.A_average_ if self.average else self.A_
+        A = self._scoring_matrix()
         return -np.einsum("ijk,kl,ijl->ij", V, A, V)
 
 

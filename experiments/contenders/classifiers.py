@@ -49,7 +49,7 @@ class Classifier:
         self._fit(slice(None))
 
     def scores(self, X: Any) -> Any:
-        """Give the classes and the scores (rows, classes)."""
+        """Classes, and scores (rows, classes)."""
         return self.model.classes_, self.model.decision_function(X)
 
     def quantities(self) -> dict[str, float]:

@@ -192,6 +192,10 @@ class MahalanobisDistance(TransformerMixin, OnlineLearner):
         """Mean of the states A_0 … A_T; kept only with ``average=True``."""
         return self._average_state()
 
+    def metric_matrix(self) -> Array | None:
+        """A of the squared distances (x-z)ᵀA(x-z) in use; None if they are not of that form."""
+        return self._scoring_state() if self.n_components is None else None
+
     @property
     def components_(self) -> Array:
         """L with A = LᵀL: distances under A are Euclidean distances between the vectors Lx.

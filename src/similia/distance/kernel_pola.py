@@ -279,6 +279,9 @@ class KernelPOLA(BatchDistance):
 
     # -- merging and saving --------------------------------------------------------------------
 
+    def metric_matrix(self) -> None:
+        """None: `A_` is for coordinates in the basis, not for the features."""
+
     def query_matrix(self) -> None:
         """Give None: vectors are products of kernel values, not of the features."""
 
