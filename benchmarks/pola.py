@@ -107,7 +107,7 @@ def pola_kernel():
                 "ours": lambda learner=learner: learner.learn(
                     X, pairs[2000:2256], signs[2000:2256]
                 ),
-                "kernel": lambda learner=learner, p=points: learner._values(p, learner.basis_),
+                "kernel": lambda learner=learner, p=points: learner._kernel.values(p, learner.basis_),
             },
             repeats=3,
         )
