@@ -66,6 +66,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
     geometry: ClassVar[Geometry] = "l2"
     #: the function of `linalg.bregman` that measures how far a step goes
     divergence: ClassVar[str]
+    _state: ClassVar = (*Learner._state, "A_")
     _averaged: ClassVar = "A_"
     #: arrays that a pass changes on copies, because it may fail half-way
     _fragile: ClassVar[tuple[str, ...]] = ()
@@ -161,15 +162,17 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     def _differences(self, X: Matrix, pairs: Indices) -> Matrix:
         """Differences x - z of the pairs, in the coordinates of A."""
-        return difference_of_rows(X, pairs[:, 0], pairs[:, 1], self._last_state.dtype)
+        return difference_of_rows(X, pairs[:, 0], pairs[:, 1], self.A_.dtype)
 
     @abstractmethod
     def _learn_block(self, Z: Matrix, targets: Array) -> int:
         """Learn the pairs with these differences; return the update count."""
 
-    @abstractmethod
     def _init_state(self, X: Matrix) -> None:
-        """Set the state before the first pair."""
+        self.n_seen_ = 0
+        self.n_updates_ = 0
+        self.A_ = np.eye(X.shape[1], dtype=X.dtype)
+        self._init_moment()
 
     def _learn_from_labels(self, X: Matrix, labels: Array) -> Self:
         with progress(self._owner, self.n_pairs, enabled=self.verbose) as advance:
@@ -272,7 +275,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         """Scores -(x-z)ᵀA(x-z) of given pairs of rows; larger is closer."""
         return -self._pair_squares("pair_scores", self._checked(X), pairs)
 
-    def score(self, X: Matrix, pairs: ArrayLike, y: ArrayLike | None = None) -> float:
+    def score(self, X: Matrix, y: ArrayLike, feedback: ArrayLike | None = None) -> float:
         """Share of judgements in the right order; a tie counts half.
 
         Two judgements are in order if the pair that feedback calls closer is the closer one; with
@@ -281,27 +284,26 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-        pairs : integer array of shape (n_pairs, 2), or labels of shape (n_samples,) without y
-            Class labels stand for pairs drawn from them with a fixed seed.
-        y : array of shape (n_pairs,), optional
-            Feedback as `learn` takes it, of at least two different values.
+        y : integer array of shape (n_pairs, 2), or class labels of shape (n_samples,)
+            Pairs of rows; labels stand for pairs drawn from them with a fixed seed.
+        feedback : array of shape (n_pairs,), optional
+            What `learn` takes for these pairs, of at least two different values.
         """
-        X, where = self._checked(X), f"{self._owner}.score"
-        if y is None:
-            labels = np.asarray(pairs)
-            if labels.shape != (X.shape[0],):
+        X, where, pairs = self._checked(X), f"{self._owner}.score", np.asarray(y)
+        if feedback is None:
+            if pairs.shape != (X.shape[0],):
                 raise ValueError(
-                    f"{where}: pairs must be {X.shape[0]} class labels where y is not given, "
-                    f"got shape {labels.shape}."
+                    f"{where}: y must be {X.shape[0]} class labels where feedback is not given, "
+                    f"got shape {pairs.shape}."
                 )
-            pairs, closeness = BalancedPairs(labels).draw(SCORED, np.random.default_rng(0))
+            pairs, closeness = BalancedPairs(pairs).draw(SCORED, np.random.default_rng(0))
         else:
-            feedback = checked_feedback(where, self._kind, y)
-            closeness = -feedback if self._kind == "distances" else feedback
+            closeness = checked_feedback(where, self._kind, feedback)
+            closeness = -closeness if self._kind == "distances" else closeness
         squares = self._pair_squares("score", X, pairs)
         check_consistent_length(squares, closeness)
         if len(np.unique(closeness)) < 2:
-            raise ValueError(f"{where}: y must have at least two different values.")
+            raise ValueError(f"{where}: feedback must have at least two different values.")
         return concordance(closeness, -squares)
 
     def _pair_squares(self, method: str, X: Matrix, pairs: ArrayLike) -> Array:

@@ -73,13 +73,10 @@ class LEGO(MahalanobisDistance):
     )
 
     divergence = "logdet"
-    _state: ClassVar = (*MahalanobisDistance._state, "A_", "bounds_")
+    _state: ClassVar = (*MahalanobisDistance._state, "bounds_")
 
     def _init_state(self, X: Matrix) -> None:
-        self.n_seen_ = 0
-        self.n_updates_ = 0
-        self.A_ = np.eye(X.shape[1], dtype=X.dtype)
-        self._init_moment()
+        super()._init_state(X)
         self.bounds_ = chosen_bounds(self.bounds, self._random_squares(X))
 
     @property

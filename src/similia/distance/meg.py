@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import all_or_nothing
+from similia.base import Learner, all_or_nothing
 from similia.contract import Array, Indices, Matrix, State
 from similia.distance.base import MahalanobisDistance
 from similia.distance.feedback import BOUNDS, bound_targets, chosen_bounds, exact_targets
@@ -173,7 +173,7 @@ class MEG(MahalanobisDistance):
     divergence = "von_neumann"
     _fragile: ClassVar = ("log_eigenvalues_", "eigenvectors_", "moment_")  # steps may overflow
     _state: ClassVar = (
-        *MahalanobisDistance._state,
+        *Learner._state,
         *("log_eigenvalues_", "eigenvectors_", "trace_", "total_loss_", "range_", "bounds_"),
     )
 
@@ -313,7 +313,7 @@ class MEG(MahalanobisDistance):
         return from_eigenpairs(np.exp(self._log_values()), self.eigenvectors_.T)
 
     @property
-    def A_(self) -> Array:
+    def A_(self) -> Array:  # type: ignore[override]
         """The matrix whose quadratic form is the squared distance."""
         return self.trace_ * self.W_
 

@@ -79,10 +79,7 @@ class ThresholdedDistance(MahalanobisDistance):
     )
 
     divergence = "frobenius"
-    _state: ClassVar = (
-        *MahalanobisDistance._state,
-        *("A_", "b_", "b_moment_", "unit_", "total_loss_"),
-    )
+    _state: ClassVar = (*MahalanobisDistance._state, "b_", "b_moment_", "unit_", "total_loss_")
 
     # -- learning ------------------------------------------------------------------------------
 
