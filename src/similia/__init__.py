@@ -19,6 +19,7 @@ _FUNCTIONS = {
     "FeedbackFile": "similia.files",
     "read_vectors": "similia.files",
     "write_vectors": "similia.files",
+    "JudgementEstimator": "similia.model_selection",
     "load": "similia.persistence",
     "save": "similia.persistence",
     "compare": "similia.retrieval",
