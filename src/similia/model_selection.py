@@ -15,9 +15,9 @@ KINDS = ("triplets", "pairs")
 class JudgementEstimator(BaseEstimator):
     """A learner whose samples are judgements: for `cross_val_score`, `GridSearchCV` and the like.
 
-    The vectors stay as they are, and clones share them; only judgements are split. Those of one
-    query or point may fall on both sides of a split: pass `groups` and a splitter such as
-    `GroupKFold` to keep them together.
+    Only judgements are split; clones share the vectors. The same point may be judged on both sides
+    of a split: to score triplets of unseen queries only, pass the queries as `groups` to a splitter
+    such as `GroupKFold`.
 
     Parameters
     ----------

@@ -192,6 +192,9 @@ def test_what_a_sampler_of_ones_own_draws_is_checked(rng, drawn, words):
     with pytest.raises(ValueError, match=rf"^POLA\.sampler: .*{words}"):
         learner.fit(X, y)
     assert not learner.__sklearn_is_fitted__()
+    short = POLA(sampler=lambda y, n, rng: (np.zeros((n, 2), int), np.ones(n - 1)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        short.fit(X, y)
 
 
 def test_a_kernel_that_fails_in_the_first_call_leaves_an_unfitted_learner(rng):

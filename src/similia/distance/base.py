@@ -191,7 +191,9 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
             elif callable(self.sampler):
                 pairs, signs = self.sampler(labels, size, rng)
                 pairs = check_tuples(where, "pairs", pairs, (len(labels),) * 2)
-                yield pairs, checked_feedback(where, "labels", signs)
+                signs = checked_feedback(where, "labels", signs)
+                check_consistent_length(pairs, signs)
+                yield pairs, signs
 
     def _random_squares(self, X: Matrix) -> Array:
         """Positive squared distances of random pairs of rows, from which scales are estimated.

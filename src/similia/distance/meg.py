@@ -196,8 +196,7 @@ class MEG(MahalanobisDistance):
         y : array of shape (n,)
         """
         self._check_parameters()
-        where, started = f"{self._owner}.learn_matrices", self.__sklearn_is_fitted__()
-        size = vars(self).get("n_features_in_")
+        where, size = f"{self._owner}.learn_matrices", vars(self).get("n_features_in_")
         values, n, d = checked_instances(where, instances, size, self.field == "complex")
         targets = np.column_stack(2 * [checked_labels(where, y, n)])
 
@@ -205,21 +204,19 @@ class MEG(MahalanobisDistance):
             return self._learn_block(values[block], targets[block])
 
         with all_or_nothing(self), progress(self._owner, n, enabled=self.verbose) as advance:
-            if not started:
+            if size is None:
                 self.n_features_in_ = d
                 self._init_state(sparse.csr_array((1, d)))
             self._walk(learn, n, advance)
         return self
 
     def _init_state(self, X: Matrix) -> None:
-        self.n_seen_ = 0
-        self.n_updates_ = 0
+        self.n_seen_ = self.n_updates_ = 0
         values, self.eigenvectors_ = self._start(X.shape[1])
         self.log_eigenvalues_ = np.log(values) - np.log(values.sum())
         self.trace_ = float(values.sum() if isinstance(self.trace, str) else self.trace)
         self._init_moment()
-        self.total_loss_ = 0.0
-        self.range_ = 0.0
+        self.total_loss_ = self.range_ = 0.0
         self.bounds_ = chosen_bounds(self.bounds, self._random_squares(X))
 
     def _start(self, d: int) -> tuple[Array, Array]:
@@ -292,11 +289,10 @@ class MEG(MahalanobisDistance):
             logs = [from_eigenpairs(p._log_values(), p.eigenvectors_.T) for p in parts]
             values, columns = linalg.eigh(self._mean_over(parts, logs))
             vectors = np.ascontiguousarray(columns.T)
-        losses = (part.total_loss_ - self.total_loss_ for part in parts)
         return {
             "log_eigenvalues_": values,
             "eigenvectors_": vectors,
-            "total_loss_": self.total_loss_ + sum(losses),
+            "total_loss_": self.total_loss_ + sum(p.total_loss_ - self.total_loss_ for p in parts),
             "range_": max(part.range_ for part in parts),
         }
 
