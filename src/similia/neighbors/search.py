@@ -1,16 +1,16 @@
-"""The nearest items of each query: exactly, in blocks, or approximately by an index of faiss."""
+"""The nearest items of each query: exactly, in blocks, or approximately by a faiss index."""
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.contract import Array
+from similia.contract import Array, Indices
 from similia.exceptions import MissingExtraError
 from similia.linalg.blocks import row_blocks
 from similia.retrieval import top_k
 
-Found = tuple[Array, NDArray[np.int64]]
+Found: TypeAlias = tuple[Array, NDArray[np.int64]]
 
 
 class ExactSearch:
@@ -20,16 +20,16 @@ class ExactSearch:
         self.items = items
 
     def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> Found:
-        """Give squared distances and rows of the k nearest items, nearest first.
+        """Squared distances and rows of the k nearest items, nearest first.
 
-        With `exclude_self` query i is item i, which is left out.
+        With `exclude_self`, query i is item i, which is left out.
         """
         rows, scores = top_k("euclidean", queries, self.items, k, exclude_self=exclude_self)
         return -scores, rows
 
 
 class GraphSearch:
-    """A graph index (HNSW) of faiss: faster for many items, and not exact.
+    """A graph index (HNSW) of faiss: faster for many items, but not exact.
 
     The graph is searched with 8k candidates, at least 128; a true neighbor is missed now and then.
     A query for which fewer than k items are found is searched exactly.
@@ -46,7 +46,7 @@ class GraphSearch:
         self.index.add(np.ascontiguousarray(items, dtype=np.float32))
 
     def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> Found:
-        """Give squared distances and rows of about the k nearest items, as `ExactSearch` does."""
+        """Squared distances and rows of about the k nearest items, as `ExactSearch` has them."""
         squares, rows = np.empty((len(queries), k), queries.dtype), np.empty((len(queries), k), int)
         self.index.hnsw.efSearch = max(128, 8 * k)
         for block in row_blocks(len(queries), 1024):
@@ -76,11 +76,18 @@ class GraphSearch:
         return squares[nearest], nearest
 
 
-SEARCHES: dict[str, Any] = {"exact": ExactSearch, "faiss": GraphSearch}
+NeighborSearch: TypeAlias = ExactSearch | GraphSearch
+SEARCHES: dict[str, type[NeighborSearch]] = {"exact": ExactSearch, "faiss": GraphSearch}
 
 
-def vote_shares(labels: Array, n_classes: int) -> Array:
-    """Give the share of each class among the labels (n, k) of each row."""
+def vote_shares(labels: Indices, n_classes: int) -> Array:
+    """Share of each class among the k labels of each row."""
     shares = np.zeros((len(labels), n_classes))
     np.add.at(shares, (np.arange(len(labels))[:, None], labels), 1.0 / labels.shape[1])
     return shares
+
+
+def share_of_errors(labels: Indices, y: Indices) -> float:
+    """Share of rows whose k labels vote for a class other than y."""
+    shares = vote_shares(labels, int(max(labels.max(), y.max())) + 1)
+    return float((shares.argmax(axis=1) != y).mean())
