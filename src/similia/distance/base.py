@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,7 +62,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         "all.",
     )
 
-    learns_from = "pairs"
+    learns_from: ClassVar[Literal["pairs"]] = "pairs"
     geometry: ClassVar[Geometry] = "l2"
     #: the function of `linalg.bregman` that measures how far a step goes
     divergence: ClassVar[str]
