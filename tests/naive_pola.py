@@ -7,8 +7,8 @@ from scipy import sparse
 class NaivePOLA:
     """POLA as printed [ShalevShwartz2004], one pair at a time, with the interface of a learner.
 
-    Two equal points change nothing. With a `kernel` it says that A is not for the vectors as they
-    are, so that whoever measures must ask `pairwise_score`; it is the linear one all the same.
+    Two equal points change nothing. A `kernel` only declares that A does not apply to the vectors
+    themselves, so that callers must use `pairwise_score`; it is always the linear one.
     """
 
     n_components = None
@@ -69,7 +69,7 @@ class NaivePOLA:
 
 
 class FixedDistance:
-    """The Euclidean distance and a threshold of 1, whatever is learnt; it takes notes."""
+    """The Euclidean distance and a threshold of 1, whatever is learnt; it records its lessons."""
 
     threshold_ = 1.0
 
