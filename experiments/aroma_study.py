@@ -19,7 +19,7 @@ from experiments.rows import COLUMNS, HERE, Row, append_rows, as_text, read_rows
 from experiments.summary import markdown_table
 from similia import evaluate
 from similia.linalg.blocks import triplet_rows
-from similia.similarity.prior import typical_gap, typical_lengths
+from similia.similarity.base import measured_start
 from similia.updates.aroma import factored_pass
 
 SEEDS = range(5)
@@ -98,9 +98,9 @@ def _measured(name: str, seed: int, setting: Setting) -> Iterator[tuple[Any, ...
     threshold, scale, r = setting
     problem = PROBLEMS[kind](seed, n=counts[-1], **options)
     (Q, Z, triplets), ranking = problem.X_train, problem.context
-    lengths = typical_lengths(Q, Z)
+    automatic, lengths = measured_start("identity", Q, Z)
     d = Q.shape[1]
-    W = np.eye(d, dtype=Q.dtype) * Q.dtype.type(scale / typical_gap("identity", Q, Z))
+    W = np.eye(d, dtype=Q.dtype) * Q.dtype.type(scale * automatic)
     Lambda, Omega, moment = np.eye(d, dtype=Q.dtype), np.eye(d, dtype=Q.dtype), np.zeros_like(W)
     base, t, updates = _ndcg(None, ranking), 0, 0
     below = threshold or float(np.nextafter(0.0, 1.0))

@@ -8,7 +8,6 @@ from numpydoc.docscrape import ClassDoc
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from similia.parameters import rules_of
 from similia.registry import LEARNERS, learner_class
 from tests.checks import CHECKS, case_of
 
@@ -54,7 +53,7 @@ def test_documented_parameters_are_the_signature(name):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_parameter_has_a_rule_and_a_broken_one_is_named(name):
     learner = small(name)
-    rules = rules_of(type(learner))
+    rules = learner._rules
     assert set(rules) == set(learner.get_params())
     case = case_of(learner_class(name))
     for parameter in rules:

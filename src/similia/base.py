@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from similia.contract import Array, Matrix, State
-from similia.parameters import check_declared, parameter, parameterized
-from similia.validation import boolean, seed
+from similia.parameters import parameter, parameterized
+from similia.validation import Rule, boolean, check_parameters, seed
 
 
 class Revision:
@@ -125,6 +125,8 @@ class Learner(BaseEstimator, ABC):
     _optional_state: ClassVar[tuple[str, ...]] = ("feature_names_in_", "moment_")
     #: the attribute whose states are averaged
     _averaged: ClassVar[str]
+    #: rules of the parameters, by name
+    _rules: ClassVar[dict[str, Rule]]
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -135,7 +137,7 @@ class Learner(BaseEstimator, ABC):
         return type(self).__name__
 
     def _check_parameters(self) -> None:
-        check_declared(self)
+        check_parameters(self._owner, self._rules, vars(self))
 
     def _rng(self) -> np.random.Generator:
         return generator(self.random_state, vars(self).get("n_seen_", 0))
@@ -208,12 +210,13 @@ class Learner(BaseEstimator, ABC):
 
     def _average_state(self) -> Array:
         self._check_average()
-        return self._last_state - self.moment_ / (self.n_seen_ + 1)
+        return self._scoring_state()
 
     def _scoring_state(self) -> Array:
         """State to score with: the mean over the stream if `average`, else the last one."""
         check_is_fitted(self)
-        return self._average_state() if self.average else self._last_state
+        last = self._last_state
+        return last - self.moment_ / (self.n_seen_ + 1) if self.average else last
 
     # -- merging -------------------------------------------------------------------------------
 

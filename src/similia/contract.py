@@ -93,6 +93,15 @@ class Stateful(Protocol):
         ...
 
 
+class StreamLearner(Stateful, Protocol):
+    """Any learner of a stream of judgements: `learns_from` says of what kind."""
+
+    @property
+    def learns_from(self) -> str:
+        """Kind of judgement: "triplets", "pairs" or "labels"."""
+        ...
+
+
 class TripletLearner(Ranker, Stateful, Protocol):
     """Learns from triplets (query, better, worse)."""
 

@@ -28,7 +28,8 @@ def parameter(*, default: Any, rule: Rule, doc: str = "") -> Any:
 def parameterized(cls: C) -> C:
     """Add a keyword-only constructor and documentation of the declared parameters.
 
-    A class's own parameters come first, then those of its parents, nearest first.
+    A class's own parameters come first, then those of its parents, nearest first. Their rules are
+    in `_rules`, by name.
     """
     dataclass(kw_only=True, eq=False, repr=False)(cls)
     origin = {name: i for i, base in enumerate(cls.__mro__) for name in _declared(base)}
@@ -36,18 +37,14 @@ def parameterized(cls: C) -> C:
     init: Any = cls.__init__  # type: ignore[misc]
     arguments = [inspect.Parameter(f.name, KEYWORD_ONLY, default=f.default) for f in ordered]
     init.__signature__ = inspect.Signature([SELF, *arguments])
+    cls._rules = {f.name: f.metadata["rule"] for f in fields(cls)}  # type: ignore[attr-defined]
     cls.__doc__ = _documented(inspect.cleandoc(cls.__doc__ or ""), ordered)
     return cls
 
 
-def rules_of(cls: type) -> dict[str, Rule]:
-    """Rules of a class's parameters, by name."""
-    return {f.name: f.metadata["rule"] for f in fields(cls)}
-
-
 def check_declared(model: Any) -> None:
     """Raise the house error for the first parameter of `model` that breaks its rule."""
-    check_parameters(type(model).__name__, rules_of(type(model)), vars(model))
+    check_parameters(type(model).__name__, model._rules, vars(model))
 
 
 def _declared(cls: type) -> list[str]:

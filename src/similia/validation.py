@@ -5,89 +5,99 @@ Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Rule(NamedTuple):
-    """A test of one parameter, and the words for what it asks."""
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter must be, in words and as data.
+
+    A value must be of the `kind` and pass the `test`; numbers must be finite and lie within the
+    bounds, integers fit in 64 bits. With `choices` it must be one of these strings.
+    """
 
     words: str
-    holds: Callable[[Any], bool]
+    test: Callable[[Any], bool] | None = None
+    kind: type | tuple[type, ...] = object
+    choices: tuple[str, ...] | None = None
+    above: float = -math.inf
+    least: float = -math.inf
+    below: float = math.inf
+    alternatives: tuple["Rule", ...] = ()
 
     def __or__(self, other: "Rule") -> "Rule":
-        return Rule(f"{self.words} or {other.words}", lambda v: self.holds(v) or other.holds(v))
+        alternatives = (*self.alternatives, other)
+        return replace(self, words=f"{self.words} or {other.words}", alternatives=alternatives)
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is right, by this rule or by an alternative."""
+        if self.choices is not None:
+            right = isinstance(value, str) and value in self.choices
+        elif not isinstance(value, self.kind):
+            right = False
+        elif self.kind in (Integral, Real):
+            whole = isinstance(value, Integral)
+            finite = -(2**63) <= int(value) < 2**63 if whole else math.isfinite(value)
+            right = finite and self.above < value < self.below and value >= self.least
+            right = right and not isinstance(value, bool)
+        else:
+            right = self.test is None or self.test(value)
+        return bool(right) or any(other.holds(value) for other in self.alternatives)
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, Integral):
-        return _is_integer(value)
-    return isinstance(value, Real) and math.isfinite(value)
-
-
-def _is_integer(value: Any) -> bool:
-    """Whether it is an integer of 64 bits, as compiled code takes them."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        return False
-    return -(2**63) <= int(value) < 2**63
-
-
-positive = Rule("a positive number", lambda v: _is_number(v) and v > 0)
-non_negative = Rule("a number of at least 0", lambda v: _is_number(v) and v >= 0)
-positive_integer = Rule("a positive integer", lambda v: _is_integer(v) and v > 0)
-boolean = Rule("True or False", lambda v: isinstance(v, (bool, np.bool_)))
-none = Rule("None", lambda v: v is None)
-array = Rule("an array", lambda v: isinstance(v, np.ndarray))
+positive = Rule("a positive number", kind=Real, above=0)
+non_negative = Rule("a number of at least 0", kind=Real, least=0)
+positive_integer = Rule("a positive integer", kind=Integral, above=0)
+boolean = Rule("True or False", kind=(bool, np.bool_))
+none = Rule("None", kind=type(None))
+array = Rule("an array", kind=np.ndarray)
 pair_of_numbers = Rule(
     "a pair of increasing positive numbers",
-    lambda v: (
-        isinstance(v, tuple | list) and len(v) == 2 and all(map(_is_number, v)) and 0 < v[0] < v[1]
-    ),
+    lambda v: len(v) == 2 and all(map(positive.holds, v)) and v[0] < v[1],
+    kind=(tuple, list),
 )
 function = Rule("a function", callable)
 mapping = Rule(
-    "a dictionary with strings as keys",
-    lambda v: isinstance(v, dict) and all(isinstance(key, str) for key in v),
+    "a dictionary with strings as keys", lambda v: all(isinstance(key, str) for key in v), kind=dict
 )
-seed = Rule(
-    "an integer of at least 0, a RandomState or None",
-    lambda v: v is None or (_is_integer(v) and v >= 0) or isinstance(v, np.random.RandomState),
+seed = replace(
+    Rule("an integer of at least 0, a RandomState or None", kind=Integral, least=0),
+    alternatives=(Rule("", kind=(np.random.RandomState, type(None))),),
 )
 
 
 def one_of(*names: str) -> Rule:
     """Rule that a parameter is one of these strings."""
     words = ", ".join(map(repr, names))
-    return Rule(
-        words if len(names) == 1 else f"one of {words}", lambda v: isinstance(v, str) and v in names
-    )
+    return Rule(words if len(names) == 1 else f"one of {words}", choices=names)
 
 
 def between(low: float, high: float) -> Rule:
     """Rule that low < value < high."""
-    words = f"a number between {low:g} and {high:g}"
-    return Rule(words, lambda v: _is_number(v) and low < v < high)
+    return Rule(f"a number between {low:g} and {high:g}", kind=Real, above=low, below=high)
 
 
 #: a scale of steps or rows whose square is a number in single precision, too
 moderate = between(0, 1e15)
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
     """Raise the house error for the first parameter that breaks its rule."""
     for name, rule in rules.items():
-        if not rule.holds(values[name]):
-            raise ValueError(f"{owner}: {name} must be {rule.words}, got {_shown(values[name])}.")
+        value = values[name]
+        if rule.holds(value):
+            continue
+        shown = repr(value)
+        if isinstance(value, np.ndarray):
+            shown = f"an array of shape {value.shape} and dtype {value.dtype}"
+        elif len(shown) > 80:
+            shown = f"{shown[:77]}..."
+        raise ValueError(f"{owner}: {name} must be {rule.words}, got {shown}.")
 
 
 def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> NDArray[np.intp]:
@@ -120,12 +130,14 @@ def check_magnitude(
     half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it
     uses. `dtype` is what X will be converted to, if that is another.
     """
-    chosen = None if rows is None else np.unique(rows)
-    if chosen is None or len(chosen) == X.shape[0]:
-        largest = _largest(X)
-    else:
+    blocks = [X]
+    if rows is not None and len(chosen := np.unique(rows)) < X.shape[0]:
         blocks = (X[chosen[i : i + 1024]] for i in range(0, len(chosen), 1024))
-        largest = max(map(_largest, blocks), default=0.0)
+    largest = 0.0
+    for block in blocks:
+        values = block.data if hasattr(block, "indptr") else block
+        if values.size:  # np.maximum keeps NaN, which max() may lose
+            largest = np.maximum(largest, max(-float(values.min()), float(values.max())))
     if not np.isfinite(largest):
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
     dtype = np.dtype(X.dtype if dtype is None else dtype)
@@ -149,10 +161,3 @@ def check_hermitian(owner: str, M: NDArray[Any], d: int, kinds: str, rounding: f
         raise ValueError(f"{owner}: start must be finite, but it contains NaN or infinity.")
     if np.abs(M - M.conj().T).max() > rounding * np.abs(M).max():
         raise ValueError(f"{owner}: start must be symmetric or Hermitian.")
-
-
-def _largest(rows: Any) -> float:
-    values = rows.data if hasattr(rows, "indptr") else rows
-    if values.size == 0:
-        return 0.0
-    return max(abs(float(values.min())), abs(float(values.max())))

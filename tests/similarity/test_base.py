@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from similia import OASIS, DiagonalAROMA, FactoredAROMA
-from similia.similarity.prior import typical_gap
+from similia.similarity.base import measured_start
 from tests.problems import labelled, triplets_of
 
 LEARNERS = [FactoredAROMA, DiagonalAROMA, OASIS]
@@ -51,8 +51,9 @@ def test_the_automatic_scale_makes_the_typical_gap_one_margin(rng):
 
 def test_the_automatic_scale_depends_on_the_vectors_alone(rng):
     X = rng.normal(size=(50, 6))
-    assert typical_gap("identity", X, X) == typical_gap("identity", sparse.csr_array(X), X)
-    assert typical_gap("identity", np.zeros((5, 2)), np.zeros((5, 2))) == 1.0
+    assert measured_start("identity", X, X) == measured_start("identity", sparse.csr_array(X), X)
+    zeros = np.zeros((5, 2))
+    assert measured_start("identity", zeros, zeros) == (1.0, (1.0, 1.0))
 
 
 def test_a_given_prior_and_scale_are_used(rng):

@@ -3,7 +3,7 @@ import pytest
 from scipy import integrate, sparse, stats
 
 from similia import DiagonalAROMA, FactoredAROMA
-from similia.similarity.gaussian import expected_regret
+from similia.similarity.aroma import expected_regret
 from tests.problems import FORMS, labelled, triplets_of
 
 LEARNERS = [FactoredAROMA, DiagonalAROMA]

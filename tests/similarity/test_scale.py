@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from similia import DiagonalAROMA, FactoredAROMA
-from similia.similarity.prior import typical_lengths
+from similia.similarity.base import measured_start
 from tests.problems import triplets_of
 
 LEARNERS = st.sampled_from(
@@ -81,7 +81,9 @@ def test_the_prior_is_as_unsure_of_a_typical_gap_as_its_size(cls, rng):
 
 def test_typical_lengths_are_those_of_queries_and_of_gaps(rng):
     Q, Z = 3 * rng.normal(size=(500, 4)), 5 * rng.normal(size=(400, 9))
-    found = typical_lengths(Q, Z)
+    _, found = measured_start("zero", Q, Z)
     assert found == pytest.approx((3 * 4**0.5, 5 * (2 * 9) ** 0.5), rel=0.1)
-    assert found == pytest.approx(typical_lengths(sparse.csr_array(Q), sparse.csr_array(Z)))
-    assert typical_lengths(np.zeros((5, 2)), np.zeros((5, 2))) == (1.0, 1.0)
+    assert found == pytest.approx(
+        measured_start("zero", sparse.csr_array(Q), sparse.csr_array(Z))[1]
+    )
+    assert measured_start("zero", np.zeros((5, 2)), np.zeros((5, 2)))[1] == (1.0, 1.0)

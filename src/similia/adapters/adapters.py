@@ -15,7 +15,7 @@ from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.persistence import file
 from similia.persistence.file import PathLike
-from similia.similarity.prior import automatic_scale, check_prior
+from similia.similarity.base import check_prior, measured_start
 from similia.validation import (
     Rule,
     array,
@@ -156,7 +156,7 @@ class Adapters:
     def _start(self, X: Matrix, Z: Matrix) -> None:
         check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
         scale = (
-            automatic_scale(self.prior, X, Z)
+            measured_start(self.prior, X, Z)[0]
             if isinstance(self.prior_scale, str)
             else float(self.prior_scale)
         )

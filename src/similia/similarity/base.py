@@ -5,19 +5,19 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, all_or_nothing
 from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
 from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blocks import row_blocks, rows_of, triplet_rows
+from similia.linalg.blas import products
+from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.sampling import TRIPLET_SAMPLERS, UniformTriplets
-from similia.similarity.prior import automatic_scale, check_prior, prior_matrix
 from similia.validation import (
     array,
     check_magnitude,
@@ -32,6 +32,8 @@ from similia.validation import (
 DRAW = 4096
 #: triplets from which `score` judges labels
 SCORED = 10_000
+#: random triplets from which the scale of a start is measured
+SAMPLE = 1000
 
 
 class BilinearSimilarity(Learner):
@@ -111,51 +113,68 @@ class BilinearSimilarity(Learner):
         -------
         The learner itself. On an error nothing has changed.
         """
-        self._check_parameters()
-        where, given = f"{self._owner}.learn", X
-        X, Z = self._checked_sides(X, items)
-        triplets = check_tuples(where, "triplets", triplets, (X.shape[0], Z.shape[0], Z.shape[0]))
-        check_magnitude(where, "X", X, triplets[:, 0] if Z is not X else triplets.ravel())
-        if Z is not X:
-            check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
-        if not self.__sklearn_is_fitted__():
-            with all_or_nothing(self):
-                validate_data(self, given, reset=True, skip_check_array=True)
-                self._init_state(X, Z)
+        where = f"{self._owner}.learn"
+        with all_or_nothing(self):
+            X, Z = self.start(X, items)
+            sizes = (X.shape[0], Z.shape[0], Z.shape[0])
+            triplets = check_tuples(where, "triplets", triplets, sizes)
+            check_magnitude(where, "X", X, triplets if Z is X else triplets[:, 0])
+            if Z is not X:
+                check_magnitude(where, "items", Z, triplets[:, 1:])
         with progress(self._owner, len(triplets), enabled=self.verbose) as advance:
             self.learn_checked(X, Z, triplets, advance)
         return self
 
+    def start(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
+        """Check everything but judgements, and start if nothing was learnt yet: for streams.
+
+        Returns queries and items as `learn_checked` and `margins` take them.
+        """
+        self._check_parameters()
+        given, (X, Z) = X, self._checked_sides(X, items)
+        if not self.__sklearn_is_fitted__():
+            with all_or_nothing(self):
+                validate_data(self, given, reset=True, skip_check_array=True)
+                self._init_state(X, Z)
+        return X, Z
+
     def learn_checked(
-        self, X: Matrix, Z: Matrix, triplets: Indices, advance: Advance = lambda n: None
+        self, X: Matrix, Z: Matrix, triplets: Indices, advance: Advance | None = None
     ) -> None:
         """Learn triplets that a caller has checked, into a state that exists: for streams."""
         with single_blas_thread():
             for block, Q, P in triplet_rows(X, Z, triplets, self.W_.dtype, self._block):
                 self.n_updates_ += int(self._learn_block(Q, P))
                 self.n_seen_ += block.stop - block.start
-                advance(block.stop - block.start)
+                if advance is not None:
+                    advance(block.stop - block.start)
 
     @abstractmethod
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         """Learn the triplets with these query and difference rows; return the update count."""
 
-    def _init_state(self, X: Matrix, Z: Matrix) -> None:
+    def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
+        """Set W₀ = scale × (zero, identity or a given matrix); return the typical lengths."""
         m, n = X.shape[1], Z.shape[1]
         check_prior(self._owner, self.prior, m, n)
+        automatic, lengths = measured_start(self.prior, X, Z)
+        scale = automatic if isinstance(self.prior_scale, str) else float(self.prior_scale)
+        prior = (
+            np.eye(m, n) * (self.prior == "identity") if isinstance(self.prior, str) else self.prior
+        )
+        largest, limit = scale * float(np.abs(prior).max(initial=0)), largest_entry(X.dtype)
+        if largest > limit:
+            raise ValueError(
+                f"{self._owner}: prior_scale times the prior must be at most {limit:.1e} for "
+                f"{X.dtype}, got {largest:.1e}."
+            )
         self.n_item_features_ = n
         self.n_seen_ = 0
         self.n_updates_ = 0
-        self.prior_scale_ = self._scale_of_prior(X, Z)
-        self.W_ = prior_matrix(self._owner, self.prior, self.prior_scale_, m, n, X.dtype)
+        self.prior_scale_ = scale
+        self.W_ = np.array(scale * prior, dtype=X.dtype, order="C")
         self._init_moment()
-
-    def _scale_of_prior(self, X: Matrix, Z: Matrix) -> float:
-        if not isinstance(self.prior_scale, str):
-            return float(self.prior_scale)
-        if isinstance(self.prior, str) and self.prior == "zero":
-            return 1.0
-        return automatic_scale(self.prior, X, Z)
+        return lengths
 
     def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
         draw = self._sampler_of(y)
@@ -228,9 +247,10 @@ class BilinearSimilarity(Learner):
         self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
     ) -> Array:
         """Margins qᵀW(better - worse), positive where the order is right."""
-        return self._margins(*self._checked_triplets(X, triplets, items))
+        return self.margins(*self._checked_triplets(X, triplets, items))
 
-    def _margins(self, X: Matrix, Z: Matrix, triplets: Indices) -> Array:
+    def margins(self, X: Matrix, Z: Matrix, triplets: Indices) -> Array:
+        """Margins of triplets that a caller has checked: for streams."""
         W = self._scoring_state()
         margins = np.empty(len(triplets), dtype=W.dtype)
         for block, Q, P in triplet_rows(X, Z, triplets, W.dtype, 1024):
@@ -309,3 +329,52 @@ class BilinearSimilarity(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+# -- the start -----------------------------------------------------------------------------------
+
+
+def check_prior(owner: str, prior: str | Array, m: int, n: int) -> None:
+    """Refuse a prior that does not fit m query and n item features."""
+    if isinstance(prior, str):
+        if prior == "identity" and m != n:
+            raise ValueError(
+                f"{owner}: prior must be 'zero' or an array of shape {(m, n)} where queries have "
+                f"{m} features and items {n}, got 'identity'."
+            )
+    elif prior.shape != (m, n) or prior.dtype.kind not in "fiu" or not np.isfinite(prior).all():
+        raise ValueError(
+            f"{owner}: prior must be a finite array of shape {(m, n)}, "
+            f"got one of shape {prior.shape} and dtype {prior.dtype}."
+        )
+
+
+def largest_entry(dtype: DTypeLike) -> float:
+    """Largest entry of W₀ that leaves room for products with vectors."""
+    return float(np.finfo(dtype).max) ** 0.5
+
+
+def measured_start(prior: str | Array, X: Matrix, Z: Matrix) -> tuple[float, tuple[float, float]]:
+    """Scale of the prior that makes the typical gap one margin, and the typical |q| and |p - p′|.
+
+    Typical is the root mean square over random queries and pairs of items, or 1 where that is zero
+    or infinite: in sparse vectors most gaps qᵀW(p - p′) are tiny, so the median would say little
+    about those that decide a ranking. The triplets depend on a fixed seed alone, so learning in
+    pieces starts where learning at once does. A scale that would overflow in X's dtype is 1: such a
+    gap is tiny and counts as zero.
+    """
+    sizes = (X.shape[0], Z.shape[0], Z.shape[0])
+    triplets = np.random.default_rng(0).integers(sizes, size=(SAMPLE, 3))
+    found = []
+    with single_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100):
+            rows, gaps = dense(Q), dense(P)
+            if isinstance(prior, str):
+                scores = np.vecdot(rows, gaps) if prior == "identity" else np.zeros(len(rows))
+            else:
+                scores = np.vecdot(products((Q, prior.astype(np.float64)))[0], gaps)
+            lengths = (np.linalg.norm(side, axis=1) for side in (rows, gaps))
+            found.append((scores, *lengths))
+        typical = np.sqrt(np.mean(np.hstack(found) ** 2, axis=1))
+    gap, of_queries, of_gaps = (float(size) if 0 < size < np.inf else 1.0 for size in typical)
+    return 1 / gap if 1 / gap < largest_entry(X.dtype) else 1.0, (of_queries, of_gaps)

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from similia.contract import StreamLearner
 from similia.durable import replace_text
 from similia.persistence import load, save
-from similia.stream.lessons import StreamLearner
 from similia.stream.tally import Tally
 
 FORMAT = 2  # 2: chunks grow by a quarter, so runs of format 1 would end differently

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from similia.contract import Array, LabelLearner
+from similia.contract import Array, LabelLearner, StreamLearner
 from similia.files import (
     BadRows,
     FeedbackFile,
@@ -23,7 +23,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.persistence import save
 from similia.progress import live_progress
 from similia.stream.checkpoint import Checkpoint
-from similia.stream.lessons import Lessons, StreamLearner, lessons_for
+from similia.stream.lessons import Lessons, lessons_for
 from similia.stream.tally import Tally, Witness
 
 #: judgements per chunk, at most and at first

@@ -6,22 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from similia.contract import Array, LabelLearner, Matrix, PairLearner, Stateful, TripletLearner
+from similia.contract import Array, LabelLearner, Matrix, PairLearner, StreamLearner, TripletLearner
 from similia.files import Judgements
 
 L = TypeVar("L", contravariant=True)
-M = TypeVar("M", bound="StreamLearner")
-
-
-class StreamLearner(Stateful, Protocol):
-    """Any learner of a stream: `learns_from` says of what."""
-
-    @property
-    def learns_from(self) -> str:
-        """Kind of judgement: "triplets", "pairs" or "labels"."""
-        ...
-
-    def __sklearn_is_fitted__(self) -> bool: ...
+M = TypeVar("M", bound=StreamLearner)
 
 
 class Lessons(Protocol[L]):
