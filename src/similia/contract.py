@@ -111,6 +111,18 @@ class TripletLearner(Ranker, Stateful, Protocol):
         """Learn in order; pieces equal the whole."""
         ...
 
+    def start(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
+        """Start if nothing was learnt yet; return queries and items, checked."""
+        ...
+
+    def learn_checked(self, X: Matrix, Z: Matrix, triplets: Indices) -> None:
+        """Learn triplets that need no further check, of vectors that `start` returned."""
+        ...
+
+    def margins(self, X: Matrix, Z: Matrix, triplets: Indices) -> Array:
+        """Margins of such triplets."""
+        ...
+
     def triplet_scores(
         self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
     ) -> Array:
@@ -160,7 +172,7 @@ class LabelLearner(Stateful, Protocol):
 
 
 @runtime_checkable
-class Posterior(Protocol):
+class Posterior(Ranker, Protocol):
     """A ranker that knows how far to trust a score."""
 
     def triplet_scores(

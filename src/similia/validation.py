@@ -4,7 +4,7 @@ Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -38,16 +38,20 @@ class Rule:
         """Whether the value is right, by this rule or by an alternative."""
         if self.choices is not None:
             right = isinstance(value, str) and value in self.choices
-        elif not isinstance(value, self.kind):
-            right = False
         elif self.kind in (Integral, Real):
-            whole = isinstance(value, Integral)
-            finite = -(2**63) <= int(value) < 2**63 if whole else math.isfinite(value)
-            right = finite and self.above < value < self.below and value >= self.least
-            right = right and not isinstance(value, bool)
+            right = (
+                not isinstance(value, bool) and isinstance(value, self.kind) and self._fits(value)
+            )
         else:
-            right = self.test is None or self.test(value)
+            right = isinstance(value, self.kind) and (self.test is None or self.test(value))
         return bool(right) or any(other.holds(value) for other in self.alternatives)
+
+    def _fits(self, number: Any) -> bool:
+        if isinstance(number, Integral):
+            known = -(2**63) <= int(number) < 2**63
+        else:
+            known = math.isfinite(number)
+        return bool(known and self.above < number < self.below and number >= self.least)
 
 
 positive = Rule("a positive number", kind=Real, above=0)
@@ -130,7 +134,7 @@ def check_magnitude(
     half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it
     uses. `dtype` is what X will be converted to, if that is another.
     """
-    blocks = [X]
+    blocks: Iterable[Any] = [X]
     if rows is not None and len(chosen := np.unique(rows)) < X.shape[0]:
         blocks = (X[chosen[i : i + 1024]] for i in range(0, len(chosen), 1024))
     largest = 0.0

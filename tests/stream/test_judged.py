@@ -11,7 +11,7 @@ from similia.stream import (
     evaluate_file,
     order_evaluations,
 )
-from similia.stream.tally import Witness
+from similia.stream.learning import Witness
 from similia.trust import held_out
 from tests.problems import labelled, triplets_of
 
@@ -142,8 +142,9 @@ def test_questions_are_about_good_items_and_never_about_the_query_itself(vectors
 def test_a_witness_reports_the_first_judgements_and_counts_all(rng):
     rows = np.array([[0, 1, 2], [0, 1, 2], [0, 2, 1], [3, 4, 4], [0, 1, 2]])
     batch = Judgements(rows, None, np.arange(5))
-    witness = Witness([batch.part(slice(0, 2)), batch.part(slice(2, 5))], limit=4)
-    assert sum(map(len, witness)) == 5
+    witness = Witness(limit=4)
+    for part in (slice(0, 2), slice(2, 5)):
+        witness.add(batch.part(part))
     report = witness.report()
     assert report["n"] == 5
     assert report["n_examined"] == 4

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA, load
 from similia.exceptions import BadRowError
 from similia.files import BadRows, Ids, Judgements, VectorFile
-from similia.stream import Checkpoint, Tally, learn_file, learn_stream, learning, lessons_for
+from similia.stream import Checkpoint, Tally, learn_file, learn_stream, lessons, lessons_for
 from tests.problems import triplets_of
 
 
@@ -34,13 +34,13 @@ def test_each_judgement_is_scored_before_it_is_learnt(rng):
 
 
 def test_later_chunks_are_scored_in_part_unless_all_is_asked(rng, monkeypatch):
-    monkeypatch.setattr(learning, "ALL_SCORED", 128)
-    monkeypatch.setattr(learning, "SMALLEST", 64)
+    monkeypatch.setattr(lessons, "ALL_SCORED", 128)
+    monkeypatch.setattr(lessons, "SMALLEST", 64)
     X = rng.normal(size=(30, 5))
     _, batches = stream(rng, 512)
     for score_all, n in ((False, 128 + 6 * 8), (True, 512)):
-        lessons = lessons_for(OASIS(), X)
-        _, tally = learn_stream(OASIS(), lessons, batches, chunk=64, score_all=score_all)
+        given = lessons_for(OASIS(), X)
+        _, tally = learn_stream(OASIS(), given, batches, chunk=64, score_all=score_all)
         assert tally.n_scored == n
         assert sum(point[1] for point in tally.curve) == n
 
@@ -80,13 +80,13 @@ def test_checkpoints_of_other_tasks_or_damaged_ones_are_refused(rng, tmp_path):
     Checkpoint(tmp_path, {"chunk": 1, "x": None}).write(model, Tally(n=5))
     with pytest.raises(ValueError, match="another task: chunk was 1 and is 2"):
         Checkpoint(tmp_path, {"chunk": 2, "x": None}).read()
-    kept = Checkpoint(tmp_path, {"chunk": 1, "x": None}).read()
-    assert kept.tally == Tally(n=5)
+    _, tally = Checkpoint(tmp_path, {"chunk": 1, "x": None}).read()
+    assert tally == Tally(n=5)
     one = Judgements(np.array([[0, 1, 2]]), None, np.array([1]))
-    lessons = lessons_for(OASIS(), np.eye(3))
+    given = lessons_for(OASIS(), np.eye(3))
     task = Checkpoint(tmp_path, {"chunk": 1, "x": None})
     with pytest.raises(ValueError, match="has learnt 5 judgements, but the feedback has only 1"):
-        learn_stream(OASIS(), lessons, [one], checkpoint=task)
+        learn_stream(OASIS(), given, [one], checkpoint=task)
     (tmp_path / "progress.json").write_text("{")
     with pytest.raises(ValueError, match="is damaged"):
         Checkpoint(tmp_path, {"chunk": 1}).read()

@@ -1,12 +1,15 @@
 """``similia demo``: feedback improves a search, on pictures that come with scikit-learn."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer import Option
 
 from similia.cli.options import note
+
+if TYPE_CHECKING:
+    from similia.contract import Stateful
 
 Folder = Annotated[Path, Option("--output", "-o", help="Folder for the picture and the model.")]
 Triplets = Annotated[int, Option("--triplets", min=1, help="Judgements to learn from.")]
@@ -44,7 +47,7 @@ def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed =
     _print_table(results)
     typer.echo(_verdict(results))
     model, picture = output / "demo.safetensors", output / "demo.png"
-    save(results[LEARNERS[0]].scorer, model)
+    save(cast("Stateful", results[LEARNERS[0]].scorer), model)
     curves = {name: result.curve for name, result in results.items()}
     retrieval_figure(curves, examples(task, results, seed)).savefig(picture, dpi=150)
     typer.echo(f"Picture: {picture}\nModel:   {model}\n{NEXT.format(model=model)}")

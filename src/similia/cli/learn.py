@@ -1,15 +1,13 @@
 """``similia learn``: a model from vectors and judgements in files."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Option
 
 from similia.cli import options as opt
-
-if TYPE_CHECKING:
-    from similia.stream import Learning
 
 Output = Annotated[Path, Option("--output", "-o", help="Where to save the model.")]
 Start = Annotated[
@@ -86,37 +84,9 @@ def learn(
             checkpoint=checkpoint,
             every=every,
             resume=resume,
-            verbose=True,
+            verbose=sys.stderr.isatty(),
         )
     if as_json:
         opt.print_json({**found.to_dict(), "output": str(output)})
     else:
-        opt.print_fields({**_in_words(found), "output": output})
-
-
-def _in_words(found: "Learning") -> dict[str, Any]:
-    counts, bad, shares = found.feedback, found.bad_rows, found.tally.accuracies()
-    if "n_distinct" in counts:
-        examined = f" of the first {counts['n_examined']}" if "n_examined" in counts else ""
-        feedback = (
-            f"{counts['n']} judgements{examined and ';'}{examined}: {counts['n_queries']} queries, "
-            f"{counts['n_duplicates']} duplicates, {counts['n_contradictions']} contradictions, "
-            f"{counts['n_degenerate']} degenerate"
-        )
-    else:
-        feedback = f"{counts['n']} labels of {counts['n_classes']} classes"
-    fields = {"learner": type(found.model).__name__, "feedback": feedback}
-    if shares:
-        scored = f"of {shares['n_scored']} scored"
-        fields["accuracy_at_start"] = (
-            f"{shares['accuracy_at_start']:.4f}  (the model before this feedback, {scored})"
-        )
-        fields["progressive_accuracy"] = (
-            f"{shares['progressive_accuracy']:.4f}  (each judgement before it was learnt, {scored})"
-        )
-    fields["n_updates"] = f"{found.tally.n_updates} steps changed the model"
-    fields["n_seen"] = f"{found.model.n_seen_} judgements in all"
-    if bad.n:
-        reasons = ", ".join(f"{n} × {reason}" for reason, n in bad.counts.items())
-        fields["bad_rows"] = f"{bad.n} skipped: {reasons}"
-    return fields
+        opt.print_fields({**found.in_words(), "output": output})

@@ -10,11 +10,10 @@ from similia.stream.evaluating import (
     singular_values,
 )
 from similia.stream.judged import evaluate_file, order_evaluations
-from similia.stream.learning import Learning, learn_file, learn_stream
-from similia.stream.lessons import base_of, lessons_for
+from similia.stream.learning import Learning, learn_file
+from similia.stream.lessons import Tally, base_of, learn_stream, lessons_for
 from similia.stream.promoting import SplitFile, promote_file, split_file
 from similia.stream.questions import Questions, candidate_questions, suggest_questions
-from similia.stream.tally import Tally
 from similia.stream.warmup import warm_up
 
 __all__ = [

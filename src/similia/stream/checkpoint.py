@@ -3,22 +3,15 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from similia.contract import StreamLearner
 from similia.durable import replace_text
 from similia.persistence import load, save
-from similia.stream.tally import Tally
+from similia.stream.lessons import Tally
 
 FORMAT = 2  # 2: chunks grow by a quarter, so runs of format 1 would end differently
 PROGRESS = "progress.json"
-
-
-class Kept(NamedTuple):
-    """Contents of a checkpoint."""
-
-    model: StreamLearner
-    tally: Tally
 
 
 class Checkpoint:
@@ -59,7 +52,7 @@ class Checkpoint:
         replace_text(self.folder / PROGRESS, json.dumps(document))
         self._remove_models(keep=name)
 
-    def read(self) -> Kept:
+    def read(self) -> tuple[StreamLearner, Tally]:
         """Load the state; raise ValueError if it belongs to another task."""
         path = self.folder / PROGRESS
         try:
@@ -79,7 +72,7 @@ class Checkpoint:
                 f"{self.folder} is the checkpoint of another task: {here} was {task.get(here)!r} "
                 f"and is {self.task.get(here)!r}; delete the folder to start over."
             )
-        return Kept(load(self.folder / name), tally)
+        return load(self.folder / name), tally
 
     def remove(self) -> None:
         """Delete the checkpoint, and the folder if nothing else is in it."""

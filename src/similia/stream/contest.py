@@ -11,9 +11,7 @@ from similia.contract import AnyLearner
 from similia.files import BadRows, FeedbackFile, VectorFile
 from similia.retrieval import Evaluation
 from similia.stream.judged import evaluate_file
-from similia.stream.learning import CHUNK, learn_stream
-from similia.stream.lessons import base_of, lessons_for
-from similia.stream.tally import Tally
+from similia.stream.lessons import CHUNK, Tally, base_of, learn_stream, lessons_for
 from similia.trust import held_out
 
 

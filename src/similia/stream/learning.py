@@ -1,40 +1,23 @@
-"""Learning from a stream or a file of judgements: each chunk is scored, then learnt."""
+"""Learning from a file of judgements."""
 
-import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from similia.contract import Array, LabelLearner, StreamLearner
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Judgements,
-    VectorFile,
-    classes_in,
-    in_chunks,
-    spooled,
-)
-from similia.files.bad_rows import RowError
-from similia.linalg.threads import single_blas_thread
+import numpy as np
+
+from similia.contract import LabelLearner, StreamLearner
+from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, spooled
 from similia.persistence import save
 from similia.progress import live_progress
+from similia.sampling import feedback_report
 from similia.stream.checkpoint import Checkpoint
-from similia.stream.lessons import Lessons, lessons_for
-from similia.stream.tally import Tally, Witness
+from similia.stream.lessons import CHUNK, EVERY, Tally, learn_stream, lessons_for
 
-#: judgements per chunk, at most and at first
-CHUNK = 2048
-SMALLEST = 128
-#: judgements at the start of a stream that are all scored
-ALL_SCORED = 512
-#: thereafter one in so many: the first of each chunk, which the model has just come up to
-SHARE = 8
-#: judgements between two checkpoints
-EVERY = 100_000
+#: judgements among which duplicates and contradictions are counted
+LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +52,33 @@ class Learning:
             "curve": self.tally.points(),
             "bad_rows": self.bad_rows.to_dict(),
         }
+
+    def in_words(self) -> dict[str, str]:
+        """The same for people, without the curve."""
+        counts, bad, shares = self.feedback, self.bad_rows, self.tally.accuracies()
+        if "n_distinct" in counts:
+            examined = f"; of the first {counts['n_examined']}" if "n_examined" in counts else ""
+            feedback = (
+                f"{counts['n']} judgements{examined}: {counts['n_queries']} queries, "
+                f"{counts['n_duplicates']} duplicates, {counts['n_contradictions']} "
+                f"contradictions, {counts['n_degenerate']} degenerate"
+            )
+        else:
+            feedback = f"{counts['n']} labels of {counts['n_classes']} classes"
+        fields = {"learner": type(self.model).__name__, "feedback": feedback}
+        for name, meaning in (
+            ("accuracy_at_start", "the model before this feedback"),
+            ("progressive_accuracy", "each judgement before it was learnt"),
+        ):
+            if shares:
+                scored = f"{meaning}, of {shares['n_scored']} scored"
+                fields[name] = f"{shares[name]:.4f}  ({scored})"
+        fields["n_updates"] = f"{self.tally.n_updates} steps changed the model"
+        fields["n_seen"] = f"{self.model.n_seen_} judgements in all"
+        if bad.n:
+            reasons = ", ".join(f"{n} × {reason}" for reason, n in bad.counts.items())
+            fields["bad_rows"] = f"{bad.n} skipped: {reasons}"
+        return fields
 
 
 def learn_file(
@@ -144,7 +154,12 @@ def learn_file(
     labels = learner.learns_from == "labels"
     # Classifiers read their feedback twice: all labels must be known before the first is learnt.
     with spooled(path) if labels else nullcontext(path) as source:
-        classes = _classes(learner, source, vectors) if labels else None
+        classes = None
+        if labels:
+            fitted = learner.__sklearn_is_fitted__()
+            known = cast(LabelLearner, learner)
+            classes = known.classes_ if fitted else classes_in(source, vectors.ids)
+        lessons = lessons_for(learner, vectors.X, items and items.X, classes)
         file = FeedbackFile(
             source,
             learner.learns_from,
@@ -154,7 +169,6 @@ def learn_file(
             bad_rows=bad_rows,
             unjudged=unjudged,
         )
-        lessons = lessons_for(learner, vectors.X, items and items.X, classes)
         kept = None
         if checkpoint is not None:
             task = {
@@ -170,19 +184,21 @@ def learn_file(
                     f"{checkpoint} holds a checkpoint; add --resume to continue from it, or "
                     "delete it."
                 )
-        witness = Witness(file)
-        with live_progress(type(learner).__name__, file.size, enabled=verbose) as show:
+        witness = Witness()
+        name = type(learner).__name__
+        with live_progress(name, file.size) if verbose else nullcontext() as show:
             try:
                 model, tally = learn_stream(
                     learner,
                     lessons,
-                    witness,
+                    file,
                     chunk=chunk,
                     score_all=score_all,
                     bad_rows=bad_rows,
                     source=str(source),
                     checkpoint=kept,
                     every=every,
+                    witness=witness.add,
                     watch=show and (lambda tally: show(file.position, _so_far(tally, bad_rows))),
                 )
             except KeyboardInterrupt:
@@ -194,11 +210,46 @@ def learn_file(
         graded = file.layout is not None and "relevance" in file.layout
         advice = "; no item is graded above another of its query, try --unjudged worse" * graded
         raise ValueError(f"{path}: feedback must be at least one judgement, got none{advice}.")
+    found = Learning(model, witness.report(), tally, bad_rows)
     if output is not None:
         save(model, output)
     if kept is not None:
         kept.remove()
-    return Learning(model, witness.report(), tally, bad_rows)
+    return found
+
+
+class Witness:
+    """Counts the judgements that pass by, and keeps the first ones to report on."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.limit = limit
+        self.n = 0
+        self._kept: list[Judgements] = []
+
+    def add(self, part: Judgements) -> None:
+        """Take note of a batch."""
+        if self.n < self.limit:
+            kept = part.part(slice(0, self.limit - self.n))
+            # Copies: views would keep everything alive that was read together with them.
+            values = None if kept.values is None else kept.values.copy()
+            self._kept.append(Judgements(kept.tuples.astype(np.int32), values, kept.numbers[:0]))
+        self.n += len(part)
+
+    def report(self) -> dict[str, int]:
+        """Counts of `feedback_report`; for labels, the number of classes."""
+        if not self._kept:
+            return {"n": 0}
+        tuples = np.concatenate([part.tuples for part in self._kept])
+        if tuples.shape[1] == 3:
+            found = feedback_report(tuples)
+        else:
+            values = np.concatenate([np.asarray(part.values) for part in self._kept])
+            if tuples.shape[1] == 1:
+                return {"n": self.n, "n_classes": len(np.unique(values))}
+            known = np.isin(values, (-1, 1)).all()
+            found = feedback_report(tuples, values if known else np.ones(len(values)))
+        examined = {"n_examined": self.limit} if self.n > self.limit else {}
+        return {**found.to_dict(), "n": self.n, **examined}
 
 
 def _check_output(path: Path) -> None:
@@ -211,12 +262,6 @@ def _check_output(path: Path) -> None:
         raise FileNotFoundError(f"save: the folder {path.parent} does not exist; make it first.")
     if not os.access(path.absolute().parent, os.W_OK):
         raise PermissionError(f"save: the folder {path.parent} must be writable.")
-
-
-def _classes(learner: StreamLearner, path: Path | str, vectors: VectorFile) -> Array:
-    if learner.__sklearn_is_fitted__():
-        return cast(LabelLearner, learner).classes_
-    return classes_in(path, vectors.ids)
 
 
 def _task(learner: StreamLearner, vectors: VectorFile, items: VectorFile | None) -> dict[str, Any]:
@@ -243,108 +288,3 @@ def _so_far(tally: Tally, bad_rows: BadRows) -> str:
     if bad_rows.n:
         words.append(f"{bad_rows.n:,} bad rows")
     return ", ".join(words)
-
-
-def learn_stream(
-    model: StreamLearner,
-    lessons: Lessons[Any],
-    batches: Iterable[Judgements],
-    *,
-    chunk: int = CHUNK,
-    score_all: bool = False,
-    bad_rows: BadRows | None = None,
-    source: str = "feedback",
-    checkpoint: Checkpoint | None = None,
-    every: int = EVERY,
-    watch: Callable[[Tally], None] | None = None,
-) -> tuple[StreamLearner, Tally]:
-    """Learn from judgements as they arrive, and count those that were right beforehand.
-
-    Each is scored by the current model and by the model as it was at the start. A judgement that
-    the learner refuses (an unknown label, a vector that is not finite) is a bad row, found by
-    halving its chunk; the rest of the chunk is learnt.
-
-    Parameters not listed are those of `learn_file`.
-
-    Parameters
-    ----------
-    model : learner
-        Is changed. To resume from a checkpoint, pass it as it was at the very start.
-    lessons : Lessons
-        How it is taught.
-    batches : iterable of Judgements
-        The whole stream from its beginning, even when resuming: what was learnt is skipped.
-    source : str
-        Where the judgements come from, for messages.
-    checkpoint : Checkpoint, optional
-        Where to keep the state. If it already holds one, learning resumes from there, and the
-        result is the same bit for bit.
-    watch : function of a Tally, optional
-        Called after each chunk.
-    """
-    bad_rows = bad_rows or BadRows()
-    lessons.start(model)
-    first = copy.deepcopy(model) if lessons.scored else None
-    tally = Tally()
-    chunks = in_chunks(iter(batches), chunk, SMALLEST)
-    if checkpoint is not None and checkpoint.exists:
-        model, tally = checkpoint.read()
-        _skip(chunks, tally.n)
-    kept = tally.n
-    started = (model.n_updates_ if model.__sklearn_is_fitted__() else 0) - tally.n_updates
-    for part in chunks:
-        n_scored, right = 0, [0.0, 0.0]
-        if first is not None:
-            everything = score_all or tally.n < ALL_SCORED
-            chosen = part if everything else part.part(slice(0, -(-len(part) // SHARE)))
-            n_scored, right = _scored([first, model], lessons, chosen)
-        _teach(model, lessons, part, source, bad_rows)
-        tally.add(len(part), n_scored, *right)
-        if model.__sklearn_is_fitted__():
-            tally.n_updates = model.n_updates_ - started
-        if checkpoint is not None and tally.n - kept >= every:
-            checkpoint.write(model, tally)
-            kept = tally.n
-        if watch is not None:
-            watch(tally)
-    return model, tally
-
-
-def _skip(chunks: Iterator[Judgements], n: int) -> None:
-    skipped = 0
-    while skipped < n:
-        part = next(chunks, None)
-        if part is None:
-            raise ValueError(
-                f"the checkpoint has learnt {n} judgements, but the feedback has only {skipped}; "
-                "it must be the same, or more at its end."
-            )
-        skipped += len(part)
-
-
-def _scored(
-    models: Sequence[StreamLearner], lessons: Lessons[Any], part: Judgements
-) -> tuple[int, list[float]]:
-    try:
-        # As in learning: products run in our own threads, and those of the BLAS would only spin.
-        with single_blas_thread():
-            return len(part), [lessons.n_right(model, part) for model in models]
-    except ValueError:  # some judgement is bad: learning will find out which
-        return 0, [0.0, 0.0]
-
-
-def _teach(
-    model: StreamLearner, lessons: Lessons[Any], part: Judgements, source: str, bad_rows: BadRows
-) -> None:
-    """Teach a chunk; halve it if the learner refuses, as a refusal changes nothing."""
-    try:
-        lessons.teach(model, part)
-    except ValueError as error:
-        if len(part) == 1:
-            words = " ".join(str(error).split()).rstrip(".")
-            reason = RowError("refused by the learner", f": {words}")
-            bad_rows.add(source, int(part.numbers[0]), reason)
-            return
-        half = len(part) // 2
-        _teach(model, lessons, part.part(slice(0, half)), source, bad_rows)
-        _teach(model, lessons, part.part(slice(half, None)), source, bad_rows)

@@ -1,54 +1,98 @@
-"""How each kind of learner is taught a batch of judgements, and tested on one."""
+"""A stream of judgements: each chunk is scored, then learnt."""
 
-from typing import Any, Protocol, TypeVar, runtime_checkable
+import copy
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from similia.contract import Array, LabelLearner, Matrix, PairLearner, StreamLearner, TripletLearner
-from similia.files import Judgements
+from similia.contract import (
+    Array,
+    LabelLearner,
+    Matrix,
+    PairLearner,
+    StreamLearner,
+    TripletLearner,
+)
+from similia.files import BadRows, Judgements, in_chunks
+from similia.files.bad_rows import RowError
+from similia.linalg.threads import single_blas_thread
+from similia.validation import check_magnitude
 
-L = TypeVar("L", contravariant=True)
+if TYPE_CHECKING:
+    from similia.stream.checkpoint import Checkpoint
+
+#: judgements per chunk, at most and at first
+CHUNK = 2048
+SMALLEST = 128
+#: judgements at the start of a stream that are all scored
+ALL_SCORED = 512
+#: thereafter one in so many: the first of each chunk, which the model has just come up to
+SHARE = 8
+#: judgements between two checkpoints
+EVERY = 100_000
+#: maximum number of points of a curve
+POINTS = 128
+
 M = TypeVar("M", bound=StreamLearner)
 
 
-class Lessons(Protocol[L]):
+# -- kinds of judgement ------------------------------------------------------------------------
+
+
+class Lessons(Protocol):
     """Judgements about fixed vectors, for one kind of learner."""
 
     #: whether judgements can be scored before they are learnt
     scored: bool
 
-    def start(self, model: L) -> None:
-        """Bring a new learner to its initial state."""
+    def start(self, model: Any) -> None:
+        """Bring a new learner to its initial state; comes before everything else."""
         ...
 
-    def teach(self, model: L, part: Judgements) -> None:
-        """Learn a batch."""
+    def teach(self, model: Any, part: Judgements) -> None:
+        """Learn a batch, or raise ValueError and learn nothing of it."""
         ...
 
-    def n_right(self, model: L, part: Judgements) -> float:
+    def n_right(self, model: Any, part: Judgements) -> float:
         """Number of judgements in a batch that the model agrees with."""
         ...
 
 
 class _TripletLessons:
-    """Triplets are right if the margin is positive; a tie counts half."""
+    """Triplets are right if the margin is positive; a tie counts half.
+
+    The reader has checked the judgements, and `start` all of the vectors but their values. Each row
+    is checked when a judgement first names it, so a stream over a large file pays for what it uses.
+    """
 
     scored = True
 
     def __init__(self, X: Matrix, items: Matrix | None) -> None:
-        self.X = X
-        self.options = {} if items is None else {"items": items}
+        self.given = (X, items)
 
     def start(self, model: TripletLearner) -> None:
-        model.learn(self.X, np.empty((0, 3), np.int64), **self.options)
+        X, Z = self.sides = model.start(*self.given)
+        #: for each side its name, its columns in a triplet, its vectors, and the rows checked
+        self._checked = [("X", slice(0, 3 if Z is X else 1), X, np.zeros(X.shape[0], bool))]
+        if Z is not X:
+            self._checked.append(("items", slice(1, 3), Z, np.zeros(Z.shape[0], bool)))
 
     def teach(self, model: TripletLearner, part: Judgements) -> None:
-        model.learn(self.X, part.tuples, **self.options)
+        for name, columns, V, checked in self._checked:
+            rows = part.tuples[:, columns].ravel()
+            new = rows[~checked[rows]]
+            if len(new):
+                check_magnitude(f"{type(model).__name__}.learn", name, V, new)
+                checked[new] = True
+        model.learn_checked(*self.sides, part.tuples)
 
     def n_right(self, model: TripletLearner, part: Judgements) -> float:
-        margins = model.triplet_scores(self.X, part.tuples, **self.options)
+        margins = model.margins(*self.sides, part.tuples)
         return float((margins > 0).sum() + (margins == 0).sum() / 2)
 
 
@@ -92,7 +136,7 @@ class _LabelLessons:
         labels = self.classes[part.values]
         model.partial_fit(self.X[part.tuples[:, 0]], labels, classes=self.classes)
 
-    def n_right(self, model: Any, part: Judgements) -> float:
+    def n_right(self, model: LabelLearner, part: Judgements) -> float:
         if not model.__sklearn_is_fitted__():
             return len(part) / len(self.classes)
         found = model.predict(self.X[part.tuples[:, 0]])
@@ -101,7 +145,7 @@ class _LabelLessons:
 
 def lessons_for(
     model: StreamLearner, X: Matrix, items: Matrix | None = None, classes: Array | None = None
-) -> Lessons[Any]:
+) -> Lessons:
     """Lessons that suit a learner; `classes` are the labels to expect, for classifiers."""
     if model.learns_from == "triplets":
         return _TripletLessons(X, items)
@@ -138,3 +182,171 @@ def base_of(model: M, X: Matrix, items: Matrix | None = None) -> M:
     base: M = clone(model)
     lessons_for(base, X, items).start(base)
     return base
+
+
+# -- the stream --------------------------------------------------------------------------------
+
+
+@dataclass
+class Tally:
+    """Test-then-train accuracy, as totals and as a curve of bounded length.
+
+    Attributes
+    ----------
+    n : int
+        Judgements learnt.
+    n_scored : int
+        Judgements scored before they were learnt.
+    at_start, progressive : float
+        How many of these the initial and the current model had right.
+    n_updates : int
+        Judgements that changed the model.
+    width : int
+        Chunks per point of the curve.
+    chunks : int
+        Chunks so far.
+    curve : list
+        Points [n, n_scored, at_start, progressive], each for its own stretch of the stream.
+    """
+
+    n: int = 0
+    n_scored: int = 0
+    at_start: float = 0.0
+    progressive: float = 0.0
+    n_updates: int = 0
+    width: int = 1
+    chunks: int = 0
+    curve: list[list[Any]] = field(default_factory=list)
+
+    def add(self, n: int, n_scored: int, at_start: float, progressive: float) -> None:
+        """Count one chunk."""
+        self.n += n
+        self.n_scored += n_scored
+        self.at_start += at_start
+        self.progressive += progressive
+        if self.chunks % self.width == 0:
+            if len(self.curve) == POINTS:  # join neighboring points, so that it stays short
+                pairs = zip(self.curve[::2], self.curve[1::2], strict=True)
+                self.curve = [[a + b for a, b in zip(*pair, strict=True)] for pair in pairs]
+                self.width *= 2
+            self.curve.append([0, 0, 0.0, 0.0])
+        self.chunks += 1
+        for place, value in enumerate((n, n_scored, at_start, progressive)):
+            self.curve[-1][place] += value
+
+    def accuracies(self) -> dict[str, float]:
+        """Both accuracies by name; empty if nothing was scored."""
+        if not self.n_scored:
+            return {}
+        return {
+            "accuracy_at_start": self.at_start / self.n_scored,
+            "progressive_accuracy": self.progressive / self.n_scored,
+            "n_scored": self.n_scored,
+        }
+
+    def points(self) -> list[dict[str, float]]:
+        """Curve as judgements learnt so far and both accuracies since the previous point."""
+        found, n = [], 0
+        for size, n_scored, at_start, progressive in self.curve:
+            n += size
+            if n_scored:
+                shares = {"at_start": at_start / n_scored, "progressive": progressive / n_scored}
+                found.append({"n": n, **shares})
+        return found
+
+
+def learn_stream(
+    model: StreamLearner,
+    lessons: Lessons,
+    batches: Iterable[Judgements],
+    *,
+    chunk: int = CHUNK,
+    score_all: bool = False,
+    bad_rows: BadRows | None = None,
+    source: str = "feedback",
+    checkpoint: "Checkpoint | None" = None,
+    every: int = EVERY,
+    witness: Callable[[Judgements], None] | None = None,
+    watch: Callable[[Tally], None] | None = None,
+) -> tuple[StreamLearner, Tally]:
+    """Learn from judgements as they arrive, and count those that were right beforehand.
+
+    Each is scored by the current model and by the model as it was at the start. A judgement that
+    the learner refuses (an unknown label, a vector that is not finite) is a bad row, found by
+    halving its chunk; the rest of the chunk is learnt.
+
+    Parameters not listed are those of `learn_file`.
+
+    Parameters
+    ----------
+    model : learner
+        Is changed. To resume from a checkpoint, pass it as it was at the very start.
+    lessons : Lessons
+        How it is taught.
+    batches : iterable of Judgements
+        The whole stream from its beginning, even when resuming: what was learnt is skipped.
+    source : str
+        Where the judgements come from, for messages.
+    checkpoint : Checkpoint, optional
+        Where to keep the state. If it already holds one, learning resumes from there, and the
+        result is the same bit for bit.
+    witness : function of Judgements, optional
+        Called with every chunk, even one that was learnt before.
+    watch : function of a Tally, optional
+        Called after each chunk.
+    """
+    bad_rows = bad_rows or BadRows()
+    lessons.start(model)
+    first = copy.deepcopy(model) if lessons.scored else None
+    tally = Tally()
+    if checkpoint is not None and checkpoint.exists:
+        model, tally = checkpoint.read()
+    n, resumed, kept = 0, tally.n, tally.n
+    started = (model.n_updates_ if model.__sklearn_is_fitted__() else 0) - tally.n_updates
+    for part in in_chunks(iter(batches), chunk, SMALLEST):
+        if witness is not None:
+            witness(part)
+        n += len(part)
+        if n - len(part) < resumed:
+            continue
+        n_scored, right = 0, [0.0, 0.0]
+        if first is not None:
+            everything = score_all or tally.n < ALL_SCORED
+            chosen = part if everything else part.part(slice(0, -(-len(part) // SHARE)))
+            # As in learning: products run in our own threads, and those of the BLAS would only
+            # spin. If some judgement is bad, teaching will find out which.
+            with single_blas_thread(), suppress(ValueError):
+                right = [lessons.n_right(scorer, chosen) for scorer in (first, model)]
+                n_scored = len(chosen)
+        _teach(model, lessons, part, source, bad_rows)
+        tally.add(len(part), n_scored, *right)
+        if model.__sklearn_is_fitted__():
+            tally.n_updates = model.n_updates_ - started
+        if checkpoint is not None and tally.n - kept >= every:
+            checkpoint.write(model, tally)
+            kept = tally.n
+        if watch is not None:
+            watch(tally)
+    if n < resumed:
+        raise ValueError(
+            f"the checkpoint has learnt {resumed} judgements, but the feedback has only {n}; "
+            "it must be the same, or more at its end."
+        )
+    return model, tally
+
+
+def _teach(
+    model: StreamLearner, lessons: Lessons, part: Judgements, source: str, bad_rows: BadRows
+) -> None:
+    """Teach a chunk; halve it if the learner refuses, as a refusal changes nothing."""
+    try:
+        lessons.teach(model, part)
+    except ValueError as error:
+        if len(part) == 1:
+            words = " ".join(str(error).split()).rstrip(".")
+            reason = RowError("refused by the learner", f": {words}")
+            bad_rows.add(source, int(part.numbers[0]), reason)
+            return
+        half = len(part) // 2
+        _teach(model, lessons, part.part(slice(0, half)), source, bad_rows)
+        _teach(model, lessons, part.part(slice(half, None)), source, bad_rows)

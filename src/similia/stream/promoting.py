@@ -20,8 +20,7 @@ from similia.files import (
     kind_of,
 )
 from similia.stream.judged import graded
-from similia.stream.learning import learn_stream
-from similia.stream.lessons import lessons_for
+from similia.stream.lessons import learn_stream, lessons_for
 from similia.trust import Outcome, Promotion, Split
 from similia.trust.judging import Judged, RankingLearner
 

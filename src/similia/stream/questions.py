@@ -43,7 +43,7 @@ def suggest_questions(
     parameters.
     """
     if not isinstance(model, Posterior):
-        sure = [name for name in LEARNERS if issubclass(learner_class(name), Posterior)]
+        sure = [name for name in LEARNERS if isinstance(learner_class(name)(), Posterior)]
         raise ValueError(
             f"suggest_questions: model must know how sure it is, as {', '.join(sure)} do, "
             f"got {type(model).__name__}."
