@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.linear_model import Perceptron, SGDRegressor
 
 import similia
-from similia import LEGO, PAUM, RelevanceFilter
+from experiments.contenders.paum import PAUM
+from similia import LEGO, RelevanceFilter
 from similia.filtering import ClassifierFilter, FilteringResult, NearestLabelFilter
 from tests.naive_pola import FixedDistance, NaivePOLA
 from tests.problems import FORMS

@@ -8,8 +8,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
+from experiments.contenders.sgd_qn import SGDQN
 from experiments.problems import Problem
-from similia import SGDQN, SGDOneVsRest, SLNDClassifier
+from similia import SGDOneVsRest, SLNDClassifier
 from similia.linear.hessian import leading_eigenpairs
 
 LEARNERS = {

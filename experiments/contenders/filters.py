@@ -5,8 +5,9 @@ from typing import Any
 
 from sklearn.linear_model import Perceptron
 
+from experiments.contenders.paum import PAUM
 from experiments.problems import Problem
-from similia import PAUM, POLA
+from similia import POLA
 from similia.filtering import ClassifierFilter, NearestLabelFilter, RelevanceFilter
 
 
