@@ -150,8 +150,7 @@ class GainPasses:
                 learner.learn_rows(j, some, np.where(positive, 1, -1), weights[rows], times[block])
 
         every, balanced = slice(0, len(learner.w_)), learner.sampling == "balanced"
-        order = rng.permutation(n)
-        return each_class(task, balanced, every, order, rng, learn, learner.w_.shape[1])
+        return each_class(task, balanced, every, rng, learn, learner.w_.shape[1])
 
     def state(self) -> tuple[Array, Array]:
         return self.learner.w_.copy(), self.learner.moment_.copy()

@@ -20,7 +20,8 @@ class Labels:
 
     def __init__(self, owner: str, y: Matrix, classes: Array | None = None) -> None:
         y = np.asarray(dense(y))
-        check_classification_targets(y)
+        if classes is None:  # known classes say more
+            check_classification_targets(y)
         self.multilabel = y.ndim == 2 and y.shape[1] > 1
         if self.multilabel:
             if not np.isin(y, (0, 1)).all():

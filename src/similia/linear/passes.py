@@ -208,12 +208,11 @@ class Passes:
         if scalings is not None:
             self.w, self.moment = self.state()
             self.parts = [self._part(*each, shared=len(scalings) == 1) for each in scalings]
-        order = rng.permutation(len(self.task.rows))
         learn = self._learn_balanced if self.descent.balanced else self._learn_all
         learn = self._learn_by_theorem if self.descent.by_theorem else learn
-        steps = sum(learn(part, order, rng) for part in self.parts if part.frame.size)
+        steps = sum(learn(part, rng) for part in self.parts if part.frame.size)
         self.number += 1
-        self.n_seen += len(order)
+        self.n_seen += len(self.task.rows)
         return steps
 
     def state(self) -> tuple[Array, Array]:
@@ -239,7 +238,8 @@ class Passes:
 
     # -- all examples --------------------------------------------------------------------------
 
-    def _learn_all(self, part: Part, order: Indices, rng: np.random.Generator) -> int:
+    def _learn_all(self, part: Part, rng: np.random.Generator) -> int:
+        order = rng.permutation(len(self.task.rows))
         rows, labels = self.task.rows[order], self.task.examples.labels
 
         def signs(block: slice) -> Array:
@@ -251,12 +251,12 @@ class Passes:
 
     # -- balanced examples ---------------------------------------------------------------------
 
-    def _learn_balanced(self, part: Part, order: Indices, rng: np.random.Generator) -> int:
+    def _learn_balanced(self, part: Part, rng: np.random.Generator) -> int:
         """Visit each row for its own class and for one other, or class by class if one is large."""
-        task, n, counts = self.task, len(order), self.task.counts
+        task, n, counts = self.task, len(self.task.rows), self.task.counts
         if len(part.Z) == 1 or task.examples.labels.multilabel or counts.max() > LARGEST * n:
             learn = partial(self._learn_class, part)
-            return each_class(task, True, part.some, order, rng, learn, part.frame.size)
+            return each_class(task, True, part.some, rng, learn, part.frame.size)
         visits = by_visits.paired_visits(task.codes, rng.integers(2**63, dtype=np.uint64))
         row, ours, others = visits
         tasks: list[Callable[[], None]] = []
@@ -313,7 +313,7 @@ class Passes:
 
     # -- the step of Theorem 2 -----------------------------------------------------------------
 
-    def _learn_by_theorem(self, part: Part, order: Indices, rng: np.random.Generator) -> int:
+    def _learn_by_theorem(self, part: Part, rng: np.random.Generator) -> int:
         descent, loss = self.descent, self.descent.loss
 
         def learn(j: int, visits: Array) -> None:
@@ -327,15 +327,14 @@ class Passes:
             rows = (U, np.arange(len(places)), h, signs, weights)
             theorem_pass(z, *rows, loss.steepest, descent.epsilon, loss.code)
 
-        cost = part.frame.size * len(order)
-        return each_class(self.task, descent.balanced, part.some, order, rng, learn, cost)
+        cost = part.frame.size * len(self.task.rows)
+        return each_class(self.task, descent.balanced, part.some, rng, learn, cost)
 
 
 def each_class(
     task: Task,
     balanced: bool,
     some: slice,
-    order: Indices,
     rng: np.random.Generator,
     learn: Callable[[int, Array], None],
     cost: int,
@@ -343,9 +342,9 @@ def each_class(
     """Run learn(j, visits) for the weight vectors j in `some`, in parallel; count the visits.
 
     A visit i >= 0 is a positive example, at place i of `task.rows`; a negative one is ~i. Visits
-    are all rows in `order`, or the positive ones and as many negative ones in random order.
+    are all rows, or the positive ones and as many negative ones, in random order.
     """
-    vectors = range(some.start, some.stop)
+    vectors, order = range(some.start, some.stop), rng.permutation(len(task.rows))
     seeds = rng.integers(2**63, size=len(vectors), dtype=np.uint64)
     counts = []
 
