@@ -63,7 +63,7 @@ class ClassifierFilter(OnlineFilter):
     Parameters
     ----------
     classifier : classifier with `partial_fit` and `decision_function`
-        As PAUM, AROW or scikit-learn's Perceptron. It is taught in place, and may have learnt
+        AROW or scikit-learn's Perceptron, say. It is taught in place, and may have learnt
         before, from two classes; the second is "relevant".
     """
 
