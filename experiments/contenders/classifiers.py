@@ -50,11 +50,12 @@ class Classifier:
         self._fit(slice(None))
 
     def scores(self, X: Any) -> Any:
-        """Give the classes and the scores (rows, classes)."""
+        """Classes, and scores (rows, classes)."""
         return self.model.classes_, self.model.decision_function(X)
 
     def quantities(self) -> dict[str, float]:
-        return {"rank": float(self.model.rank_)} if hasattr(self.model, "rank_") else {}
+        by_rank = isinstance(self.model, SLNDClassifier)
+        return {"rank": float(self.model.rank_)} if by_rank else {}
 
 
 class Spectrum:

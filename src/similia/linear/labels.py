@@ -20,7 +20,7 @@ class Labels:
 
     def __init__(self, owner: str, y: Matrix, classes: Array | None = None) -> None:
         y = np.asarray(dense(y))
-        if classes is None:  # known classes say more
+        if classes is None:  # else only known classes are accepted, which says more
             check_classification_targets(y)
         self.multilabel = y.ndim == 2 and y.shape[1] > 1
         if self.multilabel:

@@ -1,6 +1,7 @@
 """SLND: one-vs-rest classifiers by stochastic low-rank Newton steps."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -276,10 +277,11 @@ class SLNDClassifier(StochasticOneVsRest):
     # -- state ---------------------------------------------------------------------------------
 
     def _merged_state(self, parts: Sequence[Self]) -> State:
-        """Averaged weights, and the Hessian of the part that has seen most."""
+        """Averaged weights, and a copy of the Hessian of the part that has seen most."""
         known = max(parts, key=lambda part: part.n_hessian_ + part.n_recent_).get_state()
         own = set(self._state) - set(StochasticOneVsRest._state)
-        return {**super()._merged_state(parts), **{name: known[name] for name in own}}
+        hessian = {name: copy(known[name]) for name in own}
+        return {**super()._merged_state(parts), **hessian}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         d = self.n_features_in_ + self.fit_intercept
