@@ -17,6 +17,7 @@ from benchmarks import (
     retrieval,
     slnd,
     startup,
+    walk,
 )
 
 MODULES = (
@@ -32,6 +33,7 @@ MODULES = (
     adapters,
     startup,
     command_line,
+    walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
 

@@ -17,14 +17,14 @@ FEATURES, ITEMS = 384, 20_000
 
 
 def resident():
-    """Memory of this process that is really in use, in MiB."""
+    """Resident memory of this process, in MiB."""
     gc.collect()
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 2**20
 
 
 def sizes_of(rank):
-    """10,000 users with 20 judgements each: a row of the table."""
+    """Table row for 10,000 users with 20 judgements each."""
     X = unit_vectors(ITEMS, FEATURES)
     rng = np.random.default_rng(0)
     per_user, n_users = 20, 10_000
@@ -48,7 +48,7 @@ def sizes_of(rank):
 
 
 def adapter_size():
-    """Each rank in a process of its own: what one has freed would serve the next."""
+    """Each rank in its own process: otherwise one would reuse the memory that another freed."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         result = list(pool.map(sizes_of, (8, 16)))
     table(

@@ -1,4 +1,4 @@
-"""Speed and memory of the command line, against the library that it calls."""
+"""Speed and memory of the command line, against the library it calls."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ N_ITEMS, D = 20_000, 384
 
 
 def write_feedback(folder, form, rows):
-    """Write judgements; ids are texts in the forms that end in "texts"."""
+    """Write judgements; ids are texts in forms that end in "texts"."""
     kind, _, ids = form.partition(" ")
     path = Path(folder) / f"{ids or 'numbers'}-{len(rows)}.{kind}"
     if kind == "npy":
@@ -47,7 +47,7 @@ def write_feedback(folder, form, rows):
     return path
 
 
-#: a process tells its own peak: what the system tells of a child includes its parent's at the fork
+#: reports its own peak memory; what the system reports of a child includes its parent's at the fork
 PROGRAM = """
 import sys
 from similia.cli.main import app
@@ -60,7 +60,7 @@ finally:
 
 
 def command(*arguments):
-    """Run the command line in a process of its own; give seconds and peak memory in MiB."""
+    """Run the command line in a process of its own; return seconds and peak memory in MiB."""
     program = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
     start = time.perf_counter()
     found = subprocess.run(program, check=True, capture_output=True, text=True)
@@ -75,7 +75,7 @@ def prepared(folder):
 
 
 def inside(*arguments):
-    """Run a command in this process, where everything is loaded."""
+    """Run a command in this process, where everything is already loaded."""
     from typer.testing import CliRunner
 
     from similia.cli.main import app

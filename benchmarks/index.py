@@ -1,4 +1,4 @@
-"""Speed of search with a learnt similarity: against the plain search and a matrix-vector product.
+"""Speed of search by a learnt similarity, against plain search and a matrix-vector product.
 
 The bound is (learnt search) <= 1.05 x (plain search + one product of the query with W). "Plain" is
 the library's own call where it has one; "through Index" is ours without a model.
@@ -28,9 +28,9 @@ def lumpy_vectors(n, d, seed=0):
 
 
 def in_turn(contenders, n_queries, repeats):
-    """Call contenders in turn, each with another query; give the median microseconds of a call.
+    """Call contenders in turn, each with another query; return the median microseconds per call.
 
-    Were it the same query, all but the first would find its neighborhood in the cache.
+    With the same query, all but the first would find its neighborhood in the cache.
     """
     times = {name: [] for name in contenders}
     for i in range(repeats + 5):
@@ -44,9 +44,9 @@ def in_turn(contenders, n_queries, repeats):
 
 def plain_call(index):
     """The shortest way to the answer: the library's own function, or product and selection."""
-    native = getattr(index.backend, "native", None)
-    if native is None:
+    if index.name == "exact":
         return lambda q: index.backend.search(q, K)
+    native = index.backend.native
     if index.name == "hnswlib":
         return lambda q: native.knn_query(q, K)
     return lambda q: native.search(q, K)
@@ -55,7 +55,7 @@ def plain_call(index):
 def row(index, model, batch, repeats):
     W = model.query_matrix()
     queries = [unit_vectors(batch, FEATURES, seed=100 + i) for i in range(QUERIES)]
-    moved = [q @ W for q in queries]  # the same searches, with the product made beforehand
+    moved = [q @ W for q in queries]  # the same searches, with the product computed in advance
     plain = plain_call(index)
     times = in_turn(
         {

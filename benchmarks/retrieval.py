@@ -1,4 +1,4 @@
-"""Speed of evaluation: against the matrix product that makes the scores, and nothing else."""
+"""Speed of evaluation, against the bare matrix product that computes the scores."""
 
 import time
 
@@ -11,7 +11,7 @@ from similia.retrieval import evaluate
 
 
 def gemm(Q, Z, block=256):
-    """The product in blocks of 256 queries, in memory that is used again and is warm."""
+    """The product in blocks of 256 queries, in warm memory that is reused."""
     out = np.empty((min(block, len(Q)), len(Z)), Q.dtype)
     for start in range(0, len(Q), block):
         rows = Q[start : start + block]
@@ -19,7 +19,7 @@ def gemm(Q, Z, block=256):
 
 
 def relevant(n_queries, n_items, per_query):
-    """Grades of 1 for some items of each query, at random."""
+    """Grades of 1 for random items of each query."""
     rng = np.random.default_rng(0)
     items = rng.integers(n_items, size=(n_queries, per_query))
     rows = np.repeat(np.arange(n_queries), per_query)

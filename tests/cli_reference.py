@@ -1,4 +1,4 @@
-"""The part of docs/cli.md that is made of every command's own help."""
+"""The part of docs/cli.md that is generated from the help of every command."""
 
 import re
 
@@ -18,7 +18,7 @@ def help_of(*words: str) -> str:
 
 
 def commands(group=app, prefix=()):
-    """Yield the words of every command, groups before what is in them."""
+    """Yield the words of every command, groups before their members."""
     for command in group.registered_commands:
         yield (*prefix, command.name)
     for inner in group.registered_groups:
@@ -27,7 +27,7 @@ def commands(group=app, prefix=()):
 
 
 def reference(page: str) -> str:
-    """Give the page with the help of every command after the mark."""
+    """The page, with the help of every command after the mark."""
     written = page.split(MARK)[0]
     parts = [f"{written}{MARK}", f"```\n{help_of()}\n```\n"]
     for words in commands():

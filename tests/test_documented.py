@@ -7,6 +7,7 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 from similia.adapters import Adapters, load_adapters
 from similia.index import Index, build_index, open_index
+from similia.stream import learn_file
 from similia.trust import (
     Promotion,
     calibration,
@@ -35,6 +36,7 @@ DOCUMENTED = [
     calibration_of,
     chosen_scale,
     held_out,
+    learn_file,
     pairs_as_triplets,
     triplet_evaluation,
     triplet_margins,

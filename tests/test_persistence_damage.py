@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from similia.exceptions import ModelFileError
-from similia.persistence import describe, header, load, save
+from similia.persistence import describe, file, load, save
 from similia.persistence.encoding import digest
 from similia.registry import ALL_LEARNERS
 from tests.fixtures.make import FOLDER, fitted
@@ -99,7 +99,7 @@ def test_places_without_a_file_are_named(tmp_path):
 
 def forged(path, change):
     """Rewrite a model file with its document and tensors changed, and all checksums right."""
-    tensors, document = load_file(path), header.read_document(path)
+    tensors, document = load_file(path), file.read_document(path)
     change(document, tensors)
     for name, tensor in tensors.items():
         if name not in document["tensors"]:
@@ -107,10 +107,10 @@ def forged(path, change):
         dtype, shape = tensor.dtype.name, list(tensor.shape)
         sha256 = digest(tensor, dtype, shape)
         document["tensors"][name] = {"dtype": dtype, "shape": shape, "sha256": sha256}
-    text = json.dumps({**document, "header_sha256": header.UNSEALED}, separators=(",", ":"))
-    save_file(tensors, path, metadata={header.KEY: text})
-    with open(path, "r+b") as file:
-        header.seal(file)
+    text = json.dumps({**document, "header_sha256": file.UNSEALED}, separators=(",", ":"))
+    save_file(tensors, path, metadata={file.KEY: text})
+    with open(path, "r+b") as opened:
+        file.seal(opened)
     return os.fspath(path)
 
 

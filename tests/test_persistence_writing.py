@@ -46,7 +46,7 @@ def test_foreign_unfitted_or_broken_learners_are_refused(path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("step", ["save_file", "os.fsync", "os.replace", "header.seal"])
+@pytest.mark.parametrize("step", ["save_file", "os.fsync", "os.replace", "seal"])
 def test_an_error_while_writing_leaves_the_old_file(step, path, monkeypatch):
     save(fitted("OASIS"), path)
     before = path.read_bytes()
@@ -83,6 +83,8 @@ def test_saving_follows_links_keeps_modes_and_names_bad_places(path):
     learner = fitted("OASIS")
     with pytest.raises(ValueError, match="path must be a file"):
         save(learner, path.parent)
+    with pytest.raises(ValueError, match="path must be a file, got the device or pipe /dev/null"):
+        save(learner, "/dev/null")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         save(learner, path.parent / "nowhere" / "model")
     plain = path.with_name("plain")

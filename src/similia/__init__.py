@@ -17,6 +17,7 @@ _FUNCTIONS = {
     "RankOneConstraints": "similia.constraints",
     "minimize_max_constraint": "similia.constraints.min_max",
     "FeedbackFile": "similia.files",
+    "learn_file": "similia.stream",
     "read_vectors": "similia.files",
     "write_vectors": "similia.files",
     "load": "similia.persistence",

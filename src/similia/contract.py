@@ -33,17 +33,42 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class Ranker(Scorer, Protocol):
-    """A scorer that reduces ranking to vector search."""
+class Searchable(Protocol):
+    """Anything that reduces ranking to vector search."""
 
-    geometry: Geometry
+    @property
+    def geometry(self) -> Geometry:
+        """Closeness of vectors: their inner product, or their Euclidean distance."""
+        ...
 
-    def query_vectors(self, Q: Matrix) -> Array:
+    def query_vectors(self, Q: Matrix) -> Matrix:
         """Vectors to search with."""
         ...
 
     def item_vectors(self, Z: Matrix) -> Matrix:
         """Vectors to search among."""
+        ...
+
+
+@runtime_checkable
+class Ranker(Scorer, Searchable, Protocol):
+    """A scorer that reduces ranking to vector search."""
+
+
+@runtime_checkable
+class LearntRanker(Searchable, Protocol):
+    """A learner with vectors, whose query matrix can be cached until it changes."""
+
+    def query_matrix(self) -> Array | None:
+        """Matrix that maps queries to their vectors; None if no matrix does."""
+        ...
+
+    def revision(self) -> object:
+        """Token that changes whenever the learner changes."""
+        ...
+
+    def get_state(self) -> State:
+        """Learnt attributes by name."""
         ...
 
 
@@ -109,6 +134,17 @@ class LabelLearner(Stateful, Protocol):
 @runtime_checkable
 class Posterior(Protocol):
     """A ranker that knows how far to trust a score."""
+
+    def triplet_scores(
+        self,
+        X: Matrix,
+        triplets: ArrayLike,
+        *,
+        items: Matrix | None = None,
+        return_std: bool = False,
+    ) -> Any:
+        """Margins of triplets and, with `return_std`, their standard deviations."""
+        ...
 
     def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:
         """Matrices drawn from the posterior."""

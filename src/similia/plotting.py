@@ -1,20 +1,19 @@
-"""Figures from arrays and result rows; no window is opened and no global state is used."""
+"""Figures from arrays and result rows, without windows or global state."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from similia.contract import Array
 from similia.exceptions import MissingExtraError
 
 try:
+    from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 except ImportError as error:
     raise MissingExtraError("similia.plotting", "matplotlib", "plot") from error
-
-Array = NDArray[Any]
 
 BASE_COLOR = "#7f7f7f"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -22,7 +21,7 @@ RIGHT, WRONG = "#009e73", "#d55e00"
 
 
 class Neighbors(NamedTuple):
-    """A query, the items found for it, and which of them are right; pictures as arrays."""
+    """A query, the items found for it, and which of them are correct; images as arrays."""
 
     title: str
     query: Array
@@ -30,8 +29,21 @@ class Neighbors(NamedTuple):
     right: Sequence[bool]
 
 
-def draw_precision(axes: Any, curves: Mapping[str, tuple[Array, Array]]) -> None:
-    """Draw precision against k for each name; the first is the base, gray and dashed."""
+class _Calibration(Protocol):
+    """What is drawn of a `similia.trust.Calibration`."""
+
+    @property
+    def confidence(self) -> Array: ...
+    @property
+    def accuracy(self) -> Array: ...
+    @property
+    def count(self) -> Array: ...
+    @property
+    def error(self) -> float: ...
+
+
+def _draw_precision(axes: Axes, curves: Mapping[str, tuple[Array, Array]]) -> None:
+    """Draw precision against k; the first curve is the base, gray and dashed."""
     for place, (name, (k, precision)) in enumerate(curves.items()):
         color, style = (BASE_COLOR, "--") if place == 0 else (COLORS[(place - 1) % 6], "-")
         axes.plot(k, precision, style, color=color, marker="o", markersize=3.5, label=name)
@@ -45,15 +57,15 @@ def draw_precision(axes: Any, curves: Mapping[str, tuple[Array, Array]]) -> None
     _finish(axes, "lower left")
 
 
-def _finish(axes: Any, legend: str = "best") -> None:
-    """Give curves their grid and legend, and no frame."""
+def _finish(axes: Axes, legend: Literal["best", "lower left", "lower right"] = "best") -> None:
+    """Add grid and legend, and remove the frame."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc=legend)
 
 
-def draw_neighbors(axes: Sequence[Any], row: Neighbors) -> None:
-    """Draw the query on the first of the axes, then its neighbors framed by right and wrong."""
+def _draw_neighbors(axes: Sequence[Axes], row: Neighbors) -> None:
+    """Draw the query, then its neighbors, framed by whether they are correct."""
     pictures = [row.query, *row.items]
     frames = ["black", *(RIGHT if right else WRONG for right in row.right)]
     for axis, picture, color in zip(axes, pictures, frames, strict=True):
@@ -69,14 +81,14 @@ def draw_neighbors(axes: Sequence[Any], row: Neighbors) -> None:
 def retrieval_figure(
     curves: Mapping[str, tuple[Array, Array]], rows: Sequence[Neighbors]
 ) -> Figure:
-    """Give a figure of precision@k beside rows of queries and their neighbors.
+    """Plot precision@k beside rows of queries and their neighbors.
 
     Parameters
     ----------
     curves : mapping from name to (k, precision)
         The base first.
     rows : sequence of Neighbors
-        All with the same number of items; without rows, the curves stand alone.
+        All with the same number of items; if empty, only the curves are drawn.
 
     Returns
     -------
@@ -85,47 +97,26 @@ def retrieval_figure(
     figure = Figure(figsize=(12, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
     if not rows:
-        draw_precision(figure.subplots(), curves)
+        _draw_precision(figure.subplots(), curves)
         return figure
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
-    draw_precision(left.subplots(), curves)
+    _draw_precision(left.subplots(), curves)
     grid = right.subplots(len(rows), 1 + len(rows[0].items), squeeze=False)
     for axes, row in zip(grid, rows, strict=True):
-        draw_neighbors(axes, row)
+        _draw_neighbors(axes, row)
     right.suptitle(
-        "queries (black) and what is found, best first: green right, orange wrong", size=10
+        "queries (black) and items found, best first: green correct, orange wrong", size=10
     )
     return figure
 
 
-def draw_calibration(axes: Any, curves: Mapping[str, Any]) -> None:
-    """Draw the share of right orders against confidence for each name, and the honest diagonal."""
-    axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="honest")
-    for place, (name, curve) in enumerate(curves.items()):
-        filled = curve.count > 0
-        share = curve.count[filled] / curve.count.sum()
-        color = COLORS[place % 6]
-        axes.plot(curve.confidence[filled], curve.accuracy[filled], color=color, alpha=0.6)
-        axes.scatter(
-            curve.confidence[filled],
-            curve.accuracy[filled],
-            s=15 + 150 * share,
-            color=color,
-            label=f"{name}: error {curve.error:.3f}",
-        )
-    axes.set_xlim(0.49, 1.01)
-    axes.set_xlabel("confidence in the preferred order")
-    axes.set_ylabel("share of right orders")
-    _finish(axes, "lower right")
-
-
-def calibration_figure(curves: Mapping[str, Any]) -> Figure:
-    """Give a figure of how often orders are right against how sure the model is of them.
+def calibration_figure(curves: Mapping[str, _Calibration]) -> Figure:
+    """Plot how often orders are right against how confident the model is in them.
 
     Parameters
     ----------
     curves : mapping from name to `similia.trust.Calibration`
-        Points are as large as the share of judgements that they stand for.
+        The area of a point shows the share of judgements that it stands for.
 
     Returns
     -------
@@ -134,12 +125,24 @@ def calibration_figure(curves: Mapping[str, Any]) -> Figure:
     if not curves:
         raise ValueError("calibration_figure: curves must be at least one, got none.")
     figure, axes = _single()
-    draw_calibration(axes, curves)
+    axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="honest")
+    for place, (name, curve) in enumerate(curves.items()):
+        filled = curve.count > 0
+        confidence, accuracy = curve.confidence[filled], curve.accuracy[filled]
+        size = 15 + 150 * curve.count[filled] / curve.count.sum()
+        color = COLORS[place % len(COLORS)]
+        axes.plot(confidence, accuracy, color=color, alpha=0.6)
+        label = f"{name}: error {curve.error:.3f}"
+        axes.scatter(confidence, accuracy, s=size, color=color, label=label)
+    axes.set_xlim(0.49, 1.01)
+    axes.set_xlabel("confidence in the preferred order")
+    axes.set_ylabel("share of right orders")
+    _finish(axes, "lower right")
     return figure
 
 
 def learning_figure(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
-    """Give a figure of test-then-train accuracy along streams, beside that of the model at start.
+    """Plot test-then-train accuracy along streams, beside that of the initial model.
 
     Parameters
     ----------
@@ -161,7 +164,7 @@ def learning_figure(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figu
 
 
 def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
-    """Give a figure of singular values, largest first, on a logarithmic scale.
+    """Plot singular values, largest first, on a logarithmic scale.
 
     Parameters
     ----------
@@ -182,7 +185,7 @@ def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
     return figure
 
 
-def _single() -> tuple[Figure, Any]:
+def _single() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(7, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots()

@@ -1,63 +1,64 @@
-"""A progress bar on standard error: shown to people, silent in pipes and logs."""
+"""A progress bar on standard error, shown on terminals only."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 Advance = Callable[[int], None]
 Show = Callable[[int, str], None]
 
 
-def _ignore(_: int, __: str = "") -> None:
+def _ignore(_: int) -> None:
     pass
 
 
 @contextmanager
 def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[Advance]:
-    """Give a function that reports how many more units are done.
+    """Yield a function that reports how many more units are done.
 
     The bar appears if `enabled`, if standard error is a terminal and if rich is installed
     (``pip install "similia[cli]"``); otherwise reporting costs nothing and prints nothing.
     """
-    if not enabled or not sys.stderr.isatty():
+    bar = _bar(counted=True) if enabled else None
+    if bar is None:
         yield _ignore
         return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
-    except ImportError:
-        yield _ignore
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        Remaining(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with bar:
         task = bar.add_task(description, total=total)
         yield lambda n: bar.advance(task, n)
 
 
 @contextmanager
-def live_progress(description: str, total: int | None) -> Iterator[Show]:
-    """Give a function that shows how far a stream has been read, and a text beside the bar.
+def live_progress(
+    description: str, total: int | None, *, enabled: bool = True
+) -> Iterator[Show | None]:
+    """Yield a function that shows a position in a stream and a text beside the bar.
 
-    It appears where `progress` does; without a total, it moves without an end.
+    It is None where `progress` would show nothing. Without a total, the bar has no end.
     """
-    if not sys.stderr.isatty():
-        yield _ignore
+    bar = _bar(counted=False) if enabled else None
+    if bar is None:
+        yield None
         return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
-    except ImportError:
-        yield _ignore
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-    with Progress(*columns, Remaining(), console=Console(stderr=True)) as bar:
+    with bar:
         task = bar.add_task(description, total=total, text="")
         yield lambda position, text: bar.update(task, completed=position, text=text)
+
+
+def _bar(*, counted: bool) -> Any:
+    """A bar with a count or a text beside it; None without a terminal or without rich."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from rich import progress as parts
+        from rich.console import Console
+    except ImportError:
+        return None
+    beside = (
+        (parts.MofNCompleteColumn(), parts.TextColumn("left"))
+        if counted
+        else (parts.TextColumn("{task.fields[text]}"),)
+    )
+    columns = (parts.TextColumn("{task.description}"), parts.BarColumn(), *beside)
+    return parts.Progress(*columns, parts.TimeRemainingColumn(), console=Console(stderr=True))

@@ -153,6 +153,15 @@ def test_all_come_back_and_go_on_as_if_never_saved(users, rng, tmp_path):
         assert loaded[user].n_merges == adapters[user].n_merges
 
 
+def test_a_vector_is_one_query(rng):
+    X = rng.normal(size=(20, 4))
+    adapters = Adapters(rank=3).learn("a", X, triplets_of(rng, 20, 20, 9))
+    for ranker in (adapters.of("a"), adapters.of("b")):
+        np.testing.assert_array_equal(ranker.query_vectors(X[3]), ranker.query_vectors(X[3:4])[0])
+        scores = ranker.pairwise_score(X[3], X)
+        np.testing.assert_array_equal(scores, ranker.pairwise_score(X[3:4], X)[0])
+
+
 def test_none_at_all_can_be_saved_too(tmp_path):
     Adapters(rank=5, prior=np.eye(2)).save(tmp_path / "a")
     loaded = load_adapters(tmp_path / "a")

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from similia import FactoredAROMA, load
-from similia.files.columns import LAYOUTS
+from similia.files.feedback import LAYOUTS
 from similia.registry import LEARNERS, learner_class
 
 
@@ -289,7 +289,7 @@ def test_an_interrupted_run_says_what_is_kept(kept, run, files, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(FactoredAROMA, "learn", interrupted)
         result = run(*arguments, *folder, code=130)
-    advice = f": {files / 'kept'} is kept, add --resume to go on" if kept else ""
+    advice = f": {files / 'kept'} is kept, add --resume to continue" if kept else ""
     assert result.stderr == f"interrupted{advice}.\n"
     assert not (files / "model").exists()
     if kept:

@@ -53,7 +53,7 @@ def test_singular_values_are_drawn(run, learnt):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["curve", "X.npy", "-o", "a.png"], "must be what `similia learn --json`"),
+        (["curve", "X.npy", "-o", "a.png"], "must be the output of `similia learn --json`"),
         (["curve", "results.json", "-o", "a.txt"], "--output must end in one of .png"),
         (["spectrum", FOLDER / "AROW-float32.safetensors", "-o", "a.png"], "has no matrix to show"),
         (

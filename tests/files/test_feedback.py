@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from similia.exceptions import BadRowError
-from similia.files import BadRows, FeedbackFile, Ids, classes_in, in_chunks, kind_of, pieces
-from similia.files.judgements import joined
+from similia.files import (
+    BadRows,
+    FeedbackFile,
+    Ids,
+    classes_in,
+    in_chunks,
+    joined,
+    kind_of,
+    pieces,
+)
 
 N = 20
 NAMED = Ids(np.array([f"n {i}" for i in range(N)], dtype=object), N)
@@ -227,7 +235,8 @@ def test_json_at_once_agrees_with_json_row_by_row(tmp_path_factory, lines, ids, 
 
 def assert_same_both_ways(path, ids, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("similia.files.feedback.line_blocks", _blocks_of(size))
+        patch.setattr("similia.files.feedback.text_pieces", _blocks_of(size))
+        patch.setattr(pieces, "TINY_TEXT", 0)
         patch.setattr(pieces, "SMALL_TEXT", 16)
         quick, bad = read(path, "pairs", ids=ids)
         patch.setattr(pieces, "find_spec", lambda name: None)
@@ -242,18 +251,14 @@ def assert_same_both_ways(path, ids, size):
 
 
 def _blocks_of(size):
-    from similia.files.lines import line_blocks
-
-    return lambda file, source: line_blocks(file, source, size)
+    return lambda file, source: pieces.text_pieces(file, source, size)
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_blocks_are_the_whole_file_and_end_with_lines(data, size):
-    from similia.files.lines import BYTE_ORDER_MARK, line_blocks
-
-    found = list(line_blocks(io.BytesIO(data), "f", size))
-    whole = data.removeprefix(BYTE_ORDER_MARK) if size >= 3 else data
-    if size >= 3 or not data.startswith(BYTE_ORDER_MARK):
+    found = list(pieces.text_pieces(io.BytesIO(data), "f", size))
+    whole = data.removeprefix(pieces.BYTE_ORDER_MARK) if size >= 3 else data
+    if size >= 3 or not data.startswith(pieces.BYTE_ORDER_MARK):
         assert b"".join(block.data for block in found) == whole
     assert all(block.data.endswith(b"\n") for block in found[:-1])
     number = 1
@@ -263,11 +268,9 @@ def test_blocks_are_the_whole_file_and_end_with_lines(data, size):
 
 
 def test_endless_lines_are_refused(monkeypatch):
-    from similia.files import lines
-
-    monkeypatch.setattr(lines, "LONGEST", 100)
+    monkeypatch.setattr(pieces, "LONGEST", 100)
     with pytest.raises(ValueError, match="at most 100 bytes"):
-        list(lines.line_blocks(io.BytesIO(b"\n" + b"x" * 1000), "f", 10))
+        list(pieces.text_pieces(io.BytesIO(b"\n" + b"x" * 1000), "f", 10))
 
 
 @given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 20))

@@ -209,7 +209,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 
 def test_without_pyarrow_tables_name_the_extra(tmp_path, monkeypatch):
     (tmp_path / "v.parquet").touch()
-    for module in ("pyarrow", "similia.files.arrow", "similia.files.arrow_text"):
+    for module in ("pyarrow", "similia.files.arrow"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     import similia.files

@@ -8,6 +8,7 @@ from similia.exceptions import MissingExtraError
 from similia.index import BACKENDS, build_index
 from similia.index.backends import Backend
 from similia.index.recall import Asked, measured_recall
+from similia.retrieval.scorers import PLAIN_SCORERS
 from tests.problems import triplets_of
 
 
@@ -124,6 +125,8 @@ def test_bad_arguments_are_refused(Z, rng):
     for items in (Z[0], Z[:0], np.full_like(Z, np.inf), [["a"]]):
         with pytest.raises(ValueError, match=r"^build_index: items must be"):
             build_index(items)
+    with pytest.raises(ValueError, match=r"^build_index: model must be a learner with a state"):
+        build_index(Z, PLAIN_SCORERS["euclidean"])
     odd = OASIS().learn(Z, triplets_of(rng, len(Z), len(Z), 10))
     odd.geometry = "hyperbolic"
     with pytest.raises(ValueError, match=r"^build_index: model.geometry must be"):
@@ -159,10 +162,13 @@ def test_two_maps_of_queries_and_items_are_searched_like_any_metric(rng):
     index = build_index(X, model)
     found = index.search(X[:4], k=5, model=model)
     expected = model.pairwise_distance(X[:4], X)
+    assert not np.allclose(model.query_vectors(X), model.item_vectors(X))
     np.testing.assert_allclose(
         np.sort(expected, axis=1)[:, :5],
         np.take_along_axis(expected, found.ids.astype(int), axis=1),
         rtol=1e-6,
     )
+    index.add(2 * X, model=model)
+    np.testing.assert_allclose(index.backend.vectors()[60:], model.item_vectors(2 * X))
     model.partial_fit(X, y)
     assert index.is_stale(model)

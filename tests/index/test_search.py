@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from similia import LEGO, OASIS, POLA, FactoredAROMA, KernelPOLA
 from similia.index import StaleIndexError, build_index
+from similia.index.backends import Space, backend_class
 from similia.registry import LEARNERS
 from similia.retrieval import top_k
 from tests.checks import case_of
@@ -111,7 +112,7 @@ def test_every_learner_is_indexed_or_refused_in_words(name):
         np.testing.assert_allclose(found.scores, expected, rtol=1e-8, atol=1e-8)
     else:
         with pytest.raises(
-            ValueError, match=f"^build_index: model must have .* got {name} without"
+            ValueError, match=f"^build_index: model must have query_vectors, .* got {name};"
         ):
             build_index(case.X, case.learner)
 
@@ -132,6 +133,34 @@ def test_any_form_of_queries_that_the_learner_takes(Z, rng):
     index, expected = build_index(Z), top_k(model, Z[:5], Z, 3)[0]
     for Q in (Z[:5].astype(float), sparse.csr_array(Z[:5]), Z[:5].tolist()):
         np.testing.assert_array_equal(index.search(Q, 3, model=model).ids, expected)
+
+
+def test_a_vector_is_one_query(backend, Z, rng):
+    similarity = OASIS().learn(Z, triplets_of(rng, len(Z), len(Z), 50))
+    metric, plain = fitted_pairs(LEGO, Z, rng), build_index(Z, backend=backend)
+    moved = build_index(Z, metric, backend=backend)
+    for index, model in ((plain, None), (plain, similarity), (moved, None), (moved, metric)):
+        expected = index.search(Z[7:8], 3, model=model)
+        for q in (Z[7], Z[7].astype(float), Z[7].tolist()):
+            found = index.search(q, 3, model=model)
+            np.testing.assert_array_equal(found.ids, expected.ids[0])
+            np.testing.assert_allclose(found.scores, expected.scores[0], rtol=1e-5, atol=1e-6)
+
+
+def test_no_query_finds_nothing(backend, Z):
+    found = build_index(Z, backend=backend).search(Z[:0], 3)
+    assert found.ids.shape == found.scores.shape == (0, 3)
+
+
+@pytest.mark.parametrize("n_queries", [1, 3])
+def test_a_backend_marks_items_that_it_does_not_find(backend, n_queries):
+    if backend == "exact":
+        return
+    few = backend_class("test", backend)(Space(4, "inner_product", np.dtype(np.float32)))
+    few.add(np.eye(4, dtype=np.float32)[:2])
+    rows, scores = few.search(np.eye(4, dtype=np.float32)[:n_queries], 3)
+    assert rows.shape == scores.shape == (n_queries, 3)
+    assert (rows[:, 2] == -1).all()
 
 
 def test_a_search_that_the_library_cannot_complete_is_answered_exactly(backend, Z, monkeypatch):
@@ -158,7 +187,7 @@ def test_a_bad_k_is_refused(backend, Z, k):
 def test_bad_queries_are_refused(backend, Z, rng):
     index = build_index(Z, backend=backend)
     model = OASIS().learn(Z, triplets_of(rng, len(Z), len(Z), 10))
-    for Q in (Z[0], Z[:2, :5], np.full((2, 12), np.nan, np.float32), [["a"] * 12]):
+    for Q in (Z[0, :5], Z[None], Z[:2, :5], np.full((2, 12), np.nan, np.float32), [["a"] * 12]):
         with pytest.raises(ValueError, match=r"^Index.search: queries must be"):
             index.search(Q, 3)
         with pytest.raises(ValueError):  # noqa: PT011 - the learner has words of its own

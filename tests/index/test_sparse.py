@@ -39,6 +39,9 @@ def test_plain_search_is_exact(X, dtype, form, block_bytes):
     scores = (X @ X.T).toarray()
     assert_found(index.search(X[:7], 5), scores[:7], 5)
     assert_found(index.search(X[:7].toarray(), 5), scores[:7], 5)
+    for one in (X[0], X[0].toarray()):
+        found = index.search(one, 5)
+        np.testing.assert_array_equal(found.ids, expected(scores[:1], 5)[0][0])
 
 
 @pytest.mark.parametrize("learner", [OASIS, DiagonalAROMA])
@@ -117,11 +120,15 @@ def test_other_backends_say_that_they_take_dense_items(X, backend):
 
 
 def test_what_cannot_be_searched_is_refused_in_words(X, rng):
-    with pytest.raises(ValueError, match="items must be a dense array where squared distances"):
+    with pytest.raises(
+        ValueError, match="items must be a dense array to search by squared distances"
+    ):
         build_index(X, geometry="l2")
     pairs = rng.integers(60, size=(20, 2))
     metric = LEGO().learn(X.toarray(), pairs, rng.choice([-1, 1], size=20))
-    with pytest.raises(ValueError, match="items must be a dense array where squared distances"):
+    with pytest.raises(
+        ValueError, match="items must be a dense array to search by squared distances"
+    ):
         build_index(X, metric)
     bad = X.copy()
     bad.data[0] = np.nan

@@ -7,7 +7,7 @@ PAGES = Path(__file__).parent.parent.parent / "docs" / "stores"
 
 
 def run(page):
-    """Give the names that the page's program has at its end."""
+    """Names that the page's program has defined at its end."""
     text = (PAGES / page).read_text()
     names = {}
     for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):

@@ -21,7 +21,7 @@ pytest.importorskip("pgvector", reason="needs pgvector")
 
 
 def places():
-    """Folders that may hold the programs of a server."""
+    """Folders that may contain the programs of a server."""
     found = shutil.which("initdb")
     yield from [] if found is None else [os.path.dirname(os.path.realpath(found))]
     yield from sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
@@ -31,7 +31,7 @@ def places():
 
 
 def with_extension():
-    """Give the folder of a server that has pgvector, or skip and say what is missing."""
+    """Folder of a server that has pgvector; skips, with the reason, if there is none."""
     servers = [Path(place) for place in places() if Path(place, "initdb").exists()]
     if not servers:
         pytest.skip("needs a Postgres server: initdb is nowhere to be found")
@@ -46,7 +46,7 @@ def with_extension():
 
 @pytest.fixture
 def database(monkeypatch):
-    """A cluster of its own, without a port, gone afterwards; not run by root, which it refuses."""
+    """A temporary cluster without a port; not run by root, which Postgres refuses."""
     server = with_extension()
     folder = tempfile.mkdtemp(prefix="similia-pg-")
     someone = {"user": "nobody"} if os.geteuid() == 0 else {}

@@ -1,6 +1,5 @@
-"""Many small adapters over one similarity: one for each user or tenant."""
+"""Many small adapters over one similarity: one per user or tenant."""
 
-from similia.adapters.adapters import Adapters, UserSimilarity
-from similia.adapters.loading import load_adapters
+from similia.adapters.adapters import Adapters, UserSimilarity, load_adapters
 
 __all__ = ["Adapters", "UserSimilarity", "load_adapters"]

@@ -1,18 +1,20 @@
 """One shared similarity, and for each user a small matrix of what that user has taught."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils import check_array
 
-from similia.adapters.adapter import Adapter
-from similia.adapters.storage import save
-from similia.contract import FLOATS, Array
+from similia.adapters.adapter import Adapter, User, packed, unpacked
+from similia.contract import FLOATS, Array, Geometry, Matrix, State
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
+from similia.persistence import file
+from similia.persistence.file import PathLike
 from similia.similarity.prior import automatic_scale, check_prior
 from similia.validation import (
     Rule,
@@ -26,40 +28,39 @@ from similia.validation import (
     positive_integer,
 )
 
-User = int | str
 #: triplets whose rows are held at once
 BLOCK = 256
 
 
 class Adapters:
-    """Similarities qᵀ(W₀ + ΔW)p with a shared W₀ and a ΔW of low rank for each user.
+    """Similarities qᵀ(W₀ + ΔW)p with a shared W₀ and a ΔW of low rank per user.
 
-    A triplet of a user that scores below the margin 1 moves that user's ΔW by the step of `OASIS`,
-    which is of rank one. Up to `rank` such terms are kept as they are, so that the adapter is
-    exactly the `OASIS` that the same triplets would have made; then the terms are merged, and the
-    weakest directions forgotten. OASIS needs nothing but those terms: a second-order step (AROMA)
-    would also keep covariances for each user, of the size of W₀, or as many further terms again.
+    A triplet that scores below the margin 1 moves the user's ΔW by the step of `OASIS`, which is of
+    rank one. Up to `rank` such terms are kept as they are, so the adapter is exactly the `OASIS`
+    learnt from the same triplets; then the terms are merged and the weakest directions dropped.
+    OASIS needs nothing but those terms: a second-order step (AROMA) would also keep covariances for
+    each user, each the size of W₀, or as many terms again.
 
     Parameters
     ----------
     rank : int
-        Most terms of an adapter. Memory is at most rank·(n_features + n_item_features + 2·rank)
-        numbers for each user, less for users who have taught little.
+        Maximum number of terms. Memory is at most rank·(n_features + n_item_features + 2·rank)
+        numbers per user, less for users who have taught little.
     C : positive number
         Larger C follows each triplet more closely.
     prior : "identity" or array of shape (n_features, n_item_features)
-        W₀, up to `prior_scale`. To go on from a learner, give its ``query_matrix()`` and
+        W₀, up to `prior_scale`. To start from a learner, pass its ``query_matrix()`` and
         ``prior_scale=1.0``.
     prior_scale : "auto" or positive number
         Factor of the prior against the margin 1. "auto" makes the typical gap between two items
-        equal the margin, estimated from the first vectors that are learnt from.
+        equal to the margin, estimated from the vectors of the first call of `learn`.
     average : bool
-        Score with the mean of the states over a user's stream instead of the last one.
+        Score with the mean of the states over the user's stream instead of the last one.
 
     Attributes
     ----------
     prior_scale_ : float
-        Once something was learnt.
+        Available once something was learnt.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class Adapters:
         rank: int = 16,
         C: float = 0.1,
         prior: str | Array = "identity",
-        prior_scale: Any = "auto",
+        prior_scale: float | Literal["auto"] = "auto",
         average: bool = True,
     ) -> None:
         self.rank = rank
@@ -102,18 +103,25 @@ class Adapters:
         self.shape_: tuple[int, int] | None = None
 
     def get_params(self) -> dict[str, Any]:
-        """Give the parameters by name."""
+        """Parameters by name."""
         return {name: getattr(self, name) for name in self._rules}
 
     # -- learning ------------------------------------------------------------------------------
 
-    def learn(self, user: User, X: Any, triplets: Any, *, items: Any = None) -> Self:
-        """Learn the feedback of one user, in order; pieces give the same as the whole.
+    def learn(
+        self,
+        user: User,
+        X: ArrayLike | Matrix,
+        triplets: ArrayLike,
+        *,
+        items: ArrayLike | Matrix | None = None,
+    ) -> Self:
+        """Learn the feedback of one user in order; pieces equal the whole.
 
         Parameters
         ----------
         user : int or str
-            A new one begins with the shared similarity. All users are named alike.
+            A new user starts from the shared similarity. All names are of one type.
         X : array or CSR matrix of shape (n_queries, n_features)
             Query vectors; also the items, unless `items` is given.
         triplets : integer array of shape (n_triplets, 3)
@@ -122,7 +130,7 @@ class Adapters:
 
         Returns
         -------
-        The adapters. On an error nothing has changed.
+        The adapters. An error leaves them unchanged.
         """
         where = "Adapters.learn"
         self._check_user(where, user)
@@ -137,8 +145,7 @@ class Adapters:
             check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
         if self.shape_ is None:
             self._start(X, Z)
-        assert self.shape_ is not None
-        adapter = self._adapters.setdefault(user, Adapter(*self.shape_, self.dtype_))
+        adapter = self._adapters.setdefault(user, Adapter(*self._started(where), self.dtype_))
         with single_blas_thread():
             for _, Q, P in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
                 rows, differences = dense(Q), dense(P)
@@ -146,7 +153,7 @@ class Adapters:
                 adapter.learn(base, rows, differences, float(self.C), self.rank, self.average)
         return self
 
-    def _start(self, X: Any, Z: Any) -> None:
+    def _start(self, X: Matrix, Z: Matrix) -> None:
         check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
         scale = (
             automatic_scale(self.prior, X, Z)
@@ -155,8 +162,9 @@ class Adapters:
         )
         self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
 
-    def _set_start(self, shape: tuple[int, int], dtype: Any, scale: float) -> None:
-        self.shape_, self.dtype_, self.prior_scale_ = shape, np.dtype(dtype), scale
+    def _set_start(self, shape: tuple[int, int], dtype: DTypeLike, scale: float) -> None:
+        self.shape_, self.prior_scale_ = shape, scale
+        self.dtype_: np.dtype[Any] = np.dtype(dtype)
         if not isinstance(self.prior, str):
             self._W0 = np.array(self.prior * scale, dtype=dtype, order="C")
 
@@ -165,37 +173,49 @@ class Adapters:
             return bilinear_forms(self._W0, Q, P)
         return row_products(Q, P) * self.dtype_.type(self.prior_scale_)
 
-    # -- using ---------------------------------------------------------------------------------
+    # -- scoring -------------------------------------------------------------------------------
 
-    def query_vectors(self, user: User, Q: Any) -> Array:
-        """Give (W₀ + ΔW)ᵀq for each query: to search an inner-product index of the items with.
+    def query_vectors(self, user: User, Q: ArrayLike | Matrix) -> Array:
+        """(W₀ + ΔW)ᵀq for each query, to search an inner-product index of the items.
 
-        A user who has taught nothing gets the shared similarity.
+        A single query may be a vector. A user who has taught nothing gets the shared similarity.
         """
-        Q = self._checked_queries("Adapters.query_vectors", user, Q)
+        if np.ndim(Q) == 1:
+            return self.query_vectors(user, np.asarray(Q)[None])[0]
+        owner = "Adapters.query_vectors"
+        self._check_user(owner, user)
+        self._started(owner)
+        Q = check_array(Q, accept_sparse="csr", dtype=FLOATS)
+        self._check_features(owner, Q, None)
         shared = (
             Q @ self._W0 if self._W0 is not None else dense(Q) * Q.dtype.type(self.prior_scale_)
         )
         adapter = self._adapters.get(user)
         return np.asarray(shared if adapter is None else shared + adapter.moved(Q, self.average))
 
-    def pairwise_score(self, user: User, Q: Any, Z: Any = None) -> Array:
-        """Give the user's scores of all pairs of rows; of Q among themselves without Z."""
+    def pairwise_score(
+        self, user: User, Q: ArrayLike | Matrix, Z: ArrayLike | Matrix | None = None
+    ) -> Array:
+        """Scores of all pairs of rows for the user; of Q with itself without Z.
+
+        A single query may be a vector.
+        """
+        if np.ndim(Q) == 1:
+            return self.pairwise_score(user, np.asarray(Q)[None], Z)[0]
         vectors = self.query_vectors(user, Q)
         items = check_array(Q if Z is None else Z, accept_sparse="csr", dtype=FLOATS)
         self._check_features("Adapters.pairwise_score", None, items)
         return np.asarray((items @ vectors.T).T)
 
     def of(self, user: User) -> "UserSimilarity":
-        """Give the user's similarity as something that `evaluate`, an index or `trust` takes."""
+        """The user's similarity, as `evaluate`, an index or `trust` takes it."""
         self._check_user("Adapters.of", user)
         return UserSimilarity(self, user)
 
     def matrix(self, user: User) -> Array:
-        """Give the user's W₀ + ΔW in full, of shape (n_features, n_item_features)."""
-        self._check_started("Adapters.matrix")
-        assert self.shape_ is not None
-        return self.query_vectors(user, np.eye(self.shape_[0], dtype=self.dtype_))
+        """The user's W₀ + ΔW in full, of shape (n_features, n_item_features)."""
+        n_features, _ = self._started("Adapters.matrix")
+        return self.query_vectors(user, np.eye(n_features, dtype=self.dtype_))
 
     # -- the users -----------------------------------------------------------------------------
 
@@ -214,7 +234,7 @@ class Adapters:
         return self._adapters[user]
 
     def forget(self, user: User) -> None:
-        """Drop all that a user has taught."""
+        """Drop everything that a user has taught."""
         self._adapters.pop(user, None)
 
     @property
@@ -222,13 +242,21 @@ class Adapters:
         """Bytes of the arrays of all adapters."""
         return sum(adapter.nbytes for adapter in self._adapters.values())
 
-    def save(self, path: Any) -> None:
+    def save(self, path: PathLike) -> None:
         """Write all adapters to one file, whole or not at all; `load_adapters` reads it."""
-        save(self, path)
+        attributes: State = {"shape": None}
+        if self.shape_ is not None:
+            attributes = {
+                "shape": list(self.shape_),
+                "dtype": self.dtype_.name,
+                "prior_scale": self.prior_scale_,
+                **packed(self._adapters, *self.shape_, self.dtype_),
+            }
+        file.write(path, "Adapters", self.get_params(), attributes)
 
     # -- checks --------------------------------------------------------------------------------
 
-    def _check_user(self, owner: str, user: Any) -> None:
+    def _check_user(self, owner: str, user: object) -> None:
         if isinstance(user, bool) or not isinstance(user, int | str):
             raise ValueError(f"{owner}: user must be an integer or a string, got {user!r:.80}.")
         other = next(iter(self._adapters), user)
@@ -238,42 +266,72 @@ class Adapters:
                 f"got {user!r:.80}."
             )
 
-    def _check_started(self, owner: str) -> None:
+    def _started(self, owner: str) -> tuple[int, int]:
+        """Numbers of query and item features, known once something was learnt."""
         if self.shape_ is None:
             raise ValueError(f"{owner}: something must be learnt first.")
+        return self.shape_
 
-    def _check_features(self, owner: str, X: Any, Z: Any) -> None:
+    def _check_features(self, owner: str, X: Matrix | None, Z: Matrix | None) -> None:
         if self.shape_ is None:
             return
         for name, rows, size in (("X", X, self.shape_[0]), ("items", Z, self.shape_[1])):
             if rows is not None and rows.shape[1] != size:
                 raise ValueError(f"{owner}: {name} must have {size} features, got {rows.shape[1]}.")
 
-    def _checked_queries(self, owner: str, user: Any, Q: Any) -> Any:
-        self._check_user(owner, user)
-        self._check_started(owner)
-        Q = check_array(Q, accept_sparse="csr", dtype=FLOATS)
-        self._check_features(owner, Q, None)
-        return Q
-
 
 class UserSimilarity:
-    """One user's similarity, by the contract that search and evaluation know."""
+    """One user's similarity as a `similia.contract.Ranker`."""
 
-    geometry = "inner_product"
+    geometry: Geometry = "inner_product"
 
     def __init__(self, adapters: Adapters, user: User) -> None:
         self.adapters = adapters
         self.user = user
 
-    def query_vectors(self, Q: Any) -> Array:
-        """Give the user's query vectors."""
+    def query_vectors(self, Q: Matrix) -> Array:
+        """The user's query vectors."""
         return self.adapters.query_vectors(self.user, Q)
 
-    def item_vectors(self, Z: Any) -> Any:
-        """Give the items as they are."""
+    def item_vectors(self, Z: Matrix) -> Matrix:
+        """The items, unchanged."""
         return Z
 
-    def pairwise_score(self, Q: Any, Z: Any = None) -> Array:
-        """Give the user's scores."""
+    def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
+        """The user's scores of all pairs of rows."""
         return self.adapters.pairwise_score(self.user, Q, Z)
+
+
+def load_adapters(path: PathLike) -> Adapters:
+    """Load saved adapters, which continue as if they had never been saved.
+
+    Everything is checked and nothing is executed.
+
+    Parameters
+    ----------
+    path : path
+        A file written by `Adapters.save`.
+
+    Returns
+    -------
+    Adapters
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, foreign, or of a newer format.
+    """
+    return file.rebuilt(path, file.read_document_of(path, "Adapters", "adapters"), _adapters)
+
+
+def _adapters(parameters: dict[str, Any], attributes: State) -> Adapters:
+    adapters = Adapters(**parameters)
+    if attributes["shape"] is None:
+        return adapters
+    m, n = attributes["shape"]
+    check_prior("Adapters", adapters.prior, m, n)
+    if attributes["dtype"] not in ("float32", "float64"):
+        raise ValueError("the precision is unknown")
+    adapters._set_start((m, n), attributes["dtype"], float(attributes["prior_scale"]))
+    adapters._adapters = unpacked(attributes, m, n, adapters.dtype_, adapters.rank)
+    return adapters

@@ -1,4 +1,4 @@
-"""The command line: each command parses, calls the library and prints.
+"""The command line: each command parses, calls one library function and prints.
 
-Whatever is slow to import is imported inside the commands, so that ``similia --help`` is instant.
+Slow imports happen inside the commands, so that ``similia --help`` is instant.
 """

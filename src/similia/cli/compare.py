@@ -1,83 +1,59 @@
 """``similia compare``: several learners on the same feedback."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from similia.cli.evaluate import compared
-from similia.cli.options import (
-    AsJson,
-    BadRowsOption,
-    Cuts,
-    Feedback,
-    IdColumn,
-    IdsFile,
-    ItemIdsFile,
-    Items,
-    Level,
-    OnBadRow,
-    Seed,
-    Unjudged,
-    UnjudgedOption,
-    VectorColumn,
-    Vectors,
-    check_files,
-    new_learner,
-    note,
-    print_json,
-    print_table,
-    read_sides,
-    setting,
-)
+from similia.cli import options as opt
+
+if TYPE_CHECKING:
+    from similia.stream import Entry
 
 Learners = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--learner",
         metavar="NAME[,PARAMETER=VALUE…]",
-        help="A learner and how it is set; repeatable. All that learn from triplets if none.",
+        help="A learner and its parameters; repeatable. Default: all that learn from triplets.",
     ),
-]
-Share = Annotated[
-    float, typer.Option("--hold-out", min=0.01, max=0.99, help="Share of queries to test on.")
 ]
 Measures = Annotated[
     list[str] | None,
-    typer.Option("--measure", help="A measure to show, such as ndcg@10; repeatable. All if none."),
+    Option("--measure", help="A measure to show, such as ndcg@10; repeatable. Default: all."),
 ]
 
 
 def compare(
-    vectors: Vectors,
-    feedback: Feedback,
+    vectors: opt.Vectors,
+    feedback: opt.Feedback,
     learners: Learners = None,
-    items: Items = None,
-    ids: IdsFile = None,
-    item_ids: ItemIdsFile = None,
-    vector_column: VectorColumn = None,
-    id_column: IdColumn = None,
-    unjudged: UnjudgedOption = Unjudged.ignore,
-    share: Share = 0.25,
-    seed: Seed = 0,
-    k: Cuts = None,
+    items: opt.Items = None,
+    ids: opt.IdsFile = None,
+    item_ids: opt.ItemIdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
+    share: opt.Share = 0.25,
+    seed: opt.Seed = 0,
+    k: opt.Cuts = None,
     measures: Measures = None,
-    level: Level = 0.95,
-    bad_rows: BadRowsOption = OnBadRow.stop,
-    as_json: AsJson = False,
+    level: opt.Level = 0.95,
+    bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
+    as_json: opt.AsJson = False,
 ) -> None:
-    """Teach several learners the same judgements; test them on queries that were held out.
+    """Teach and test several learners on the same judgements.
 
-    The base, which is the similarity before learning, stands beside them.
+    The test is on held-out queries. The base, the similarity before learning, is shown beside them.
     """
-    check_files(vectors, feedback, items)
+    opt.check_files(vectors, feedback, items)
 
     from similia.files import spooled
     from similia.registry import LEARNERS, learner_class
-    from similia.stream.contest import contest
+    from similia.stream import contest
 
     chosen = learners or [n for n in LEARNERS if learner_class(n).learns_from == "triplets"]
     contestants = {text: _learner(text) for text in chosen}
-    X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
+    X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
     with spooled(feedback) as path:
         base, *entries = contest(
             contestants,
@@ -90,24 +66,23 @@ def compare(
             unjudged=unjudged.value,
             action=bad_rows.value,
         )
-    results = {
-        "n_queries": base.evaluation.n_judged,
-        "level": level,
-        "learners": [_row(base, entry, level, measures) for entry in entries],
-    }
+    n, rows = base.evaluation.n_judged, [_row(base, e, level, measures) for e in entries]
     if as_json:
-        print_json(results)
+        opt.print_json({"n_queries": n, "level": level, "learners": rows})
     else:
-        _print(results)
+        opt.note(f"{n} held-out queries; * marks a difference from the base beyond chance.")
+        _print(rows)
 
 
 def _learner(text: str) -> Any:
     name, *settings = text.split(",")
-    return new_learner(name, dict(map(setting, settings)))
+    return opt.new_learner(name, dict(map(opt.setting, settings)))
 
 
-def _row(base: Any, entry: Any, level: float, measures: list[str] | None) -> dict[str, Any]:
-    found = compared(base.evaluation, entry.evaluation, level)
+def _row(base: "Entry", entry: "Entry", level: float, measures: list[str] | None) -> dict[str, Any]:
+    from similia.stream import Adaptation
+
+    found = Adaptation(base.evaluation, entry.evaluation, level).to_dict()["measures"]
     unknown = sorted(set(measures or []) - set(found))
     if unknown:
         raise ValueError(f"--measure must be one of {', '.join(found)}, got {unknown[0]}.")
@@ -120,15 +95,13 @@ def _row(base: Any, entry: Any, level: float, measures: list[str] | None) -> dic
     }
 
 
-def _print(results: dict[str, Any]) -> None:
-    entries = results["learners"]
-    note(f"{results['n_queries']} queries were held out; * beyond chance against the base.")
+def _print(entries: list[dict[str, Any]]) -> None:
     rows = []
-    for measure in entries[0]["measures"]:
-        row = [measure, f"{entries[0]['measures'][measure]['base']['mean']:.4f} "]
+    for measure, first in entries[0]["measures"].items():
+        row = [measure, f"{first['base']['mean']:.4f} "]
         for entry in entries:
             found = entry["measures"][measure]
             row.append(f"{found['adapted']['mean']:.4f}{'*' if found['better'] else ' '}")
         rows.append(row)
     rows.append(["seconds", "", *(f"{entry['seconds']:.1f} " for entry in entries)])
-    print_table(["measure", "base ", *(f"{entry['learner']} " for entry in entries)], rows)
+    opt.print_table(["measure", "base ", *(f"{entry['learner']} " for entry in entries)], rows)

@@ -1,28 +1,25 @@
-"""``similia demo``: a search that feedback improves, on pictures that come with scikit-learn."""
+"""``similia demo``: feedback improves a search, on pictures that come with scikit-learn."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from similia.cli.options import note
 
-Folder = Annotated[
-    Path, typer.Option("--output", "-o", help="Folder for the picture and the model.")
-]
-Triplets = Annotated[int, typer.Option("--triplets", min=1, help="Judgements to learn from.")]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Seed of the split and of the judgements.")
-]
+Folder = Annotated[Path, Option("--output", "-o", help="Folder for the picture and the model.")]
+Triplets = Annotated[int, Option("--triplets", min=1, help="Judgements to learn from.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of the split and the judgements.")]
 
 TASK = """\
-Each picture shows two handwritten digits, side by side. Someone searches by the LEFT digit; the
-pictures do not say so, and plain cosine similarity weighs both halves alike.
-{n_train} pictures give {n_triplets:,} judgements "for this one, that is better than that";
-{n_test} other pictures, never learnt from, are searched for each other."""
+Each picture shows two handwritten digits side by side. Someone searches by the LEFT digit, but the
+pictures do not say so, and plain cosine similarity weighs both halves equally.
+{n_train} pictures yield {n_triplets:,} judgements, "for this one, that is better than that".
+The test searches {n_test} other pictures, never learnt from, with each other."""
 
 NEXT = """\
-The search index need not change: learner.query_vectors(Q) moves the queries only.
+The search index can stay as it is: learner.query_vectors(Q) transforms only the queries.
 Next:  similia info {model}
        similia learn VECTORS.npy FEEDBACK.csv --output MODEL.safetensors   (your own)"""
 
@@ -30,11 +27,11 @@ SHOWN = ("precision@1", "precision@10", "ndcg@10", "map")
 
 
 def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed = 0) -> None:
-    """Learn a similarity of pictures from judgements, offline, in under a minute."""
+    """Improve a search of pictures, offline, in under a minute."""
     import time
 
     started = time.perf_counter()
-    note("Loading (the first run compiles for some seconds) ...")
+    note("Loading (the first run compiles for a few seconds) ...")
 
     from similia.cli.digits import LEARNERS, examples, run, two_digits
     from similia.persistence import save

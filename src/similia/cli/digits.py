@@ -1,20 +1,18 @@
 """The task of the demo: search pictures of two digits by the left one."""
 
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
+from similia.contract import Array, Ranker
 from similia.plotting import Neighbors
 from similia.registry import learner_class
 from similia.retrieval import Evaluation, evaluate, top_k
-
-Array = NDArray[Any]
 
 BASE = "cosine"
 LEARNERS = ("FactoredAROMA", "DiagonalAROMA", "OASIS")
@@ -32,21 +30,21 @@ class Task(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A scorer, how well it ranks, and how long it learnt."""
+    """A scorer, how well it ranks, and how long it took to learn."""
 
-    scorer: Any
+    scorer: Ranker | str
     evaluation: Evaluation
     seconds: float
 
     @property
     def curve(self) -> tuple[Array, Array]:
-        """Give cut-offs k and the precision at each."""
+        """Cut-offs k, and the precision at each."""
         means = self.evaluation.means
         return np.array(CUTS), np.array([means[f"precision@{k}"] for k in CUTS])
 
 
 def two_digits(seed: int) -> Task:
-    """Halve the digits, and put a random digit of the same half to the right of each."""
+    """Halve the digits; beside each digit, put a random one of the same half."""
     digits = load_digits()
     train, test, y_train, y_test = train_test_split(
         digits.data, digits.target, train_size=0.5, stratify=digits.target, random_state=seed
@@ -59,26 +57,26 @@ def two_digits(seed: int) -> Task:
 
 
 def run(task: Task, n_triplets: int, seed: int) -> dict[str, Result]:
-    """Evaluate the base, then each learner with its default parameters; the base comes first."""
+    """Evaluate the base, then each learner with default parameters."""
     results = {BASE: Result(BASE, _evaluation(BASE, task), 0.0)}
     for name in LEARNERS:
         learner = learner_class(name)(n_triplets=n_triplets, random_state=seed, verbose=True)
         clone(learner).set_params(n_triplets=300, verbose=False).fit(task.train, task.y_train)
-        started = time.perf_counter()  # what the line above has compiled is not counted
+        started = time.perf_counter()  # compilation, in the line above, does not count
         learner.fit(task.train, task.y_train)
         seconds = time.perf_counter() - started
         results[name] = Result(learner, _evaluation(learner, task), seconds)
     return results
 
 
-def _evaluation(scorer: Any, task: Task) -> Evaluation:
+def _evaluation(scorer: Ranker | str, task: Task) -> Evaluation:
     return evaluate(
         scorer, task.test, labels=task.y_test, k=CUTS, measures=("precision", "ndcg", "map")
     )
 
 
 def examples(task: Task, results: dict[str, Result], seed: int, n: int = 4) -> list[Neighbors]:
-    """Give random queries with their nearest neighbors before and after learning, in turn."""
+    """Random queries, each with its nearest neighbors before and after learning."""
     chosen = np.random.default_rng(seed).choice(len(task.test), n, replace=False)
     found = {}
     for name in (BASE, LEARNERS[0]):

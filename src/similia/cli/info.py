@@ -1,14 +1,14 @@
-"""``similia info``: what a model file contains."""
+"""``similia info`` and ``similia learners``: what a file holds, and what there is to learn with."""
 
 from pathlib import Path
 
 import typer
 
-from similia.cli.options import AsJson, ModelPath, print_fields, print_json
+from similia.cli import options as opt
 
 
-def info(model: ModelPath, as_json: AsJson = False) -> None:
-    """Show what a saved model or index is, from its header; of a folder, its generations."""
+def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
+    """Describe a saved model or index, or a folder of generations."""
     if (model / "history.json").exists():
         _generations(model, as_json)
         return
@@ -16,7 +16,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
 
     found = describe(model)
     if as_json:
-        print_json(found.to_dict())
+        opt.print_json(found.to_dict())
         return
     typer.echo(f"{found.class_name}, format {found.format}")
     numbers = {n: v for n, v in found.attributes.items() if n not in found.tensors}
@@ -27,7 +27,7 @@ def info(model: ModelPath, as_json: AsJson = False) -> None:
         ("written with", found.versions),
     ):
         typer.echo(f"{title}:")
-        print_fields(fields, "  ")
+        opt.print_fields(fields, "  ")
 
 
 def _generations(folder: Path, as_json: bool) -> None:
@@ -35,7 +35,7 @@ def _generations(folder: Path, as_json: bool) -> None:
 
     promotion = Promotion(folder)
     if as_json:
-        print_json({"current": promotion.current, "history": promotion.history})
+        opt.print_json({"current": promotion.current, "history": promotion.history})
         return
     typer.echo(
         f"generation {promotion.current} is in use" + (" (the base)" * (not promotion.current))
@@ -45,3 +45,18 @@ def _generations(folder: Path, as_json: bool) -> None:
             f"  {event['time']}  {event['event']:<9}  {event['from']} -> {event['to']}  "
             f"{event.get('reason', '')}".rstrip()
         )
+
+
+def learners(as_json: opt.AsJson = False) -> None:
+    """List the learners."""
+    import inspect
+
+    from similia.registry import ALL_LEARNERS, learner_class
+
+    documents = {name: inspect.getdoc(learner_class(name)) or "" for name in ALL_LEARNERS}
+    lines = {name: document.split("\n")[0] for name, document in documents.items()}
+    if as_json:
+        opt.print_json([{"name": name, "description": line} for name, line in lines.items()])
+    else:
+        opt.print_fields(lines)
+        opt.note("\nParameters of each: python -c 'import similia; help(similia.OASIS)'")

@@ -1,4 +1,4 @@
-"""The application: the list of commands, and errors as one line."""
+"""The application: all commands, and errors in one line."""
 
 from typing import Any
 
@@ -18,21 +18,20 @@ from similia.cli import (
     index,
     info,
     learn,
-    learners,
     plot,
     promote,
     suggest,
     warmup,
 )
 
-#: exit code where a row of the input has stopped a command; 1 is any other error, 2 is misuse
+#: exit code when an unusable row stops a command; 1 is any other error, 2 is misuse
 BAD_ROW = 3
-#: exit code after Ctrl-C, as shells have it
+#: exit code after Ctrl-C, as in shells
 INTERRUPTED = 130
 
 
 class OneLineErrors(TyperGroup):
-    """Commands whose library errors are one line on standard error, with a code of their own."""
+    """Commands that report library errors in one line on standard error, with an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -53,7 +52,7 @@ def _sentence(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return f"not enough memory. {error}".strip()
-    # The lines that scikit-learn adds to its first one are advice for programs.
+    # Further lines, as scikit-learn adds them, are advice to programmers.
     return " ".join(str(error).strip().split("\n", 1)[0].split())
 
 
@@ -95,7 +94,7 @@ app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
 app.add_typer(plot.app, name="plot")
 app.command("info")(info.info)
-app.command("learners")(learners.learners)
+app.command("learners")(info.learners)
 app.command("warmup")(warmup.warmup)
 app.command("demo")(demo.demo)
 

@@ -22,7 +22,6 @@ from similia.cli.options import (
     Vectors,
     bad_rows_of,
     check_files,
-    counts_of,
     load_model,
     new_learner,
     print_fields,
@@ -135,7 +134,7 @@ def promote(
             bad_rows=bad,
         )
     if as_json:
-        print_json({**outcome.to_dict(), "bad_rows": counts_of(bad)})
+        print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
     else:
         _print(outcome)
     if not outcome.promoted:

@@ -1,132 +1,62 @@
 """``similia suggest``: the comparisons to ask a person about next."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Option
 
-from similia.cli.options import (
-    IdColumn,
-    IdsFile,
-    ItemIdsFile,
-    Items,
-    ModelPath,
-    Seed,
-    VectorColumn,
-    Vectors,
-    load_model,
-    read_sides,
-)
+from similia.cli import options as opt
 
-
-class Form(StrEnum):
-    """How rows are printed."""
-
-    csv = "csv"
-    jsonl = "jsonl"
-
-
-Count = Annotated[int, typer.Option("--n", "-n", min=1, help="How many comparisons.")]
+Count = Annotated[int, Option("--n", "-n", min=1, help="Number of comparisons.")]
 Queries = Annotated[
     Path | None,
-    typer.Option("--queries", help="Ids of the queries to ask about, one a line; any if none."),
+    Option("--queries", help="Ids of the queries to ask about, one per line. Default: any."),
 ]
 Candidates = Annotated[
-    int, typer.Option("--candidates", min=1, help="Comparisons to choose from, drawn at random.")
+    int, Option("--candidates", min=1, help="Comparisons to choose from, drawn at random.")
 ]
 Depth = Annotated[
-    int, typer.Option("--depth", min=2, help="Compare items among so many best of a query.")
+    int, Option("--depth", min=2, help="Compare items among this many best of a query.")
 ]
-FormOption = Annotated[Form, typer.Option("--format", help="CSV or JSON lines.")]
 
 
 def suggest(
-    model: ModelPath,
-    vectors: Vectors,
-    items: Items = None,
-    ids: IdsFile = None,
-    item_ids: ItemIdsFile = None,
-    vector_column: VectorColumn = None,
-    id_column: IdColumn = None,
+    model: opt.ModelPath,
+    vectors: opt.Vectors,
+    items: opt.Items = None,
+    ids: opt.IdsFile = None,
+    item_ids: opt.ItemIdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
     n: Count = 10,
     queries: Queries = None,
     candidates: Candidates = 2000,
     depth: Depth = 20,
-    seed: Seed = 0,
-    form: FormOption = Form.csv,
+    seed: opt.Seed = 0,
+    form: opt.FormOption = opt.Form.csv,
 ) -> None:
-    """Print the comparisons whose answers would teach the model most, the best first.
+    """Print the comparisons whose answers would teach a model most.
 
-    Each is a query and two items, in the order that the model believes in, with the gap of their
-    scores and its standard deviation. Swap the items where the order is wrong, and learn from it.
-    Needs a learner that knows how sure it is.
+    The best comes first. Each is a query and two items in the order that the model believes in,
+    with the gap between their scores and its standard deviation. Swap the items where the order is
+    wrong, then learn from the result. The model must know how sure it is.
     """
-    import numpy as np
+    from similia.files import read_rows
+    from similia.stream import suggest_questions
 
-    from similia.stream.questions import candidate_questions
-
-    learner = load_model(model)
-    if not hasattr(learner, "suggest"):
-        raise ValueError(
-            f"{model} is a {type(learner).__name__}, which does not know how sure it is; "
-            f"learn one that does: {', '.join(_sure())}."
-        )
-    X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
-    asked = None
-    if queries is not None:
-        asked = _rows(queries, X.ids)
-    pool = candidate_questions(
+    learner = opt.load_model(model)
+    X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
+    found = suggest_questions(
         learner,
-        X.X,
-        max(candidates, n),
-        items=Z and Z.X,
-        queries=asked,
+        X,
+        n,
+        items=Z,
+        queries=None if queries is None else read_rows(queries, X.ids),
+        candidates=candidates,
         depth=depth,
         random_state=seed,
     )
-    chosen = pool[learner.suggest(X.X, pool, min(n, len(pool)), items=Z and Z.X)]
-    scores, std = learner.triplet_scores(X.X, chosen, items=Z and Z.X, return_std=True)
-    swapped = scores < 0
-    chosen[swapped, 1:] = chosen[swapped, :0:-1]
-    _print(chosen, np.abs(scores), std, X.ids, (Z or X).ids, form)
-
-
-def _rows(path: Path, ids: Any) -> Any:
-    """Give the rows of the queries whose ids are in a file."""
-    import numpy as np
-
-    from similia.files.bad_rows import RowError
-    from similia.files.vectors import read_ids
-
-    try:
-        rows = [ids.row(value) for value in read_ids(path).tolist()]
-    except RowError as error:
-        raise ValueError(f"{path}: {error}.") from None
-    if not rows:
-        raise ValueError(f"{path}: queries must be at least one, got none.")
-    return np.array(rows)
-
-
-def _sure() -> list[str]:
-    from similia.registry import LEARNERS, learner_class
-
-    return [name for name in LEARNERS if hasattr(learner_class(name), "suggest")]
-
-
-def _print(chosen: Any, scores: Any, std: Any, ids: Any, items: Any, form: Form) -> None:
-    import csv
-    import io
-    import json
-
-    names = ["query", "better", "worse", "score", "std"]
-    columns = [ids.names(chosen[:, 0]), items.names(chosen[:, 1]), items.names(chosen[:, 2])]
-    rows = list(zip(*columns, scores.tolist(), std.tolist(), strict=True))
-    if form is Form.jsonl:
-        for row in rows:
-            typer.echo(json.dumps(dict(zip(names, row, strict=True))))
-        return
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([names, *([*row[:3], f"{row[3]:.6g}", f"{row[4]:.6g}"] for row in rows)])
-    typer.echo(text.getvalue(), nl=False)
+    query, better, worse = found.tuples.T
+    names = [X.ids.names(query), (Z or X).ids.names(better), (Z or X).ids.names(worse)]
+    rows = zip(*names, found.scores.tolist(), found.std.tolist(), strict=True)
+    opt.print_rows(["query", "better", "worse", "score", "std"], rows, form)

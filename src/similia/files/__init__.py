@@ -1,12 +1,11 @@
-"""Vectors and judgements from files: many formats, ids, flat memory, and every bad row named."""
+"""Vectors and judgements from files: many formats, ids, flat memory, every bad row named."""
 
 from similia.files.bad_rows import BadRow, BadRows
 from similia.files.feedback import FeedbackFile, classes_in, kind_of
-from similia.files.graded import triplets_of_grades
 from similia.files.ids import Ids
-from similia.files.judgements import Judgements, in_chunks
-from similia.files.lines import spooled
-from similia.files.vectors import VectorFile, read_vectors, write_vectors
+from similia.files.judgements import Judgements, in_chunks, joined, triplets_of_grades
+from similia.files.pieces import spooled
+from similia.files.vectors import VectorFile, read_rows, read_vectors, write_vectors
 
 __all__ = [
     "BadRow",
@@ -17,7 +16,9 @@ __all__ = [
     "VectorFile",
     "classes_in",
     "in_chunks",
+    "joined",
     "kind_of",
+    "read_rows",
     "read_vectors",
     "spooled",
     "triplets_of_grades",

@@ -1,6 +1,6 @@
-"""Parquet and Arrow files: vectors as lists or columns, and judgements, in batches."""
+"""Everything that needs pyarrow: Parquet and Arrow files, fast parsing of CSV and JSON lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.files.arrow_text import plain_column
+from similia.files.ids import Encoded
+from similia.files.pieces import Columns, RawColumn
 
 try:
     import pyarrow as pa
-    from pyarrow import ipc, parquet
+    from pyarrow import csv, ipc, json, parquet
 except ImportError as error:
     raise MissingExtraError("similia.files.arrow", "pyarrow", "io") from error
 
@@ -21,21 +23,95 @@ except ImportError as error:
 BATCH = 2**16
 #: numbers of vectors held at a time beside the result
 NUMBERS = 2**22
+PARQUET = (".parquet", ".pq")
+
+# -- text --------------------------------------------------------------------------------------
+
+
+def text_columns(
+    data: bytes, n_lines: int, header: Sequence[str] | None, columns: Columns
+) -> list[RawColumn] | None:
+    """Parse lines of CSV or, without a header, of JSON.
+
+    Return None if anything is unusual; the caller then finds out what, line by line.
+    """
+    types = {name: pa.type_for_alias(reader.dtype) for name, reader in columns.items()}
+    try:
+        table = _json(data, types) if header is None else _csv(data, header, types)
+    except pa.ArrowInvalid:
+        return None
+    if table is None or table.num_rows != n_lines:
+        return None
+    found = [_plain(table.column(name)) for name in columns]
+    whole = [column for column in found if column is not None and not _has_stray_spaces(column)]
+    return whole if len(whole) == len(found) else None
+
+
+def _csv(data: bytes, header: Sequence[str], types: dict[str, Any]) -> Any:
+    if b'"' in data:  # quoting is interpreted in one place only: line by line
+        return None
+    reading = csv.ReadOptions(
+        column_names=list(header), use_threads=False, block_size=len(data) + 1
+    )
+    converting = csv.ConvertOptions(
+        column_types=types, include_columns=list(types), null_values=[""]
+    )
+    return csv.read_csv(pa.BufferReader(data), read_options=reading, convert_options=converting)
+
+
+def _json(data: bytes, types: dict[str, Any]) -> Any:
+    reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    parsing = json.ParseOptions(
+        explicit_schema=pa.schema(types), unexpected_field_behavior="ignore"
+    )
+    return json.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
+
+
+def _has_stray_spaces(column: RawColumn) -> bool:
+    """Whether a text is empty or has spaces around it, which reading line by line strips."""
+    return isinstance(column, Encoded) and any(
+        text != text.strip() or not text for text in column.texts
+    )
+
+
+def _plain(column: Any) -> RawColumn | None:
+    """An Arrow column as an array of numbers or as encoded texts; None if it is neither."""
+    if column.null_count:
+        return None
+    column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # an empty column has no chunk to combine
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = column.type
+    if _is_number(kind):
+        return column.to_numpy(zero_copy_only=False)
+    if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+        return Encoded(column.indices.to_numpy(), column.dictionary.to_pylist())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        coded = column.dictionary_encode()
+        return Encoded(coded.indices.to_numpy(), coded.dictionary.to_pylist())
+    return None
+
+
+# -- tables ------------------------------------------------------------------------------------
 
 
 class Table:
-    """A Parquet or Arrow file that is read in batches."""
+    """A Parquet or Arrow file, read in batches."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.is_parquet = path.suffix in (".parquet", ".pq")
-        with open(path, "rb"):  # what cannot be opened is said as for any other file
+        self.is_parquet = path.suffix in PARQUET
+        with open(path, "rb"):  # a missing file raises the same error in every format
             pass
         with self._file() as file:
             self.schema = file.schema_arrow if self.is_parquet else file.schema
             if len(set(self.schema.names)) != len(self.schema.names):
                 raise ValueError(f"{path}: the columns must have different names.")
-            self.n_rows = file.metadata.num_rows if self.is_parquet else _n_rows(file)
+            if self.is_parquet:
+                self.n_rows = int(file.metadata.num_rows)
+            else:
+                batches = map(file.get_batch, range(file.num_record_batches))
+                self.n_rows = sum(batch.num_rows for batch in batches)
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
@@ -49,40 +125,36 @@ class Table:
         except pa.ArrowInvalid as error:
             raise ValueError(f"{self.path}: could not be read as a table ({error}).") from error
 
-    def batches(self, names: Sequence[str], size: int = BATCH) -> Iterator[Any]:
+    def batches(self, names: Iterable[str], size: int = BATCH) -> Iterator[Any]:
         """Yield the named columns in batches of at most `size` rows."""
         with self._file() as file:
             if self.is_parquet:
                 yield from file.iter_batches(batch_size=size, columns=list(names))
                 return
             for number in range(file.num_record_batches):
-                batch = _checked(file.get_batch(number)).select(list(names))
+                batch = file.get_batch(number)
+                batch.validate(full=True)  # Arrow trusts impossible offsets, and crashes
+                batch = batch.select(list(names))
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size)
 
 
-def _n_rows(file: Any) -> int:
-    return sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
+def batch_columns(batch: Any, names: Iterable[str]) -> list[RawColumn] | None:
+    """Columns of a batch, or None if a value is missing."""
+    found = [_plain(pa.chunked_array([batch.column(name)])) for name in names]
+    whole = [column for column in found if column is not None]
+    return whole if len(whole) == len(found) else None
 
 
-def _checked(batch: Any) -> Any:
-    """Give the batch if its offsets and lengths are possible: Arrow trusts them, and crashes."""
-    batch.validate(full=True)
-    return batch
+# -- vectors -----------------------------------------------------------------------------------
 
 
-def plain_columns(batch: Any, names: Sequence[str]) -> list[Any] | None:
-    """Give the columns of a batch as arrays or encoded texts; None if a value is missing."""
-    found = [plain_column(pa.chunked_array([batch.column(name)])) for name in names]
-    return None if any(column is None for column in found) else found
-
-
-def read_vectors(
+def read_table(
     path: Path, vector_column: str | None, id_column: str | None
-) -> tuple[NDArray[Any], list[Any] | None, NDArray[np.bool_]]:
-    """Give the matrix, the ids if there are any, and which rows are whole.
+) -> tuple[Array, list[Any] | None, NDArray[np.bool_]]:
+    """Matrix, ids if there are any, and a mask of the rows that are whole vectors.
 
-    The vectors are one column of lists, or else all columns of numbers but the ids.
+    Vectors are a column of lists or, without one, all numeric columns but the id.
     """
     table = Table(path)
     name = id_column or ("id" if "id" in table.schema.names else None)
@@ -104,8 +176,7 @@ def read_vectors(
         if ids is not None:
             ids += batch.column(batch.num_columns - 1).to_pylist()
         row += batch.num_rows
-    whole = np.array([np.isfinite(x).all() for x in X], dtype=bool)
-    return X, ids, whole
+    return X, ids, np.array([np.isfinite(x).all() for x in X], dtype=bool)
 
 
 def _vector_columns(table: Table, asked: str | None, id_column: str | None) -> list[str]:
@@ -153,35 +224,28 @@ def _width(table: Table, name: str) -> int:
     raise ValueError(f"{table.path}: vectors must be at least one, got none.")
 
 
-def _fill_lists(out: NDArray[Any], column: Any, width: int) -> None:
-    """Set the rows of `out` to the lists of a column; other lengths leave NaN."""
+def _fill_lists(out: Array, column: Any, width: int) -> None:
+    """Copy a column of lists into the rows of `out`; lists of another length leave NaN."""
+    right = column.is_valid().to_numpy(zero_copy_only=False)
     if not pa.types.is_fixed_size_list(column.type):
-        lengths = np.diff(column.offsets.to_numpy())
-        right = (lengths == width) & column.is_valid().to_numpy(zero_copy_only=False)
-    else:
-        right = column.is_valid().to_numpy(zero_copy_only=False)
+        right = right & (np.diff(column.offsets.to_numpy()) == width)
     chosen = column if right.all() else column.filter(pa.array(right))
     out[right] = chosen.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
 
 
-def write_vectors(path: Path, X: NDArray[Any], ids: NDArray[Any] | None) -> None:
+def write_table(path: Path, X: Array, ids: Array | None) -> None:
     """Write a fixed-size-list column ``vector``, and ``id`` if there are ids."""
     kind = pa.list_(pa.from_numpy_dtype(X.dtype), X.shape[1])
     fields = [pa.field("vector", kind)]
     if ids is not None:
         fields.insert(0, pa.field("id", pa.string() if ids.dtype == object else pa.int64()))
     schema = pa.schema(fields)
+    writer = parquet.ParquetWriter if path.suffix in PARQUET else ipc.new_file
     step = max(1, NUMBERS // X.shape[1])
-    with _writer(path, schema) as writer:
+    with writer(str(path), schema) as file:
         for start in range(0, len(X), step):
             part = np.ascontiguousarray(X[start : start + step])
             arrays = [pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), X.shape[1])]
             if ids is not None:
                 arrays.insert(0, pa.array(ids[start : start + step], schema.field(0).type))
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
-
-
-def _writer(path: Path, schema: Any) -> Any:
-    if path.suffix in (".parquet", ".pq"):
-        return parquet.ParquetWriter(path, schema)
-    return ipc.new_file(str(path), schema)
+            file.write_batch(pa.record_batch(arrays, schema=schema))

@@ -1,18 +1,17 @@
-"""Rows that cannot be used: named with number and reason, counted, skipped or fatal."""
+"""Unusable rows: reported with number and reason, counted, then skipped or fatal."""
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from similia.exceptions import BadRowError
-from similia.validation import check_parameters, one_of
 
-#: bad rows that are remembered; all are counted
+#: bad rows kept in full; all are counted
 KEPT = 20
 
 
 class RowError(ValueError):
-    """Why one row cannot be used; `kind` is the reason without the particulars, for counting."""
+    """Why a row is unusable; `kind` is the reason without particulars, for counting."""
 
     def __init__(self, kind: str, detail: str = "", place: str = "") -> None:
         super().__init__(f"{kind}{detail}{place}")
@@ -20,12 +19,12 @@ class RowError(ValueError):
         self.detail = detail
 
     def within(self, column: str) -> "RowError":
-        """Give the same reason with the name of a column."""
+        """Same reason, with the name of the column at fault."""
         return RowError(self.kind, self.detail, f" in column {column}")
 
 
 class BadRow(NamedTuple):
-    """Where a row stands that cannot be used, and why."""
+    """Position of an unusable row, and the reason."""
 
     source: str
     number: int
@@ -36,27 +35,28 @@ class BadRow(NamedTuple):
 
 
 class BadRows:
-    """What to do with rows that cannot be used, and what there has been of them.
+    """Policy for unusable rows, and a record of those met so far.
 
     Parameters
     ----------
     action : {"stop", "skip"}
-        "stop" raises BadRowError at the first; "skip" goes on without the row.
+        "stop" raises BadRowError at the first one; "skip" continues without it.
     tell : function of a BadRow, optional
-        Called for each row that is skipped, in order: for a log.
+        Called for each skipped row, in order; useful for a log.
 
     Attributes
     ----------
     n : int
-        Rows that were skipped.
+        Number of skipped rows.
     counts : Counter
-        The same by reason.
+        The same, by reason.
     first : list of BadRow
         The first few of them.
     """
 
     def __init__(self, action: str = "stop", tell: Callable[[BadRow], None] | None = None) -> None:
-        check_parameters("BadRows", {"action": one_of("stop", "skip")}, {"action": action})
+        if action not in ("stop", "skip"):
+            raise ValueError(f"BadRows: action must be one of 'stop', 'skip', got {action!r}.")
         self.action = action
         self.tell = tell
         self.n = 0
@@ -64,7 +64,7 @@ class BadRows:
         self.first: list[BadRow] = []
 
     def add(self, source: str, number: int, error: RowError) -> None:
-        """Note a bad row, or raise BadRowError if it is to stop everything."""
+        """Record a bad row, or raise BadRowError if the action is "stop"."""
         row = BadRow(source, number, str(error))
         if self.action == "stop":
             raise BadRowError(str(row))
@@ -74,3 +74,7 @@ class BadRows:
             self.first.append(row)
         if self.tell is not None:
             self.tell(row)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts as plain values, ready for JSON."""
+        return {"n": self.n, "by_reason": dict(self.counts)}

@@ -1,56 +1,51 @@
-"""Names of rows: what a file of judgements calls a vector, and which row that is."""
+"""Ids of rows: the names that feedback files use for vectors."""
 
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from similia.contract import Array
 from similia.files.bad_rows import RowError
 
-Rows = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.int64]
 
-#: what counts as an integer where integers are expected; int() would also take "1_000"
+#: an integer written as text; int() would also accept "1_000"
 DIGITS = re.compile(r"[+-]?[0-9]{1,100}")
 
 
-def as_integers(texts: Iterable[str]) -> NDArray[np.int64] | None:
-    """Give texts as integers if each is what its integer prints as: 007 is a name and stays one."""
-    texts = list(texts)
-    try:
-        numbers = np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):
-        return None
-    return numbers if [str(number) for number in numbers.tolist()] == texts else None
-
-
 class Encoded(NamedTuple):
-    """A column of texts in which each text is stored once: column[i] is texts[codes[i]]."""
+    """A dictionary-encoded column of texts: column[i] is texts[codes[i]]."""
 
-    codes: NDArray[Any]
+    codes: Array
     texts: list[Any]
 
 
 class Ids:
-    """The way from an id to a row.
+    """Mapping from ids to row numbers.
 
-    Integers may be written as texts and texts of digits as integers: "7" and 7 are the same id.
+    Integers and their decimal texts are equal as ids: "7" and 7 name the same row.
 
     Parameters
     ----------
     values : array of n integers or strings, optional
-        The id of each row, no two alike. Without it, the ids are the row numbers 0 … n - 1.
+        Id of each row, all different. By default the ids are the row numbers 0 … n - 1.
     n : int
-        How many rows there are.
+        Number of rows.
     what : str
-        What they name, for messages.
+        What is being named, for messages.
     """
 
-    def __init__(self, values: Any, n: int, what: str = "id") -> None:
+    def __init__(self, values: ArrayLike | None, n: int, what: str = "id") -> None:
         self.n = n
         self.what = what
         self.values = None if values is None else _checked(values, n, what)
+        #: whether the ids are texts rather than integers
+        self.is_text = self.values is not None and self.values.dtype == object
+        #: type of a column of these ids, for a fast parser
+        self.dtype = "string" if self.is_text else "int64"
         self._table: dict[Any, int] = {}
         if self.values is None:
             return
@@ -66,25 +61,20 @@ class Ids:
                 f"{what}s must be different from each other, got {n - distinct} repeated."
             )
 
-    @property
-    def is_text(self) -> bool:
-        """Whether the ids are texts and not integers."""
-        return self.values is not None and self.values.dtype == object
+    def names(self, rows: ArrayLike | None = None) -> list[Any]:
+        """Ids of the given rows, or of all, as plain integers or strings."""
+        known = np.arange(self.n) if self.values is None else self.values
+        return list((known if rows is None else known[np.asarray(rows)]).tolist())
 
-    def names(self, rows: Any) -> list[Any]:
-        """Give the ids of rows as plain integers or strings."""
-        chosen = rows if self.values is None else self.values[rows]
-        return list(np.asarray(chosen).tolist())
-
-    def row(self, value: Any) -> int:
-        """Give the row of one id, or raise RowError."""
+    def row(self, value: object) -> int:
+        """Row of one id; raise RowError if it is unknown."""
         row = self._find(value)
         if row < 0:
             raise RowError(f"unknown {self.what}", f" {value!r:.80}")
         return row
 
-    def rows(self, column: Any) -> Rows | None:
-        """Give the rows of a column of ids, or None if any of them is unknown."""
+    def rows(self, column: Array | Encoded) -> Rows | None:
+        """Rows of a column of ids, or None if any of them is unknown."""
         if isinstance(column, Encoded):
             found = np.array([self._find(text) for text in column.texts], dtype=np.int64)
             found = found[column.codes] if len(found) else np.empty(0, np.int64)
@@ -98,14 +88,14 @@ class Ids:
             found = self._search(column)
         return None if len(found) and found.min() < 0 else found
 
-    def _search(self, column: Any) -> Rows:
+    def _search(self, column: Array) -> Rows:
         if self.n == 0:
             return np.full(len(column), -1)
         places = np.minimum(np.searchsorted(self._sorted, column), self.n - 1)
         return np.where(self._sorted[places] == column, self._order[places], -1)
 
-    def _find(self, value: Any) -> int:
-        """Give the row of one id, or -1."""
+    def _find(self, value: object) -> int:
+        """Row of one id, or -1."""
         if self.is_text:
             return self._table.get(value if isinstance(value, str) else _text(value), -1)
         number = _integer(value)
@@ -116,12 +106,23 @@ class Ids:
         return int(self._search(np.array([number]))[0])
 
 
-def _checked(values: Any, n: int, what: str) -> NDArray[Any]:
+def as_integers(texts: Iterable[str]) -> NDArray[np.int64] | None:
+    """Texts as integers if every one round-trips, else None: "007" is a name and stays one."""
+    texts = list(texts)
+    try:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return numbers if [str(number) for number in numbers.tolist()] == texts else None
+
+
+def _checked(values: ArrayLike, n: int, what: str) -> Array:
     given = np.asarray(values)
     if given.shape != (n,):
         raise ValueError(f"{what}s must be one for each of {n} rows, got shape {given.shape}.")
-    if _beyond_int64(given, values):
-        return np.array([str(value) for value in values], dtype=object)
+    plain = values if isinstance(values, list | tuple) else given
+    if _beyond_int64(given, plain):
+        return np.array([str(value) for value in plain], dtype=object)
     if given.dtype.kind in "iu":
         return given.astype(np.int64, copy=False)
     texts = given.astype(object)
@@ -130,29 +131,29 @@ def _checked(values: Any, n: int, what: str) -> NDArray[Any]:
     return texts
 
 
-def _beyond_int64(given: NDArray[Any], values: Any) -> bool:
-    """Whether these are integers that only texts can keep, such as hashes of 64 bits.
+def _beyond_int64(given: Array, values: Iterable[Any]) -> bool:
+    """Whether these are integers too large for int64, such as 64-bit hashes.
 
-    As int64 they would turn negative; and a list of small and large ones is read as floats.
+    As int64 they would turn negative, and NumPy reads a mix of small and large ones as floats.
     """
     if given.dtype.kind == "u":
         return bool(len(given) and given.max() > np.iinfo(np.int64).max)
     return given.dtype.kind in "fO" and all(type(value) is int for value in values)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return str(value) if whole else None
 
 
-def _integer(value: Any) -> int | None:
-    """Give an integer, or a text of one, as an int64 can hold it."""
+def _integer(value: object) -> int | None:
+    """An integer, or a text that spells one, if it fits in an int64."""
     if isinstance(value, str):
-        if not DIGITS.fullmatch(value):
-            return None
-        value = int(value)
-    elif isinstance(value, float | np.floating) and value == value // 1:
-        value = int(value)  # as tables write integers beside missing values
-    elif isinstance(value, bool) or not isinstance(value, int | np.integer):
-        return None
-    return int(value) if -(2**63) <= value < 2**63 else None
+        number = int(value) if DIGITS.fullmatch(value) else None
+    elif isinstance(value, float | np.floating):  # tables hold integers as floats beside nulls
+        number = int(value) if value == value // 1 else None
+    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+    else:
+        number = None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

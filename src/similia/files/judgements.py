@@ -1,42 +1,51 @@
-"""Judgements on their way from a file to a learner."""
+"""Judgements on their way from a file to a learner: batches, chunks, triplets from grades."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+
+from similia.contract import Array
+from similia.sampling import RelevanceTriplets
+
+#: graded judgements compared with each other
+WINDOW = 2**17
+#: triplets drawn per graded judgement
+DRAWS = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Judgements:
-    """Some judgements, in order.
+    """A batch of judgements, in order.
 
     Attributes
     ----------
     tuples : integer array of shape (n, 3), (n, 2) or (n, 1)
         Rows of vectors: (query, better, worse), (a, b), (query, item) or (row,).
     values : array of shape (n,), or None for triplets
-        What is known: labels of pairs, grades, or numbers of classes.
+        Labels of pairs, grades, or class numbers.
     numbers : integer array of shape (n,)
-        The row of the file that each comes from.
+        Row of the file that each one comes from.
     """
 
     tuples: NDArray[np.int64]
-    values: NDArray[Any] | None
+    values: Array | None
     numbers: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.tuples)
 
-    def part(self, chosen: Any) -> Self:
-        """Give some of them, by a slice, a mask or indices."""
+    def part(self, chosen: slice | Array) -> Self:
+        """Select by a slice, a mask or indices."""
         values = None if self.values is None else self.values[chosen]
         return type(self)(self.tuples[chosen], values, self.numbers[chosen])
 
 
 def joined(parts: Sequence[Judgements]) -> Judgements:
-    """Give several batches as one."""
+    """Several batches as one."""
     if len(parts) == 1:
         return parts[0]
     values = [part.values for part in parts if part.values is not None]
@@ -50,11 +59,11 @@ def joined(parts: Sequence[Judgements]) -> Judgements:
 def in_chunks(
     batches: Iterator[Judgements], size: int, smallest: int | None = None
 ) -> Iterator[Judgements]:
-    """Yield the same judgements in chunks of exactly `size`, the last one excepted.
+    """Yield the same judgements in chunks of exactly `size`, except for the last.
 
-    With `smallest`, chunks begin with so many and grow to `size`, each at most a quarter of all
-    before it and a multiple of `smallest`, as learners work in whole blocks. The sizes depend on
-    nothing else, so what is learnt does not depend on how a file was read.
+    With `smallest`, chunks start at that size and grow to `size`: each is at most a quarter of all
+    judgements before it, and a multiple of `smallest`, because learners work in whole blocks. Sizes
+    depend on nothing else, so what is learnt does not depend on how the file was read.
     """
     held: list[Judgements] = []
     n = done = 0
@@ -74,3 +83,62 @@ def in_chunks(
         held, n = [whole.part(slice(start, n))], n - start
     if n:
         yield joined(held)
+
+
+def triplets_of_grades(
+    batches: Iterator[Judgements],
+    shape: tuple[int, int],
+    *,
+    unjudged: str = "ignore",
+    draws: int = DRAWS,
+    window: int = WINDOW,
+    random_state: int = 0,
+) -> Iterator[Judgements]:
+    """Draw triplets in which the better item has a higher grade for the query than the worse one.
+
+    Judgements are compared within windows of `window` rows. In each, several grades of one item
+    for one query are averaged (so clicks, 1, and views without a click, 0, become click rates);
+    then `RelevanceTriplets` draws `draws` triplets per judgement, with a seed of the window's own.
+    A window without two comparable items yields nothing.
+
+    Parameters
+    ----------
+    batches : iterator of Judgements
+        Tuples (query, item) with grades.
+    shape : (int, int)
+        Numbers of queries and items.
+    unjudged : {"ignore", "worse"}
+        Whether items without a grade count as worse than those with a positive one.
+    draws, window : int
+    random_state : int
+        Equal seeds give equal triplets.
+    """
+    for number, part in enumerate(in_chunks(batches, window)):
+        grades = _mean_grades(part, shape)
+        if not _comparable(grades, unjudged):
+            continue
+        rng = np.random.default_rng([random_state, number])
+        drawn = RelevanceTriplets(grades, unjudged).draw(draws * len(part), rng)
+        yield Judgements(drawn.astype(np.int64), None, np.full(len(drawn), part.numbers[0]))
+
+
+def _mean_grades(part: Judgements, shape: tuple[int, int]) -> sparse.csr_array:
+    """Mean grade of each judged (query, item); zeros are stored."""
+    query, item = part.tuples.T
+    keys, places = np.unique(query * shape[1] + item, return_inverse=True)
+    means = np.bincount(places, weights=part.values) / np.bincount(places)
+    rows, columns = np.divmod(keys, shape[1])
+    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return sparse.csr_array((means, columns, starts), shape=shape)
+
+
+def _comparable(grades: sparse.csr_array, unjudged: str) -> bool:
+    """Whether any query grades one item above another."""
+    listed = np.flatnonzero(np.diff(grades.indptr))
+    starts = grades.indptr[listed]
+    high = np.maximum.reduceat(grades.data, starts)
+    low = np.minimum.reduceat(grades.data, starts)
+    if unjudged == "worse":
+        full = np.diff(grades.indptr)[listed] == grades.shape[1]
+        low = np.where(full, low, 0.0)
+    return bool((high > low).any())

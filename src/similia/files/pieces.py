@@ -1,25 +1,54 @@
-"""Pieces of a file of judgements: read all at once, or row by row, or cut in two.
+"""Pieces of a file of judgements: parsed as a whole, row by row, or cut in two.
 
-A piece in which any row is bad cannot be read at once. It is cut until the bad row is in a small
-piece, so that few bad rows cost little, and only then read row by row, which names them.
+A piece with a bad row cannot be parsed as a whole. It is halved until the bad row is in a small
+piece, so that a few bad rows cost little; only that piece is parsed row by row, which names them.
 """
 
-from collections.abc import Iterator, Sequence
+import csv
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from numpy.typing import NDArray
+from similia.contract import Array
+from similia.files.bad_rows import RowError
+from similia.files.ids import Encoded
 
-from similia.files.columns import Column
-from similia.files.lines import LineBlock
-from similia.files.text import Fields, csv_rows, json_rows
-
-#: bytes of text, and rows of tables, that are no longer cut
+#: bytes read at a time
+BLOCK = 2**22
+#: longest accepted line, in bytes
+LONGEST = 2**26
+#: bytes of text for which Arrow is not worth its import
+TINY_TEXT = 2**10
+#: bytes of text, and rows of tables, that are parsed row by row rather than cut
 SMALL_TEXT = 2**14
 SMALL_TABLE = 2**9
 
-Numbered = Iterator[tuple[int, Fields]]
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+RawColumn: TypeAlias = Array | Encoded
+T = TypeVar("T")
+
+
+class Reader(NamedTuple):
+    """How the values of one column become numbers."""
+
+    #: type for a fast parser: "int64", "float64" or "string"
+    dtype: str
+    #: numbers of a whole column, or None if any value is bad
+    column: Callable[[RawColumn], Array | None]
+    #: number of one value; raises RowError
+    value: Callable[[Any], float]
+
+
+#: readers by column name, in order
+Columns: TypeAlias = Mapping[str, Reader]
 
 
 class Piece(Protocol):
@@ -27,108 +56,208 @@ class Piece(Protocol):
 
     @property
     def number(self) -> int:
-        """The number of the first row."""
+        """Number of the first row."""
         ...
 
-    def at_once(self, columns: Sequence[Column]) -> list[Any] | None:
-        """Give the columns as they are, one value for each row, or None."""
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
+        """All values of each column, or None if they must be read row by row."""
         ...
 
-    def rows(self, columns: Sequence[Column]) -> Numbered:
-        """Yield the number and the fields of each row, or why it has none."""
+    def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
+        """Yield the number of each row with its fields, or with the reason it has none."""
         ...
 
-    def halves(self) -> list["Piece"]:
-        """Give the same rows in two pieces, or nothing if this one is small."""
+    def halves(self) -> "list[Piece]":
+        """The same rows in two pieces; empty if this one is small."""
         ...
 
 
 @dataclass(frozen=True)
 class TextPiece:
-    """Lines of CSV, if there is a header, else of JSON."""
+    """Whole lines of CSV or, without a header, of JSON; numbered from 1."""
 
-    block: LineBlock
-    header: list[str] | None
+    number: int
+    data: bytes
+    header: list[str] | None = None
 
     @property
-    def number(self) -> int:
-        """The number of the first line."""
-        return self.block.number
+    def n_lines(self) -> int:
+        """Number of lines, including empty ones."""
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
-    def at_once(self, columns: Sequence[Column]) -> list[Any] | None:
-        """Parse by Arrow, where it is installed: it is only quicker."""
-        if not self.block.data or find_spec("pyarrow") is None:
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
+        """Let Arrow parse the piece, if it is installed and there is enough to parse."""
+        if len(self.data) <= TINY_TEXT or find_spec("pyarrow") is None:
             return None
-        from similia.files import arrow_text
+        from similia.files.arrow import text_columns
 
-        if self.header is None:
-            return arrow_text.json_columns(self.block, columns)
-        return arrow_text.csv_columns(self.block, self.header, columns)
+        return text_columns(self.data, self.n_lines, self.header, columns)
 
-    def rows(self, columns: Sequence[Column]) -> Numbered:
-        """Parse line by line."""
-        names = [column.name for column in columns]
-        if self.header is None:
-            return json_rows(self.block, names)
-        return csv_rows(self.block, self.header, names)
+    def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
+        """Parse line by line; a missing or empty field is None."""
+        header = self.header
+        if header is None:
+            return self.parsed(lambda line: [json_object(line).get(name) for name in columns])
+        places = [header.index(name) for name in columns]
+
+        def fields(line: str) -> list[str | None]:
+            found = csv_fields(line)
+            if len(found) != len(header):
+                raise RowError(
+                    "wrong number of fields", f": {len(found)} where the header has {len(header)}"
+                )
+            return [found[place].strip() or None for place in places]
+
+        return self.parsed(fields)
+
+    def parsed(self, parse: Callable[[str], T]) -> Iterator[tuple[int, T | RowError]]:
+        """Yield the number and the parsed text of each line that is not blank."""
+        for number, line in enumerate(self.data.split(b"\n"), start=self.number):
+            if not line.strip():
+                continue
+            try:
+                yield number, parse(line.decode("utf-8").rstrip("\r"))
+            except UnicodeDecodeError as error:
+                yield number, RowError("not valid UTF-8", f" at byte {error.start}")
+            except RowError as error:
+                yield number, error
 
     def halves(self) -> list[Piece]:
-        """Cut at the line break nearest to the middle from below."""
-        data = self.block.data
-        cut = data.rfind(b"\n", 0, len(data) // 2) + 1
-        if len(data) <= SMALL_TEXT or not cut or find_spec("pyarrow") is None:
+        """Cut at the last line break of the first half."""
+        cut = self.data.rfind(b"\n", 0, len(self.data) // 2) + 1
+        if len(self.data) <= SMALL_TEXT or not cut or find_spec("pyarrow") is None:
             return []
-        first = LineBlock(self.number, data[:cut])
-        second = LineBlock(self.number + data.count(b"\n", 0, cut), data[cut:])
-        return [TextPiece(first, self.header), TextPiece(second, self.header)]
+        number = self.number + self.data.count(b"\n", 0, cut)
+        return [
+            TextPiece(self.number, self.data[:cut], self.header),
+            TextPiece(number, self.data[cut:], self.header),
+        ]
 
 
 @dataclass(frozen=True)
 class TablePiece:
-    """Rows of a Parquet or Arrow table, in a record batch."""
+    """Rows of a Parquet or Arrow table, as a record batch."""
 
-    batch: Any
     number: int
+    batch: Any
 
-    def at_once(self, columns: Sequence[Column]) -> list[Any] | None:
-        """Give the columns as arrays."""
-        from similia.files.arrow import plain_columns
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
+        """Convert the columns to arrays."""
+        from similia.files.arrow import batch_columns
 
-        return plain_columns(self.batch, [column.name for column in columns])
+        return batch_columns(self.batch, columns)
 
-    def rows(self, columns: Sequence[Column]) -> Numbered:
-        """Give plain values."""
-        lists = [self.batch.column(column.name).to_pylist() for column in columns]
+    def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
+        """Yield plain values."""
+        lists = [self.batch.column(name).to_pylist() for name in columns]
         yield from enumerate(map(list, zip(*lists, strict=True)), start=self.number)
 
     def halves(self) -> list[Piece]:
         """Cut in the middle."""
-        middle = self.batch.num_rows // 2
         if self.batch.num_rows <= SMALL_TABLE:
             return []
-        rest = TablePiece(self.batch.slice(middle), self.number + middle)
-        return [TablePiece(self.batch.slice(0, middle), self.number), rest]
+        middle = self.batch.num_rows // 2
+        return [
+            TablePiece(self.number, self.batch.slice(0, middle)),
+            TablePiece(self.number + middle, self.batch.slice(middle)),
+        ]
 
 
 @dataclass(frozen=True)
 class ArrayPiece:
-    """Rows of a matrix of numbers."""
+    """Rows of a numeric matrix."""
 
-    values: NDArray[Any]
     number: int
+    values: Array
 
-    def at_once(self, columns: Sequence[Column]) -> list[Any]:
-        """Give the columns."""
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
+        """Columns of the matrix."""
         return list(self.values.T)
 
-    def rows(self, columns: Sequence[Column]) -> Numbered:
-        """Give plain numbers."""
+    def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
+        """Yield plain numbers."""
         yield from enumerate(self.values.tolist(), start=self.number)
 
     def halves(self) -> list[Piece]:
         """Cut in the middle."""
-        middle = len(self.values) // 2
         if len(self.values) <= SMALL_TABLE:
             return []
-        rest = ArrayPiece(self.values[middle:], self.number + middle)
-        return [ArrayPiece(self.values[:middle], self.number), rest]
+        middle = len(self.values) // 2
+        return [
+            ArrayPiece(self.number, self.values[:middle]),
+            ArrayPiece(self.number + middle, self.values[middle:]),
+        ]
+
+
+def csv_fields(line: str) -> list[str]:
+    """Split one line; quoted fields may hold commas and doubled quotes, but no line breaks.
+
+    An unclosed quote therefore spoils its own line and no other.
+    """
+    try:
+        rows = list(csv.reader([line], strict=True))
+    except csv.Error as error:
+        raise RowError("not valid CSV", f" ({error})") from None
+    return rows[0] if rows else []
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """Parse one line as a JSON object; raise RowError if it is none."""
+    try:
+        found = json.loads(line)
+    except RecursionError:
+        raise RowError("not valid JSON", " (it is nested too deeply)") from None
+    except json.JSONDecodeError as error:
+        raise RowError("not valid JSON", f" ({error.msg})") from None
+    except ValueError:
+        raise RowError("not valid JSON", " (a number has too many digits)") from None
+    if not isinstance(found, dict):
+        raise RowError("not a JSON object", f": {line!r:.80}")
+    return found
+
+
+def opened(path: Path | str) -> AbstractContextManager[IO[bytes]]:
+    """Open a file for reading bytes; ``-`` is standard input, which is left open."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb")
+
+
+def text_pieces(file: IO[bytes], source: str, size: int = BLOCK) -> Iterator[TextPiece]:
+    """Split a file into pieces of whole lines, without a byte order mark, in flat memory."""
+    number, parts, held = 1, [], 0
+    first = True
+    while data := file.read(size):
+        if first:
+            data = data.removeprefix(BYTE_ORDER_MARK)
+            first = False
+        end = data.rfind(b"\n") + 1
+        if not end:
+            parts.append(data)
+            held += len(data)
+            if held > LONGEST:
+                raise ValueError(
+                    f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
+                    f"{number}."
+                )
+            continue
+        piece = TextPiece(number, b"".join([*parts, data[:end]]))
+        parts, held = [data[end:]], len(data) - end
+        number += piece.data.count(b"\n")
+        yield piece
+    rest = b"".join(parts)
+    if rest:
+        yield TextPiece(number, rest)
+
+
+@contextmanager
+def spooled(path: Path | str) -> Iterator[Path]:
+    """Yield a path that can be read more than once; standard input is first copied to disk."""
+    if str(path) != "-":
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "feedback"
+        with open(copy, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with open(copy, "rb") as file:
+            head = file.read(1024).removeprefix(BYTE_ORDER_MARK).lstrip()
+        yield copy.rename(copy.with_suffix(".jsonl" if head.startswith(b"{") else ".csv"))

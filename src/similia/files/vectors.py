@@ -1,47 +1,40 @@
 """Vectors and their ids, from and to files of many formats."""
 
-import os
-import secrets
+import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError
+from numpy.lib.npyio import NpzFile
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from scipy import sparse
 
-from similia.files.arrays import (
-    mapped_array,
-    read_npy,
-    read_npz,
-    read_safetensors,
-    read_svmlight,
-    write_npy,
-    write_npz,
-    write_safetensors,
-    write_svmlight,
-)
+from similia.contract import Array, Matrix
+from similia.durable import replace_text, replacing
 from similia.files.bad_rows import BadRows, RowError
-from similia.files.ids import Ids, as_integers
-from similia.files.json_vectors import read_json_vectors, write_json_vectors
+from similia.files.ids import Ids, Rows, as_integers
+from similia.files.pieces import json_object, opened, text_pieces
 
-ARRAYS = {
-    ".npy": (read_npy, write_npy),
-    ".npz": (read_npz, write_npz),
-    ".safetensors": (read_safetensors, write_safetensors),
-    ".svmlight": (read_svmlight, write_svmlight),
-    ".svm": (read_svmlight, write_svmlight),
-    ".libsvm": (read_svmlight, write_svmlight),
-}
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
 LINES = (".jsonl", ".ndjson")
+SVMLIGHT = (".svmlight", ".svm", ".libsvm")
+NO_IDS = (".npy", *SVMLIGHT)
+#: vectors written as JSON at a time
+STEP = 1024
+
+#: ids as a file holds them: unchecked, or None
+RawIds: TypeAlias = ArrayLike | None
 
 
 class VectorFile(NamedTuple):
-    """A matrix of vectors, one a row, and how its rows are called."""
+    """A matrix of vectors, one per row, and the ids of its rows."""
 
-    X: Any
+    X: Matrix
     ids: Ids
 
 
@@ -58,16 +51,16 @@ def read_vectors(
     Parameters
     ----------
     path : path
-        By its suffix: .npy (mapped, not read), .npz (dense, or of scipy.sparse.save_npz),
-        .safetensors, .parquet or .arrow (a column of lists, or columns of numbers), .jsonl (lines
+        By its suffix: .npy (memory-mapped), .npz (dense, or from scipy.sparse.save_npz),
+        .safetensors, .parquet or .arrow (a column of lists, or numeric columns), .jsonl (lines
         ``{"id": …, "vector": […]}``), .svmlight. ``-`` reads JSON lines from standard input.
     ids : path, optional
-        Ids of the rows: a text file, one a line, or a .npy file. Without it, those in the file
-        itself, those in a file of the same name and ``.ids``, or else the row numbers.
+        Ids of the rows: a text file with one per line, or a .npy file. By default, ids from the
+        file itself or from a file of the same name plus ``.ids``, else row numbers.
     vector_column, id_column : str, optional
-        Names in Parquet, Arrow and JSON lines; ``vector`` and ``id`` if not given.
+        Names in Parquet, Arrow and JSON lines; ``vector`` and ``id`` by default.
     bad_rows : BadRows, optional
-        What to do with rows of tables and JSON lines that are no vectors; "skip" needs ids.
+        What to do with rows of tables and JSON lines that are not vectors; "skip" needs ids.
 
     Returns
     -------
@@ -77,7 +70,15 @@ def read_vectors(
     path, bad_rows = Path(path), bad_rows or BadRows()
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
-    X, names = _read(path, vector_column, id_column, bad_rows)
+    names: RawIds
+    if path.suffix in READERS:
+        X, names = READERS[path.suffix](path)
+    elif path.suffix in LINES or str(path) == "-":
+        X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
+    elif path.suffix in TABLES:
+        X, names = _read_table(path, vector_column, id_column, bad_rows)
+    else:
+        raise _unknown(path)
     _check_matrix(path, X)
     beside = Path(f"{path}.ids")
     if ids is not None:
@@ -88,59 +89,52 @@ def read_vectors(
         found = Ids(names, X.shape[0])
     except ValueError as error:
         raise ValueError(f"{ids or path}: {error}") from None
-    # Learners take these two as they are, and would copy any other anew for each chunk.
+    # Learners use these two types without copying.
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return VectorFile(X, found)
 
 
-def _read(path: Path, vector: str | None, name: str | None, bad_rows: BadRows) -> tuple[Any, Any]:
-    if path.suffix in ARRAYS:
-        return ARRAYS[path.suffix][0](path)
-    if path.suffix in LINES or str(path) == "-":
-        return read_json_vectors(path, vector or "vector", name or "id", bad_rows)
-    if path.suffix in TABLES:
-        return _read_table(path, vector, name, bad_rows)
-    raise _unknown(path)
+def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -> None:
+    """Write vectors in the format of the path's suffix; the file is replaced whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        As for `read_vectors`; ``-`` writes JSON lines to standard output.
+    X : array or sparse matrix of shape (n, d)
+        Tables, safetensors and JSON lines hold dense vectors only.
+    ids : array of n integers or strings, optional
+        Kept in the file, or in one of the same name plus ``.ids``.
+    """
+    matrix = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    _check_matrix(path, matrix)
+    names = Ids(ids, matrix.shape[0]).values
+    if str(path) == "-":
+        _write_lines(sys.stdout, matrix, names)
+        return
+    path = Path(path)
+    if path.suffix not in (*READERS, *TABLES, *LINES):
+        raise _unknown(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first.")
+    if path.is_dir():
+        raise ValueError(f"{path}: vectors must be written to a file, got a folder.")
+    beside = _lines_of_ids(path, names) if _has_ids_beside(path, matrix) else None
+    try:
+        with replacing(path) as temporary:
+            _write(temporary, matrix, names)
+            if beside is None:  # ids of a replaced file would be taken for those of the new one
+                Path(f"{path}.ids").unlink(missing_ok=True)
+            else:
+                replace_text(f"{path}.ids", beside)
+    except (OSError, SafetensorError) as error:  # such as a full disk
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise OSError(f"{path} could not be written: {reason}.") from error
 
 
-def _check_matrix(path: Path | str, X: Any) -> None:
-    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
-            f"got shape {X.shape} and dtype {X.dtype}."
-        )
-
-
-def _unknown(path: Path) -> ValueError:
-    known = ", ".join((*ARRAYS, *TABLES, *LINES))
-    return ValueError(
-        f"{path}: vectors must be in a file that ends in one of {known}, "
-        f"got {path.suffix or 'no suffix'}."
-    )
-
-
-def _read_table(
-    path: Path, vector: str | None, name: str | None, bad_rows: BadRows
-) -> tuple[Any, Any]:
-    from similia.files import arrow
-
-    X, ids, whole = arrow.read_vectors(path, vector, name)
-    if whole.all():
-        return X, ids
-    error = RowError("not a vector of finite numbers", f" of length {X.shape[1]}")
-    for row in np.flatnonzero(~whole).tolist():
-        if bad_rows.action == "skip" and ids is None:
-            raise ValueError(
-                f"{path}: row {row + 1}: {error}; vectors without ids cannot be skipped, "
-                "as the numbers of the rows after them would change."
-            )
-        bad_rows.add(str(path), row + 1, error)
-    return X[whole], [value for value, good in zip(ids or [], whole, strict=True) if good]
-
-
-def read_ids(path: Path) -> NDArray[Any]:
-    """Give ids from a .npy file or from the lines of a text: integers if all are."""
+def read_ids(path: Path) -> Array:
+    """Read ids from a .npy file or from the lines of a text: integers if all are."""
     if path.suffix == ".npy":
         return np.array(mapped_array(path, "ids"))
     try:
@@ -151,56 +145,259 @@ def read_ids(path: Path) -> NDArray[Any]:
     return np.array(texts, dtype=object) if numbers is None else numbers
 
 
-def write_vectors(path: Path | str, X: Any, ids: Any = None) -> None:
-    """Write vectors in the format of the path's suffix; the file is complete or not there at all.
-
-    Parameters
-    ----------
-    path : path
-        As of `read_vectors`; ``-`` writes JSON lines to standard output.
-    X : array or sparse matrix of shape (n, d)
-        Tables, safetensors and JSON lines hold dense vectors only.
-    ids : array of n integers or strings, optional
-        Kept in the file, or in one of the same name and ``.ids``.
-    """
-    X = X if sparse.issparse(X) else np.asarray(X)
-    _check_matrix(path, X)
-    names = Ids(ids, X.shape[0]).values
-    if str(path) == "-":
-        write_json_vectors(sys.stdout, X, names)
-        return
-    path = Path(path)
-    if path.suffix not in (*ARRAYS, *TABLES, *LINES):
-        raise _unknown(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first.")
-    if path.is_dir():
-        raise ValueError(f"{path}: vectors must be written to a file, got a folder.")
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
-    beside = Path(f"{temporary}.ids")
+def read_rows(path: Path, ids: Ids) -> Rows:
+    """Rows of the vectors whose ids a file lists."""
     try:
-        _write(temporary, X, names)
-        if beside.exists():
-            os.replace(beside, f"{path}.ids")
-        else:  # those of the file that is replaced would be taken for this one's
-            Path(f"{path}.ids").unlink(missing_ok=True)
-        os.replace(temporary, path)
-    except (OSError, SafetensorError) as error:  # such as a disk that is full
-        reason = getattr(error, "strerror", None) or error
-        raise OSError(f"{path} could not be written: {reason}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-        beside.unlink(missing_ok=True)
+        rows = [ids.row(value) for value in read_ids(path).tolist()]
+    except RowError as error:
+        raise ValueError(f"{path}: {error}.") from None
+    if not rows:
+        raise ValueError(f"{path}: ids must be at least one, got none.")
+    return np.array(rows)
 
 
-def _write(path: Path, X: Any, ids: NDArray[Any] | None) -> None:
-    if path.suffix in ARRAYS:
-        ARRAYS[path.suffix][1](path, X, ids)
+def _check_matrix(path: Path | str, X: Matrix) -> None:
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
+        raise ValueError(
+            f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
+            f"got shape {X.shape} and dtype {X.dtype}."
+        )
+
+
+def _unknown(path: Path) -> ValueError:
+    known = ", ".join((*READERS, *TABLES, *LINES))
+    return ValueError(
+        f"{path}: vectors must be in a file that ends in one of {known}, "
+        f"got {path.suffix or 'no suffix'}."
+    )
+
+
+def _has_ids_beside(path: Path, X: Matrix) -> bool:
+    """Whether the format itself has no room for ids."""
+    return path.suffix in NO_IDS or (path.suffix == ".npz" and sparse.issparse(X))
+
+
+def _lines_of_ids(path: Path, ids: Array | None) -> str | None:
+    """Contents of a file of ids."""
+    if ids is None:
+        return None
+    names = [str(name) for name in ids.tolist()]
+    broken = [name for name in names if name.splitlines() != [name]]
+    if broken:
+        raise ValueError(f"{path}: ids must be texts of one line, got {broken[0]!r:.80}.")
+    return "".join(f"{name}\n" for name in names)
+
+
+def _dense(X: Matrix) -> Array:
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+# -- formats -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _damage_explained(path: Path, what: str = "vectors") -> Iterator[None]:
+    """Turn any error of a parser into one sentence."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path}: {what} could not be read ({str(error)[:200]}).") from error
+
+
+def mapped_array(path: Path, what: str = "vectors") -> Array:
+    """Array of a .npy file, memory-mapped."""
+    with _damage_explained(path, what):
+        return np.lib.format.open_memmap(path, mode="r")
+
+
+def _read_npy(path: Path) -> tuple[Matrix, RawIds]:
+    return mapped_array(path), None
+
+
+def _read_npz(path: Path) -> tuple[Matrix, RawIds]:
+    """A matrix of scipy.sparse.save_npz, or the dense one named vectors (or the only one)."""
+    with (
+        _damage_explained(path),
+        open(path, "rb") as opened,
+        NpzFile(opened, allow_pickle=False) as file,
+    ):
+        if "indptr" in file and "format" in file:
+            return sparse.load_npz(path).tocsr(), file.get("ids")
+        arrays = {name: file[name] for name in file.files}
+    return _chosen(path, arrays), arrays.get("ids")
+
+
+def _read_safetensors(path: Path) -> tuple[Matrix, RawIds]:
+    """The tensor named vectors (or the only matrix), and ids: a tensor, or JSON in the header."""
+    with _damage_explained(path), safe_open(path, framework="np") as file:
+        matrices = [n for n in file.keys() if len(file.get_slice(n).get_shape()) == 2]  # noqa: SIM118
+        wanted = ["vectors"] if "vectors" in matrices else matrices
+        arrays = {name: file.get_tensor(name) for name in wanted}
+        ids = file.get_tensor("ids") if "ids" in file.keys() else None  # noqa: SIM118
+        noted = (file.metadata() or {}).get("ids")
+        if ids is None and noted is not None:
+            ids = np.array(json.loads(noted), dtype=object)
+    return _chosen(path, arrays), ids
+
+
+def _read_svmlight(path: Path) -> tuple[Matrix, RawIds]:
+    """Sparse matrix of lines ``label index:value …``; labels are ignored."""
+    from sklearn.datasets import load_svmlight_file
+
+    with _damage_explained(path):
+        return load_svmlight_file(str(path))[0].tocsr(), None
+
+
+def _chosen(path: Path, arrays: dict[str, Array]) -> Array:
+    matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
+    if "vectors" in matrices:
+        return matrices["vectors"]
+    if len(matrices) != 1:
+        raise ValueError(
+            f"{path}: vectors must be the only matrix or be named vectors, "
+            f"got {', '.join(arrays) or 'nothing'}."
+        )
+    return next(iter(matrices.values()))
+
+
+READERS: dict[str, Callable[[Path], tuple[Matrix, RawIds]]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
+    **dict.fromkeys(SVMLIGHT, _read_svmlight),
+}
+
+
+def _write(path: Path, X: Matrix, ids: Array | None) -> None:
+    """Write vectors, with their ids if the format has room for them."""
+    if path.suffix == ".npy":
+        with open(path, "wb") as file:
+            np.save(file, _dense(X))
+    elif path.suffix == ".npz":
+        _write_npz(path, X, ids)
+    elif path.suffix == ".safetensors":
+        _write_safetensors(path, X, ids)
+    elif path.suffix in SVMLIGHT:
+        from sklearn.datasets import dump_svmlight_file
+
+        dump_svmlight_file(X, np.zeros(X.shape[0]), str(path))
+    elif path.suffix in LINES:
+        with open(path, "w", encoding="utf-8") as lines:
+            _write_lines(lines, X, ids)
+    else:
+        from similia.files.arrow import write_table
+
+        write_table(path, _dense(X), ids)
+
+
+def _write_npz(path: Path, X: Matrix, ids: Array | None) -> None:
+    """Write a dense matrix as vectors (and ids), a sparse one as scipy does."""
+    if sparse.issparse(X):
+        sparse.save_npz(path, X)
         return
-    if path.suffix in LINES:
-        with open(path, "w", encoding="utf-8") as file:
-            write_json_vectors(file, X, ids)
-        return
-    from similia.files import arrow
+    arrays: dict[str, Any] = {"vectors": X}
+    if ids is not None:
+        arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
 
-    arrow.write_vectors(path, X.toarray() if hasattr(X, "toarray") else np.asarray(X), ids)
+
+def _write_safetensors(path: Path, X: Matrix, ids: Array | None) -> None:
+    """Write vectors, and ids as an integer tensor or as JSON in the header."""
+    tensors, metadata = {"vectors": np.ascontiguousarray(_dense(X))}, None
+    if ids is not None and ids.dtype == object:
+        metadata = {"ids": json.dumps(ids.tolist())}
+    elif ids is not None:
+        tensors["ids"] = ids
+    save_file(tensors, path, metadata=metadata)
+
+
+# -- tables and JSON lines ---------------------------------------------------------------------
+
+
+def _read_table(
+    path: Path, vector: str | None, name: str | None, bad_rows: BadRows
+) -> tuple[Matrix, RawIds]:
+    from similia.files.arrow import read_table
+
+    X, ids, whole = read_table(path, vector, name)
+    if whole.all():
+        return X, ids
+    error = RowError("not a vector of finite numbers", f" of length {X.shape[1]}")
+    for row in np.flatnonzero(~whole).tolist():
+        _leave_out(path, row + 1, error, ids is not None, bad_rows)
+    return X[whole], [value for value, good in zip(ids or [], whole, strict=True) if good]
+
+
+def _read_lines(
+    path: Path, vector: str, identifier: str, bad_rows: BadRows
+) -> tuple[NDArray[np.float32], list[Any] | None]:
+    """Matrix in single precision, and ids if the lines have them.
+
+    The first good line decides the length, and whether lines have ids.
+    """
+    blocks, ids = [], []
+    width, named = None, None
+    with opened(path) as file:
+        for piece in text_pieces(file, str(path)):
+            rows = []
+            for number, found in piece.parsed(json_object):
+                try:
+                    if isinstance(found, RowError):
+                        raise found
+                    row = _vector(found, vector, width)
+                    name = found.get(identifier)
+                    if named is None:
+                        named = name is not None
+                    elif named != (name is not None):
+                        raise RowError(f"column {identifier} is missing" if named else "extra id")
+                except RowError as error:
+                    _leave_out(path, number, error, bool(named), bad_rows)
+                    continue
+                width = len(row)
+                rows.append(row)
+                ids.append(name)
+            if rows:
+                blocks.append(np.array(rows, dtype=np.float32))
+    if not blocks:
+        raise ValueError(f"{path}: vectors must be at least one, got none.")
+    return np.concatenate(blocks), ids if named else None
+
+
+def _leave_out(path: Path, number: int, error: RowError, named: bool, bad_rows: BadRows) -> None:
+    if bad_rows.action == "skip" and not named:
+        raise ValueError(
+            f"{path}: row {number}: {error}; vectors without ids cannot be skipped, "
+            "as the numbers of the rows after them would change."
+        )
+    bad_rows.add(str(path), number, error)
+
+
+def _vector(found: dict[str, Any], name: str, width: int | None) -> NDArray[np.float32]:
+    values = found.get(name)
+    if values is None:
+        raise RowError(f"column {name} is missing")
+    try:
+        row = np.array(values, dtype=np.float32)
+    except (ValueError, TypeError, OverflowError):
+        raise RowError(f"column {name} is not a list of numbers") from None
+    if row.ndim != 1 or len(row) == 0:
+        raise RowError(f"column {name} is not a list of numbers")
+    if width is not None and len(row) != width:
+        raise RowError("wrong length", f": {len(row)} numbers where others have {width}")
+    if not np.isfinite(row).all():
+        raise RowError(f"column {name} is not finite")
+    return row
+
+
+def _write_lines(file: IO[str], X: Matrix, ids: Array | None) -> None:
+    """Write one vector per line; without ids, row numbers take their place."""
+    for start in range(0, X.shape[0], STEP):
+        rows = _dense(X[start : start + STEP])
+        names = range(start, start + len(rows)) if ids is None else ids[start : start + STEP]
+        for name, row in zip(np.asarray(names).tolist(), rows, strict=True):
+            # The shortest double that rounds to a single-precision number.
+            values = row.tolist() if row.dtype == np.float64 else [float(str(v)) for v in row]
+            file.write(json.dumps({"id": name, "vector": values}) + "\n")

@@ -2,10 +2,8 @@
 
 from similia.exceptions import StaleIndexError
 from similia.index.backends import BACKENDS
-from similia.index.build import build_index
-from similia.index.index import Index, Search
-from similia.index.opening import open_index
-from similia.index.queries import fingerprint
+from similia.index.index import Index, Search, build_index, open_index
+from similia.index.models import fingerprint
 from similia.index.recall import BuildReport
 
 __all__ = [

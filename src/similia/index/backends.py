@@ -1,17 +1,20 @@
-"""What an index asks of a library for vector search, and the one list of those libraries."""
+"""The protocol of a vector search library, and the one list of those libraries."""
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
 
-from similia.contract import Array
-from similia.validation import check_parameters, one_of
+from similia.contract import Array, Geometry, Matrix
+from similia.retrieval.vectors import is_sparse
+from similia.validation import Rule, check_parameters, one_of
 
 GEOMETRIES = ("inner_product", "l2")
 
-#: modules are named, not imported: only the one that is asked for needs its library
+#: modules by name, imported on demand: only the chosen one needs its library
 BACKENDS = {
     "exact": "similia.index.exact",
     "faiss": "similia.index.faiss",
@@ -19,73 +22,136 @@ BACKENDS = {
     "hnswlib": "similia.index.hnswlib",
 }
 
-#: what searches sparse items, under the name "exact"
+#: the module that searches sparse items, under the name "exact"
 SPARSE = "similia.index.sparse"
+
+#: numbers up to which testing each is faster than silencing warnings
+FEW = 4096
+
+#: rows and scores of the best items of each query
+Found: TypeAlias = tuple[NDArray[np.int64], Array]
+Options: TypeAlias = dict[str, Any]
+
+
+class Space(NamedTuple):
+    """The space of the vectors in an index."""
+
+    n_features: int
+    geometry: Geometry
+    dtype: np.dtype[Any]
 
 
 class Backend(Protocol):
-    """Item vectors that can be searched; rows are numbered in the order in which they came.
+    """Item vectors that can be searched; rows are numbered in order of addition.
 
-    An implementation is made as ``Implementation(n_features, geometry, dtype, **options)``, empty,
-    or by ``Implementation.restored(n_features, geometry, dtype, options, tensors)``.
+    A module's ``Implementation(space, **options)`` starts empty.
     """
 
-    #: whether the best items are found for certain
+    #: whether the best items are certain to be found
     exact: bool
-    #: whether items are held as a CSR matrix, and queries may be one
+    #: whether items are a CSR matrix, and queries may be one
     sparse: bool
-    #: all options, with the defaults of those that were not given
-    options: dict[str, Any]
+    #: all options, including defaults
+    options: Options
 
     def __len__(self) -> int:
-        """Give the number of items."""
+        """Number of items."""
         ...
 
-    def add(self, vectors: Array) -> None:
-        """Add items; the array is not kept unless it is mapped from a file."""
+    def add(self, vectors: Matrix) -> None:
+        """Add items; the array is copied unless it is mapped from a file."""
         ...
 
-    def search(self, Q: Array, k: int) -> tuple[NDArray[np.int64], Array]:
-        """Give rows and scores of the best k items of each query, best first; -1 where missing."""
+    def search(self, Q: Matrix, k: int) -> Found:
+        """Return the best k items of each query, best first; row -1 where missing."""
         ...
 
-    def vectors(self) -> Any:
-        """Give the vectors of all items."""
+    def vectors(self) -> Matrix:
+        """Vectors of all items."""
         ...
 
     def tensors(self) -> dict[str, Array]:
-        """Give all there is to save."""
+        """Arrays to save."""
+        ...
+
+    def restore(self, tensors: dict[str, Array]) -> None:
+        """Replace the items of a new backend by saved ones; raise ValueError if they do not fit."""
         ...
 
 
-def backend_class(owner: str, name: str, *, sparse: bool = False) -> Any:
-    """Give the implementation of that name; raise MissingExtraError without its library."""
+def backend_class(owner: str, name: str, *, sparse_items: bool = False) -> Any:
+    """Implementation of that name; raises MissingExtraError without its library."""
     check_parameters(owner, {"backend": one_of(*BACKENDS)}, {"backend": name})
-    if sparse and name != "exact":
+    if sparse_items and name != "exact":
         raise ValueError(
             f"{owner}: backend must be 'exact' for sparse items, got {name!r}, whose library takes "
             "dense vectors only."
         )
-    return import_module(SPARSE if sparse else BACKENDS[name]).Implementation
+    return import_module(SPARSE if sparse_items else BACKENDS[name]).Implementation
 
 
 def checked_options(
-    owner: str, rules: dict[str, Any], defaults: dict[str, Any], given: dict[str, Any]
-) -> dict[str, Any]:
-    """Give the defaults with what was given in their place."""
-    unknown = sorted(set(given) - set(defaults))
+    owner: str, known: Mapping[str, tuple[object, Rule]], given: Options
+) -> Options:
+    """Options given, completed by defaults; `known` has a default and a rule for each."""
+    unknown = sorted(set(given) - set(known))
     if unknown:
-        raise ValueError(
-            f"{owner}: options must be some of {', '.join(defaults)}, got {unknown[0]}."
-        )
-    options = {**defaults, **given}
-    check_parameters(owner, rules, options)
+        raise ValueError(f"{owner}: options must be some of {', '.join(known)}, got {unknown[0]}.")
+    options = {**{name: default for name, (default, _) in known.items()}, **given}
+    check_parameters(owner, {name: rule for name, (_, rule) in known.items()}, options)
     return options
 
 
 def native_bytes(tensors: dict[str, Array]) -> Array:
-    """Give the library's own serialized index from what was saved."""
+    """A library's own serialized index, from the saved arrays."""
     (native,) = tensors.values()
     if native.dtype != np.uint8 or native.ndim != 1:
         raise ValueError("the index of the library is not an array of bytes")
     return native
+
+
+def checked_vectors(
+    owner: str,
+    name: str,
+    X: ArrayLike | Matrix,
+    dtype: DTypeLike,
+    n_features: int | None = None,
+    allow_sparse: bool = False,
+) -> Matrix:
+    """X as an array, or if allowed a CSR matrix, of finite numbers in that precision."""
+    found_sparse = is_sparse(X)
+    if found_sparse and not allow_sparse:
+        raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
+    rows: Matrix = X if found_sparse else np.asanyarray(X)
+    if (
+        rows.ndim != 2
+        or rows.dtype.kind not in "iuf"
+        or (n_features is not None and rows.shape[1] != n_features)
+    ):
+        kind = "a matrix" if found_sparse else "a dense array"
+        wanted = "n_features" if n_features is None else n_features
+        raise ValueError(
+            f"{owner}: {name} must be {kind} of numbers of shape (n, {wanted}), "
+            f"got shape {rows.shape} and dtype {rows.dtype}."
+        )
+    if found_sparse:
+        rows = sparse.csr_array(rows, dtype=dtype)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        numbers = rows.data
+    else:
+        rows = rows.astype(dtype, order="C", copy=False)
+        numbers = rows.reshape(-1)
+    if not _all_finite(numbers):
+        raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
+    return rows
+
+
+def _all_finite(flat: Array) -> bool:
+    if flat.size > FEW:
+        # Short of overflow, the squares have a finite sum, much faster to compute than each test.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(flat @ flat):
+                return True
+    return bool(np.isfinite(flat).all())

@@ -1,14 +1,13 @@
-"""Names of items: integers or strings, each once."""
-
-from typing import Any
+"""Ids of items: distinct integers or strings."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from similia.contract import Array
 
 
-def checked_ids(owner: str, ids: Any, n: int, start: int = 0) -> Array:
-    """Give the names of n items as an array of int64 or of strings; their numbers if None."""
+def checked_ids(owner: str, ids: ArrayLike | None, n: int, start: int = 0) -> Array:
+    """Ids of n items as int64 or strings; their numbers from `start` if None."""
     if ids is None:
         return np.arange(start, start + n)
     given = np.asarray(ids)
@@ -27,7 +26,7 @@ def checked_ids(owner: str, ids: Any, n: int, start: int = 0) -> Array:
 
 
 def refuse_repeats(owner: str, ids: Array) -> None:
-    """Raise the error for a name that two items share."""
+    """Raise the error for an id that two items share."""
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         repeated = values[np.argmax(counts > 1)].item()
@@ -35,11 +34,11 @@ def refuse_repeats(owner: str, ids: Array) -> None:
 
 
 def joined_ids(owner: str, ids: Array, more: Array) -> Array:
-    """Give all names; both must be of one kind."""
+    """All ids; both parts must be of one kind."""
     if len(ids) and ids.dtype.kind != more.dtype.kind:
         words = {"i": "integers", "U": "strings"}
         raise ValueError(
-            f"{owner}: ids must be {words[ids.dtype.kind]}, as those of the index, "
+            f"{owner}: ids must be {words[ids.dtype.kind]}, like those of the index, "
             f"got {words[more.dtype.kind]}."
         )
     joined = np.concatenate([ids, more])
@@ -48,7 +47,7 @@ def joined_ids(owner: str, ids: Array, more: Array) -> Array:
 
 
 def stored_ids(ids: Array) -> dict[str, Array]:
-    """Give the names as arrays of numbers: integers, or the bytes of all strings and their ends."""
+    """Ids as arrays of numbers: integers, or the bytes of all strings and their ends."""
     if ids.dtype.kind != "U":
         return {"ids": ids}
     encoded = [name.encode() for name in ids.tolist()]
@@ -57,7 +56,7 @@ def stored_ids(ids: Array) -> dict[str, Array]:
 
 
 def restored_ids(tensors: dict[str, Array]) -> Array:
-    """Give what `stored_ids` was given."""
+    """Ids from the arrays of `stored_ids`."""
     if "ids" in tensors:
         return tensors["ids"]
     text, ends = tensors["id_bytes"].tobytes(), tensors["id_ends"].tolist()

@@ -1,67 +1,50 @@
 """An index: item vectors that learning does not touch, searched by whatever was learnt."""
 
 import time
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
+from numpy.typing import ArrayLike
 
-from similia.contract import Array
-from similia.index.backends import Backend
-from similia.index.exact import Implementation as Exact
-from similia.index.frozen import FrozenMetric
-from similia.index.ids import checked_ids, joined_ids
-from similia.index.queries import QueryMap, check_model
+from similia.contract import Array, Geometry, LearntRanker, Matrix, Searchable, State
+from similia.exceptions import ModelFileError
+from similia.index.backends import (
+    BACKENDS,
+    GEOMETRIES,
+    Backend,
+    Found,
+    Space,
+    backend_class,
+    checked_vectors,
+)
+from similia.index.exact import exact_search
+from similia.index.ids import checked_ids, joined_ids, refuse_repeats, restored_ids, stored_ids
+from similia.index.models import FrozenMetric, QueryMap, check_model, is_learnt
 from similia.index.recall import Asked, BuildReport, measured_recall, sampled_rows
-from similia.index.sparse import checked_sparse
-from similia.index.storage import save
-from similia.validation import positive_integer
+from similia.index.sparse import PARTS
+from similia.persistence import file
+from similia.persistence.file import PathLike
+from similia.retrieval.vectors import is_sparse
+from similia.validation import check_parameters, none, one_of, positive_integer
 
-#: numbers that are looked at one by one sooner than warnings are silenced
-FEW = 4096
+#: fields of a frozen metric that are saved
+FROZEN = ("name", "fingerprint", "matrix", "probe", "image")
 
 
 class Search(NamedTuple):
-    """What was found: ids of shape (n_queries, k), best first, and their scores."""
+    """Items found, best first: ids of shape (n_queries, k) and scores; (k,) for a single query."""
 
     ids: Array
     scores: Array
 
 
-def checked_vectors(owner: str, name: str, X: Any, dtype: Any, n_features: int | None) -> Array:
-    """Give X as an array of that precision, or raise the house error."""
-    if issparse(X):
-        raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
-    X = np.asanyarray(X)
-    if X.ndim != 2 or X.dtype.kind not in "iuf" or X.shape[1] != (n_features or X.shape[1]):
-        wanted = n_features if n_features is not None else "n_features"
-        raise ValueError(
-            f"{owner}: {name} must be a dense array of numbers of shape (n, {wanted}), "
-            f"got shape {X.shape} and dtype {X.dtype}."
-        )
-    X = X.astype(dtype, order="C", copy=False)
-    flat = X.reshape(-1)
-    if not _all_finite(flat):
-        raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
-    return X
-
-
-def _all_finite(flat: Array) -> bool:
-    if flat.size > FEW:
-        # The squares sum to a number but for overflow, in a fraction of the time of a look at each.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(flat @ flat):
-                return True
-    return bool(np.isfinite(flat).all())
-
-
 class Index:
-    """Items that can be searched; made by `build` or `open_index`.
+    """Items that can be searched; made by `build_index` or `open_index`.
 
     Under an inner product only queries are transformed, so one index serves every bilinear learner,
-    and one that learns is seen by the next search. A metric moves the items: such an index keeps
-    the metric that it was built with, and refuses a learner that has learnt since.
+    and the next search sees what a learner has learnt. A metric moves the items: such an index
+    keeps the metric that it was built with, and refuses a learner that has changed since.
 
     Attributes
     ----------
@@ -74,26 +57,19 @@ class Index:
     backend : Backend
     """
 
+    report: BuildReport
+
     def __init__(
-        self,
-        name: str,
-        backend: Backend,
-        geometry: str,
-        dtype: Any,
-        n_features: int,
-        frozen: FrozenMetric | None = None,
+        self, name: str, backend: Backend, space: Space, frozen: FrozenMetric | None = None
     ) -> None:
         self.name = name
         self.backend = backend
-        self.geometry = geometry
-        self.dtype = np.dtype(dtype)
-        self.n_features = n_features
+        self.space = space
+        self.n_features, self.geometry, self.dtype = space
         self.frozen = frozen
         self.ids: Array = np.arange(0)
-        self.report: BuildReport
-        self._wanted = 10
-        self._seconds = 0.0
         self._map = QueryMap()
+        self._recall_at = 10
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,26 +79,32 @@ class Index:
 
     # -- searching -----------------------------------------------------------------------------
 
-    def search(self, Q: Any, k: int = 10, *, model: Any = None) -> Search:
+    def search(
+        self, Q: ArrayLike | Matrix, k: int = 10, *, model: Searchable | None = None
+    ) -> Search:
         """Find the k best items of each query.
 
         Parameters
         ----------
-        Q : array or CSR matrix of shape (n_queries, n_features)
-            Queries, as they are: they are transformed here. Sparse ones need a learner that takes
-            them, or sparse items.
+        Q : array or CSR matrix of shape (n_queries, n_features), or vector of shape (n_features,)
+            Queries, not yet transformed. Sparse ones need a learner that takes them, or sparse
+            items.
         k : int
             At most the number of items.
         model : learner, optional
-            What to search by. Without it an inner-product index is searched by the plain vectors,
+            Model to search by. Without it, an inner-product index is searched by the plain vectors,
             an index of a metric by that metric.
 
         Returns
         -------
         Search
-            `ids` and `scores` of shape (n_queries, k); larger scores are closer, and "l2" gives the
-            negated squared distance.
+            `ids` and `scores` of shape (n_queries, k), or (k,) for a single vector; larger scores
+            are closer, and "l2" scores are negated squared distances.
         """
+        if np.ndim(Q) == 1:
+            row = (Q if is_sparse(Q) else np.asarray(Q)).reshape(1, -1)
+            found = self.search(row, k, model=model)
+            return Search(found.ids[0], found.scores[0])
         q = self.query_vectors(Q, model=model)
         if not (positive_integer.holds(k) and k <= len(self)):
             raise ValueError(
@@ -131,111 +113,288 @@ class Index:
             )
         rows, scores = self.backend.search(q, k)
         if not self.backend.exact and rows.size and rows.min() < 0:
-            rows, scores = self._completed(q, k, rows, scores)
+            rows, scores = self._completed(q, k, rows.copy(), scores.copy())
         return Search(self.ids[rows], scores)
 
-    def query_vectors(self, Q: Any, *, model: Any = None) -> Array:
-        """Give the vectors that `search` hands to the backend."""
+    def query_vectors(self, Q: ArrayLike | Matrix, *, model: Searchable | None = None) -> Matrix:
+        """Vectors that `search` passes to the backend."""
         if self.frozen is not None:
-            q = self.frozen.vectors("Index.search", Q, model)
-        elif model is None:
-            q = Q
-        else:
+            Q = self.frozen.vectors("Index.search", Q, model)
+        elif model is not None:
             check_model("Index.search", model)
             if model.geometry != self.geometry or self.geometry == "l2":
                 raise ValueError(
-                    f"Index.search: model must have the geometry 'inner_product' where the items "
-                    f"are in the index as they are ({self.geometry!r}), got {model.geometry!r}; "
-                    "give the model to build as well."
+                    "Index.search: model must have the geometry 'inner_product' if the index holds "
+                    f"untransformed items ({self.geometry!r}), got {model.geometry!r}; pass the "
+                    "model to build_index as well."
                 )
-            q = self._map(model, Q)
-        return self._checked("Index.search", "queries", q)
+            Q = self._map(model, Q)
+        return self._checked("Index.search", "queries", Q)
 
-    def _checked(self, owner: str, name: str, X: Any) -> Any:
-        if self.backend.sparse and issparse(X):
-            return checked_sparse(owner, name, X, self.dtype, self.n_features)
-        return checked_vectors(owner, name, X, self.dtype, self.n_features)
+    def _checked(self, owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
+        allow_sparse = self.backend.sparse
+        return checked_vectors(owner, name, X, self.dtype, self.n_features, allow_sparse)
 
-    def is_stale(self, model: Any) -> bool:
-        """Give whether `model` has changed in a way that the items in the index do not show."""
+    def is_stale(self, model: LearntRanker) -> bool:
+        """Whether `model` has changed in a way that the items in the index do not reflect."""
         return self.frozen is not None and self.frozen.is_stale(model)
 
-    def _completed(
-        self, q: Array, k: int, rows: NDArray[np.int64], scores: Array
-    ) -> tuple[NDArray[np.int64], Array]:
-        """Answer those queries exactly for which the backend found fewer than k items."""
+    def _completed(self, q: Array, k: int, rows: Array, scores: Array) -> Found:
+        """Answer exactly those queries for which the backend found fewer than k items."""
         short = np.flatnonzero((rows < 0).any(axis=1))
-        exact = Exact(self.n_features, self.geometry, self.dtype)
-        exact.add(self.backend.vectors())
-        rows, scores = rows.copy(), scores.copy()
+        exact = exact_search(self.backend.vectors(), self.space)
         rows[short], scores[short] = exact.search(q[short], k)
         return rows, scores
 
     # -- adding --------------------------------------------------------------------------------
 
     def add(
-        self, Z: Any, ids: Any = None, *, model: Any = None, measure: bool = True
+        self,
+        Z: ArrayLike | Matrix,
+        ids: ArrayLike | None = None,
+        *,
+        model: Searchable | None = None,
+        measure: bool = True,
     ) -> BuildReport:
-        """Add items to those that are there.
+        """Add items.
 
         Parameters
         ----------
         Z : array of shape (n_items, n_features)
-            Item vectors as they are; a metric's index transforms them. An index of sparse items
-            takes CSR matrices as well.
+            Untransformed item vectors; an index of sparse items also takes CSR matrices.
         ids : array of shape (n_items,), optional
-            Integers or strings as those of the index; numbers that go on where it ends if None.
+            Integers or strings, like those of the index; consecutive numbers if None.
         model : learner, optional
-            Needed only where the index cannot keep the metric itself (`KernelPOLA`).
+            Needed only if the index cannot keep the metric itself (`KernelPOLA`).
         measure : bool
             Whether to measure recall again, over all items.
 
         Returns
         -------
         report : BuildReport
-            Also kept as `report`. On an error nothing has changed.
+            Also kept as `report`. An error leaves the index unchanged.
         """
         if self.frozen is not None:
-            Z = self.frozen.vectors("Index.add", Z, model)
+            Z = self.frozen.vectors("Index.add", Z, model, items=True)
         vectors = self._checked("Index.add", "items", Z)
-        names = checked_ids("Index.add", ids, vectors.shape[0], start=len(self))
-        joined = joined_ids("Index.add", self.ids, names)
-        self._extend(vectors, joined)
-        asked = self._asked() if measure and not self.backend.exact else None
-        self._say(self._wanted, asked)
+        more = checked_ids("Index.add", ids, vectors.shape[0], start=len(self))
+        self._extend(vectors, joined_ids("Index.add", self.ids, more), measure=measure)
         return self.report
 
-    def _extend(self, vectors: Array, ids: Array) -> None:
+    def _extend(
+        self, vectors: Matrix, ids: Array, *, asked: Asked | None = None, measure: bool = True
+    ) -> None:
+        """Add checked vectors and report; recall is measured with `asked`, or with some items."""
         start = time.perf_counter()
         self.backend.add(vectors)
-        self._seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         self.ids = ids
-
-    def _asked(self) -> Asked:
-        """Give some of the items, as they are in the index, as queries."""
-        own = sampled_rows(len(self))
-        return Asked(np.asarray(self.backend.vectors()[own], self.dtype), own)
-
-    def _say(self, k: int, asked: Asked | None) -> None:
-        """Make the report, with recall over these queries; without measuring it if None."""
-        self._wanted = k
-        k = min(k, len(self))
-        exact = self.backend.exact
-        if not exact and asked is not None:
+        k, recall, n_queries = min(self._recall_at, len(self)), None, 0
+        if self.backend.exact:
+            recall = 1.0
+        elif measure:
+            if asked is None:
+                own = sampled_rows(len(self))
+                asked = Asked(np.asarray(self.backend.vectors()[own], self.dtype), own)
             recall = measured_recall(self.backend, self.geometry, asked, k)
+            n_queries = asked.queries.shape[0]
         self.report = BuildReport(
             backend=self.name,
             geometry=self.geometry,
             n_items=len(self),
             n_features=self.n_features,
             k=k,
-            recall=1.0 if exact else None if asked is None else recall,
-            n_queries=0 if exact or asked is None else asked.queries.shape[0],
-            seconds=self._seconds,
+            recall=recall,
+            n_queries=n_queries,
+            seconds=seconds,
         )
 
-    # -- keeping -------------------------------------------------------------------------------
+    # -- saving --------------------------------------------------------------------------------
 
-    def save(self, path: Any) -> None:
-        """Write the index to one file, in place of any that is there; see `open_index`."""
-        save(self, path)
+    def save(self, path: PathLike) -> None:
+        """Write the index to one file, whole or not at all; `open_index` reads it."""
+        metric = None if self.frozen is None else vars(self.frozen)
+        parameters = {
+            "backend": self.name,
+            "geometry": self.geometry,
+            "dtype": self.dtype.name,
+            "n_features": self.n_features,
+            "options": dict(self.backend.options),
+        }
+        attributes = {
+            "items": self.backend.tensors(),
+            "ids": stored_ids(self.ids),
+            "report": self.report.to_dict(),
+            "metric": metric and {name: metric[name] for name in FROZEN},
+        }
+        file.write(path, "Index", parameters, attributes)
+
+
+def build_index(
+    Z: ArrayLike | Matrix,
+    model: Searchable | None = None,
+    *,
+    backend: str = "exact",
+    geometry: str | None = None,
+    ids: ArrayLike | None = None,
+    queries: ArrayLike | Matrix | None = None,
+    recall_at: int = 10,
+    **options: Any,
+) -> Index:
+    """Build an index of items, and measure its recall against exact search.
+
+    Parameters
+    ----------
+    Z : array or CSR matrix of shape (n_items, n_features)
+        Item vectors. They are copied, except that exact search leaves an array that is mapped from
+        a file (`numpy.load` with ``mmap_mode="r"``) where it is. Sparse items are searched exactly,
+        by inner products.
+    model : learner, optional
+        Required for a metric, which transforms the items. Optional for a bilinear learner, which
+        leaves the items as they are: pass it to `Index.search`.
+    backend : {"exact", "faiss", "usearch", "hnswlib"}
+        Library that searches. All but "exact" are approximate, in single precision, and extras to
+        install.
+    geometry : {"inner_product", "l2"}, optional
+        Geometry to search by without a model; an inner product by default.
+    ids : array of shape (n_items,), optional
+        Distinct integers or strings; row numbers if None.
+    queries : array of shape (n_queries, n_query_features), optional
+        Queries to measure recall with, not yet transformed; by default some of the items.
+    recall_at : int
+        Number of best items that recall is measured on.
+    **options
+        Options of the backend, such as ``ef_search=128``; see its module.
+
+    Returns
+    -------
+    Index
+        With size and recall in its `report`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia.index import build_index
+    >>> index = build_index(np.eye(3), ids=["x", "y", "z"])
+    >>> index.search(np.array([0.1, 0.7, 0.2]), k=2).ids.tolist()
+    ['y', 'z']
+    """
+    rules = {"geometry": none | one_of(*GEOMETRIES), "recall_at": positive_integer}
+    check_parameters("build_index", rules, {"geometry": geometry, "recall_at": recall_at})
+    kind = _geometry(model, geometry)
+    implementation = backend_class("build_index", backend, sparse_items=is_sparse(Z))
+    if is_sparse(Z) and kind == "l2":
+        raise ValueError(
+            "build_index: items must be a dense array to search by squared distances, "
+            "got a sparse matrix."
+        )
+    given = Z if is_sparse(Z) else np.asanyarray(Z)
+    dtype = np.dtype(np.float64 if backend == "exact" and given.dtype != np.float32 else np.float32)
+    given = checked_vectors("build_index", "items", given, dtype, allow_sparse=True)
+    if given.shape[0] == 0:
+        raise ValueError("build_index: items must be at least one, got none.")
+    vectors, frozen = given, None
+    if model is not None:
+        # A learner that leaves the items as they are still checks them.
+        vectors = model.item_vectors(given)
+        if kind == "l2":
+            frozen = _frozen(model, given, vectors)
+        vectors = checked_vectors("build_index", "items", vectors, dtype, allow_sparse=True)
+    space = Space(vectors.shape[1], kind, dtype)
+    index = Index(backend, implementation(space, **options), space, frozen)
+    index._recall_at = recall_at
+    names = checked_ids("build_index", ids, vectors.shape[0])
+    index._extend(vectors, names, asked=_asked(index, given, vectors, queries, model))
+    return index
+
+
+def _geometry(model: Searchable | None, geometry: str | None) -> Geometry:
+    if model is None:
+        return "l2" if geometry == "l2" else "inner_product"
+    check_model("build_index", model)
+    if geometry not in (None, model.geometry):
+        raise ValueError(
+            f"build_index: geometry must be that of the model, {model.geometry!r}, "
+            f"got {geometry!r}."
+        )
+    return model.geometry
+
+
+def _frozen(model: Searchable, Z: Matrix, vectors: Matrix) -> FrozenMetric:
+    if not is_learnt(model):
+        raise ValueError(
+            "build_index: model must be a learner with a state if it moves the items, "
+            f"got {type(model).__name__}."
+        )
+    return FrozenMetric.of(model, Z, vectors)
+
+
+def _asked(
+    index: Index,
+    Z: Matrix,
+    vectors: Matrix,
+    queries: ArrayLike | Matrix | None,
+    model: Searchable | None,
+) -> Asked:
+    """Queries to measure recall with, as `search` would pass them to the backend."""
+    if queries is not None:
+        return Asked(index.query_vectors(queries, model=model), None)
+    own = sampled_rows(Z.shape[0])
+    state = model.get_state() if model is not None and is_learnt(model) else {}
+    if state.get("n_features_in_", Z.shape[1]) != Z.shape[1]:
+        return Asked(vectors[own], own)  # queries have other features than items
+    return Asked(index.query_vectors(Z[own], model=model), own)
+
+
+def open_index(path: PathLike) -> Index:
+    """Open a saved index; all checksums are compared before anything is used.
+
+    Parameters
+    ----------
+    path : path
+        A file written by `Index.save`.
+
+    Returns
+    -------
+    Index
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, foreign, or of a newer format.
+    MissingExtraError
+        If the library that it was built with is not installed.
+    """
+    document = file.read_document_of(path, "Index", "index")
+    backend = document["parameters"].get("backend")
+    if backend not in BACKENDS:
+        raise ModelFileError(
+            f"{path} was built with {backend!r:.80}, which is none of {', '.join(BACKENDS)}; "
+            "upgrade similia if a newer version has it."
+        )
+    backend_class("open_index", backend)  # a missing library is not the fault of the file
+    return file.rebuilt(path, document, _index)
+
+
+def _index(parameters: dict[str, Any], attributes: State) -> Index:
+    name, geometry, dtype = (parameters[key] for key in ("backend", "geometry", "dtype"))
+    if geometry not in GEOMETRIES or dtype not in ("float32", "float64"):
+        raise ValueError("the geometry or the precision is unknown")
+    space = Space(parameters["n_features"], geometry, np.dtype(dtype))
+    holds_sparse = set(attributes["items"]) == set(PARTS)
+    implementation = backend_class("open_index", name, sparse_items=holds_sparse)
+    backend = implementation(space, **parameters["options"])
+    backend.restore(attributes["items"])
+    index = Index(name, backend, space)
+    index.ids = restored_ids(attributes["ids"])
+    refuse_repeats("ids", index.ids)
+    if len(index.ids) != len(backend):
+        raise ValueError(f"there are {len(index.ids)} ids for {len(backend)} items")
+    report, metric = attributes["report"], attributes["metric"]
+    if set(report) != {field.name for field in fields(BuildReport)}:
+        raise ValueError("the report of the build has other entries")
+    index.report = BuildReport(**report)
+    index._recall_at = index.report.k
+    if metric is not None:
+        index.frozen = FrozenMetric(**{name: metric[name] for name in FROZEN})
+    return index

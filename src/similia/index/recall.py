@@ -1,35 +1,35 @@
-"""How much of what exact search finds an index finds: measured at every build."""
+"""Recall of an index against exact search, measured at every build."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from similia.contract import Array
-from similia.index.backends import Backend
-from similia.index.exact import Implementation as Exact
+from similia.contract import Array, Geometry, Indices, Matrix
+from similia.index.backends import Backend, Space
+from similia.index.exact import exact_search
 
-#: queries that recall is measured with
+#: number of queries that recall is measured with
 SAMPLE = 200
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What was built, and how well it finds.
+    """Size of an index, and how many of the best items it finds.
 
     Attributes
     ----------
     backend, geometry : str
     n_items, n_features : int
     k : int
-        Number of best items that are compared.
+        Number of best items compared.
     recall : float
-        Share of the k best items by exact search that the index finds too, as the mean over the
-        queries; 1 without measurement where the backend itself is exact; None if not measured.
+        Share of the k best items by exact search that the index finds, averaged over queries; 1
+        without measurement if the backend is exact; None if not measured.
     n_queries : int
-        Queries that it was measured with.
+        Number of queries it was measured with.
     seconds : float
-        Time of adding the vectors.
+        Time taken to add the vectors.
     """
 
     backend: str
@@ -53,32 +53,31 @@ class BuildReport:
         how = f"over {self.n_queries} queries" if self.n_queries else "exact itself"
         return f"recall@{self.k} against exact search {self.recall:.4f} ({how})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the fields by name, ready for JSON."""
+    def to_dict(self) -> dict[str, str | int | float | None]:
+        """Fields by name, ready for JSON."""
         return asdict(self)
 
 
-def sampled_rows(n: int) -> Array:
-    """Give the rows of at most `SAMPLE` items, spread evenly, that serve as queries."""
+def sampled_rows(n: int) -> Indices:
+    """At most `SAMPLE` rows of n items, evenly spread, to serve as queries."""
     return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
 
 
 class Asked(NamedTuple):
-    """Queries, and the row of the item that each of them is itself, if they are items."""
+    """Queries, and the row of the item that each of them is, if they are items."""
 
-    queries: Array
-    own: Array | None
+    queries: Matrix
+    own: Indices | None
 
 
-def measured_recall(backend: Backend, geometry: str, asked: Asked, k: int) -> float:
-    """Give the mean share of the k best items that `backend` finds.
+def measured_recall(backend: Backend, geometry: Geometry, asked: Asked, k: int) -> float:
+    """Mean share of the k best items that `backend` finds.
 
-    An item that is itself the query is left out, as finding it says nothing.
+    An item that is itself the query is left out, as finding it is trivial.
     """
     Q, own = asked
-    items = backend.vectors()
-    exact = Exact(items.shape[1], geometry, items.dtype)
-    exact.add(items)
+    items: Array = backend.vectors()
+    exact = exact_search(items, Space(items.shape[1], geometry, items.dtype))
     depth = min(len(items), k + (own is not None))
     best, found = exact.search(Q, depth)[0], backend.search(Q, depth)[0]
     itself = np.full(len(Q), -2) if own is None else own

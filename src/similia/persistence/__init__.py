@@ -1,6 +1,5 @@
 """Learners to and from one safetensors file; nothing in it is ever executed."""
 
-from similia.persistence.info import ModelInfo, describe
-from similia.persistence.model import load, save
+from similia.persistence.model import ModelInfo, describe, load, save
 
 __all__ = ["ModelInfo", "describe", "load", "save"]

@@ -1,30 +1,36 @@
 """Values as JSON and tensors, and back, exactly.
 
-Plain values are themselves in JSON; whatever JSON would blur is an object that names its kind:
+Plain values are themselves in JSON; values that JSON would blur are objects that name their kind:
 ``{"tensor": name}``, ``{"strings": [...], "dtype": ...}``, ``{"number": 0.5, "dtype": "float32"}``,
 ``{"tuple": [...]}``, ``{"list": [...]}`` and ``{"dict": {...}}``.
 """
 
 import hashlib
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Tensors = dict[str, Array]
+from similia.contract import Array
+
+T = TypeVar("T")
+Tensors: TypeAlias = dict[str, Array]
+#: a value as JSON has it
+Json: TypeAlias = Any
+#: parameters or learnt attributes by name
+Named: TypeAlias = dict[str, Any]
 
 REALS = ("bool", *(f"{sign}int{8 * n}" for sign in ("", "u") for n in (1, 2, 4, 8)))
 REALS += ("float16", "float32", "float64")
 #: complex numbers are stored as pairs of real ones
 PARTS = {"complex64": "float32", "complex128": "float64"}
-#: characters of a fixed-width string; more would let a small file ask for a lot of memory
+#: characters of a fixed-width string; without a limit a small file could demand a lot of memory
 MAX_WIDTH = 65_536
 
 
-def encode(name: str, value: Any, tensors: Tensors) -> Any:
-    """Give `value` as JSON; arrays of numbers are added to `tensors` under `name`."""
+def encode(name: str, value: object, tensors: Tensors) -> Json:
+    """Return `value` as JSON; add arrays of numbers to `tensors` under `name`."""
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float and math.isfinite(value):
@@ -33,7 +39,7 @@ def encode(name: str, value: Any, tensors: Tensors) -> Any:
         return str(value)
     if isinstance(value, np.generic) and value.dtype.name in REALS and np.isfinite(value):
         return {"number": value.item(), "dtype": value.dtype.name}
-    if type(value) in (tuple, list):
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
         parts = [encode(f"{name}.{i}", part, tensors) for i, part in enumerate(value)]
         return {type(value).__name__: parts}
     if type(value) is dict and all(type(key) is str for key in value):
@@ -49,7 +55,7 @@ def encode(name: str, value: Any, tensors: Tensors) -> Any:
     )
 
 
-def _encode_array(name: str, value: Array, tensors: Tensors) -> Any:
+def _encode_array(name: str, value: Array, tensors: Tensors) -> Json:
     dtype = value.dtype
     if dtype.name in REALS or dtype.name in PARTS:
         if not np.isfinite(value).all():
@@ -68,8 +74,8 @@ def _encode_array(name: str, value: Array, tensors: Tensors) -> Any:
     )
 
 
-def decode(encoded: Any, tensors: Tensors) -> Any:
-    """Give the value that was encoded; tensors that it uses are taken out of `tensors`."""
+def decode(encoded: Json, tensors: dict[str, T]) -> Any:
+    """Return the value that was encoded; remove the tensors that it uses from `tensors`."""
     if not isinstance(encoded, dict):
         if isinstance(encoded, list):
             raise ValueError("a bare list stands where a value should be")
@@ -84,11 +90,16 @@ def decode(encoded: Any, tensors: Tensors) -> Any:
         if set(encoded) == {kind.__name__}:
             return kind(decode(part, tensors) for part in encoded[kind.__name__])
     if set(encoded) == {"dict"}:
-        return {key: decode(part, tensors) for key, part in encoded["dict"].items()}
+        return decode_all(encoded["dict"], tensors)
     raise ValueError(f"a value of unknown kind, with the entries {sorted(encoded)}")
 
 
-def _decode_strings(strings: Any, dtype: str) -> Array:
+def decode_all(encoded: Mapping[str, Json], tensors: dict[str, T]) -> Named:
+    """Decode a value for each name."""
+    return {name: decode(value, tensors) for name, value in encoded.items()}
+
+
+def _decode_strings(strings: Json, dtype: str) -> Array:
     if not all(isinstance(text, str) for text in strings):
         raise ValueError("an array of strings that contains something else")
     if dtype != "object" and not (dtype[0] == "U" and 0 <= int(dtype[1:]) <= MAX_WIDTH):
@@ -97,7 +108,7 @@ def _decode_strings(strings: Any, dtype: str) -> Array:
 
 
 def stored(array: Array) -> Array:
-    """Give the array as it lies in the file: contiguous, little-endian and real."""
+    """The array as the file has it: contiguous, little-endian and real."""
     contiguous = np.array(array, order="C", copy=None, subok=False)
     if array.dtype.name in PARTS:
         parts = PARTS[array.dtype.name]
@@ -107,7 +118,7 @@ def stored(array: Array) -> Array:
 
 
 def restored(tensor: Array, dtype: str, shape: list[int]) -> Array:
-    """Give a new array of that dtype and shape from what `stored` gave."""
+    """New array of that dtype and shape; the inverse of `stored`."""
     expected, parts = ([*shape, 2], PARTS[dtype]) if dtype in PARTS else (shape, dtype)
     if list(tensor.shape) != expected or tensor.dtype.name != parts or parts not in REALS:
         raise ValueError(f"a tensor of shape {tensor.shape} and dtype {tensor.dtype}")
@@ -116,7 +127,7 @@ def restored(tensor: Array, dtype: str, shape: list[int]) -> Array:
 
 
 def digest(tensor: Array, dtype: str, shape: list[int]) -> str:
-    """Give the SHA-256 of dtype, shape and bytes."""
+    """SHA-256 of dtype, shape and bytes."""
     sha = hashlib.sha256(f"{dtype} {shape}".encode())
     sha.update(tensor.reshape(-1).view(np.uint8).data)
     return sha.hexdigest()

@@ -1,28 +1,32 @@
-"""Save and load a learner."""
+"""Save, load and describe a learner."""
 
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
+from similia.contract import State, Stateful
 from similia.exceptions import ModelFileError
-from similia.persistence import file, header
-from similia.persistence.consistency import check_consistency
-from similia.persistence.header import PathLike
+from similia.persistence import file
+from similia.persistence.encoding import Json, Named, decode_all
+from similia.persistence.file import PathLike, damaged, read_document
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
 
 
-def save(learner: Any, path: PathLike) -> None:
-    """Write a learner to one safetensors file, in place of any that is there.
+def save(learner: Stateful, path: PathLike) -> None:
+    """Write a learner to one safetensors file, replacing any that exists.
 
-    The file is complete or not there at all: it is written under another name in the same folder,
-    flushed to the disk and renamed. After an error, an old file is as it was.
+    The file is written under another name in the same folder, flushed to disk and renamed: an error
+    leaves an existing file as it was.
 
     Parameters
     ----------
     learner : fitted learner
-        One of `similia.registry.ALL_LEARNERS`. A function as parameter (a sampler of your own) or a
-        RandomState cannot be saved, which is said before anything is written.
+        One of `similia.registry.ALL_LEARNERS`. A parameter that is a function (a custom sampler) or
+        a RandomState is refused before anything is written.
     path : path
-        By custom it ends in ``.safetensors``.
+        By convention it ends in ``.safetensors``.
     """
     name = type(learner).__name__
     if name not in ALL_LEARNERS or type(learner) is not learner_class(name):
@@ -31,7 +35,7 @@ def save(learner: Any, path: PathLike) -> None:
 
 
 def load(path: PathLike) -> Any:
-    """Give the learner that was saved, which goes on as if it had never been saved.
+    """Load a learner, which continues as if it had never been saved.
 
     Everything is checked and nothing is executed: checksums of the header and of each tensor, the
     class against the list of public learners, parameters against their rules, shapes against each
@@ -42,18 +46,184 @@ def load(path: PathLike) -> Any:
     ModelFileError
         If the file is damaged, foreign, or of a newer format.
     """
-    document = header.read_document(path)
+    document = read_document(path)
     name = document["class"]
     if name not in ALL_LEARNERS:
         raise ModelFileError(
             f"{path} holds a {name!r:.80}, which is none of {', '.join(ALL_LEARNERS)}; "
             "upgrade similia if a newer version has it."
         )
-    return file.made(path, document, partial(_learner, learner_class(name)))
+    return file.rebuilt(path, document, partial(_learner, name))
 
 
-def _learner(cls: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any:
-    learner = cls(**parameters).set_state(state)
-    if cls.__name__ in LEARNERS:  # the others check what they are given themselves
-        check_consistency(learner)
+def _learner(name: str, parameters: Named, state: Named) -> "_Checkable":
+    learner: _Checkable = learner_class(name)(**parameters).set_state(state)
+    if name in LEARNERS:  # batch learners check their state themselves
+        _check_consistency(learner)
     return learner
+
+
+# -- description -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Contents of the header of a model file.
+
+    Attributes
+    ----------
+    class_name : str
+    format : int
+        Version of the file format.
+    parameters, attributes : dict
+        Parameters and learnt attributes; arrays of numbers by shape and dtype only.
+    tensors : dict
+        Shape and dtype of each array of numbers, in words.
+    versions : dict
+        Versions of the libraries that wrote the file.
+    """
+
+    class_name: str
+    format: int
+    parameters: Named
+    attributes: Named
+    tensors: dict[str, str]
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Json]:
+        """Fields by name, ready for JSON."""
+        return asdict(self)
+
+
+def describe(path: PathLike) -> ModelInfo:
+    """Read only the header of a model file: no tensor is touched, however large.
+
+    Raises
+    ------
+    ModelFileError
+        As `load`, for errors that the header shows.
+    """
+    document = read_document(path)
+    try:
+        tensors = {name: _words(entry) for name, entry in document["tensors"].items()}
+        return ModelInfo(
+            class_name=document["class"],
+            format=document["format"],
+            parameters=_plain_values(document["parameters"], tensors),
+            attributes=_plain_values(document["attributes"], tensors),
+            tensors=tensors,
+            versions=document["versions"],
+        )
+    except Exception as error:  # whatever the contents cause, the file is at fault
+        raise damaged(path, f"the header is not readable ({error})") from error
+
+
+def _words(entry: dict[str, Json]) -> str:
+    return f"{' x '.join(map(str, entry['shape'])) or 'single'} {entry['dtype']}"
+
+
+def _plain_values(encoded: dict[str, Json], tensors: dict[str, str]) -> Named:
+    """Decode with words in place of tensors and lists in place of arrays."""
+    values = decode_all(encoded, dict(tensors))
+    arrays = (np.ndarray, np.generic)
+    return {n: v.tolist() if isinstance(v, arrays) else v for n, v in values.items()}
+
+
+# -- consistency of a loaded state -------------------------------------------------------------
+#
+# A new learner with the same parameters is started on vectors of a few features, so its shapes show
+# on which sizes each array depends; the loaded arrays must have those shapes at their own sizes.
+# Learners declare the shapes of arrays that grow with what is learnt (`_shapes`).
+
+
+class _Checkable(Stateful, Protocol):
+    """A learner whose state can be compared with that of a small one."""
+
+    n_features_in_: int
+    learns_from: str
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]: ...
+
+
+class _Size(NamedTuple):
+    """A number of features or classes: of the small learner, and of the loaded one."""
+
+    small: int
+    full: int
+
+
+def _check_consistency(learner: _Checkable) -> None:
+    """Raise ValueError if types, shapes or dtypes are not those of a learner of this size."""
+    state = learner.get_state()
+    names = state.pop("feature_names_in_", None)
+    for name, value in state.items():
+        if name.startswith("n_") and (type(value) is not int or value < 0):
+            raise ValueError(f"{name} is {value!r}, not a count")
+    sizes = _sizes(state)
+    if names is not None and (names.shape != (sizes[0].full,) or names.dtype != object):
+        raise ValueError(f"there are {len(names)} feature names for {sizes[0].full} features")
+    small = _small_learner(learner, state, sizes).get_state()
+    if set(small) != set(state):
+        raise ValueError(f"the state has no or an unknown {min(set(small) ^ set(state))}")
+    declared = learner._shapes()
+    for name, value in state.items():
+        if type(value) is not type(small[name]):
+            got, wanted = type(value).__name__, type(small[name]).__name__
+            raise ValueError(f"{name} is of type {got}, not {wanted}")
+        if isinstance(value, np.ndarray):
+            shape = declared.get(name) or _at_full_size(small[name].shape, sizes)
+            dtype = small[name].dtype
+            if value.shape != shape or value.dtype != dtype:
+                raise ValueError(
+                    f"{name} is of shape {value.shape} and dtype {value.dtype}, "
+                    f"not {shape} and {dtype}"
+                )
+
+
+def _sizes(state: State) -> list[_Size]:
+    """Features, then item features if they differ, then classes if there are any."""
+    m: int = state["n_features_in_"]
+    if m < 1:
+        raise ValueError("the learner has no features")
+    sizes = [_Size(11, m)]
+    n: int = state.get("n_item_features_", m)
+    if n != m:
+        sizes.append(_Size(17, n))
+    if "classes_" in state:
+        k = len(state["classes_"])
+        sizes.append(_Size(min(k, 5), k))
+    return sizes
+
+
+def _at_full_size(shape: tuple[int, ...], sizes: list[_Size]) -> tuple[int, ...]:
+    """Shape at full size; a length of one more than a size includes an intercept."""
+
+    def full(length: int) -> int:
+        for size in sizes:
+            if length - size.small in (0, 1):
+                return length - size.small + size.full
+        return length
+
+    return tuple(map(full, shape))
+
+
+def _small_learner(learner: _Checkable, state: State, sizes: list[_Size]) -> Stateful:
+    small_of = {size.full: size.small for size in sizes}
+    parameters = {**learner.get_params(deep=False), "verbose": False}
+    for name, value in parameters.items():
+        if isinstance(value, np.ndarray):
+            shape = [small_of.get(length, length) for length in value.shape]
+            # Identities: a learner may require a positive definite matrix.
+            make = np.eye if len(shape) == 2 else lambda *n, dtype: np.zeros(n, dtype)
+            parameters[name] = make(*shape, dtype=value.dtype)
+    small = learner_class(type(learner).__name__)(**parameters)
+    # Features are real even if the state is complex.
+    dtype = state["moment_"].real.dtype
+    X = np.zeros((sizes[0].small, sizes[0].small), dtype)  # square: it may be a kernel matrix
+    if learner.learns_from == "labels":
+        classes = state["classes_"][: sizes[-1].small]
+        return small.partial_fit(X[:1], classes[:1], classes=classes)
+    if learner.learns_from == "pairs":
+        return small.learn(X, [], [])
+    items = np.zeros((1, small_of[state["n_item_features_"]]), dtype)
+    return small.learn(X, [], items=items)

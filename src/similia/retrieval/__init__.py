@@ -1,8 +1,7 @@
 """Ranking quality of any scorer: exact top-k, measures, evaluation and comparison."""
 
-from similia.retrieval.comparison import Comparison, compare
 from similia.retrieval.evaluate import evaluate
-from similia.retrieval.evaluation import Evaluation
+from similia.retrieval.evaluation import Comparison, Evaluation, compare
 from similia.retrieval.measures import (
     MEASURES,
     average_precision,

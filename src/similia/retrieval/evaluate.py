@@ -1,24 +1,26 @@
 """Ranking quality of any scorer, in blocks of bounded memory."""
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from similia.contract import Matrix
 from similia.progress import progress
 from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
-from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.passing import Wanted, measured_in_passing
-from similia.retrieval.relevance import Relevance, checked_grades, checked_labels
+from similia.retrieval.passing import measured_in_passing
+from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import (
     BLOCK_BYTES,
+    AnyScorer,
+    fill_rows,
     own_items,
-    refuse_scores,
     rows_of,
     scores_of,
 )
-from similia.retrieval.threads import over_rows
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
 
 _RULES = {
@@ -30,49 +32,49 @@ _RULES = {
 
 
 def evaluate(
-    scorer: Any,
-    Q: Any,
-    Z: Any = None,
+    scorer: AnyScorer,
+    Q: ArrayLike | Matrix,
+    Z: ArrayLike | Matrix | None = None,
     *,
-    labels: Any = None,
-    relevance: Any = None,
+    labels: ArrayLike | None = None,
+    relevance: ArrayLike | Matrix | None = None,
     k: int | Sequence[int] = (1, 5, 10),
     measures: Sequence[str] = m.MEASURES,
     exclude_self: bool | None = None,
-    gain: str = "linear",
+    gain: Literal["linear", "exponential"] = "linear",
     block_bytes: int = BLOCK_BYTES,
     verbose: bool = False,
 ) -> Evaluation:
-    """Measure how well a scorer ranks the relevant items of each query before the others.
+    """Measure how well a scorer ranks the relevant items of each query above the others.
 
     Items are ranked by decreasing score, and by index among equal scores. Every measure is a
-    function of the ranks of the relevant items (see `similia.retrieval.measures`), which one pass
-    over the scores of a query gives. Memory is a block of scores, one copy of the item vectors and
+    function of the ranks of the relevant items (see `similia.retrieval.measures`), which take one
+    pass over the scores of a query. Memory is one block of scores, one copy of the item vectors and
     the values per query; the full matrix of scores is never formed.
 
     Parameters
     ----------
     scorer : learner, function or str
-        Something with ``query_vectors``, ``item_vectors`` and ``geometry``, or else with
-        ``pairwise_score(Q, Z)``, or a function ``(Q, Z) -> scores`` of shape (n_queries, n_items),
-        larger being closer; or "cosine", "inner_product" or "euclidean".
+        An object with ``query_vectors``, ``item_vectors`` and ``geometry``, or else with
+        ``pairwise_score(Q, Z)``; a function ``(Q, Z) -> scores`` of shape (n_queries, n_items),
+        where larger is closer; or "cosine", "inner_product" or "euclidean".
     Q : array or sparse matrix of shape (n_queries, n_features)
         Queries.
     Z : array or sparse matrix of shape (n_items, n_features), optional
         Items. Without it, each query is ranked against all of Q but itself.
     labels : array, or pair of arrays
         Class of each row of Q, or (y_queries, y_items) if Z is given: items of the query's class
-        are relevant. Give either this or `relevance`.
+        are relevant. Pass either this or `relevance`.
     relevance : array or sparse matrix of shape (n_queries, n_items)
         Grades of at least 0; a positive grade is relevant.
     k : int or sequence of int
-        Cut-offs of precision, recall and nDCG. One that exceeds the number of items is allowed:
-        precision@k still divides by k.
+        Cut-offs of precision, recall and nDCG. They may exceed the number of items: precision@k
+        still divides by k.
     measures : sequence of str
         Some of "precision", "recall", "ndcg" (each at every k), "map", "mrr", "r_precision".
     exclude_self : bool, optional
-        Whether item i is query i and so not ranked; by default only if Z is None. Items may
-        outnumber queries: those after the last query are nobody's self.
+        Whether item i is query i and so not ranked; by default only if Z is None. There may be more
+        items than queries: the items after the last query are ranked for every query.
     gain : {"linear", "exponential"}
         Gain of a grade in nDCG: the grade, or 2^grade - 1, which stresses high grades.
     block_bytes : int
@@ -96,32 +98,39 @@ def evaluate(
     given = {"gain": gain, "block_bytes": block_bytes, "verbose": verbose}
     check_parameters("evaluate", _RULES, {"exclude_self": exclude_self, **given})
     columns = _columns(k, measures)
-    Q = rows_of("evaluate", "Q", Q)
-    items = Q if Z is None else rows_of("evaluate", "Z", Z)
-    shape = (Q.shape[0], items.shape[0])
-    relevant = _relevance(labels, relevance, shape, Z is not None, gain)
+    queries = rows_of("evaluate", "Q", Q)
+    items = queries if Z is None else rows_of("evaluate", "Z", Z)
+    shape = (queries.shape[0], items.shape[0])
+    if (labels is None) == (relevance is None):
+        got = "neither" if labels is None else "both"
+        raise ValueError(f"evaluate: one of labels and relevance must be given, got {got}.")
+    relevant = (
+        checked_labels("evaluate", labels, shape, pair=Z is not None)
+        if labels is not None
+        else checked_grades("evaluate", relevance, shape, gain)
+    )
     own = own_items("evaluate", shape, Z is None if exclude_self is None else exclude_self)
     codes = np.array([(m.MEASURES.index(name), cut) for name, cut in columns.values()])
-    wanted = Wanted.of(relevant, own, codes)
-    values, n_relevant = wanted.values, wanted.n_relevant
-    scores = scores_of("evaluate", scorer, Q, items)
+    wanted = m.Wanted.of(relevant, own, codes)
+    scores = scores_of("evaluate", scorer, queries, items)
     with progress("evaluate", shape[0], enabled=verbose) as advance:
         left = measured_in_passing(scores, wanted, block_bytes, advance)
         for start, block in scores.blocks(block_bytes, left):
-            _measure_block(block, left[start : start + len(block)], wanted)
+            chosen = left[start : start + len(block)]
+            fill_rows("evaluate", partial(m.fill_values, wanted), block, chosen)
             advance(len(block))
-    if not n_relevant.any():
+    if not wanted.n_relevant.any():
         raise ValueError(
             f"evaluate: at least one query must have a relevant item, got none of {shape[0]}."
         )
-    per_query = {name: values[:, column].copy() for column, name in enumerate(columns)}
-    return Evaluation(per_query, n_relevant, shape[1])
+    per_query = {name: wanted.values[:, column].copy() for column, name in enumerate(columns)}
+    return Evaluation(per_query, wanted.n_relevant, shape[1])
 
 
-def _columns(k: Any, names: Any) -> dict[str, tuple[str, int]]:
-    """Give the name of each value per query, with its measure and cut-off (0 for none)."""
-    cuts = [k] if np.ndim(k) == 0 else list(k)
-    names = [names] if isinstance(names, str) else list(names)
+def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Name of each value per query, with its measure and cut-off (0 for none)."""
+    cuts: list[int] = [k] if np.ndim(k) == 0 else list(k)  # type: ignore[list-item, arg-type]
+    names = [measures] if isinstance(measures, str) else list(measures)
     for cut in cuts:
         check_parameters("evaluate", {"k": positive_integer}, {"k": cut})
     for name in names:
@@ -136,34 +145,3 @@ def _columns(k: Any, names: Any) -> dict[str, tuple[str, int]]:
         else:
             columns[name] = (name, 0)
     return columns
-
-
-def _relevance(
-    labels: Any, grades: Any, shape: tuple[int, int], has_items: bool, gain: str
-) -> Relevance:
-    if (labels is None) == (grades is None):
-        got = "neither" if labels is None else "both"
-        raise ValueError(f"evaluate: one of labels and relevance must be given, got {got}.")
-    if labels is not None:
-        return checked_labels("evaluate", labels, *shape, pair=has_items)
-    return checked_grades("evaluate", grades, shape, gain)
-
-
-def _measure_block(scores: Floats, queries: Integers, wanted: Wanted) -> None:
-    """Set the values of the queries whose scores these are, on all cores."""
-
-    def share(a: int, b: int) -> int:
-        bad = m.fill_values(
-            wanted.values,
-            wanted.n_relevant,
-            scores[a:b],
-            queries[a:b],
-            wanted.relevant,
-            wanted.own,
-            wanted.codes,
-        )
-        return a + bad if bad >= 0 else -1
-
-    for place in over_rows(share, len(scores)):
-        if place >= 0:
-            refuse_scores("evaluate", scores[place], queries[place])

@@ -1,16 +1,19 @@
-"""The outcome of an evaluation: values per query, means, and how sure they are."""
+"""Results of evaluations: values per query, means with intervals, and paired comparisons."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.retrieval.resampling import bootstrap_interval, generator
-from similia.validation import between, check_parameters, one_of, positive_integer, seed
+from similia.validation import Rule, between, check_parameters, one_of, positive_integer, seed
 
-RESAMPLING_RULES = {"level": between(0, 1), "n_resamples": positive_integer, "random_state": seed}
+Values = NDArray[np.float64]
+Seed = int | np.random.RandomState | None
+
+BATCH = 2**20  # random numbers held at a time
+
+_RESAMPLING = {"level": between(0, 1), "n_resamples": positive_integer, "random_state": seed}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,10 @@ class Evaluation:
     n_relevant : array of shape (n_queries,)
         Number of relevant items of each query.
     n_items : int
-        Number of items ranked, the query itself included where it is one of them.
+        Number of items ranked, including the query itself if it is one of them.
     """
 
-    per_query: Mapping[str, NDArray[np.float64]]
+    per_query: Mapping[str, Values]
     n_relevant: NDArray[np.int64]
     n_items: int
 
@@ -48,55 +51,208 @@ class Evaluation:
         """Mean of each measure over the judged queries."""
         return {name: float(self.judged(name).mean()) for name in self.per_query}
 
-    def judged(self, name: str) -> NDArray[np.float64]:
-        """Give the values of one measure for the judged queries only."""
+    def judged(self, name: str) -> Values:
+        """Values of one measure for the judged queries."""
         check_parameters("Evaluation", {"name": one_of(*self.per_query)}, {"name": name})
         return self.per_query[name][self.n_relevant > 0]
 
     def interval(
-        self, name: str, level: float = 0.95, n_resamples: int = 2000, random_state: Any = 0
+        self, name: str, level: float = 0.95, n_resamples: int = 2000, random_state: Seed = 0
     ) -> tuple[float, float]:
-        """Give a confidence interval of the mean of one measure, by bootstrap over queries.
+        """Bootstrap confidence interval of the mean of one measure over queries.
 
         Parameters
         ----------
         name : str
             A measure of this evaluation, such as ``"map"``.
         level : float between 0 and 1
-            Share of such intervals that contain the true mean; a larger one is wider.
+            Confidence level; a higher level gives a wider interval.
         n_resamples : int
-            Number of resampled means; more give steadier ends and take longer.
+            Number of resampled means; more give steadier bounds and take longer.
         random_state : int, RandomState or None
             Equal seeds give equal intervals.
         """
         given = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
-        check_parameters("Evaluation.interval", RESAMPLING_RULES, given)
-        return bootstrap_interval(self.judged(name), level, n_resamples, generator(random_state))
+        check_parameters("Evaluation.interval", _RESAMPLING, given)
+        return _bootstrap_interval(self.judged(name), level, n_resamples, _generator(random_state))
 
     def table(self, level: float = 0.95) -> str:
-        """Give the means and their intervals as aligned text."""
+        """Means and their intervals as aligned text."""
         width = max(len("measure"), *(len(name) for name in self.per_query))
         lines = [f"{'measure':<{width}}    mean  {100 * level:g} % interval"]
         for name, mean in self.means.items():
             low, high = self.interval(name, level)
             lines.append(f"{name:<{width}}  {mean:.4f}  {low:.4f} to {high:.4f}")
-        lines.append(self._counts())
-        return "\n".join(lines)
-
-    def _counts(self) -> str:
-        text = f"{self.n_judged} queries, {self.n_items} items"
+        counts = f"{self.n_judged} queries, {self.n_items} items"
         if self.n_left_out:
-            text += f"; {self.n_left_out} more queries without relevant items left out"
-        return text
+            counts += f"; {self.n_left_out} more queries without relevant items left out"
+        return "\n".join([*lines, counts])
 
     def __str__(self) -> str:
         return self.table()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the means and counts as plain numbers, ready for JSON."""
+    def to_dict(self) -> dict[str, dict[str, float] | int]:
+        """Means and counts as plain numbers, ready for JSON."""
         return {
             "means": self.means,
             "n_judged": self.n_judged,
             "n_left_out": self.n_left_out,
             "n_items": self.n_items,
         }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Paired comparison of evaluations a and b in one measure; differences are a - b.
+
+    Attributes
+    ----------
+    measure : str
+    mean_a, mean_b, difference : float
+        Means over the judged queries, and mean difference.
+    interval : tuple of float
+        Bootstrap interval of the mean difference.
+    p_value : float
+        Probability of a mean difference at least this large, in either direction, if a and b were
+        exchangeable.
+    wins, ties, losses : int
+        Numbers of queries for which a is above, equal to and below b.
+    level : float
+        Level of the interval; the difference is significant if p_value < 1 - level.
+    """
+
+    measure: str
+    mean_a: float
+    mean_b: float
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    wins: int
+    ties: int
+    losses: int
+    level: float
+
+    @property
+    def better(self) -> str | None:
+        """The significantly better evaluation, "a" or "b", or None."""
+        if self.p_value >= 1 - self.level:
+            return None
+        return "a" if self.difference > 0 else "b"
+
+    def __str__(self) -> str:
+        if self.better is None:
+            verdict = f"the difference of {self.difference:+.4f} is within chance"
+        else:
+            verdict = f"{self.better} is better by {abs(self.difference):.4f}"
+        low, high = self.interval
+        return (
+            f"{self.measure}: {verdict} (a {self.mean_a:.4f}, b {self.mean_b:.4f}; "
+            f"{100 * self.level:g} % interval of a - b {low:+.4f} to {high:+.4f}; "
+            f"p = {self.p_value:.2g}; "
+            f"{self.wins} wins, {self.ties} ties, {self.losses} losses of a)."
+        )
+
+
+def compare(
+    a: Evaluation,
+    b: Evaluation,
+    measure: str,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: Seed = 0,
+) -> Comparison:
+    """Compare two evaluations of the same queries, query by query.
+
+    With d_i the difference of the measure for query i, the p-value is that of the paired sign-flip
+    test: how often |Σ ±d_i| reaches |Σ d_i| under random signs. It cannot fall below
+    1 / (1 + n_resamples).
+
+    Parameters
+    ----------
+    a, b : Evaluation
+        Of the same queries in the same order, against the same number of items.
+    measure : str
+        A measure that both contain, such as ``"map"``.
+    level : float between 0 and 1
+        Level of the interval; a higher level demands stronger evidence.
+    n_resamples : int
+        Number of bootstrap resamples and of sign flips; more resolve smaller p-values.
+    random_state : int, RandomState or None
+        Equal seeds give equal results.
+
+    Returns
+    -------
+    Comparison
+        Difference, interval, p-value and counts; ``str()`` puts the verdict into a sentence.
+    """
+    evaluation = Rule("an Evaluation", lambda v: isinstance(v, Evaluation))
+    check_parameters("compare", {"a": evaluation, "b": evaluation}, {"a": a, "b": b})
+    given = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
+    check_parameters("compare", _RESAMPLING, given)
+    shared = one_of(*(name for name in a.per_query if name in b.per_query))
+    check_parameters("compare", {"measure": shared}, {"measure": measure})
+    if a.n_items != b.n_items or not np.array_equal(a.n_relevant, b.n_relevant):
+        raise ValueError(
+            "compare: a and b must be evaluations of the same queries, got "
+            f"{len(a.n_relevant)} and {len(b.n_relevant)} queries, {a.n_items} and {b.n_items} "
+            "items, and different numbers of relevant items per query."
+        )
+    values_a, values_b = a.judged(measure), b.judged(measure)
+    differences = values_a - values_b
+    rng = _generator(random_state)
+    return Comparison(
+        measure=measure,
+        mean_a=float(values_a.mean()),
+        mean_b=float(values_b.mean()),
+        difference=float(differences.mean()),
+        interval=_bootstrap_interval(differences, level, n_resamples, rng),
+        p_value=_sign_flip_p_value(differences, n_resamples, rng),
+        wins=int(np.count_nonzero(differences > 0)),
+        ties=int(np.count_nonzero(differences == 0)),
+        losses=int(np.count_nonzero(differences < 0)),
+        level=level,
+    )
+
+
+def _generator(random_state: Seed) -> np.random.Generator:
+    """New generator; a RandomState seeds it and is advanced."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def _batches(n_resamples: int, n: int) -> Iterator[int]:
+    size = max(1, BATCH // n)
+    for start in range(0, n_resamples, size):
+        yield min(size, n_resamples - start)
+
+
+def _bootstrap_interval(
+    values: Values, level: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Percentile interval of the mean of `values`, resampled with replacement."""
+    n = len(values)
+    means = [
+        values[rng.integers(n, size=(size, n))].mean(axis=1) for size in _batches(n_resamples, n)
+    ]
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _sign_flip_p_value(differences: Values, n_resamples: int, rng: np.random.Generator) -> float:
+    """Two-sided p-value of the mean difference if every sign were a fair coin.
+
+    p = (1 + #{resamples with |Σ ±d| >= |Σ d|}) / (1 + n_resamples): the observed signs are one of
+    the equally likely outcomes.
+    """
+    moving = differences[differences != 0]
+    if len(moving) == 0:
+        return 1.0
+    # Sums that differ only by rounding count as equal.
+    bound = abs(moving.sum()) - 1e-12 * np.abs(moving).sum()
+    extreme = 0
+    for size in _batches(n_resamples, len(moving)):
+        signs = 2.0 * rng.integers(2, size=(size, len(moving)), dtype=np.int8) - 1.0
+        extreme += int(np.count_nonzero(np.abs(signs @ moving) >= bound))
+    return (1 + extreme) / (1 + n_resamples)

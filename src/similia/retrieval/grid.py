@@ -1,10 +1,10 @@
-"""Where each score lies among a few sorted values, in constant time for most scores.
+"""Positions of scores among a few sorted values, in constant time for most scores.
 
 The values cut the line into cells: cell 2u holds the scores between values u - 1 and u, cell
 2u + 1 those equal to value u. A uniform grid of bins finds the cell: the bin of a score is a
 non-decreasing function of the score, so a bin with at most one value (its pivot) needs one
-comparison, and only a bin with several needs a binary search. Rounding cannot do harm, because
-scores and values are binned by the same arithmetic.
+comparison, and only a bin with several needs a binary search. Rounding is harmless, because scores
+and values are binned by the same arithmetic.
 """
 
 from typing import Any, NamedTuple
@@ -16,27 +16,27 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
 
-TILE = 4096  # scores binned together, so that they stay in the first cache
+TILE = 4096  # scores binned together, so that they stay in the L1 cache
 MAX_BINS = 262_144
 BINS_PER_VALUE = 8
-SHORT = 64  # up to here, a comparison sort is fastest
+SHORT = 64  # values up to which a comparison sort is fastest
 
 
 class Grid(NamedTuple):
-    """Bins over `values`, which increase; bin b holds values starts[b] to starts[b + 1] - 1."""
+    """Bins over increasing `values`; bin b holds values[starts[b]:starts[b + 1]]."""
 
     values: Floats
     low: float
     high: float
     scale: float  # bins per unit of score
     starts: Integers
-    cells: Integers  # the cell of a score in bin b below its pivot; -1 if b has several values
-    pivots: Floats  # the only value in bin b; infinite if it has none
+    cells: Integers  # cell of a score in bin b below its pivot; -1 if b has several values
+    pivots: Floats  # the only value in bin b; infinite if there is none
 
 
 @njit(cache=True, nogil=True)
 def grid_of(values: Floats) -> Grid:
-    """Give the grid over distinct, increasing `values`."""
+    """Grid over distinct, increasing `values`."""
     n_bins = min(MAX_BINS, BINS_PER_VALUE * len(values))
     low, high, scale = _range_of(values[0], values[-1], n_bins)
     starts = np.zeros(n_bins + 1, np.int32)
@@ -57,7 +57,7 @@ def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float
     unit = high - low
     scale = type(unit)(n_bins - 1) / unit if unit > 0 else unit
     if scale == 0 or not np.isfinite(scale):
-        # The range is empty, overflows or is too narrow to divide: one bin holds every value.
+        # The range is empty, overflows or is too narrow to divide: a single bin holds all values.
         return low, low, type(unit)(0)
     return low, high, scale
 
@@ -70,8 +70,8 @@ def _bin_of(score: float, low: float, high: float, scale: float) -> Any:
 @njit(cache=True, nogil=True)
 def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
     """Set cells[i] to the cell of scores[i]."""
-    # Local names keep the loops free of reference counting; an unsigned index, which cannot
-    # count from the end, saves a test for each score.
+    # Local names avoid reference counting in the loops; an unsigned index, which cannot count from
+    # the end, saves a test per score.
     low, high, scale = grid.low, grid.high, grid.scale
     values, starts, cell_of_bin, pivots = grid.values, grid.starts, grid.cells, grid.pivots
     for i in range(len(scores)):
@@ -87,7 +87,7 @@ def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
-    """Give the cell of a score by binary search among values[first:end]."""
+    """Cell of a score, by binary search among values[first:end]."""
     last = end
     while first < last:
         middle = (first + last) >> 1
@@ -100,7 +100,7 @@ def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
 
 @njit(cache=True, nogil=True)
 def best_first(values: Floats) -> Integers:
-    """Give the stable order of decreasing `values`, in linear time if they spread evenly."""
+    """Stable order of decreasing `values`, in linear time if they spread evenly."""
     n = len(values)
     if n < SHORT:
         return np.argsort(-values, kind="mergesort")

@@ -1,10 +1,10 @@
 """Measures of one ranking, as functions of the ranks of its relevant items.
 
-`ranks` are the ranks r_1 < ... < r_R (from 1) of the R relevant items of a query, as an integer
-array in increasing order. A query without relevant items has no measure: the value is NaN.
+`ranks` is the increasing integer array of the ranks r_1 < ... < r_R (from 1) of the R relevant
+items of a query. For a query without relevant items, every measure is NaN.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -15,17 +15,17 @@ from similia.retrieval.ranks import all_finite, relevant_ranks
 from similia.retrieval.relevance import Relevance
 
 MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
-AT_K = ("precision", "recall", "ndcg")  # those that look at the first k items only
+AT_K = ("precision", "recall", "ndcg")  # those of the first k items only
 
 
 @njit(cache=True, nogil=True)
-def _hits(ranks: Integers, k: int) -> Any:
+def _hits(ranks: Integers, k: int) -> np.intp:
     return np.searchsorted(ranks, k, side="right")
 
 
 @njit(cache=True, nogil=True)
 def precision_at_k(ranks: Integers, k: int) -> float:
-    """Part of the first k items that is relevant: #{i : r_i <= k} / k.
+    """Share of the first k items that are relevant: #{i : r_i <= k} / k.
 
     The divisor is k even if fewer than k items are relevant, or exist.
     """
@@ -34,13 +34,13 @@ def precision_at_k(ranks: Integers, k: int) -> float:
 
 @njit(cache=True, nogil=True)
 def recall_at_k(ranks: Integers, k: int) -> float:
-    """Part of the relevant items that is among the first k: #{i : r_i <= k} / R."""
+    """Share of the relevant items that are among the first k: #{i : r_i <= k} / R."""
     return _hits(ranks, k) / len(ranks) if len(ranks) else np.nan
 
 
 @njit(cache=True, nogil=True)
 def r_precision(ranks: Integers) -> float:
-    """Precision at R, which is also the recall at R: #{i : r_i <= R} / R."""
+    """Precision at R, which equals recall at R: #{i : r_i <= R} / R."""
     return _hits(ranks, len(ranks)) / len(ranks) if len(ranks) else np.nan
 
 
@@ -52,7 +52,7 @@ def reciprocal_rank(ranks: Integers) -> float:
 
 @njit(cache=True, nogil=True)
 def average_precision(ranks: Integers) -> float:
-    """Mean over the relevant items of the precision where each is found: (1/R) Σ_i i / r_i.
+    """Mean over the relevant items of the precision at their ranks: (1/R) Σ_i i / r_i.
 
     Its mean over queries is mAP.
     """
@@ -66,11 +66,11 @@ def average_precision(ranks: Integers) -> float:
 
 @njit(cache=True, nogil=True)
 def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
-    """Discounted gain of the first k items, over that of the best possible order: DCG / IDCG.
+    """Discounted gain of the first k items over that of the best possible order: DCG / IDCG.
 
     DCG = Σ_{i : r_i <= k} g_i / log2(1 + r_i), and IDCG = Σ_{i <= k} g_(i) / log2(1 + i) with the
-    gains in decreasing order. `gains` (R,) are positive, in the order of `ranks`: grades as they
-    are, or their `exponential_gain`.
+    gains in decreasing order. `gains` (R,) are positive and in the order of `ranks`: plain grades,
+    or their `exponential_gain`.
     """
     if len(ranks) == 0:
         return np.nan
@@ -83,42 +83,50 @@ def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     return found / ideal
 
 
-@njit(cache=True, nogil=True)
-def fill_values(
-    values: NDArray[np.float64],
-    n_relevant: Integers,
-    scores: Floats,
-    rows: Integers,
-    relevant: Relevance,
-    own: Integers,
-    codes: Integers,
-) -> int:
-    """Set the measures of queries `rows`; give the first place with a bad score, or -1.
+class Wanted(NamedTuple):
+    """Measures to compute, and arrays for their values."""
 
-    A score that is not finite is bad. `scores` has a row for each of `rows`; `values`, `n_relevant`
-    and `own` are of all queries.
+    relevant: Relevance
+    own: Integers  # the item that is each query itself, or -1
+    codes: Integers  # places in MEASURES and cut-offs
+    values: NDArray[np.float64]  # a row for each query, a column for each measure
+    n_relevant: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
+        """Allocate the values of all queries."""
+        n = len(own)
+        return cls(relevant, own, codes, np.empty((n, len(codes))), np.empty(n, np.int64))
+
+
+@njit(cache=True, nogil=True)
+def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int:
+    """Set the measures of `queries`, whose scores these are.
+
+    Returns the first place with a non-finite score, or -1.
     """
-    for place, row in enumerate(rows):
+    relevant = wanted.relevant
+    for place, query in enumerate(queries):
         if not all_finite(scores[place]):
             return place
-        group = relevant.group[row]
+        group = relevant.group[query]
         members = slice(relevant.starts[group], relevant.starts[group + 1])
-        ranks, order = relevant_ranks(scores[place], relevant.items[members], own[row])
-        n_relevant[row] = len(ranks)
-        fill_row(values[row], ranks, relevant.gains[members][order], codes)
+        ranks, order = relevant_ranks(scores[place], relevant.items[members], wanted.own[query])
+        wanted.n_relevant[query] = len(ranks)
+        fill_row(wanted.values[query], ranks, relevant.gains[members][order], wanted.codes)
     return -1
 
 
 @njit(cache=True, nogil=True)
 def fill_row(values: NDArray[np.float64], ranks: Integers, gains: Floats, codes: Integers) -> None:
-    """Set the measures of one query; `codes` are their places in MEASURES and their cut-offs."""
+    """Set the measures of one query; `codes` holds places in MEASURES and cut-offs."""
     for column in range(len(codes)):
         values[column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
 
 
 @njit(cache=True, nogil=True)
 def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
-    """Give the measure at place `code` of MEASURES."""
+    """Measure at place `code` of MEASURES."""
     if code == 0:
         return precision_at_k(ranks, k)
     if code == 1:

@@ -1,82 +1,65 @@
-"""Measures from scores that are never kept: tiles are made, counted and overwritten.
+"""Measures from scores that are never stored: tiles are computed, counted and overwritten.
 
-A rank is a count of scores beyond that of the relevant item. If that one is known beforehand, the
-scores of all other items can be counted tile by tile, each by the processor that has just made it
-and in whose cache it still is. So a block of queries is as wide as the matrix product likes it,
-however many items there are.
+A rank counts the scores above that of the relevant item. If that score is known in advance, all
+other scores can be counted tile by tile, each by the processor that has just computed the tile and
+still has it in its cache. So blocks of queries have the size that suits the matrix product, however
+many items there are.
 
-But what is known beforehand is not rounded as the score in the tile is: a BLAS rounds by the place
-in its blocks. So it only gives a band that holds the item's own score. Scores beyond the band are
-counted; the few within are set aside and compared, once all is known, with the own score, which is
-one of them. Ranks are thus exactly those of one set of scores. Where a band does not hold the own
-score, or too many others, the query is left to those who keep all of its scores.
+But a score computed in advance is not rounded like the one in the tile: a BLAS rounds differently
+at different places in its blocks. So it only yields a band that contains the item's own score.
+Scores above the band are counted; the few within it are set aside and later compared with the own
+score, which is one of them. Ranks are thus exactly those of one set of scores. If a band misses the
+own score, or contains too many others, the query is measured from a full row of scores instead.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy import sparse
 
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.measures import fill_row
+from similia.retrieval.measures import Wanted, fill_row
 from similia.retrieval.ranks import all_finite
 from similia.retrieval.relevance import Relevance
 from similia.retrieval.scorers import Scores
-from similia.retrieval.vectors import Products
+from similia.retrieval.vectors import Products, is_sparse
 
-#: queries and items of a tile: large enough for the product, small enough for a cache
+#: queries and items of a tile: large enough for the product, small enough for the cache
 QUERIES, ITEMS = 512, 1024
-#: fewer queries than this have nothing to gain
+#: queries below which tiles do not pay off
 FEWEST = 32
-#: relevant items of a query beyond which comparing with each of them costs too much
+#: relevant items of a query beyond which comparing with each costs too much
 MANY = 64
-#: scores that may be set aside for each relevant item, by each share of the items
+#: scores that each share of the items may set aside for a relevant item
 ASIDE = 64
-#: shares for each processor, so that the faster one takes over from the slower
+#: shares per processor, so that uneven shares balance out
 SHARES = 2
 
 
-class Wanted(NamedTuple):
-    """What to measure, and where to put it."""
-
-    relevant: Relevance
-    own: Integers  # the item that each query is itself, or -1
-    codes: Integers  # places in MEASURES and cut-offs
-    values: NDArray[np.float64]  # a row for each query, a column for each measure
-    n_relevant: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
-        """Give empty places for the measures of all queries."""
-        n = len(own)
-        return cls(relevant, own, codes, np.empty((n, len(codes))), np.empty(n, np.int64))
-
-
 class Watched(NamedTuple):
-    """Items whose ranks are wanted: of query i those from starts[i] to starts[i + 1]."""
+    """Items to rank; those of query i are items[starts[i]:starts[i + 1]]."""
 
     starts: Integers
     items: Integers
-    low: Floats  # bounds of their scores
+    low: Floats  # bands of their scores
     high: Floats
 
 
 class Counts(NamedTuple):
-    """What a share of the items says about each watched one."""
+    """Scores of one share of the items, counted for each watched item."""
 
-    beyond: Integers  # scores above the band
-    n_aside: Integers  # scores in the band: items and scores
+    beyond: Integers  # number of scores above the band
+    n_aside: Integers  # number of scores in the band, then their items and values
     aside: Integers
     scores: Floats
 
     @classmethod
-    def of(cls, n: int, dtype: np.dtype[Any]) -> "Counts":
-        """Count from zero."""
+    def of(cls, n: int, dtype: np.dtype[np.floating]) -> "Counts":
+        """Zero counts."""
         beyond, n_aside = np.zeros((2, n), np.int64)
         return cls(beyond, n_aside, np.empty((n, ASIDE), np.int64), np.empty((n, ASIDE), dtype))
 
@@ -84,10 +67,10 @@ class Counts(NamedTuple):
 def measured_in_passing(
     scores: Scores, wanted: Wanted, block_bytes: int, advance: Callable[[int], None]
 ) -> Integers:
-    """Measure what can be measured so; give the numbers of the queries that are left."""
+    """Measure the queries that suit tiles; return the numbers of the others."""
     n = scores.Q.shape[0]
-    products = scores.products
-    if products is None or sparse.issparse(products.items):
+    products = scores.source
+    if not isinstance(products, Products) or is_sparse(products.items):
         return np.arange(n)
     tiles = processors() * SHARES * QUERIES * ITEMS * products.items.itemsize
     few = np.diff(wanted.relevant.starts)[wanted.relevant.group] <= MANY
@@ -104,7 +87,7 @@ def measured_in_passing(
 def _measured(
     scores: Scores, products: Products, wanted: Wanted, queries: Integers
 ) -> NDArray[np.bool_]:
-    """Measure a block of queries; give for each whether it is measured."""
+    """Measure a block of queries; return for each whether that succeeded."""
     q = np.ascontiguousarray(products.queries(scores.Q[queries]))
     starts, items = _watched(wanted.relevant, wanted.own, queries)
     owners = np.repeat(np.arange(len(queries)), np.diff(starts))
@@ -118,10 +101,10 @@ def _measured(
 
 
 def _bands(q: Floats, z: Floats) -> tuple[Floats, Floats]:
-    """Give bounds that hold the rounded inner product of each pair of rows, in all likelihood."""
+    """Bounds that very likely contain the rounded inner product of each pair of rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         exact = np.einsum("ij,ij->i", q, z, dtype=np.float64)
-        # Rounding errors of n terms add up like sqrt(n) of them, not like n.
+        # Rounding errors of n terms add up like sqrt(n), not like n.
         size = np.einsum("ij,ij->i", np.abs(q), np.abs(z), dtype=np.float64)
         width = 0.5 * np.finfo(q.dtype).eps * np.sqrt(q.shape[1]) * size
         return (exact - width).astype(q.dtype), (exact + width).astype(q.dtype)
@@ -129,7 +112,7 @@ def _bands(q: Floats, z: Floats) -> tuple[Floats, Floats]:
 
 @njit(cache=True, nogil=True)
 def _watched(relevant: Relevance, own: Integers, queries: Integers) -> tuple[Integers, Integers]:
-    """Give starts and items: the relevant ones of each query, and last the query itself, if any."""
+    """Starts and items: the relevant items of each query, then the query itself if it is one."""
     starts = np.zeros(len(queries) + 1, np.int64)
     for i, query in enumerate(queries):
         group = relevant.group[query]
@@ -146,7 +129,7 @@ def _watched(relevant: Relevance, own: Integers, queries: Integers) -> tuple[Int
 
 
 def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]) -> list[Counts]:
-    """Count the scores beyond each band; unset `sure` where that cannot be relied on."""
+    """Count the scores above each band; unset `sure` where the count is unreliable."""
     n_tiles = -(-len(items) // ITEMS)
     shares = np.array_split(np.arange(n_tiles), min(n_tiles, processors() * SHARES))
     counts = [Counts.of(len(watched.items), q.dtype) for _ in shares]
@@ -169,7 +152,7 @@ def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]
 def _count_tile(
     counts: Counts, sure: NDArray[np.bool_], tile: Floats, start: int, watched: Watched
 ) -> None:
-    """Count the scores of a tile beyond each band, and set those within aside."""
+    """Count the scores of a tile above each band, and set aside those within."""
     for row in range(len(tile)):
         scores = tile[row]
         if not sure[row]:
@@ -187,8 +170,8 @@ def _count_tile(
 
 @njit(cache=True, nogil=True)
 def _count_beyond(scores: Floats, low: float, high: float) -> tuple[np.int32, np.int32]:
-    """Count the scores above the band, and those in it as well."""
-    beyond, reaching = np.int32(0), np.int32(0)  # narrow, for the reason given in `ranks`
+    """Count the scores above the band, and those above or in it."""
+    beyond, reaching = np.int32(0), np.int32(0)  # narrow, as in `ranks._count_above`
     for i in range(len(scores)):
         beyond += np.int32(scores[i] > high)
         reaching += np.int32(scores[i] >= low)
@@ -197,7 +180,7 @@ def _count_beyond(scores: Floats, low: float, high: float) -> tuple[np.int32, np
 
 @njit(cache=True, nogil=True)
 def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, high: float) -> bool:
-    """Keep the scores in the band; say whether there was room for them."""
+    """Keep the scores in the band; return whether there was room for them."""
     n = counts.n_aside[w]
     for i in range(len(scores)):
         if low <= scores[i] <= high:
@@ -234,9 +217,9 @@ def _find_own(own: Floats, found: NDArray[np.bool_], counts: Counts, items: Inte
 
 @njit(cache=True, nogil=True)
 def _add_before(ranks: Integers, own: Floats, counts: Counts, items: Integers) -> None:
-    """Add the items of this share that come before each watched one.
+    """Add the items of this share that rank before each watched one.
 
-    Before item j are scores above its own and, of lower indices, also those equal to it.
+    Before item j rank higher scores and, at lower indices, equal ones.
     """
     for w in range(len(items)):
         ranks[w] += counts.beyond[w]
@@ -264,7 +247,7 @@ def _fill_measured(
         kept = 0
         for w in range(first, end):
             if watched.items[w] != own:
-                # The query itself, if it is an item, comes last and is not ranked.
+                # The query itself, if it is an item, is watched last and not ranked.
                 ranks[kept] = all_ranks[w] - (own >= 0 and all_ranks[end] < all_ranks[w])
                 places[kept] = w - first
                 kept += 1

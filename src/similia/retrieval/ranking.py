@@ -1,35 +1,37 @@
 """Exact best items of each query, in blocks of bounded memory."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from similia.contract import Matrix
 from similia.retrieval.grid import Floats, Integers, best_first
 from similia.retrieval.ranks import all_finite
 from similia.retrieval.scorers import (
     BLOCK_BYTES,
+    AnyScorer,
+    Scores,
+    fill_rows,
     own_items,
-    refuse_scores,
     rows_of,
     scores_of,
 )
-from similia.retrieval.threads import over_rows
 from similia.validation import boolean, check_parameters, positive_integer
 
 _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positive_integer}
 
 
 def top_k(
-    scorer: Any,
-    Q: Any,
-    Z: Any,
+    scorer: AnyScorer,
+    Q: ArrayLike | Matrix,
+    Z: ArrayLike | Matrix,
     k: int,
     exclude_self: bool = False,
     block_bytes: int = BLOCK_BYTES,
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Give the k items of highest score for each query, exactly.
+    """Find the k items of highest score for each query, exactly.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def top_k(
     Z : array or sparse matrix of shape (n_items, n_features)
         Items.
     k : int
-        Number of items for each query; at most the number of items there are.
+        Number of items for each query; at most the number of items.
     exclude_self : bool
         Whether item i is query i and so left out.
     block_bytes : int
@@ -49,9 +51,9 @@ def top_k(
     Returns
     -------
     indices : array of shape (n_queries, k)
-        Best item first; of equal scores, the lower index first.
+        Best item first; among equal scores, the lower index first.
     scores : array of shape (n_queries, k)
-        Their scores; "l2" and "euclidean" give the negated squared distance.
+        Their scores; for "l2" and "euclidean", negated squared distances.
 
     Examples
     --------
@@ -63,51 +65,51 @@ def top_k(
     """
     given = {"k": k, "exclude_self": exclude_self, "block_bytes": block_bytes}
     check_parameters("top_k", _RULES, given)
-    Q, Z = rows_of("top_k", "Q", Q), rows_of("top_k", "Z", Z)
-    own = own_items("top_k", (Q.shape[0], Z.shape[0]), exclude_self)
-    n_ranked = Z.shape[0] - bool(exclude_self)
+    queries, items = rows_of("top_k", "Q", Q), rows_of("top_k", "Z", Z)
+    own = own_items("top_k", (queries.shape[0], items.shape[0]), exclude_self)
+    n_ranked = items.shape[0] - bool(exclude_self)
     if k > n_ranked:
         raise ValueError(f"top_k: k must be at most the {n_ranked} items to rank, got {k}.")
-    indices = np.empty((Q.shape[0], k), np.int64)
+    return best_of(scores_of("top_k", scorer, queries, items), k, own, block_bytes)
+
+
+def best_of(
+    scores: Scores, k: int, own: Integers, block_bytes: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return rows and scores of the k best items of each query, other than its own item."""
+    indices = np.empty((len(own), k), np.int64)
     best = []
-    for start, scores in scores_of("top_k", scorer, Q, Z).blocks(block_bytes):
-        found = np.empty((len(scores), k), scores.dtype)
-        _select_block(scores, start, own, indices, found)
-        best.append(found)
-    return indices, np.concatenate(best)
-
-
-def _select_block(
-    scores: Floats, start: int, own: Integers, indices: Integers, found: Floats
-) -> None:
-    def share(a: int, b: int) -> int:
-        rows = slice(start + a, start + b)
-        bad = _fill_best(indices[rows], found[a:b], scores[a:b], own[rows])
-        return start + a + bad if bad >= 0 else -1
-
-    for query in over_rows(share, len(scores)):
-        if query >= 0:
-            refuse_scores("top_k", scores[query - start], query)
+    for start, block in scores.blocks(block_bytes):
+        queries = np.arange(start, start + len(block))
+        best.append(np.empty((len(block), k), block.dtype))
+        fill = partial(_fill_best, indices, best[-1], own, start)
+        fill_rows(scores.owner, fill, block, queries)
+    return indices, np.concatenate(best) if best else np.empty((0, k))
 
 
 @njit(cache=True, nogil=True)
-def _fill_best(indices: Integers, best: Floats, scores: Floats, own: Integers) -> int:
-    """Set each row's best items; give the first row with a non-finite score, or -1."""
+def _fill_best(
+    indices: Integers, best: Floats, own: Integers, start: int, scores: Floats, queries: Integers
+) -> int:
+    """Set the best items of `queries`; return the first place with a non-finite score, or -1.
+
+    `indices` and `own` cover all queries, `best` those from `start`.
+    """
     k = indices.shape[1]
     pool, pool_scores = np.empty(2 * k, np.int64), np.empty(2 * k, scores.dtype)
-    for row in range(len(scores)):
-        if not all_finite(scores[row]):
-            return row
-        _select_best(pool, pool_scores, scores[row], own[row])
-        indices[row], best[row] = pool[:k], pool_scores[:k]
+    for place, query in enumerate(queries):
+        if not all_finite(scores[place]):
+            return place
+        _select_best(pool, pool_scores, scores[place], own[query])
+        indices[query], best[query - start] = pool[:k], pool_scores[:k]
     return -1
 
 
 @njit(cache=True, nogil=True)
 def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: int) -> None:
-    """Gather candidates for the best k in a pool of 2k, cut back to the best k when full.
+    """Collect candidates for the best k in a pool of 2k, cut back to the best k when full.
 
-    A later score that only equals the k-th is not a candidate, because lower indices go first.
+    A later score that only equals the k-th is no candidate, because lower indices go first.
     """
     size, bound = 0, -np.inf
     for i in range(len(scores)):
@@ -123,6 +125,6 @@ def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: 
 
 @njit(cache=True, nogil=True)
 def _cut(pool: Integers, pool_scores: Floats, k: int) -> None:
-    """Bring the best k to the front, best first; equal scores stay in order of index."""
+    """Move the best k to the front, best first; equal scores stay in order of index."""
     order = best_first(pool_scores)[:k]
     pool[:k], pool_scores[:k] = pool[order], pool_scores[order]

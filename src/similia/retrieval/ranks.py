@@ -1,25 +1,25 @@
-"""Ranks of the relevant items in one row of scores: all that a measure of ranking needs."""
+"""Ranks of the relevant items in one row of scores: all that a ranking measure needs."""
 
 import numpy as np
 from numba import njit
 
 from similia.retrieval.grid import TILE, Floats, Integers, best_first, fill_cells, grid_of
 
-FEW = 20  # up to here, one vectorised comparison of the row per relevant item is fastest
-SOME = 0.2  # beyond this part of all items, sorting the whole row is fastest
+FEW = 20  # relevant items up to which one vectorized comparison of the row for each is fastest
+SOME = 0.2  # share of relevant items beyond which sorting the whole row is fastest
 
 
 @njit(cache=True, nogil=True)
 def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Integers, Integers]:
-    """Give the ranks of `items`, best first, and the order of `items` they belong to.
+    """Return the ranks of `items`, best first, and the corresponding order of `items`.
 
     Ranking is by decreasing score, and by index among equal scores, so item j has rank
 
         rank_j = 1 + #{i < j : s_i >= s_j} + #{i > j : s_i > s_j}.
 
-    Item `excluded` (-1 for none) is not ranked. `scores` (n_items,) are finite; `items`
-    increase. Cost for n scores, R of them relevant: about n + R operations if the scores spread
-    evenly, and (n + R) log R at worst.
+    Item `excluded` (-1 for none) is not ranked. `scores` (n_items,) are finite; `items` increase.
+    Cost for n scores and R relevant items: about n + R operations if the scores spread evenly, and
+    (n + R) log R at worst.
     """
     order = best_first(scores[items])
     if len(items) <= FEW:
@@ -41,8 +41,8 @@ def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Inte
 
 @njit(cache=True, nogil=True)
 def all_finite(scores: Floats) -> bool:
-    """Say whether no score is infinite or not a number."""
-    finite = np.int32(0)  # narrow, for the reason given in _count_above
+    """Whether no score is infinite or NaN."""
+    finite = np.int32(0)  # narrow, as in _count_above
     for i in range(len(scores)):
         finite += np.int32(scores[i] - scores[i] == 0)
     return finite == len(scores)
@@ -68,7 +68,7 @@ def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
 
 @njit(cache=True, nogil=True)
 def _count_above(scores: Floats, bound: float) -> np.int32:
-    # A narrow counter lets the compiler compare as many scores at once as fit in a register.
+    # A narrow counter lets the compiler compare as many scores at once as fit into a register.
     count = np.int32(0)
     for i in range(len(scores)):
         count += np.int32(scores[i] > bound)
@@ -87,7 +87,7 @@ def _count_reaching(scores: Floats, bound: float) -> np.int32:
 def _ranks_by_grid(scores: Floats, items: Integers, order: Integers) -> Integers:
     """Count the scores in each cell between and at the distinct relevant scores.
 
-    Scores arrive in order of index, so what the cell of item j holds when j itself arrives is
+    Scores are visited in order of index, so the count in the cell of item j, when j is reached, is
     the number of equal scores with a lower index.
     """
     values, place = _distinct_values(scores[items], order)
@@ -113,7 +113,7 @@ def _ranks_by_grid(scores: Floats, items: Integers, order: Integers) -> Integers
 
 @njit(cache=True, nogil=True)
 def _distinct_values(relevant: Floats, order: Integers) -> tuple[Floats, Integers]:
-    """Give the distinct relevant scores, increasing, and the place of each item's score there."""
+    """Distinct relevant scores, increasing, and the place of each item's score among them."""
     values = np.empty_like(relevant)
     place = np.empty(len(relevant), np.int64)
     n_values = 0

@@ -1,11 +1,14 @@
-"""Which items are relevant to each query: from labels or from graded judgements."""
+"""Relevant items of each query: from labels or from graded judgements."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from similia.contract import Array, Matrix
 from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.vectors import is_sparse
 
 MAX_EXPONENTIAL_GRADE = 512.0
 
@@ -13,8 +16,8 @@ MAX_EXPONENTIAL_GRADE = 512.0
 class Relevance(NamedTuple):
     """Groups of relevant items; query i has group[i].
 
-    Group g holds items[starts[g]:starts[g + 1]], which increase, and their gains. Queries of one
-    class share a group, so labels never cost memory in queries times items.
+    Group g holds items[starts[g]:starts[g + 1]], in increasing order, and their gains. Queries of
+    one class share a group, so labels never take memory of queries times items.
     """
 
     group: Integers
@@ -28,52 +31,33 @@ def exponential_gain(grades: Floats) -> Floats:
     return np.exp2(grades) - 1.0
 
 
-def relevance_from_labels(y_queries: Any, y_items: Any) -> Relevance:
-    """Items with the label of the query are relevant, with a gain of 1."""
-    classes, item_class = np.unique(y_items, return_inverse=True)
-    sizes = np.bincount(item_class, minlength=len(classes))
-    # A last, empty group is for queries whose label no item has.
-    starts = np.concatenate([[0], np.cumsum(sizes), [len(y_items)]])
-    items = np.argsort(item_class, kind="stable")
-    group = np.searchsorted(classes, y_queries)
-    known = group < len(classes)
-    known[known] = classes[group[known]] == y_queries[known]
-    return Relevance(np.where(known, group, len(classes)), starts, items, np.ones(len(items)))
-
-
-def relevance_from_grades(grades: Any, *, exponential: bool) -> Relevance:
-    """Items with a positive grade (queries x items, sparse or dense) are relevant."""
-    matrix = sparse.csr_array(grades, dtype=np.float64, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    gains = exponential_gain(matrix.data) if exponential else matrix.data
-    starts, items = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    return Relevance(np.arange(matrix.shape[0]), starts, items, gains)
-
-
 def checked_labels(
-    owner: str, labels: Any, n_queries: int, n_items: int, *, pair: bool
+    owner: str,
+    labels: ArrayLike,
+    shape: tuple[int, int],
+    *,
+    pair: bool,
 ) -> Relevance:
-    """Check labels, given as y or as (y_queries, y_items), and give the relevance they mean."""
+    """Relevance from labels, given as y or as (y_queries, y_items), once they are checked."""
     if not pair:
-        y = _checked_vector(owner, "labels", labels, n_queries)
-        return relevance_from_labels(y, y)
+        y = _checked_vector(owner, "labels", labels, shape[0])
+        return _relevance_from_labels(y, y)
     if not isinstance(labels, (tuple, list)) or len(labels) != 2:
         raise ValueError(
             f"{owner}: labels must be a pair (y_queries, y_items) when Z is given, "
             f"got {type(labels).__name__}."
         )
-    y_queries = _checked_vector(owner, "labels[0]", labels[0], n_queries)
-    y_items = _checked_vector(owner, "labels[1]", labels[1], n_items)
+    y_queries = _checked_vector(owner, "labels[0]", labels[0], shape[0])
+    y_items = _checked_vector(owner, "labels[1]", labels[1], shape[1])
     if (y_queries.dtype.kind in "US") != (y_items.dtype.kind in "US"):
         raise ValueError(
             f"{owner}: labels must be of one kind for queries and items, "
             f"got {y_queries.dtype} and {y_items.dtype}."
         )
-    return relevance_from_labels(y_queries, y_items)
+    return _relevance_from_labels(y_queries, y_items)
 
 
-def _checked_vector(owner: str, name: str, labels: Any, length: int) -> Any:
+def _checked_vector(owner: str, name: str, labels: ArrayLike, length: int) -> Array:
     y = np.asarray(labels)
     if y.shape != (length,):
         raise ValueError(f"{owner}: {name} must be of shape ({length},), got shape {y.shape}.")
@@ -84,14 +68,29 @@ def _checked_vector(owner: str, name: str, labels: Any, length: int) -> Any:
     return y
 
 
-def checked_grades(owner: str, grades: Any, shape: tuple[int, int], gain: str) -> Relevance:
-    """Check a matrix of grades and give the relevance it means."""
-    matrix: Any = grades if sparse.issparse(grades) else np.asarray(grades)
-    if matrix.shape != shape:
-        raise ValueError(f"{owner}: relevance must be of shape {shape}, got shape {matrix.shape}.")
-    if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"{owner}: relevance must be numbers, got dtype {matrix.dtype}.")
-    stored = matrix.tocsr().data if sparse.issparse(matrix) else matrix
+def _relevance_from_labels(y_queries: Array, y_items: Array) -> Relevance:
+    """Items with the label of the query are relevant, with a gain of 1."""
+    classes, item_class = np.unique(y_items, return_inverse=True)
+    sizes = np.bincount(item_class, minlength=len(classes))
+    # The last group is empty, for queries whose label no item has.
+    starts = np.concatenate([[0], np.cumsum(sizes), [len(y_items)]])
+    items = np.argsort(item_class, kind="stable")
+    group = np.searchsorted(classes, y_queries)
+    known = group < len(classes)
+    known[known] = classes[group[known]] == y_queries[known]
+    return Relevance(np.where(known, group, len(classes)), starts, items, np.ones(len(items)))
+
+
+def checked_grades(
+    owner: str, relevance: ArrayLike | Matrix, shape: tuple[int, int], gain: str
+) -> Relevance:
+    """Relevance from a matrix of grades, once it is checked: positive grades are relevant."""
+    grades: Matrix = relevance if is_sparse(relevance) else np.asarray(relevance)
+    if grades.shape != shape:
+        raise ValueError(f"{owner}: relevance must be of shape {shape}, got shape {grades.shape}.")
+    if grades.dtype.kind not in "biuf":
+        raise ValueError(f"{owner}: relevance must be numbers, got dtype {grades.dtype}.")
+    stored = grades.tocsr().data if is_sparse(grades) else grades
     wrong = ~((stored >= 0) & (stored < np.inf))
     if wrong.any():
         raise ValueError(
@@ -103,4 +102,9 @@ def checked_grades(owner: str, grades: Any, shape: tuple[int, int], gain: str) -
             f"{owner}: relevance must be at most {MAX_EXPONENTIAL_GRADE:g} with exponential gain, "
             f"got {stored.max()}."
         )
-    return relevance_from_grades(matrix, exponential=exponential)
+    matrix = sparse.csr_array(grades, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    gains = exponential_gain(matrix.data) if exponential else matrix.data
+    starts, items = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    return Relevance(np.arange(shape[0]), starts, items, gains)

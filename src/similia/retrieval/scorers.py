@@ -1,16 +1,19 @@
-"""Blocks of scores from whatever scores: a learner, a function or a named plain similarity."""
+"""Blocks of scores from any scorer: a learner, a function or a named plain similarity."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from similia.contract import Geometry, Matrix, Scorer, Searchable
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
     Products,
-    Vectors,
     floating,
+    is_sparse,
+    over_rows,
     products_of,
     squared_lengths,
     vector_scores,
@@ -18,86 +21,129 @@ from similia.retrieval.vectors import (
 
 BLOCK_BYTES = 2**28
 
-BlockScores = Callable[[Any], Any]
+#: (Q, Z) -> scores of shape (n_queries, n_items)
+ScoreFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
+#: all that `evaluate` and `top_k` rank by; a string names a plain similarity
+AnyScorer: TypeAlias = Searchable | Scorer | ScoreFunction | str
 
 
-def rows_of(owner: str, name: str, X: Any) -> Any:
-    """Give X as an array or CSR matrix with at least one row."""
-    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if X.ndim == 0 or X.shape[0] == 0:
-        raise ValueError(f"{owner}: {name} must be an array with rows, got shape {X.shape}.")
-    return X
+class PlainScorer(NamedTuple):
+    """A similarity of the vectors as they are, without learning."""
+
+    vectors: Callable[[Matrix], Matrix]
+    geometry: Geometry
+
+    def query_vectors(self, Q: Matrix) -> Matrix:
+        """Vectors to search with."""
+        return self.vectors(Q)
+
+    def item_vectors(self, Z: Matrix) -> Matrix:
+        """Vectors to search among."""
+        return self.vectors(Z)
+
+
+def _unit_rows(X: Matrix) -> Matrix:
+    """Rows scaled to length one; a row of zeros stays, and so scores 0 with everything."""
+    X = floating(X)
+    lengths = np.sqrt(squared_lengths(X))
+    scale = (1 / np.where(lengths > 0, lengths, 1)).astype(X.dtype)
+    return sparse.diags_array(scale) @ X if is_sparse(X) else X * scale[:, None]
+
+
+PLAIN_SCORERS = {
+    "cosine": PlainScorer(_unit_rows, "inner_product"),
+    "inner_product": PlainScorer(floating, "inner_product"),
+    "euclidean": PlainScorer(floating, "l2"),
+}
+_NAMES = ", ".join(repr(name) for name in PLAIN_SCORERS)
 
 
 class Scores(NamedTuple):
-    """Scores of all queries against all items, to be had in blocks."""
+    """Scores of all queries against all items, computed in blocks."""
 
     owner: str
-    Q: Any
+    Q: Matrix
     n_items: int
-    products: Products | None  # what gives them, if the scorer has vectors
-    function: BlockScores | None  # what gives them otherwise
+    #: inner products, or else a function from rows of Q to their scores
+    source: Products | Callable[[Matrix], ArrayLike]
 
-    def blocks(self, block_bytes: int, chosen: Integers | None = None) -> Iterator[Any]:
+    def blocks(
+        self, block_bytes: int, chosen: Integers | None = None
+    ) -> Iterator[tuple[int, Floats]]:
         """Yield (place of the first query, scores) for one block of queries after another.
 
         A block takes at most `block_bytes`, or one row if that is larger, and is overwritten by the
-        next. Places are those in `chosen`, the numbers of some queries; all of them if None.
+        next. Places count the rows of Q, or those that `chosen` numbers.
         """
         n = self.Q.shape[0] if chosen is None else len(chosen)
-        dtype = np.dtype(np.float64) if self.products is None else self.products.items.dtype
-        n_rows = _rows_per_block(self.n_items, dtype.itemsize, block_bytes)
-        block = self.function or vector_scores(self.products, min(n_rows, n))  # type: ignore
+        source = self.source
+        itemsize = source.items.dtype.itemsize if isinstance(source, Products) else 8
+        n_rows = max(1, block_bytes // (self.n_items * itemsize))
+        block = vector_scores(source, min(n_rows, n)) if isinstance(source, Products) else source
         for start in range(0, n, n_rows):
             some = slice(start, start + n_rows)
             rows = self.Q[some] if chosen is None else self.Q[chosen[some]]
-            yield start, _checked_block(self.owner, block(rows), (rows.shape[0], self.n_items))
+            yield start, self._checked(block(rows), rows.shape[0])
+
+    def _checked(self, block: ArrayLike, n_rows: int) -> Floats:
+        scores, shape = np.asarray(block), (n_rows, self.n_items)
+        if scores.shape != shape or scores.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{self.owner}: scores must be numbers of shape {shape} for this block of queries, "
+                f"got shape {scores.shape} and dtype {scores.dtype}."
+            )
+        return np.ascontiguousarray(floating(scores))
 
 
-def scores_of(owner: str, scorer: Any, Q: Any, Z: Any) -> Scores:
-    """Give the scores of whatever scores."""
-    scorer = _named(owner, scorer, Q, Z)
-    if all(hasattr(scorer, name) for name in ("query_vectors", "item_vectors", "geometry")):
-        products = products_of(_vectors(owner, scorer, Z), Q)
-        return Scores(owner, Q, Z.shape[0], products, None)
-    return Scores(owner, Q, Z.shape[0], None, _pair_scores(owner, scorer, Z))
-
-
-def _rows_per_block(n_items: int, itemsize: int, block_bytes: int) -> int:
-    return max(1, block_bytes // (n_items * itemsize))
-
-
-def _vectors(owner: str, scorer: Any, Z: Any) -> Vectors:
-    if scorer.geometry not in ("inner_product", "l2"):
-        raise ValueError(
-            f"{owner}: scorer.geometry must be one of 'inner_product', 'l2', "
-            f"got {scorer.geometry!r}."
-        )
-    return Vectors(scorer.query_vectors, scorer.item_vectors(Z), scorer.geometry)
-
-
-def _pair_scores(owner: str, scorer: Any, Z: Any) -> BlockScores:
-    score = getattr(scorer, "pairwise_score", scorer)
+def scores_of(owner: str, scorer: AnyScorer, Q: Matrix, Z: Matrix) -> Scores:
+    """Scores of Q against Z by any scorer."""
+    if isinstance(scorer, str):
+        return Scores(owner, Q, Z.shape[0], products_of(_plain_scorer(owner, scorer, Q, Z), Q, Z))
+    if isinstance(scorer, Searchable):
+        if scorer.geometry not in ("inner_product", "l2"):
+            raise ValueError(
+                f"{owner}: scorer.geometry must be one of 'inner_product', 'l2', "
+                f"got {scorer.geometry!r}."
+            )
+        return Scores(owner, Q, Z.shape[0], products_of(scorer, Q, Z))
+    score = scorer.pairwise_score if isinstance(scorer, Scorer) else scorer
     if not callable(score):
         raise ValueError(
             f"{owner}: scorer must be a learner with vectors or pairwise_score, a function "
-            f"(Q, Z) -> scores, or one of {_names()}, got {type(scorer).__name__}."
+            f"(Q, Z) -> scores, or one of {_NAMES}, got {type(scorer).__name__}."
         )
-    return lambda rows: score(rows, Z)
+    return Scores(owner, Q, Z.shape[0], lambda rows: score(rows, Z))
 
 
-def _checked_block(owner: str, scores: Any, shape: tuple[int, int]) -> Floats:
-    scores = np.asarray(scores)
-    if scores.shape != shape or scores.dtype.kind not in "biuf":
+def _plain_scorer(owner: str, name: str, Q: Matrix, Z: Matrix) -> PlainScorer:
+    if name not in PLAIN_SCORERS:
+        raise ValueError(f"{owner}: scorer must be one of {_NAMES}, got {name!r}.")
+    if Q.ndim != 2 or Z.ndim != 2 or Q.shape[1] != Z.shape[1]:
         raise ValueError(
-            f"{owner}: scores must be numbers of shape {shape} for this block of queries, "
-            f"got shape {scores.shape} and dtype {scores.dtype}."
+            f"{owner}: Q and Z must be matrices with the same number of columns, "
+            f"got shapes {Q.shape} and {Z.shape}."
         )
-    return np.ascontiguousarray(floating(scores))
+    for letter, X in (("Q", Q), ("Z", Z)):
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"{owner}: {letter} must be numbers, got dtype {X.dtype}.")
+        # Short of overflow, finite numbers have a finite sum, which needs no extra memory.
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspect = not np.isfinite(X.sum(dtype=np.float64))
+        if suspect and not np.isfinite(X.data if is_sparse(X) else X).all():
+            raise ValueError(f"{owner}: {letter} must be finite, got an infinity or NaN.")
+    return PLAIN_SCORERS[name]
+
+
+def rows_of(owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
+    """X as an array or CSR matrix with at least one row."""
+    rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
+    if rows.ndim == 0 or rows.shape[0] == 0:
+        raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")
+    return rows
 
 
 def own_items(owner: str, shape: tuple[int, int], exclude_self: bool) -> Integers:
-    """Give the item that each query is itself, or -1."""
+    """The item that is each query itself, or -1."""
     if not exclude_self:
         return np.full(shape[0], -1)
     if shape[0] > shape[1]:
@@ -108,67 +154,16 @@ def own_items(owner: str, shape: tuple[int, int], exclude_self: bool) -> Integer
     return np.arange(shape[0])
 
 
-def refuse_scores(owner: str, scores: Floats, query: int) -> None:
-    """Raise the error for a query with a score that cannot be ranked."""
-    wrong = scores[~np.isfinite(scores)][0]
-    raise ValueError(f"{owner}: scores must be finite, got {wrong} for query {query}.")
+def fill_rows(
+    owner: str, fill: Callable[[Floats, Integers], int], scores: Floats, queries: Integers
+) -> None:
+    """Call fill(scores, queries) on shares of the rows, in threads.
 
-
-class PlainScorer(NamedTuple):
-    """A similarity of the vectors as they are, without learning."""
-
-    vectors: Callable[[Any], Any]
-    geometry: str
-
-    def query_vectors(self, Q: Any) -> Any:
-        """Give the vectors of queries."""
-        return self.vectors(Q)
-
-    def item_vectors(self, Z: Any) -> Any:
-        """Give the vectors of items."""
-        return self.vectors(Z)
-
-
-def _of_unit_length(X: Any) -> Any:
-    """Scale each row to length one; a row of zeros stays, and so scores 0 with everything."""
-    X = floating(X)
-    lengths = np.sqrt(squared_lengths(X))
-    scale = (1 / np.where(lengths > 0, lengths, 1)).astype(X.dtype)
-    return sparse.diags_array(scale) @ X if sparse.issparse(X) else X * scale[:, None]
-
-
-PLAIN_SCORERS = {
-    "cosine": PlainScorer(_of_unit_length, "inner_product"),
-    "inner_product": PlainScorer(floating, "inner_product"),
-    "euclidean": PlainScorer(floating, "l2"),
-}
-
-
-def _names() -> str:
-    return ", ".join(repr(name) for name in PLAIN_SCORERS)
-
-
-def _named(owner: str, scorer: Any, Q: Any, Z: Any) -> Any:
-    """Give the scorer of that name; anything but a string is already one."""
-    if not isinstance(scorer, str):
-        return scorer
-    if scorer not in PLAIN_SCORERS:
-        raise ValueError(f"{owner}: scorer must be one of {_names()}, got {scorer!r}.")
-    if Q.ndim != 2 or Z.ndim != 2 or Q.shape[1] != Z.shape[1]:
-        raise ValueError(
-            f"{owner}: Q and Z must be matrices with the same number of columns, "
-            f"got shapes {Q.shape} and {Z.shape}."
-        )
-    _check_numbers(owner, "Q", Q)
-    _check_numbers(owner, "Z", Z)
-    return PLAIN_SCORERS[scorer]
-
-
-def _check_numbers(owner: str, name: str, X: Any) -> None:
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"{owner}: {name} must be numbers, got dtype {X.dtype}.")
-    # The sum of finite numbers is finite but for overflow, and needs no further memory.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspect = not np.isfinite(X.sum(dtype=np.float64))
-    if suspect and not np.isfinite(X.data if sparse.issparse(X) else X).all():
-        raise ValueError(f"{owner}: {name} must be finite, got an infinity or NaN.")
+    It returns the first place with a non-finite score, which is refused, or -1.
+    """
+    places = over_rows(lambda a, b: (a, fill(scores[a:b], queries[a:b])), len(scores))
+    for start, bad in places:
+        if bad >= 0:
+            row, query = scores[start + bad], queries[start + bad]
+            wrong = row[~np.isfinite(row)][0]
+            raise ValueError(f"{owner}: scores must be finite, got {wrong} for query {query}.")

@@ -1,69 +1,73 @@
 """Scores of vectors: every geometry as an inner product, dense or sparse."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from similia.contract import Matrix, Searchable
+from similia.linalg.threads import processors, side_by_side
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.threads import over_rows
+
+T = TypeVar("T")
+
+SHARES = 4  # per processor, so that uneven shares balance out
 
 
-class Vectors(NamedTuple):
-    """Vectors whose inner product, or negated squared distance for "l2", is the score."""
-
-    queries: Callable[[Any], Any]
-    items: Any
-    geometry: str
+def is_sparse(X: object) -> TypeGuard[sparse.csr_array]:
+    """`scipy.sparse.issparse`, known to the type checker."""
+    return bool(sparse.issparse(X))
 
 
-def floating(X: Any) -> Any:
-    """Give X in single precision if it has no more, else in double."""
+def floating(X: Matrix) -> Matrix:
+    """X as float32 if it is floating of 32 bits or less, else float64."""
     single = X.dtype.kind == "f" and X.dtype.itemsize <= 4
     return X.astype(np.float32 if single else np.float64, copy=False)
 
 
-def squared_lengths(X: Any) -> Floats:
-    """Squared Euclidean length of each row, in double precision lest a square vanish."""
-    if sparse.issparse(X):
+def squared_lengths(X: Matrix) -> Floats:
+    """Squared Euclidean length of each row, in double precision so that no square underflows."""
+    if is_sparse(X):
         return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 class Products(NamedTuple):
-    """Vectors whose inner product is the score, whatever the geometry, in one precision."""
+    """Vectors whose inner products are the scores, whatever the geometry, in one precision."""
 
-    queries: Callable[[Any], Any]  # from rows of Q; dense if the items are
-    items: Any
+    queries: Callable[[Matrix], Matrix]  # maps rows of Q; dense if the items are
+    items: Matrix
 
 
-def products_of(vectors: Vectors, Q: Any) -> Products:
-    """Give vectors with the same scores as inner products.
+def products_of(scorer: Searchable, Q: Matrix, Z: Matrix) -> Products:
+    """Vectors with the scores of `scorer` as inner products.
 
-    The squared distance is an inner product of longer vectors, so it costs no pass of its own.
+    A squared distance is an inner product of vectors longer by two, so it needs no extra pass.
     """
-    dtype = np.result_type(floating(vectors.queries(Q[:1])), floating(vectors.items))
-    l2 = vectors.geometry == "l2"
-    items = floating(vectors.items).astype(dtype, copy=False)
+    items = floating(scorer.item_vectors(Z))
+    dtype = np.result_type(floating(scorer.query_vectors(Q[:1])).dtype, items.dtype)
+    l2 = scorer.geometry == "l2"
+    items = items.astype(dtype, copy=False)
     items = longer_items(items) if l2 else items
 
-    def queries(rows: Any) -> Any:
-        q = floating(vectors.queries(rows)).astype(dtype, copy=False)
+    def queries(rows: Matrix) -> Matrix:
+        q = floating(scorer.query_vectors(rows)).astype(dtype, copy=False)
         q = longer_queries(q) if l2 else q
-        return q.toarray() if sparse.issparse(q) and not sparse.issparse(items) else q
+        return q.toarray() if is_sparse(q) and not is_sparse(items) else q
 
     return Products(queries, items)
 
 
-def vector_scores(products: Products, n_rows: int) -> Callable[[Any], Floats]:
-    """Give the function from at most `n_rows` queries to their scores, in memory it uses again."""
+def vector_scores(products: Products, n_rows: int) -> Callable[[Matrix], Floats]:
+    """Function from at most `n_rows` queries to their scores, in memory that it reuses."""
     items = products.items
-    fill = sparse_products(items) if sparse.issparse(items) else _dense_products(items)
+    fill = sparse_products(items) if is_sparse(items) else _dense_products(items)
     block = np.empty((n_rows, items.shape[0]), items.dtype)
 
-    def scores(rows: Any) -> Floats:
+    def scores(rows: Matrix) -> Floats:
         q = products.queries(rows)
         out = block[: q.shape[0]]
         fill(out, q)
@@ -72,20 +76,20 @@ def vector_scores(products: Products, n_rows: int) -> Callable[[Any], Floats]:
     return scores
 
 
-def longer_items(Z: Any) -> Any:
-    """Give (z, 1, -|z|²) for each item, as -|q - z|² = (2q, -|q|², 1) · (z, 1, -|z|²)."""
+def longer_items(Z: Matrix) -> Matrix:
+    """(z, 1, -|z|²) for each item, as -|q - z|² = (2q, -|q|², 1) · (z, 1, -|z|²)."""
     return _extended(Z, 1, np.ones(Z.shape[0]), -squared_lengths(Z))
 
 
-def longer_queries(Q: Any) -> Any:
-    """Give (2q, -|q|², 1) for each query; see `longer_items`."""
+def longer_queries(Q: Matrix) -> Matrix:
+    """(2q, -|q|², 1) for each query; see `longer_items`."""
     return _extended(Q, 2, -squared_lengths(Q), np.ones(Q.shape[0]))
 
 
-def _extended(X: Any, factor: int, *columns: Floats) -> Any:
-    """Give factor times X with further columns."""
+def _extended(X: Matrix, factor: int, *columns: Floats) -> Matrix:
+    """`factor` times X, with further columns."""
     tail = np.column_stack(columns).astype(X.dtype, copy=False)
-    if sparse.issparse(X):
+    if is_sparse(X):
         return sparse.hstack([factor * X, sparse.csr_array(tail)], format="csr")
     wider = np.empty((X.shape[0], X.shape[1] + len(columns)), X.dtype)
     np.multiply(X, factor, out=wider[:, : X.shape[1]])
@@ -93,26 +97,26 @@ def _extended(X: Any, factor: int, *columns: Floats) -> Any:
     return wider
 
 
-def _dense_products(items: Floats) -> Callable[[Floats, Any], None]:
-    def fill(out: Floats, q: Any) -> None:
-        # Whoever takes the scores refuses non-finite ones and names the query.
+def _dense_products(items: Floats) -> Callable[[Floats, Matrix], None]:
+    def fill(out: Floats, q: Matrix) -> None:
+        # Callers refuse non-finite scores and name the query.
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(q, items.T, out=out)
 
     return fill
 
 
-def sparse_products(items: Any) -> Callable[[Floats, Any], None]:
-    """Give the function that sets its first argument to the inner products of queries and items."""
+def sparse_products(items: sparse.csr_array) -> Callable[[Floats, Matrix], None]:
+    """Function that fills its first argument with inner products of queries and sparse items."""
     postings = items.tocsc()  # for each feature, the items that have it
 
-    def fill(out: Floats, q: Any) -> None:
+    def fill(out: Floats, q: Matrix) -> None:
         rows = sparse.csr_array(q)
         posted = (postings.indptr, postings.indices, postings.data)
 
         def share(start: int, stop: int) -> None:
             starts = rows.indptr[start : stop + 1]
-            fill_products(out[start:stop], starts, rows.indices, rows.data, *posted)
+            _fill_products(out[start:stop], starts, rows.indices, rows.data, *posted)
 
         over_rows(share, len(out))
 
@@ -120,7 +124,7 @@ def sparse_products(items: Any) -> Callable[[Floats, Any], None]:
 
 
 @njit(cache=True, nogil=True)
-def fill_products(
+def _fill_products(
     out: Floats,
     q_starts: Integers,
     q_features: Integers,
@@ -131,8 +135,8 @@ def fill_products(
 ) -> None:
     """Set out[i, j] to the inner product of sparse query i and sparse item j.
 
-    Queries are given by row, items by feature; the cost is one operation for each feature that a
-    query and an item share.
+    Queries are stored by row, items by feature; the cost is one operation per feature that a query
+    and an item share.
     """
     out[:] = 0
     for i in range(len(out)):
@@ -140,3 +144,19 @@ def fill_products(
             feature, weight = q_features[p], q_values[p]
             for e in range(starts[feature], starts[feature + 1]):
                 out[i, items[e]] += weight * values[e]
+
+
+def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
+    """Call task(start, stop) on shares of the rows in threads; return the results in order.
+
+    Pays off for tasks that release the interpreter lock.
+    """
+    size = max(1, -(-n_rows // (processors() * SHARES)))
+    results: dict[int, T] = {}
+
+    def keep(start: int) -> None:
+        results[start] = task(start, min(start + size, n_rows))
+
+    starts = range(0, n_rows, size)
+    side_by_side([partial(keep, start) for start in starts])
+    return [results[start] for start in starts]

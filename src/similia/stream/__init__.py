@@ -1,28 +1,43 @@
-"""Feedback as it comes: learnt in chunks, each scored first; evaluated, compared, asked for."""
+"""Feedback as it arrives: learnt in chunks, each scored first; evaluated, compared, asked for."""
 
-from similia.stream.base_scorer import base_of
 from similia.stream.checkpoint import Checkpoint
 from similia.stream.contest import Entry, contest
+from similia.stream.evaluating import (
+    Adaptation,
+    calibration_on,
+    evaluate_model,
+    learning_curves,
+    singular_values,
+)
 from similia.stream.judged import evaluate_file
-from similia.stream.lessons import lessons_for
+from similia.stream.learning import Learning, learn_file, learn_stream
+from similia.stream.lessons import base_of, lessons_for
 from similia.stream.order import order_evaluations
-from similia.stream.progressive import learn_stream
 from similia.stream.promoting import promote_file
-from similia.stream.questions import candidate_questions
+from similia.stream.questions import Questions, candidate_questions, suggest_questions
 from similia.stream.tally import Tally
 from similia.stream.warmup import warm_up
 
 __all__ = [
+    "Adaptation",
     "Checkpoint",
     "Entry",
+    "Learning",
+    "Questions",
     "Tally",
     "base_of",
+    "calibration_on",
     "candidate_questions",
     "contest",
     "evaluate_file",
+    "evaluate_model",
+    "learn_file",
     "learn_stream",
+    "learning_curves",
     "lessons_for",
     "order_evaluations",
     "promote_file",
+    "singular_values",
+    "suggest_questions",
     "warm_up",
 ]

@@ -1,38 +1,38 @@
-"""Where learning from a stream was, so that it goes on exactly from there."""
+"""State of an unfinished run, from which it can resume exactly."""
 
 import json
-import os
-import secrets
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from similia.durable import replace_text
 from similia.persistence import load, save
+from similia.stream.lessons import StreamLearner
 from similia.stream.tally import Tally
 
-FORMAT = 2  # 2: chunks grow by a quarter, so those of format 1 would end elsewhere
+FORMAT = 2  # 2: chunks grow by a quarter, so runs of format 1 would end differently
 PROGRESS = "progress.json"
 
 
 class Kept(NamedTuple):
-    """What a checkpoint holds."""
+    """Contents of a checkpoint."""
 
-    model: Any
+    model: StreamLearner
     tally: Tally
 
 
 class Checkpoint:
     """A folder with a model and how far it has come.
 
-    The model is written under a name of its own; then one file, that says which, takes the place of
-    the old one in a single step. So at any moment the folder holds the old state or the new one.
+    The model is written under a new name; then one file that names it is replaced atomically. At
+    any moment the folder therefore holds either the old state or the new one.
 
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created if missing.
     task : dict
-        What is learnt, from what and how, as plain JSON: a checkpoint of another task is refused.
+        Settings that must match to resume, as plain JSON.
     """
 
     def __init__(self, folder: Path | str, task: dict[str, Any]) -> None:
@@ -41,11 +41,11 @@ class Checkpoint:
 
     @property
     def exists(self) -> bool:
-        """Whether there is something to go on from."""
+        """Whether there is a state to resume from."""
         return (self.folder / PROGRESS).exists()
 
-    def write(self, model: Any, tally: Tally) -> None:
-        """Replace what is there."""
+    def write(self, model: StreamLearner, tally: Tally) -> None:
+        """Replace the state."""
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"model-{tally.n:012}.safetensors"
         save(model, self.folder / name)
@@ -56,16 +56,11 @@ class Checkpoint:
             "class": type(model).__name__,
             "tally": asdict(tally),
         }
-        temporary = self.folder / f".{PROGRESS}.{secrets.token_hex(8)}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(document, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.folder / PROGRESS)
-        self._forget(keep=name)
+        replace_text(self.folder / PROGRESS, json.dumps(document))
+        self._remove_models(keep=name)
 
     def read(self) -> Kept:
-        """Give what was written last, if it is of the same task."""
+        """Load the state; raise ValueError if it belongs to another task."""
         path = self.folder / PROGRESS
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -73,7 +68,7 @@ class Checkpoint:
             known = document["format"] == FORMAT
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} is damaged ({error}); delete the folder to start anew."
+                f"{path} is damaged ({error}); delete the folder to start over."
             ) from error
         if not known:
             raise ValueError(f"{path} has a format that this version of similia does not read.")
@@ -82,18 +77,18 @@ class Checkpoint:
             here = different[0]
             raise ValueError(
                 f"{self.folder} is the checkpoint of another task: {here} was {task.get(here)!r} "
-                f"and is {self.task.get(here)!r}; delete the folder to start anew."
+                f"and is {self.task.get(here)!r}; delete the folder to start over."
             )
         return Kept(load(self.folder / name), tally)
 
     def remove(self) -> None:
         """Delete the checkpoint, and the folder if nothing else is in it."""
         (self.folder / PROGRESS).unlink(missing_ok=True)
-        self._forget(keep="")
+        self._remove_models(keep="")
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
-    def _forget(self, keep: str) -> None:
+    def _remove_models(self, keep: str) -> None:
         for path in self.folder.glob("model-*.safetensors"):
             if path.name != keep:
                 path.unlink()

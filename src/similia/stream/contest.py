@@ -9,10 +9,9 @@ import numpy as np
 
 from similia.files import BadRows, FeedbackFile, VectorFile
 from similia.retrieval import Evaluation
-from similia.stream.base_scorer import base_of
 from similia.stream.judged import evaluate_file
-from similia.stream.lessons import lessons_for
-from similia.stream.progressive import CHUNK, learn_stream
+from similia.stream.learning import CHUNK, learn_stream
+from similia.stream.lessons import base_of, lessons_for
 from similia.stream.tally import Tally
 from similia.trust import held_out
 

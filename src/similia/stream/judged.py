@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, kind_of
-from similia.files.judgements import joined
+from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, joined, kind_of
 from similia.retrieval import MEASURES, Evaluation, evaluate
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.stream.order import order_evaluations

@@ -1,10 +1,11 @@
-"""Whether items are in the right order: the share of right triplets, query by query."""
+"""Share of triplets in the right order, query by query."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from similia.contract import Matrix
 from similia.files import Judgements, in_chunks
 from similia.retrieval import Evaluation
 from similia.trust import triplet_margins
@@ -15,23 +16,26 @@ CHUNK = 2**14
 
 
 def order_evaluations(
-    scorers: dict[str, Any], X: Any, items: Any, batches: Iterable[Judgements]
+    scorers: Mapping[str, Any],
+    X: Matrix,
+    items: Matrix | None,
+    batches: Iterable[Judgements],
 ) -> dict[str, Evaluation]:
-    """Give for each scorer what `triplet_evaluation` gives, from a stream in flat memory.
+    """Evaluate scorers on a stream of triplets in flat memory, as `triplet_evaluation` does.
 
     Parameters
     ----------
     scorers : dict from name to scorer
         Learners with vectors, or names of plain similarities.
     X, items : arrays or CSR matrices
-        Vectors of queries, and of items if they are others (None otherwise).
+        Vectors of queries, and of items if they are separate (else None).
     batches : iterable of Judgements
         Triplets; read once.
 
     Returns
     -------
     dict from name to Evaluation
-        `n_relevant` is the number of triplets of a query.
+        `n_relevant` is the number of triplets per query.
     """
     counts = np.zeros(X.shape[0])
     right = {name: np.zeros(X.shape[0]) for name in scorers}

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from similia.files import BadRows, FeedbackFile, VectorFile, kind_of
-from similia.files.judgements import joined
+from similia.files import BadRows, FeedbackFile, VectorFile, joined, kind_of
 from similia.stream.judged import grades_in
+from similia.stream.learning import learn_stream
 from similia.stream.lessons import lessons_for
-from similia.stream.progressive import learn_stream
 from similia.trust import Outcome, Promotion
 
 

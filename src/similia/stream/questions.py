@@ -1,24 +1,81 @@
-"""Comparisons that a learner may want to ask about."""
+"""Comparisons whose answers would teach a model most."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from similia.contract import Array, Indices, Matrix, Posterior
+from similia.files import VectorFile
+from similia.registry import LEARNERS, learner_class
 from similia.retrieval import top_k
 
 
-def candidate_questions(
-    model: Any,
-    X: Any,
-    n: int,
+class Questions(NamedTuple):
+    """Comparisons in the order that the model believes in, most instructive first.
+
+    Attributes
+    ----------
+    tuples : integer array of shape (n, 3)
+        Rows (query, better, worse).
+    scores, std : arrays of shape (n,)
+        Gap between the scores of the two items, and its posterior standard deviation.
+    """
+
+    tuples: Indices
+    scores: Array
+    std: Array
+
+
+def suggest_questions(
+    model: object,
+    vectors: VectorFile,
+    n: int = 10,
     *,
-    items: Any = None,
-    queries: NDArray[np.int64] | None = None,
+    items: VectorFile | None = None,
+    queries: Indices | None = None,
+    candidates: int = 2000,
     depth: int = 20,
     random_state: int = 0,
-) -> NDArray[np.int64]:
-    """Draw comparisons of two items that the model ranks high for a query: their order matters.
+) -> Questions:
+    """Choose the comparisons whose answers would teach a model with a posterior most.
+
+    They are the best `n` of `candidates` drawn by `candidate_questions`, which has the other
+    parameters.
+    """
+    if not isinstance(model, Posterior):
+        sure = [name for name in LEARNERS if issubclass(learner_class(name), Posterior)]
+        raise ValueError(
+            f"suggest_questions: model must know how sure it is, as {', '.join(sure)} do, "
+            f"got {type(model).__name__}."
+        )
+    X, Z = vectors.X, items and items.X
+    pool = candidate_questions(
+        model,
+        X,
+        max(candidates, n),
+        items=Z,
+        queries=queries,
+        depth=depth,
+        random_state=random_state,
+    )
+    chosen = pool[model.suggest(X, pool, min(n, len(pool)), items=Z)]
+    scores, std = model.triplet_scores(X, chosen, items=Z, return_std=True)
+    swapped = scores < 0
+    chosen[swapped, 1:] = chosen[swapped, :0:-1]
+    return Questions(chosen, np.abs(scores), std)
+
+
+def candidate_questions(
+    model: Posterior,
+    X: Matrix,
+    n: int,
+    *,
+    items: Matrix | None = None,
+    queries: Indices | None = None,
+    depth: int = 20,
+    random_state: int = 0,
+) -> Indices:
+    """Draw comparisons of two items that the model ranks high for a query, where order matters.
 
     Parameters
     ----------
@@ -26,12 +83,12 @@ def candidate_questions(
     X : array or CSR matrix
         Vectors (of queries).
     n : int
-        How many to draw, at most; repeats are left out.
+        Maximum number to draw; repeats are dropped.
     items : array or CSR matrix, optional
     queries : integer array, optional
-        Rows to ask about; any of X without it.
+        Rows to ask about; any row of X by default.
     depth : int
-        Items are drawn from so many of the best.
+        Items are drawn from this many of the best.
     random_state : int
 
     Returns
@@ -45,7 +102,7 @@ def candidate_questions(
     Z = X if items is None else items
     depth = min(depth + 1, Z.shape[0])
     found = np.asarray(top_k(model, X[chosen], Z, depth)[0])
-    if items is None:  # a query is not asked about itself
+    if items is None:  # a query is not compared with itself
         own = found == chosen[:, None]
         own[~own.any(axis=1), -1] = True
         found = found[~own].reshape(len(chosen), depth - 1)
@@ -55,4 +112,4 @@ def candidate_questions(
     first = rng.integers(found.shape[1], size=n)
     second = (first + 1 + rng.integers(found.shape[1] - 1, size=n)) % found.shape[1]
     a, b = found[which, np.minimum(first, second)], found[which, np.maximum(first, second)]
-    return np.unique(np.column_stack([chosen[which], a, b]), axis=0).astype(np.int64)
+    return np.unique(np.column_stack([chosen[which], a, b]), axis=0).astype(np.intp)

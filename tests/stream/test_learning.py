@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA
+from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA, load
 from similia.exceptions import BadRowError
-from similia.files import BadRows, Judgements
-from similia.stream import Checkpoint, Tally, learn_stream, lessons_for, progressive
+from similia.files import BadRows, Ids, Judgements, VectorFile
+from similia.stream import Checkpoint, Tally, learn_file, learn_stream, learning, lessons_for
 from tests.problems import triplets_of
 
 
@@ -34,8 +34,8 @@ def test_each_judgement_is_scored_before_it_is_learnt(rng):
 
 
 def test_later_chunks_are_scored_in_part_unless_all_is_asked(rng, monkeypatch):
-    monkeypatch.setattr(progressive, "ALL_SCORED", 128)
-    monkeypatch.setattr(progressive, "SMALLEST", 64)
+    monkeypatch.setattr(learning, "ALL_SCORED", 128)
+    monkeypatch.setattr(learning, "SMALLEST", 64)
     X = rng.normal(size=(30, 5))
     _, batches = stream(rng, 512)
     for score_all, n in ((False, 128 + 6 * 8), (True, 512)):
@@ -160,3 +160,54 @@ def test_a_curve_is_short_and_loses_nothing(sizes):
     ]
     if sizes:
         assert tally.points()[-1] == {"n": sum(sizes), "at_start": 0.5, "progressive": 0.25}
+
+
+@pytest.fixture
+def clicks(rng, tmp_path):
+    """Vectors, triplets, and a file of them with a bad row at its end."""
+    vectors = VectorFile(rng.normal(size=(30, 5)), Ids(None, 30))
+    rows = triplets_of(rng, 30, 30, 300)
+    lines = ["query,better,worse", *(",".join(map(str, row)) for row in rows), "0,1,x"]
+    path = tmp_path / "clicks.csv"
+    path.write_text("\n".join(lines))
+    return vectors, rows, path
+
+
+def test_learning_from_a_file_equals_learning_from_its_rows(clicks, tmp_path):
+    vectors, rows, path = clicks
+    output = tmp_path / "model"
+    found = learn_file(OASIS(), vectors, path, output=output, bad_rows=BadRows("skip"))
+    expected = OASIS().learn(vectors.X, rows)
+    np.testing.assert_allclose(found.model.W_, expected.W_)
+    np.testing.assert_array_equal(load(output).W_, found.model.W_)
+    assert found.feedback["n"] == found.tally.n == 300
+    assert found.to_dict()["n_updates"] == expected.n_updates_
+    assert found.to_dict()["bad_rows"] == {"n": 1, "by_reason": {"unknown id in column worse": 1}}
+
+
+def test_a_checkpoint_stays_until_the_model_is_saved(clicks, tmp_path):
+    vectors, _, path = clicks
+    kept, output = tmp_path / "kept", tmp_path / "model"
+    options = {"checkpoint": kept, "every": 100, "output": output}
+    with pytest.raises(BadRowError):
+        learn_file(OASIS(), vectors, path, **options)
+    assert kept.exists()
+    assert not output.exists()
+    with pytest.raises(ValueError, match="add --resume"):
+        learn_file(OASIS(), vectors, path, **options)
+    fitted = OASIS().learn(vectors.X, [[0, 1, 2]])
+    with pytest.raises(ValueError, match="another task: from was None"):
+        learn_file(fitted, vectors, path, **options, resume=True)
+    path.write_text(path.read_text().removesuffix("0,1,x"))
+    found = learn_file(OASIS(), vectors, path, **options, resume=True)
+    np.testing.assert_array_equal(found.model.W_, learn_file(OASIS(), vectors, path).model.W_)
+    assert not kept.exists()
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_learning(clicks, tmp_path):
+    vectors, _, path = clicks
+    model = OASIS()
+    for output in (tmp_path, tmp_path / "none" / "model"):
+        with pytest.raises((ValueError, FileNotFoundError), match="save: "):
+            learn_file(model, vectors, path, output=output)
+    assert not model.__sklearn_is_fitted__()

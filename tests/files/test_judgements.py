@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.files import BadRows, FeedbackFile, Ids, Judgements, triplets_of_grades
-from similia.files.judgements import joined
+from similia.files import BadRows, FeedbackFile, Ids, Judgements, joined, triplets_of_grades
 
 
 def judgements(rows):

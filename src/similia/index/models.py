@@ -1,0 +1,162 @@
+"""Query vectors by a model: from a cached matrix, or by the metric of the build."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import TypeGuard
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from similia.contract import Array, LearntRanker, Matrix, Searchable
+from similia.exceptions import StaleIndexError
+from similia.index.backends import GEOMETRIES
+
+#: largest difference caused by rounding, relative to the largest entry of a vector
+ROUNDING = 1e-3
+
+#: whether each class of models seen so far is a `LearntRanker`; asking a protocol takes 50 µs
+_learns: dict[type, bool] = {}
+
+
+def check_model(owner: str, model: Searchable) -> None:
+    """Refuse a model without vectors, or of an unknown geometry."""
+    if type(model) not in _learns:
+        if not isinstance(model, Searchable):
+            raise ValueError(
+                f"{owner}: model must have query_vectors, item_vectors and geometry, got "
+                f"{type(model).__name__}; an index holds finite vectors of similarities and "
+                "distances only."
+            )
+        _learns[type(model)] = isinstance(model, LearntRanker)
+    if model.geometry not in GEOMETRIES:
+        raise ValueError(
+            f"{owner}: model.geometry must be one of {', '.join(GEOMETRIES)}, "
+            f"got {model.geometry!r}."
+        )
+
+
+def is_learnt(model: Searchable) -> TypeGuard[LearntRanker]:
+    """Whether a checked model is a learner, with a revision and perhaps a query matrix."""
+    return _learns[type(model)]
+
+
+def fingerprint(model: LearntRanker) -> str:
+    """SHA-256 of the state of a learner: the same before saving and after loading."""
+    sha = hashlib.sha256(type(model).__name__.encode())
+    for name, value in sorted(model.get_state().items()):
+        array = np.asarray(value)
+        text = array.dtype.kind in "OU"
+        sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        sha.update(repr(array.tolist()).encode() if text else array.tobytes())
+    return sha.hexdigest()
+
+
+class QueryMap:
+    """Query vectors by any model; the query matrix of a learner is computed once per revision.
+
+    With averaging, or for a metric, the matrix costs far more than the product with it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[LearntRanker, tuple[object, Array | None]]
+        self._kept = WeakKeyDictionary()
+
+    def __call__(self, model: Searchable, Q: ArrayLike | Matrix) -> Matrix:
+        """Query vectors of Q by the current state of a checked model."""
+        if type(Q) is np.ndarray and Q.ndim == 2 and is_learnt(model):
+            matrix = self._matrix(model)
+            if matrix is not None and Q.dtype == matrix.dtype and Q.shape[1] == len(matrix):
+                return Q @ matrix
+        return model.query_vectors(Q)  # which converts, or says what is wrong
+
+    def _matrix(self, model: LearntRanker) -> Array | None:
+        revision, kept = model.revision(), self._kept.get(model)
+        if kept is None or kept[0] != revision:
+            kept = self._kept[model] = (revision, model.query_matrix())
+        return kept[1]
+
+
+@dataclass
+class FrozenMetric:
+    """A metric as it was at the build: it maps queries, and tells whether a learner has changed.
+
+    Attributes
+    ----------
+    name : str
+        Class of the learner.
+    fingerprint : str
+        SHA-256 of its state.
+    matrix : array of shape (n_features, n_vector_features) or None
+        Matrix that maps queries; None if no matrix does, so that every search needs the learner.
+    probe, image : arrays of shape (1, n_features), (1, n_vector_features)
+        One item and its vector: factors of one metric may differ by a rotation, and then do not
+        belong to the same index.
+    """
+
+    name: str
+    fingerprint: str
+    matrix: Array | None
+    probe: Array
+    image: Array
+    _seen: tuple[ref[LearntRanker], object] | None = None  # an unchanged learner and its revision
+
+    @classmethod
+    def of(cls, model: LearntRanker, Z: Array, vectors: Array) -> "FrozenMetric":
+        """Freeze the metric that maps Z to these vectors."""
+        frozen = cls(
+            name=type(model).__name__,
+            fingerprint=fingerprint(model),
+            matrix=model.query_matrix(),
+            probe=np.array(Z[:1]),
+            image=np.array(vectors[:1]),
+        )
+        frozen._seen = (ref(model), model.revision())
+        return frozen
+
+    def is_stale(self, model: LearntRanker) -> bool:
+        """Whether `model` differs from the metric that the index was built with."""
+        if self._seen is not None and self._seen[0]() is model:
+            if self._seen[1] == model.revision():
+                return False
+        elif type(model).__name__ != self.name:
+            return True
+        if fingerprint(model) != self.fingerprint:
+            return True
+        self._seen = (ref(model), model.revision())
+        return False
+
+    def vectors(
+        self, owner: str, X: ArrayLike | Matrix, model: Searchable | None, *, items: bool = False
+    ) -> Matrix:
+        """Vectors of queries or items by the frozen metric; `model` must be that metric, if given.
+
+        Raises StaleIndexError if `model` has changed since the build.
+        """
+        if model is not None:
+            check_model(owner, model)
+            if not is_learnt(model) or self.is_stale(model):
+                raise StaleIndexError(
+                    f"{owner}: model must be the {self.name} that the index was built with, as it "
+                    "was then, got another state; a metric moves the items, so build the index "
+                    "again."
+                )
+        if self.matrix is not None:
+            X = np.asarray(X)
+            if X.ndim != 2 or X.shape[1] != len(self.matrix):
+                raise ValueError(
+                    f"{owner}: vectors must be of shape (n, {len(self.matrix)}), got {X.shape}."
+                )
+            return np.asarray(X @ self.matrix)
+        if model is None:
+            raise ValueError(
+                f"{owner}: model must be given, because no matrix maps vectors as a {self.name} "
+                "does, got None."
+            )
+        image = model.item_vectors(self.probe)
+        if np.abs(image - self.image).max() > ROUNDING * max(np.abs(self.image).max(), 1e-30):
+            raise StaleIndexError(
+                f"{owner}: model must give items the vectors that are in the index, got others; "
+                "build the index again on this machine."
+            )
+        return model.item_vectors(X) if items else model.query_vectors(X)

@@ -1,0 +1,143 @@
+"""A model against its base on judgements in a file, and the numbers behind its plots."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from similia.contract import Array, Ranker
+from similia.files import BadRows, FeedbackFile, VectorFile, joined
+from similia.retrieval import Evaluation, compare
+from similia.stream.judged import evaluate_file
+from similia.stream.lessons import base_of
+from similia.trust import Calibration, calibration_of
+
+#: judgements on which calibration is measured, at most
+MOST = 200_000
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """An adapted similarity beside its base, on the same queries.
+
+    Attributes
+    ----------
+    base, adapted : Evaluation
+        Both with the same measures.
+    level : float
+        Level of the intervals and of the test.
+    """
+
+    base: Evaluation
+    adapted: Evaluation
+    level: float = 0.95
+
+    def to_dict(self) -> dict[str, Any]:
+        """Measures of both with intervals and paired tests as plain values, ready for JSON."""
+        measures = {}
+        for name in self.base.per_query:
+            pair = compare(self.adapted, self.base, name, level=self.level)
+            base, adapted = (e.interval(name, self.level) for e in (self.base, self.adapted))
+            measures[name] = {
+                "base": {"mean": pair.mean_b, "interval": list(base)},
+                "adapted": {"mean": pair.mean_a, "interval": list(adapted)},
+                "difference": pair.difference,
+                "interval": list(pair.interval),
+                "p_value": pair.p_value,
+                "wins": pair.wins,
+                "ties": pair.ties,
+                "losses": pair.losses,
+                "better": {"a": "adapted", "b": "base", None: None}[pair.better],
+            }
+        return {
+            "n_queries": self.base.n_judged,
+            "n_items": self.base.n_items,
+            "level": self.level,
+            "measures": measures,
+        }
+
+
+def evaluate_model(
+    model: Any,
+    vectors: VectorFile,
+    path: Path | str,
+    *,
+    items: VectorFile | None = None,
+    base: Ranker | str | None = None,
+    k: Sequence[int] = (1, 5, 10),
+    level: float = 0.95,
+    bad_rows: BadRows | None = None,
+    verbose: bool = False,
+) -> Adaptation:
+    """Compare a model with a base, by default itself before it learnt anything.
+
+    The judgements should be new to the model. Other parameters are those of `evaluate_file`.
+    """
+    if base is None:
+        base = base_of(model, vectors.X, items and items.X)
+    scorers = {"base": base, "adapted": model}
+    found = evaluate_file(
+        scorers, vectors, path, items=items, k=k, bad_rows=bad_rows, verbose=verbose
+    )
+    return Adaptation(found["base"], found["adapted"], level)
+
+
+def calibration_on(
+    model: Any,
+    vectors: VectorFile,
+    path: Path | str,
+    *,
+    items: VectorFile | None = None,
+    unjudged: str = "ignore",
+    bad_rows: BadRows | None = None,
+) -> Calibration:
+    """Calibration of a model with a posterior, on the first 200,000 triplets of a file.
+
+    Parameters are those of `learn_file`; the model must not have learnt from these triplets.
+    """
+    file = FeedbackFile(
+        path, "triplets", vectors.ids, items and items.ids, bad_rows=bad_rows, unjudged=unjudged
+    )
+    parts, n = [], 0
+    for part in file:
+        parts.append(part)
+        n += len(part)
+        if n >= MOST:
+            break
+    if not n:
+        raise ValueError(f"{path}: feedback must be at least one judgement, got none.")
+    return calibration_of(model, vectors.X, joined(parts).tuples[:MOST], items=items and items.X)
+
+
+def learning_curves(paths: Sequence[Path]) -> dict[str, list[dict[str, float]]]:
+    """Learning curves in files of results (`Learning.to_dict` as JSON), by learner."""
+    curves = {}
+    for path in paths:
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            name = found["learner"] if len(paths) == 1 else f"{found['learner']} ({path.stem})"
+            curves[name] = [
+                {key: float(point[key]) for key in ("n", "at_start", "progressive")}
+                for point in found["curve"]
+            ]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} must be the output of `similia learn --json` ({error})."
+            ) from None
+    return curves
+
+
+@runtime_checkable
+class _Mapped(Protocol):
+    def query_matrix(self) -> Array | None: ...
+
+
+def singular_values(model: Any) -> Array:
+    """Singular values of the matrix that queries are multiplied with, in descending order."""
+    matrix = model.query_matrix() if isinstance(model, _Mapped) else None
+    if matrix is None:
+        raise ValueError(f"a {type(model).__name__} has no matrix to show.")
+    return np.linalg.svd(matrix, compute_uv=False)
