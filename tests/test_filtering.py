@@ -14,7 +14,8 @@ from sklearn.linear_model import Perceptron, SGDRegressor
 
 import similia
 from experiments.contenders.filters import ClassifierFilter, NearestLabelFilter
-from similia import LEGO, PAUM, RelevanceFilter
+from experiments.contenders.paum import PAUM
+from similia import LEGO, RelevanceFilter
 from similia.filtering import FilteringResult
 from tests.naive_pola import FixedDistance, NaivePOLA
 from tests.problems import FORMS

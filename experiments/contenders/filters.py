@@ -7,8 +7,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import Perceptron
 
+from experiments.contenders.paum import PAUM
 from experiments.problems import Problem
-from similia import PAUM, POLA
+from similia import POLA
 from similia.filtering import OnlineFilter, RelevanceFilter
 from similia.linalg.rows import RowStore, row_of
 from similia.validation import Rule, none, positive_integer

@@ -16,10 +16,8 @@ LEARNERS = {
     "KernelPOLA": "similia.distance.pola",
     "MEG": "similia.distance.meg",
     "AROW": "similia.linear.arow",
-    "PAUM": "similia.linear.paum",
     "SLNDClassifier": "similia.linear.slnd",
     "SGDOneVsRest": "similia.linear.sgd",
-    "SGDQN": "similia.linear.sgd_qn",
 }
 
 #: learners of a whole labelled set: saved as well, but with no stream of single judgements
