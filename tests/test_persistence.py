@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import similia
-from similia.persistence import describe, encoding, load, save
+from similia.persistence import describe, load, save
+from similia.persistence import file as sealed
 from similia.registry import ALL_LEARNERS, LEARNERS
 from tests.fixtures.make import EXPECTED, FOLDER, data, fitted, scores
 
@@ -129,13 +130,13 @@ def test_many_classes_without_intercept_are_kept(path):
     ).filter(lambda v: v not in (np.inf, -np.inf))
 )
 def test_plain_values_survive_json_exactly(value):
-    encoded = json.loads(json.dumps(encoding.encode("value", value, {})))
-    decoded = encoding.decode(encoded, {})
+    encoded = json.loads(json.dumps(sealed.encode("value", value, {})))
+    decoded = sealed.decode(encoded, {})
     assert type(decoded) is type(value)
     assert repr(decoded) == repr(value)
 
 
-@pytest.mark.parametrize("name", [*encoding.REALS, *encoding.PARTS])
+@pytest.mark.parametrize("name", [*sealed.REALS, *sealed.PARTS])
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
 def test_arrays_of_every_dtype_are_stored_exactly(name, shape):
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(name)
@@ -144,10 +145,10 @@ def test_arrays_of_every_dtype_are_stored_exactly(name, shape):
         np.array(array, order="F"),
         array.astype(array.dtype.newbyteorder()),
     ):
-        tensor = encoding.stored(given_array)
+        tensor, _ = sealed.stored(given_array)
         assert tensor.flags.c_contiguous
-        assert tensor.dtype.name in encoding.REALS
-        assert_identical(array, encoding.restored(tensor, name, list(shape)), name)
+        assert tensor.dtype.name in sealed.REALS
+        assert_identical(array, sealed.restored(tensor, name, list(shape)), name)
 
 
 # -- what is kept for ever ---------------------------------------------------------------------

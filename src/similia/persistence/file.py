@@ -3,16 +3,23 @@
 A safetensors file is eight bytes of length, a JSON header, and the bytes of the tensors. The
 document is a JSON string in the header's metadata. Its last entry is the SHA-256 of the length and
 the whole header, computed with zeros in its own place.
+
+In the document plain values are themselves; values that JSON would blur are objects that name their
+kind: ``{"tensor": name}``, ``{"strings": [...], "dtype": ...}``,
+``{"number": 0.5, "dtype": "float32"}``, ``{"tuple": [...]}``, ``{"list": [...]}`` and
+``{"dict": {...}}``.
 """
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -20,21 +27,22 @@ from similia import __version__
 from similia.contract import Array
 from similia.durable import replacing
 from similia.exceptions import ModelFileError
-from similia.persistence.encoding import (
-    Json,
-    Named,
-    Tensors,
-    decode_all,
-    digest,
-    encode,
-    restored,
-    stored,
-)
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
+Tensors: TypeAlias = dict[str, Array]
+#: a value as JSON has it
+Json: TypeAlias = Any
+#: parameters or learnt attributes by name
+Named: TypeAlias = dict[str, Any]
 Document: TypeAlias = dict[str, Json]
 
+REALS = ("bool", *(f"{sign}int{8 * n}" for sign in ("", "u") for n in (1, 2, 4, 8)))
+REALS += ("float16", "float32", "float64")
+#: complex numbers are stored as pairs of real ones
+PARTS = {"complex64": "float32", "complex128": "float64"}
+#: characters of a fixed-width string; without a limit a small file could demand a lot of memory
+MAX_WIDTH = 65_536
 FORMAT = 1
 KEY = "similia"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -53,6 +61,100 @@ ENTRIES = {
     "versions": dict,
     "header_sha256": str,
 }
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def encode(name: str, value: object, tensors: Tensors) -> Json:
+    """Return `value` as JSON; add arrays of numbers to `tensors` under `name`."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float and math.isfinite(value):
+        return value
+    if isinstance(value, np.str_):
+        return str(value)
+    if isinstance(value, np.generic) and value.dtype.name in REALS and np.isfinite(value):
+        return {"number": value.item(), "dtype": value.dtype.name}
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
+        parts = [encode(f"{name}.{i}", part, tensors) for i, part in enumerate(value)]
+        return {type(value).__name__: parts}
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {"dict": {key: encode(f"{name}.{key}", v, tensors) for key, v in value.items()}}
+    if isinstance(value, np.ndarray) and value.dtype.name in (*REALS, *PARTS):
+        if not np.isfinite(value).all():
+            raise ValueError(f"save: {name} must be finite, but it contains NaN or infinity.")
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, np.ndarray):
+        dtype = value.dtype
+        is_text = dtype.kind == "U" and dtype.itemsize <= 4 * MAX_WIDTH
+        is_text = is_text or (dtype.kind == "O" and all(type(v) is str for v in value))
+        if value.ndim != 1 or not is_text:
+            raise ValueError(
+                f"save: {name} must be an array of numbers of at most 64 bits or a vector of "
+                f"strings, got shape {value.shape} and dtype {dtype}."
+            )
+        width = "object" if dtype.kind == "O" else dtype.str[1:]
+        return {"strings": value.tolist(), "dtype": width}
+    shown = f"{value!r:.80}" if isinstance(value, float | np.generic) else type(value).__name__
+    words = "None, a finite number, a string, or an array, tuple, list or dictionary of these"
+    parameter = name.removeprefix("parameter.")
+    advice = f"; call learner.set_params({parameter}=...) with one of these before saving"
+    raise ValueError(
+        f"save: {parameter} must be {words}, got {shown}{advice if parameter != name else ''}."
+    )
+
+
+def decode(encoded: Json, tensors: dict[str, T]) -> Any:
+    """Return the value that was encoded; remove the tensors that it uses from `tensors`."""
+    if not isinstance(encoded, dict):
+        if isinstance(encoded, list):
+            raise ValueError("a bare list stands where a value should be")
+        return encoded
+    if set(encoded) == {"tensor"}:
+        return tensors.pop(encoded["tensor"])
+    if set(encoded) == {"strings", "dtype"}:
+        strings, dtype = encoded["strings"], encoded["dtype"]
+        if not all(isinstance(text, str) for text in strings):
+            raise ValueError("an array of strings that contains something else")
+        if dtype != "object" and not (dtype[0] == "U" and 0 <= int(dtype[1:]) <= MAX_WIDTH):
+            raise ValueError(f"an array of strings of dtype {dtype!r}")
+        return np.array(strings, dtype=dtype)
+    if set(encoded) == {"number", "dtype"} and encoded["dtype"] in REALS:
+        return np.dtype(encoded["dtype"]).type(encoded["number"])
+    for kind in (tuple, list):
+        if set(encoded) == {kind.__name__}:
+            return kind(decode(part, tensors) for part in encoded[kind.__name__])
+    if set(encoded) == {"dict"}:
+        return decode_all(encoded["dict"], tensors)
+    raise ValueError(f"a value of unknown kind, with the entries {sorted(encoded)}")
+
+
+def decode_all(encoded: Mapping[str, Json], tensors: dict[str, T]) -> Named:
+    """Decode a value for each name."""
+    return {name: decode(value, tensors) for name, value in encoded.items()}
+
+
+def stored(array: Array) -> tuple[Array, dict[str, Json]]:
+    """The array as the file has it (contiguous, little-endian, real), and its entry."""
+    tensor = np.array(array, order="C", copy=None, subok=False)
+    if array.dtype.name in PARTS:
+        tensor = tensor.astype(array.dtype.newbyteorder("="), copy=False)
+        tensor = tensor[..., None].view(PARTS[array.dtype.name])
+    tensor = tensor.astype(tensor.dtype.newbyteorder("<"), copy=False)
+    dtype, shape = array.dtype.name, list(array.shape)
+    sha = hashlib.sha256(f"{dtype} {shape}".encode())
+    sha.update(tensor.reshape(-1).view(np.uint8).data)
+    return tensor, {"dtype": dtype, "shape": shape, "sha256": sha.hexdigest()}
+
+
+def restored(tensor: Array, dtype: str, shape: list[int]) -> Array:
+    """New array of that dtype and shape, from the tensor of `stored`."""
+    expected, parts = ([*shape, 2], PARTS[dtype]) if dtype in PARTS else (shape, dtype)
+    if list(tensor.shape) != expected or tensor.dtype.name != parts or parts not in REALS:
+        raise ValueError(f"a tensor of shape {tensor.shape} and dtype {tensor.dtype}")
+    array = np.array(tensor, order="C")
+    return array.view(dtype)[..., 0] if dtype in PARTS else array
 
 
 # -- writing -----------------------------------------------------------------------------------
@@ -73,7 +175,7 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
         "class": name,
         "parameters": settings,
         "attributes": encoded,
-        "tensors": {n: _entry(tensors[n], array) for n, array in arrays.items()},
+        "tensors": {n: entry for n, (_, entry) in arrays.items()},
         "versions": {"similia": __version__, **{n: version(n) for n in LIBRARIES}},
         "header_sha256": UNSEALED,
     }
@@ -82,16 +184,11 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
         raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
     try:
         with replacing(target) as temporary:
-            save_file(arrays, temporary, metadata=metadata)
+            save_file({n: tensor for n, (tensor, _) in arrays.items()}, temporary, metadata)
             with open(temporary, "r+b") as file:
                 seal(file)
     except SafetensorError as error:
         raise OSError(f"save: {target} could not be written: {error}.") from error
-
-
-def _entry(array: Array, tensor: Array) -> dict[str, Json]:
-    dtype, shape = array.dtype.name, list(array.shape)
-    return {"dtype": dtype, "shape": shape, "sha256": digest(tensor, dtype, shape)}
 
 
 def seal(file: IO[bytes]) -> None:
@@ -208,10 +305,8 @@ def _read_tensors(path: PathLike, entries: dict[str, Json]) -> Tensors:
             difference = min(set(file.keys()) ^ set(entries))
             raise ValueError(f"the tensor {difference} is missing or unknown")
         for name, entry in entries.items():
-            dtype, shape = entry["dtype"], entry["shape"]
-            tensor = file.get_tensor(name)
-            if digest(stored(tensor), dtype, shape) != entry["sha256"]:
+            tensors[name] = restored(file.get_tensor(name), entry["dtype"], entry["shape"])
+            if stored(tensors[name])[1] != entry:
                 raise ValueError(f"the tensor {name} does not match its checksum")
-            tensors[name] = restored(tensor, dtype, shape)
             encode(name, tensors[name], {})  # refuses values that `save` would refuse, such as NaN
     return tensors

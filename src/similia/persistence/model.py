@@ -9,8 +9,7 @@ import numpy as np
 from similia.contract import State, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import file
-from similia.persistence.encoding import Json, Named, decode_all
-from similia.persistence.file import PathLike, damaged, read_document
+from similia.persistence.file import Json, Named, PathLike, damaged, decode_all, read_document
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
 
 

@@ -81,41 +81,27 @@ class _Votes(NamedTuple):
     degenerate: NDArray[np.bool_]
 
 
-def _votes(query: Indices, a: Indices, b: Indices, answer: NDArray[np.int8]) -> _Votes:
-    """Answers to the question of each row: for this query, a or b of the unordered {a, b}?"""
+def _votes(rows: Indices, signs: NDArray[np.int8] | None = None) -> _Votes:
+    """Answers to the question of each row: for this query, a or b of the unordered {a, b}?
+
+    Rows are triplets, or pairs with signs.
+    """
+    a, b = rows[:, -2:].T
+    answer = np.sign(b - a).astype(np.int8) if signs is None else signs
     low, high = np.minimum(a, b), np.maximum(a, b)
-    order = np.lexsort((answer, high, low, query))
+    columns = [high, low, *rows[:, :-2].T]
+    order = np.lexsort((answer, *columns))
     new = np.zeros(len(order), dtype=bool)
-    for column in (query, low, high):
+    for column in columns:
         column_sorted = column[order]
         new[1:] |= column_sorted[1:] != column_sorted[:-1]
     return _Votes(order, np.cumsum(new), answer[order], (low == high)[order])
-
-
-def _triplet_votes(triplets: Indices) -> _Votes:
-    query, better, worse = triplets.T
-    return _votes(query, better, worse, np.sign(worse - better).astype(np.int8))
 
 
 def _checked(owner: str, name: str, tuples: ArrayLike, width: int) -> Indices:
     given = np.asarray(tuples)
     highest = int(given.max()) if given.size and given.dtype.kind in "iu" else 0
     return check_tuples(owner, name, given, (max(highest, 0) + 1,) * width)
-
-
-def _checked_signs(signs: ArrayLike, n: int) -> NDArray[np.int8]:
-    given = np.asarray(signs)
-    if given.shape != (n,) or not bool(np.isin(given, (-1, 1)).all()):
-        raise ValueError(
-            "feedback_report: signs must be +1 or -1 for each pair, got "
-            + (f"shape {given.shape} for {n} pairs." if given.shape != (n,) else "other values.")
-        )
-    return given.astype(np.int8)
-
-
-def _n_different(indices: Indices) -> int:
-    # np.unique hashes, which is much slower than sorting when most values differ.
-    return int(np.count_nonzero(np.diff(np.sort(indices, axis=None), prepend=-1)))
 
 
 def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> FeedbackReport:
@@ -143,25 +129,31 @@ def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> Feedba
     4 judgements of 2 queries: 3 distinct, 1 duplicates, 1 contradictions, 1 degenerate.
     """
     if signs is None:
-        rows = _checked("feedback_report", "triplets", tuples, 3)
-        votes, queries = _triplet_votes(rows), rows[:, 0]
+        rows, given = _checked("feedback_report", "triplets", tuples, 3), None
     else:
-        rows = _checked("feedback_report", "pairs", tuples, 2)
-        answer = _checked_signs(signs, len(rows))
-        first, second = rows.T
-        votes, queries = _votes(np.zeros_like(first), first, second, answer), rows
+        rows, given = _checked("feedback_report", "pairs", tuples, 2), np.asarray(signs)
+        if given.shape != (len(rows),) or not bool(np.isin(given, (-1, 1)).all()):
+            found = f"shape {given.shape} for {len(rows)} pairs"
+            raise ValueError(
+                "feedback_report: signs must be +1 or -1 for each pair, got "
+                f"{'other values' if given.shape == (len(rows),) else found}."
+            )
+        given = given.astype(np.int8)
+    votes = _votes(rows, given)
     distinct = np.ones(len(rows), dtype=bool)
     distinct[1:] = (np.diff(votes.question) > 0) | (votes.answer[1:] != votes.answer[:-1])
     # A question has at most two answers, so each answer beyond its first is a contradiction.
     second_answer = distinct[1:] & (np.diff(votes.question) == 0) & ~votes.degenerate[1:]
     n_distinct = int(distinct.sum())
+    # Sorting is much faster than np.unique, which hashes, when most values differ.
+    queries = np.sort(rows[:, 0] if signs is None else rows, axis=None)
     return FeedbackReport(
         n=len(rows),
         n_distinct=n_distinct,
         n_duplicates=len(rows) - n_distinct,
         n_contradictions=int(second_answer.sum()),
         n_degenerate=int(votes.degenerate.sum()),
-        n_queries=_n_different(queries),
+        n_queries=int(np.count_nonzero(np.diff(queries, prepend=-1))),
     )
 
 
@@ -191,7 +183,7 @@ def majority(triplets: ArrayLike) -> MajorityVote:
     ([[0, 1, 2]], [2], [1], 1)
     """
     rows = _checked("majority", "triplets", triplets, 3)
-    votes = _triplet_votes(rows)
+    votes = _votes(rows)
     n_low = np.bincount(votes.question, weights=votes.answer > 0).astype(np.intp)
     n_high = np.bincount(votes.question, weights=votes.answer < 0).astype(np.intp)
     starts = np.flatnonzero(np.diff(votes.question, prepend=-1))
