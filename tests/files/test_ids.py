@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia.files import Ids
-from similia.files.bad_rows import RowError
-from similia.files.ids import Encoded, as_integers
+from similia.files.rows import Encoded, RowError, as_integers
 from similia.files.vectors import read_ids
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1)

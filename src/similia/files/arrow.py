@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.files.ids import Encoded
 from similia.files.pieces import Columns, RawColumn
+from similia.files.rows import Encoded
 
 try:
     import pyarrow as pa
@@ -35,61 +35,54 @@ def text_columns(
 
     Return None if anything is unusual; the caller then finds out what, line by line.
     """
+    if header is not None and b'"' in data:  # quoting is interpreted in one place: line by line
+        return None
     types = {name: pa.type_for_alias(reader.dtype) for name, reader in columns.items()}
+    source, whole = pa.BufferReader(data), {"use_threads": False, "block_size": len(data) + 1}
     try:
-        table = _json(data, types) if header is None else _csv(data, header, types)
+        if header is None:
+            schema = pa.schema(types)
+            parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+            table = json.read_json(source, json.ReadOptions(**whole), parsing)
+        else:
+            reading = csv.ReadOptions(column_names=list(header), **whole)
+            converting = csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=[""]
+            )
+            table = csv.read_csv(source, reading, convert_options=converting)
     except pa.ArrowInvalid:
         return None
-    if table is None or table.num_rows != n_lines:
+    found = plain_columns([table.column(name) for name in columns])
+    if found is None or table.num_rows != n_lines:
         return None
-    found = [_plain(table.column(name)) for name in columns]
-    whole = [column for column in found if column is not None and not _has_stray_spaces(column)]
-    return whole if len(whole) == len(found) else None
+    # Reading line by line strips the spaces around texts, and refuses empty ones.
+    texts = [text for column in found if isinstance(column, Encoded) for text in column.texts]
+    return found if all(text and text == text.strip() for text in texts) else None
 
 
-def _csv(data: bytes, header: Sequence[str], types: dict[str, Any]) -> Any:
-    if b'"' in data:  # quoting is interpreted in one place only: line by line
-        return None
-    reading = csv.ReadOptions(
-        column_names=list(header), use_threads=False, block_size=len(data) + 1
-    )
-    converting = csv.ConvertOptions(
-        column_types=types, include_columns=list(types), null_values=[""]
-    )
-    return csv.read_csv(pa.BufferReader(data), read_options=reading, convert_options=converting)
-
-
-def _json(data: bytes, types: dict[str, Any]) -> Any:
-    reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)
-    parsing = json.ParseOptions(
-        explicit_schema=pa.schema(types), unexpected_field_behavior="ignore"
-    )
-    return json.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
-
-
-def _has_stray_spaces(column: RawColumn) -> bool:
-    """Whether a text is empty or has spaces around it, which reading line by line strips."""
-    return isinstance(column, Encoded) and any(
-        text != text.strip() or not text for text in column.texts
-    )
-
-
-def _plain(column: Any) -> RawColumn | None:
-    """An Arrow column as an array of numbers or as encoded texts; None if it is neither."""
-    if column.null_count:
-        return None
-    column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # an empty column has no chunk to combine
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    kind = column.type
-    if _is_number(kind):
-        return column.to_numpy(zero_copy_only=False)
-    if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
-        return Encoded(column.indices.to_numpy(), column.dictionary.to_pylist())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        coded = column.dictionary_encode()
-        return Encoded(coded.indices.to_numpy(), coded.dictionary.to_pylist())
-    return None
+def plain_columns(columns: Sequence[Any]) -> list[RawColumn] | None:
+    """Columns as arrays of numbers or encoded texts; None if one is neither, or has gaps."""
+    found: list[RawColumn] = []
+    for column in columns:
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # an empty column has no chunk to combine
+            parts = column.chunks or [pa.array([], column.type)]
+            column = pa.concat_arrays(parts)
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            column = column.dictionary_encode()
+        elif pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
+            return None
+        if column.null_count:
+            return None
+        if _is_number(kind):
+            found.append(column.to_numpy(zero_copy_only=False))
+        elif pa.types.is_dictionary(column.type):
+            found.append(Encoded(column.indices.to_numpy(), column.dictionary.to_pylist()))
+        else:
+            return None
+    return found
 
 
 # -- tables ------------------------------------------------------------------------------------
@@ -137,13 +130,6 @@ class Table:
                 batch = batch.select(list(names))
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size)
-
-
-def batch_columns(batch: Any, names: Iterable[str]) -> list[RawColumn] | None:
-    """Columns of a batch, or None if a value is missing."""
-    found = [_plain(pa.chunked_array([batch.column(name)])) for name in names]
-    whole = [column for column in found if column is not None]
-    return whole if len(whole) == len(found) else None
 
 
 # -- vectors -----------------------------------------------------------------------------------

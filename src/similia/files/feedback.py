@@ -1,21 +1,18 @@
 """Files of judgements, read in batches of flat memory."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array
-from similia.files.bad_rows import BadRows, RowError
-from similia.files.ids import Encoded, Ids, as_integers
 from similia.files.judgements import Judgements, triplets_of_grades
 from similia.files.pieces import (
-    ArrayPiece,
     Columns,
     Piece,
     RawColumn,
@@ -27,6 +24,7 @@ from similia.files.pieces import (
     opened,
     text_pieces,
 )
+from similia.files.rows import BadRows, Encoded, Ids, RowError, as_integers
 from similia.files.vectors import LINES, TABLES, mapped_array
 
 #: rows of a .npy file held at a time
@@ -212,7 +210,7 @@ class FeedbackFile:
         table = Table(self.path)
         columns = self._columns(table.schema.names)
         for batch in table.batches(columns):
-            yield columns, TablePiece(self.position + 1, batch)
+            yield columns, TablePiece(self.position + 1, [batch.column(n) for n in columns])
             self.position += batch.num_rows
 
     def _from_array(self) -> Iterator[tuple[Columns, Piece]]:
@@ -228,7 +226,7 @@ class FeedbackFile:
         for start in range(0, len(given), BATCH):
             part = np.asarray(given[start : start + BATCH])
             self.position += part.nbytes
-            yield columns, ArrayPiece(start + 1, part)
+            yield columns, TablePiece(start + 1, list(part.T))
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -249,31 +247,43 @@ class FeedbackFile:
 
     def _judgements(self, columns: Columns, piece: Piece) -> Iterator[Judgements]:
         """Parse a piece as a whole if all of it is good, else in halves, finally row by row."""
-        raw = piece.raw_columns(columns)
-        found = None if raw is None else _numbers(columns, raw)
-        if found is not None:
-            numbers = np.arange(piece.number, piece.number + len(found[0]))
-        else:
-            halves = piece.halves()
+        found: list[Array] = []
+        for reader, raw in zip(columns.values(), piece.raw_columns(columns) or (), strict=False):
+            numbers = reader.column(raw)
+            if numbers is None:
+                break
+            found.append(numbers)
+        if len(found) == len(columns):
+            rows = np.arange(piece.number, piece.number + len(found[0]))
+        elif halves := piece.halves():
             for half in halves:
                 yield from self._judgements(columns, half)
-            if halves:
-                return
-            found, numbers = self._good_rows(columns, piece)
-        if not len(numbers):
+            return
+        else:
+            found, rows = self._good_rows(columns, piece)
+        if not len(rows):
             return
         values = found.pop() if list(columns)[-1] in VALUES else None
         tuples = np.column_stack(found).astype(np.int64, copy=False)
-        taken = Judgements(tuples, values, numbers)
+        taken = Judgements(tuples, values, rows)
         yield taken if self.keep is None else taken.part(self.keep(tuples[:, 0]))
 
     def _good_rows(self, columns: Columns, piece: Piece) -> tuple[list[Array], NDArray[np.int64]]:
+        """Numbers of the good rows by column, and their row numbers; the others are reported."""
         kept, numbers = [], []
         for number, fields in piece.rows(columns):
             try:
                 if isinstance(fields, RowError):
                     raise fields
-                kept.append(_row(columns, fields))
+                row = []
+                for (name, reader), value in zip(columns.items(), fields, strict=True):
+                    if value is None:
+                        raise RowError(f"column {name} is missing")
+                    try:
+                        row.append(reader.value(value))
+                    except RowError as error:
+                        raise error.within(name) from None
+                kept.append(row)
                 numbers.append(number)
             except RowError as error:
                 self.bad_rows.add(self.source, number, error)
@@ -281,37 +291,17 @@ class FeedbackFile:
         return found, np.array(numbers, dtype=np.int64)
 
 
-def _numbers(columns: Columns, raw: Sequence[RawColumn]) -> list[Array] | None:
-    """Numbers of each column, or None if any value is bad."""
-    found = []
-    for reader, values in zip(columns.values(), raw, strict=True):
-        numbers = reader.column(values)
-        if numbers is None:
-            return None
-        found.append(numbers)
-    return found
-
-
-def _row(columns: Columns, fields: Iterable[Any]) -> list[float]:
-    """Numbers of one row; raise RowError with the name of the column at fault."""
-    found = []
-    for (name, reader), value in zip(columns.items(), fields, strict=True):
-        if value is None:
-            raise RowError(f"column {name} is missing")
-        try:
-            found.append(reader.value(value))
-        except RowError as error:
-            raise error.within(name) from None
-    return found
-
-
 # -- readers -----------------------------------------------------------------------------------
 
 
 def _floats(column: RawColumn, least: float = -math.inf) -> NDArray[np.float64] | None:
-    if isinstance(column, Encoded) or column.dtype.kind not in "fiu":
+    try:
+        if isinstance(column, Encoded):
+            numbers = np.array(list(map(float, column.texts)), np.float64)[column.codes]
+        else:
+            numbers = column.astype(np.float64)
+    except ValueError:
         return None
-    numbers = column.astype(np.float64)
     return numbers if (np.isfinite(numbers) & (numbers >= least)).all() else None
 
 

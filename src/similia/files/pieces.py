@@ -16,9 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from similia.contract import Array
-from similia.files.bad_rows import RowError
-from similia.files.ids import Encoded
+from similia.files.rows import Encoded, RowError
 
 #: bytes read at a time
 BLOCK = 2**22
@@ -57,19 +58,15 @@ class Piece(Protocol):
     @property
     def number(self) -> int:
         """Number of the first row."""
-        ...
 
     def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
         """All values of each column, or None if they must be read row by row."""
-        ...
 
     def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Yield the number of each row with its fields, or with the reason it has none."""
-        ...
 
     def halves(self) -> "list[Piece]":
         """The same rows in two pieces; empty if this one is small."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -80,18 +77,26 @@ class TextPiece:
     data: bytes
     header: list[str] | None = None
 
-    @property
-    def n_lines(self) -> int:
-        """Number of lines, including empty ones."""
-        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
-
     def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
-        """Let Arrow parse the piece, if it is installed and there is enough to parse."""
-        if len(self.data) <= TINY_TEXT or find_spec("pyarrow") is None:
-            return None
-        from similia.files.arrow import text_columns
+        """Split lines without quotes; let Arrow parse if it is installed and worth its import."""
+        if len(self.data) > TINY_TEXT and find_spec("pyarrow") is not None:
+            from similia.files.arrow import text_columns
 
-        return text_columns(self.data, self.n_lines, self.header, columns)
+            n_lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+            return text_columns(self.data, n_lines, self.header, columns)
+        if self.header is None or b'"' in self.data:
+            return None
+        try:
+            lines = self.data.decode("utf-8").removesuffix("\n").split("\n")
+        except UnicodeDecodeError:
+            return None
+        rows = [[text.strip() for text in line.split(",")] for line in lines]
+        if any(len(row) != len(self.header) or not all(row) for row in rows):
+            return None
+        return [
+            Encoded(np.arange(len(rows)), [row[i] for row in rows])
+            for i in map(self.header.index, columns)
+        ]
 
     def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Parse line by line; a missing or empty field is None."""
@@ -125,7 +130,7 @@ class TextPiece:
     def halves(self) -> list[Piece]:
         """Cut at the last line break of the first half."""
         cut = self.data.rfind(b"\n", 0, len(self.data) // 2) + 1
-        if len(self.data) <= SMALL_TEXT or not cut or find_spec("pyarrow") is None:
+        if len(self.data) <= SMALL_TEXT or not cut:
             return []
         number = self.number + self.data.count(b"\n", 0, cut)
         return [
@@ -136,56 +141,32 @@ class TextPiece:
 
 @dataclass(frozen=True)
 class TablePiece:
-    """Rows of a Parquet or Arrow table, as a record batch."""
+    """Rows of a table: a column is an array of numbers, or one of Arrow."""
 
     number: int
-    batch: Any
+    columns: list[Any]
 
     def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
-        """Convert the columns to arrays."""
-        from similia.files.arrow import batch_columns
+        """Convert the columns of Arrow."""
+        if all(isinstance(column, np.ndarray) for column in self.columns):
+            return self.columns
+        from similia.files.arrow import plain_columns
 
-        return batch_columns(self.batch, columns)
+        return plain_columns(self.columns)
 
     def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Yield plain values."""
-        lists = [self.batch.column(name).to_pylist() for name in columns]
+        lists = [column.tolist() for column in self.columns]
         yield from enumerate(map(list, zip(*lists, strict=True)), start=self.number)
 
     def halves(self) -> list[Piece]:
         """Cut in the middle."""
-        if self.batch.num_rows <= SMALL_TABLE:
+        middle = len(self.columns[0]) // 2
+        if 2 * middle <= SMALL_TABLE:
             return []
-        middle = self.batch.num_rows // 2
         return [
-            TablePiece(self.number, self.batch.slice(0, middle)),
-            TablePiece(self.number + middle, self.batch.slice(middle)),
-        ]
-
-
-@dataclass(frozen=True)
-class ArrayPiece:
-    """Rows of a numeric matrix."""
-
-    number: int
-    values: Array
-
-    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
-        """Columns of the matrix."""
-        return list(self.values.T)
-
-    def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
-        """Yield plain numbers."""
-        yield from enumerate(self.values.tolist(), start=self.number)
-
-    def halves(self) -> list[Piece]:
-        """Cut in the middle."""
-        if len(self.values) <= SMALL_TABLE:
-            return []
-        middle = len(self.values) // 2
-        return [
-            ArrayPiece(self.number, self.values[:middle]),
-            ArrayPiece(self.number + middle, self.values[middle:]),
+            TablePiece(self.number, [column[:middle] for column in self.columns]),
+            TablePiece(self.number + middle, [column[middle:] for column in self.columns]),
         ]
 
 

@@ -16,9 +16,8 @@ from scipy import sparse
 
 from similia.contract import Array, Matrix
 from similia.durable import replace_text, replacing
-from similia.files.bad_rows import BadRows, RowError
-from similia.files.ids import Ids, Rows, as_integers
 from similia.files.pieces import json_object, opened, text_pieces
+from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
 
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
 LINES = (".jsonl", ".ndjson")

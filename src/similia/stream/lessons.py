@@ -18,8 +18,7 @@ from similia.contract import (
     StreamLearner,
     TripletLearner,
 )
-from similia.files import BadRows, Judgements, in_chunks
-from similia.files.bad_rows import RowError
+from similia.files import BadRows, Judgements, RowError, in_chunks
 from similia.linalg.threads import single_blas_thread
 from similia.validation import check_magnitude
 

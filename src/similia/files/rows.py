@@ -1,19 +1,92 @@
-"""Ids of rows: the names that feedback files use for vectors."""
+"""Rows of files: the ids that name them, and a record of those that are unusable."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array
-from similia.files.bad_rows import RowError
+from similia.exceptions import BadRowError
 
 Rows: TypeAlias = NDArray[np.int64]
 
+#: bad rows kept in full; all are counted
+KEPT = 20
 #: an integer written as text; int() would also accept "1_000"
 DIGITS = re.compile(r"[+-]?[0-9]{1,100}")
+
+
+class RowError(ValueError):
+    """Why a row is unusable; `kind` is the reason without particulars, for counting."""
+
+    def __init__(self, kind: str, detail: str = "", place: str = "") -> None:
+        super().__init__(f"{kind}{detail}{place}")
+        self.kind = f"{kind}{place}"
+        self.detail = detail
+
+    def within(self, column: str) -> "RowError":
+        """Same reason, with the name of the column at fault."""
+        return RowError(self.kind, self.detail, f" in column {column}")
+
+
+class BadRow(NamedTuple):
+    """Position of an unusable row, and the reason."""
+
+    source: str
+    number: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: row {self.number}: {self.reason}."
+
+
+class BadRows:
+    """Policy for unusable rows, and a record of those met so far.
+
+    Parameters
+    ----------
+    action : {"stop", "skip"}
+        "stop" raises BadRowError at the first one; "skip" continues without it.
+    tell : function of a BadRow, optional
+        Called for each skipped row, in order; useful for a log.
+
+    Attributes
+    ----------
+    n : int
+        Number of skipped rows.
+    counts : Counter
+        The same, by reason.
+    first : list of BadRow
+        The first few of them.
+    """
+
+    def __init__(self, action: str = "stop", tell: Callable[[BadRow], None] | None = None) -> None:
+        if action not in ("stop", "skip"):
+            raise ValueError(f"BadRows: action must be one of 'stop', 'skip', got {action!r}.")
+        self.action = action
+        self.tell = tell
+        self.n = 0
+        self.counts: Counter[str] = Counter()
+        self.first: list[BadRow] = []
+
+    def add(self, source: str, number: int, error: RowError) -> None:
+        """Record a bad row, or raise BadRowError if the action is "stop"."""
+        row = BadRow(source, number, str(error))
+        if self.action == "stop":
+            raise BadRowError(str(row))
+        self.n += 1
+        self.counts[error.kind] += 1
+        if len(self.first) < KEPT:
+            self.first.append(row)
+        if self.tell is not None:
+            self.tell(row)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts as plain values, ready for JSON."""
+        return {"n": self.n, "by_reason": dict(self.counts)}
 
 
 class Encoded(NamedTuple):
@@ -97,7 +170,8 @@ class Ids:
     def _find(self, value: object) -> int:
         """Row of one id, or -1."""
         if self.is_text:
-            return self._table.get(value if isinstance(value, str) else _text(value), -1)
+            named = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
+            return self._table.get(str(value), -1) if named else -1
         number = _integer(value)
         if number is None:
             return -1
@@ -120,8 +194,14 @@ def _checked(values: ArrayLike, n: int, what: str) -> Array:
     given = np.asarray(values)
     if given.shape != (n,):
         raise ValueError(f"{what}s must be one for each of {n} rows, got shape {given.shape}.")
-    plain = values if isinstance(values, list | tuple) else given
-    if _beyond_int64(given, plain):
+    plain: Iterable[Any] = values if isinstance(values, list | tuple) else given
+    # Integers beyond int64, such as 64-bit hashes, are texts: as int64 they would turn negative,
+    # and NumPy reads a mix of small and large ones as floats.
+    if given.dtype.kind == "u":
+        large = bool(n) and given.max() > np.iinfo(np.int64).max
+    else:
+        large = given.dtype.kind in "fO" and all(type(value) is int for value in plain)
+    if large:
         return np.array([str(value) for value in plain], dtype=object)
     if given.dtype.kind in "iu":
         return given.astype(np.int64, copy=False)
@@ -129,21 +209,6 @@ def _checked(values: ArrayLike, n: int, what: str) -> Array:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{what}s must be all integers or all strings, got {given.dtype}.")
     return texts
-
-
-def _beyond_int64(given: Array, values: Iterable[Any]) -> bool:
-    """Whether these are integers too large for int64, such as 64-bit hashes.
-
-    As int64 they would turn negative, and NumPy reads a mix of small and large ones as floats.
-    """
-    if given.dtype.kind == "u":
-        return bool(len(given) and given.max() > np.iinfo(np.int64).max)
-    return given.dtype.kind in "fO" and all(type(value) is int for value in values)
-
-
-def _text(value: object) -> str | None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return str(value) if whole else None
 
 
 def _integer(value: object) -> int | None:
