@@ -128,13 +128,13 @@ class Learner(BaseEstimator, ABC):
     #: rules of the parameters, by name
     _rules: ClassVar[dict[str, Rule]]
 
+    #: name in messages
+    _owner: ClassVar[str]
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        cls._owner = cls.__name__
         parameterized(cls)
-
-    @property
-    def _owner(self) -> str:
-        return type(self).__name__
 
     def _check_parameters(self) -> None:
         check_parameters(self._owner, self._rules, vars(self))

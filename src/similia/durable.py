@@ -22,23 +22,20 @@ def replacing(path: Path | str) -> Iterator[Path]:
         mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
         yield temporary
         temporary.chmod(mode)
-        _flush(temporary, os.O_RDWR)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
     if os.name == "posix":  # elsewhere a folder cannot be opened, and renaming is durable
-        _flush(target.parent, os.O_RDONLY)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def replace_text(path: Path | str, text: str) -> None:
     """Write `text` to `path`, in place of anything there."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _flush(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,6 +4,7 @@ Persistence, the command line, the common tests and the benchmarks read it; so o
 learner saved, reachable, tested and timed. Modules are named, not imported: naming costs nothing.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +29,17 @@ ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
 
 
 def learner_class(name: str) -> Any:
-    """Give the public learner of that name."""
+    """The public learner of that name."""
     if name not in ALL_LEARNERS:
         raise ValueError(f"learner must be one of {', '.join(ALL_LEARNERS)}, got {name!r}.")
     return getattr(import_module(ALL_LEARNERS[name]), name)
+
+
+def new_learner(name: str, parameters: Mapping[str, object]) -> Any:
+    """A learner with some parameters set."""
+    learner = learner_class(name)()
+    known = learner.get_params()
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise ValueError(f"{name}: parameters must be among {', '.join(known)}, got {unknown[0]}.")
+    return learner.set_params(**parameters)

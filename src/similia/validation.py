@@ -38,20 +38,17 @@ class Rule:
         """Whether the value is right, by this rule or by an alternative."""
         if self.choices is not None:
             right = isinstance(value, str) and value in self.choices
+        elif not isinstance(value, self.kind) or (self.test and not self.test(value)):
+            right = False
         elif self.kind in (Integral, Real):
-            right = (
-                not isinstance(value, bool) and isinstance(value, self.kind) and self._fits(value)
-            )
+            number: Any = value
+            whole = isinstance(number, Integral)
+            finite = -(2**63) <= int(number) < 2**63 if whole else math.isfinite(number)
+            right = finite and self.above < number < self.below and number >= self.least
+            right = right and type(number) is not bool
         else:
-            right = isinstance(value, self.kind) and (self.test is None or self.test(value))
+            right = True
         return bool(right) or any(other.holds(value) for other in self.alternatives)
-
-    def _fits(self, number: Any) -> bool:
-        if isinstance(number, Integral):
-            known = -(2**63) <= int(number) < 2**63
-        else:
-            known = math.isfinite(number)
-        return bool(known and self.above < number < self.below and number >= self.least)
 
 
 positive = Rule("a positive number", kind=Real, above=0)

@@ -75,7 +75,7 @@ def test_ties_count_half(run, files):
         (["--learner", "LEGO", "--items", "X.npy"], "items must be left out for LEGO"),
         (["--learner", "AROW"], "with the columns row,label, got shape (400, 3)"),
         (["--set", "r=-1"], "FactoredAROMA: r must be 'auto' or a positive number, got -1."),
-        (["--set", "q=1"], "--set must name one of"),
+        (["--set", "q=1"], "FactoredAROMA: parameters must be among"),
         (["--items", "X.txt"], "ends in one of .npy"),
         (["--items", "none.npy"], "none.npy: No such file or directory."),
         (["--from", "X.npy"], "is not a model file"),

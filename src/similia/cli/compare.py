@@ -76,7 +76,9 @@ def compare(
 
 def _learner(text: str) -> Any:
     name, *settings = text.split(",")
-    return opt.new_learner(name, dict(map(opt.setting, settings)))
+    from similia.registry import new_learner
+
+    return new_learner(name, dict(map(opt.setting, settings)))
 
 
 def _row(base: "Entry", entry: "Entry", level: float, measures: list[str] | None) -> dict[str, Any]:

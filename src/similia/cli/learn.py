@@ -66,9 +66,10 @@ def learn(
     values = dict(map(opt.setting, settings or []))
 
     from similia.persistence import load
+    from similia.registry import new_learner
     from similia.stream import learn_file
 
-    model = load(start) if start else opt.new_learner(learner or "FactoredAROMA", values)
+    model = load(start) if start else new_learner(learner or "FactoredAROMA", values)
     with opt.bad_rows_of(bad_rows, bad_log) as bad:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         found = learn_file(

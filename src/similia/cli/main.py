@@ -66,21 +66,16 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+@app.callback(invoke_without_command=True)
+def _options(
+    version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+) -> None:
+    """Teach an existing similarity from feedback, one judgement at a time."""
+    if version:
         from similia import __version__
 
         typer.echo(f"similia {__version__}")
         raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
-    ),
-) -> None:
-    """Teach an existing similarity from feedback, one judgement at a time."""
 
 
 app.command("learn")(learn.learn)

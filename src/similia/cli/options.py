@@ -132,21 +132,6 @@ def setting(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def new_learner(name: str, values: dict[str, Any]) -> Any:
-    """Create a learner with some parameters set."""
-    from similia.registry import learner_class
-
-    model = learner_class(name)()
-    if not values:
-        return model
-    unknown = sorted(set(values) - set(model.get_params()))
-    if unknown:
-        raise ValueError(
-            f"{name}: --set must name one of {', '.join(model.get_params())}, got {unknown[0]}."
-        )
-    return model.set_params(**values)
-
-
 def load_model(path: Path, *, plain: bool = False) -> Any:
     """Load a model from its file, or the one in use from a folder of generations.
 

@@ -159,6 +159,7 @@ def promote(
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
     opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
+    from similia.registry import new_learner
     from similia.stream import promote_file
     from similia.trust import Promotion
 
@@ -169,9 +170,7 @@ def promote(
     elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = opt.new_learner(
-            learner or "FactoredAROMA", dict(map(opt.setting, settings or []))
-        )
+        challenger = new_learner(learner or "FactoredAROMA", dict(map(opt.setting, settings or [])))
     with opt.bad_rows_of(bad_rows, bad_log) as bad:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         outcome = promote_file(

@@ -1,8 +1,8 @@
 """Vectors and judgements from files: many formats, ids, flat memory, every bad row named."""
 
 from similia.files.feedback import FeedbackFile, classes_in, copy_rows, kind_of
-from similia.files.judgements import Judgements, in_chunks, joined, triplets_of_grades
-from similia.files.pieces import spooled
+from similia.files.grades import triplets_of_grades
+from similia.files.pieces import Judgements, in_chunks, joined, spooled
 from similia.files.rows import BadRow, BadRows, Ids, RowError
 from similia.files.vectors import VectorFile, read_rows, read_vectors, write_vectors
 

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array
-from similia.files.judgements import Judgements, triplets_of_grades
+from similia.files.grades import triplets_of_grades
 from similia.files.pieces import (
     Columns,
+    Judgements,
     Piece,
     RawColumn,
     Reader,
@@ -141,17 +142,16 @@ class FeedbackFile:
         """Yield the file piece by piece; `layout` is known from the first piece on."""
         suffix = self.path.suffix
         if suffix in TABLES:
-            return self._from_table()
+            yield from self._from_table()
+            return
         if suffix == ".npy":
-            return self._from_array()
-        if suffix == ".csv" or suffix in LINES or str(self.path) == "-":
-            return self._from_lines()
-        raise ValueError(
-            f"{self.path}: feedback must be in a file that ends in .csv, .jsonl, .npy or one "
-            f"of {', '.join(TABLES)}, got {suffix or 'no suffix'}."
-        )
-
-    def _from_lines(self) -> Iterator[tuple[Columns, Piece]]:
+            yield from self._from_array()
+            return
+        if suffix != ".csv" and suffix not in LINES and str(self.path) != "-":
+            raise ValueError(
+                f"{self.path}: feedback must be in a file that ends in .csv, .jsonl, .npy or one "
+                f"of {', '.join(TABLES)}, got {suffix or 'no suffix'}."
+            )
         header: list[str] | None = None
         columns: Columns | None = None
         is_json = self.path.suffix in LINES

@@ -1,4 +1,4 @@
-"""Pieces of a file of judgements: parsed as a whole, row by row, or cut in two.
+"""Judgements, and the pieces of a file that they come from.
 
 A piece with a bad row cannot be parsed as a whole. It is halved until the bad row is in a small
 piece, so that a few bad rows cost little; only that piece is parsed row by row, which names them.
@@ -9,14 +9,15 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import IO, Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.files.rows import Encoded, RowError
@@ -35,6 +36,74 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 RawColumn: TypeAlias = Array | Encoded
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Judgements:
+    """A batch of judgements, in order.
+
+    Attributes
+    ----------
+    tuples : integer array of shape (n, 3), (n, 2) or (n, 1)
+        Rows of vectors: (query, better, worse), (a, b), (query, item) or (row,).
+    values : array of shape (n,), or None for triplets
+        Labels of pairs, grades, or class numbers.
+    numbers : integer array of shape (n,)
+        Row of the file that each one comes from.
+    """
+
+    tuples: NDArray[np.int64]
+    values: Array | None
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.tuples)
+
+    def part(self, chosen: slice | Array) -> Self:
+        """Select by a slice, a mask or indices."""
+        values = None if self.values is None else self.values[chosen]
+        return type(self)(self.tuples[chosen], values, self.numbers[chosen])
+
+
+def joined(parts: Sequence[Judgements]) -> Judgements:
+    """Several batches as one."""
+    if len(parts) == 1:
+        return parts[0]
+    values = [part.values for part in parts if part.values is not None]
+    return Judgements(
+        np.concatenate([part.tuples for part in parts]),
+        np.concatenate(values) if values else None,
+        np.concatenate([part.numbers for part in parts]),
+    )
+
+
+def in_chunks(
+    batches: Iterator[Judgements], size: int, smallest: int | None = None
+) -> Iterator[Judgements]:
+    """Yield the same judgements in chunks of exactly `size`, except for the last.
+
+    With `smallest`, chunks start at that size and grow to `size`: each is at most a quarter of all
+    judgements before it, and a multiple of `smallest`, because learners work in whole blocks. Sizes
+    depend on nothing else, so what is learnt does not depend on how the file was read.
+    """
+    held: list[Judgements] = []
+    n = done = 0
+    wanted = min(size, smallest or size)
+    for batch in batches:
+        held.append(batch)
+        n += len(batch)
+        if n < wanted:
+            continue
+        whole, start = joined(held), 0
+        while n - start >= wanted:
+            yield whole.part(slice(start, start + wanted))
+            start += wanted
+            done += wanted
+            if smallest is not None:
+                wanted = min(size, max(wanted, done // 4 // smallest * smallest))
+        held, n = [whole.part(slice(start, n))], n - start
+    if n:
+        yield joined(held)
 
 
 class Reader(NamedTuple):

@@ -169,11 +169,15 @@ class Ids:
 
     def _find(self, value: object) -> int:
         """Row of one id, or -1."""
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if self.is_text:
-            named = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
-            return self._table.get(str(value), -1) if named else -1
-        number = _integer(value)
-        if number is None:
+            return self._table.get(str(value), -1) if whole or isinstance(value, str) else -1
+        number = None
+        if whole or (isinstance(value, str) and DIGITS.fullmatch(value)):
+            number = int(value)  # type: ignore[call-overload]
+        elif isinstance(value, float | np.floating) and value == value // 1:
+            number = int(value)  # tables hold integers as floats beside nulls
+        if number is None or not -(2**63) <= number < 2**63:
             return -1
         if self.values is None:
             return number if 0 <= number < self.n else -1
@@ -209,16 +213,3 @@ def _checked(values: ArrayLike, n: int, what: str) -> Array:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{what}s must be all integers or all strings, got {given.dtype}.")
     return texts
-
-
-def _integer(value: object) -> int | None:
-    """An integer, or a text that spells one, if it fits in an int64."""
-    if isinstance(value, str):
-        number = int(value) if DIGITS.fullmatch(value) else None
-    elif isinstance(value, float | np.floating):  # tables hold integers as floats beside nulls
-        number = int(value) if value == value // 1 else None
-    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
-        number = int(value)
-    else:
-        number = None
-    return number if number is not None and -(2**63) <= number < 2**63 else None

@@ -129,17 +129,20 @@ def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> Feedba
     4 judgements of 2 queries: 3 distinct, 1 duplicates, 1 contradictions, 1 degenerate.
     """
     if signs is None:
-        rows, given = _checked("feedback_report", "triplets", tuples, 3), None
+        return counted(_checked("feedback_report", "triplets", tuples, 3))
+    rows, given = _checked("feedback_report", "pairs", tuples, 2), np.asarray(signs)
+    if given.shape != (len(rows),):
+        found = f"shape {given.shape} for {len(rows)} pairs"
+    elif np.isin(given, (-1, 1)).all():
+        return counted(rows, given.astype(np.int8))
     else:
-        rows, given = _checked("feedback_report", "pairs", tuples, 2), np.asarray(signs)
-        if given.shape != (len(rows),) or not bool(np.isin(given, (-1, 1)).all()):
-            found = f"shape {given.shape} for {len(rows)} pairs"
-            raise ValueError(
-                "feedback_report: signs must be +1 or -1 for each pair, got "
-                f"{'other values' if given.shape == (len(rows),) else found}."
-            )
-        given = given.astype(np.int8)
-    votes = _votes(rows, given)
+        found = "other values"
+    raise ValueError(f"feedback_report: signs must be +1 or -1 for each pair, got {found}.")
+
+
+def counted(rows: Indices, signs: NDArray[np.int8] | None = None) -> FeedbackReport:
+    """Report on triplets, or on pairs with signs, that a caller has checked."""
+    votes = _votes(rows, signs)
     distinct = np.ones(len(rows), dtype=bool)
     distinct[1:] = (np.diff(votes.question) > 0) | (votes.answer[1:] != votes.answer[:-1])
     # A question has at most two answers, so each answer beyond its first is a contradiction.

@@ -60,13 +60,11 @@ class GaussianSimilarity(BilinearSimilarity):
         "prior is poor or labels are many.",
     )
 
-    @property
-    def _noise(self) -> float:
-        """The r of the updates: 1 where the covariance starts in the data's own units."""
-        return 1.0 if isinstance(self.r, str) else float(self.r)
-
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
-        """Start the mean; return the initial variances of queries' and items' directions."""
+        """Start the mean; return the initial variances of queries' and items' directions.
+
+        With r = "auto" they are in the data's own units, and the r of the updates is 1.
+        """
         of_queries, of_gaps = super()._init_state(X, Z)
         return (of_queries**-2, of_gaps**-2) if isinstance(self.r, str) else (1.0, 1.0)
 
@@ -252,8 +250,9 @@ class FactoredAROMA(GaussianSimilarity):
         return variances
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
+        r = 1.0 if isinstance(self.r, str) else float(self.r)
         state = (self.W_, self.Lambda_, self.Omega_, self.moment_, self.n_seen_)
-        return factored_pass(*state, Q, P, self._noise, THRESHOLDS[self.update_on])
+        return factored_pass(*state, Q, P, r, THRESHOLDS[self.update_on])
 
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:
         QL, ZO = products((Q, self.Lambda_), (Z, self.Omega_))
@@ -332,8 +331,9 @@ class DiagonalAROMA(GaussianSimilarity):
         return variances
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
+        r = 1.0 if isinstance(self.r, str) else float(self.r)
         state = (self.W_, self.Sigma_, self.moment_, self.n_seen_)
-        rule = (self._noise, THRESHOLDS[self.update_on], self.update == "analysed")
+        rule = (r, THRESHOLDS[self.update_on], self.update == "analysed")
         return diagonal_pass(*state, Q, P, *rule)
 
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -162,7 +162,10 @@ class BilinearSimilarity(Learner):
         prior = (
             np.eye(m, n) * (self.prior == "identity") if isinstance(self.prior, str) else self.prior
         )
-        largest, limit = scale * float(np.abs(prior).max(initial=0)), largest_entry(X.dtype)
+        largest, limit = (
+            scale * float(np.abs(prior).max(initial=0)),
+            float(np.finfo(X.dtype).max) ** 0.5,
+        )
         if largest > limit:
             raise ValueError(
                 f"{self._owner}: prior_scale times the prior must be at most {limit:.1e} for "
@@ -349,11 +352,6 @@ def check_prior(owner: str, prior: str | Array, m: int, n: int) -> None:
         )
 
 
-def largest_entry(dtype: DTypeLike) -> float:
-    """Largest entry of W₀ that leaves room for products with vectors."""
-    return float(np.finfo(dtype).max) ** 0.5
-
-
 def measured_start(prior: str | Array, X: Matrix, Z: Matrix) -> tuple[float, tuple[float, float]]:
     """Scale of the prior that makes the typical gap one margin, and the typical |q| and |p - p′|.
 
@@ -377,4 +375,5 @@ def measured_start(prior: str | Array, X: Matrix, Z: Matrix) -> tuple[float, tup
             found.append((scores, *lengths))
         typical = np.sqrt(np.mean(np.hstack(found) ** 2, axis=1))
     gap, of_queries, of_gaps = (float(size) if 0 < size < np.inf else 1.0 for size in typical)
-    return 1 / gap if 1 / gap < largest_entry(X.dtype) else 1.0, (of_queries, of_gaps)
+    scale = 1 / gap if gap * float(np.finfo(X.dtype).max) ** 0.5 > 1 else 1.0
+    return scale, (of_queries, of_gaps)

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from similia.contract import LabelLearner, StreamLearner
 from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, spooled
 from similia.persistence import save
 from similia.progress import live_progress
-from similia.sampling import feedback_report
+from similia.sampling.feedback import counted
 from similia.stream.checkpoint import Checkpoint
 from similia.stream.lessons import CHUNK, EVERY, Tally, learn_stream, lessons_for
 
@@ -218,13 +218,13 @@ def learn_file(
     return found
 
 
+@dataclass
 class Witness:
     """Counts the judgements that pass by, and keeps the first ones to report on."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
-        self.limit = limit
-        self.n = 0
-        self._kept: list[Judgements] = []
+    limit: int = LIMIT
+    n: int = 0
+    _kept: list[Judgements] = field(default_factory=list)
 
     def add(self, part: Judgements) -> None:
         """Take note of a batch."""
@@ -241,15 +241,16 @@ class Witness:
             return {"n": 0}
         tuples = np.concatenate([part.tuples for part in self._kept])
         if tuples.shape[1] == 3:
-            found = feedback_report(tuples)
+            found = counted(tuples)
         else:
             values = np.concatenate([np.asarray(part.values) for part in self._kept])
             if tuples.shape[1] == 1:
                 return {"n": self.n, "n_classes": len(np.unique(values))}
             known = np.isin(values, (-1, 1)).all()
-            found = feedback_report(tuples, values if known else np.ones(len(values)))
+            signs = values.astype(np.int8) if known else np.ones(len(values), np.int8)
+            found = counted(tuples, signs)
         examined = {"n_examined": self.limit} if self.n > self.limit else {}
-        return {**found.to_dict(), "n": self.n, **examined}
+        return {**asdict(found), "n": self.n, **examined}
 
 
 def _check_output(path: Path) -> None:

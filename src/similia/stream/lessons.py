@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,22 +46,21 @@ M = TypeVar("M", bound=StreamLearner)
 class Lessons(Protocol):
     """Judgements about fixed vectors, for one kind of learner."""
 
-    #: whether judgements can be scored before they are learnt
-    scored: bool
+    @property
+    def scored(self) -> bool:
+        """Whether judgements can be scored before they are learnt."""
 
     def start(self, model: Any) -> None:
         """Bring a new learner to its initial state; comes before everything else."""
-        ...
 
     def teach(self, model: Any, part: Judgements) -> None:
         """Learn a batch, or raise ValueError and learn nothing of it."""
-        ...
 
     def n_right(self, model: Any, part: Judgements) -> float:
         """Number of judgements in a batch that the model agrees with."""
-        ...
 
 
+@dataclass
 class _TripletLessons:
     """Triplets are right if the margin is positive; a tie counts half.
 
@@ -69,13 +68,12 @@ class _TripletLessons:
     is checked when a judgement first names it, so a stream over a large file pays for what it uses.
     """
 
-    scored = True
-
-    def __init__(self, X: Matrix, items: Matrix | None) -> None:
-        self.given = (X, items)
+    X: Matrix
+    items: Matrix | None
+    scored: ClassVar = True
 
     def start(self, model: TripletLearner) -> None:
-        X, Z = self.sides = model.start(*self.given)
+        X, Z = self.sides = model.start(self.X, self.items)
         #: for each side its name, its columns in a triplet, its vectors, and the rows checked
         self._checked = [("X", slice(0, 3 if Z is X else 1), X, np.zeros(X.shape[0], bool))]
         if Z is not X:
@@ -102,12 +100,12 @@ class _PairClassifier(Protocol):
     def predict(self, X: Matrix, pairs: ArrayLike) -> Array: ...
 
 
+@dataclass
 class _PairLessons:
     """Pairs are right if on the right side of the threshold, for learners that have one."""
 
-    def __init__(self, X: Matrix, scored: bool) -> None:
-        self.X = X
-        self.scored = scored
+    X: Matrix
+    scored: bool
 
     def start(self, model: PairLearner) -> None:
         model.learn(self.X, np.empty((0, 2), np.int64), np.empty(0))
@@ -119,14 +117,13 @@ class _PairLessons:
         return float(np.sum(model.predict(self.X, part.tuples) == part.values))
 
 
+@dataclass
 class _LabelLessons:
     """Labels are right if predicted; an unfitted classifier scores as chance."""
 
-    scored = True
-
-    def __init__(self, X: Matrix, classes: Array) -> None:
-        self.X = X
-        self.classes = classes
+    X: Matrix
+    classes: Array
+    scored: ClassVar = True
 
     def start(self, model: LabelLearner) -> None:
         pass  # a classifier is initialized by its first rows
