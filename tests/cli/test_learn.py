@@ -276,18 +276,18 @@ def test_a_checkpoint_is_not_overwritten_by_accident_and_gone_at_the_end(run, fi
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_interrupted_run_says_what_is_kept(kept, run, files, monkeypatch):
-    learn, calls = FactoredAROMA.learn, []
+    learn, calls = FactoredAROMA.learn_checked, []
 
-    def interrupted(self, X, triplets, **options):
+    def interrupted(self, X, Z, triplets):
         calls.append(len(triplets))
-        if len(calls) == 4:
+        if len(calls) == 3:
             raise KeyboardInterrupt
-        return learn(self, X, triplets, **options)
+        return learn(self, X, Z, triplets)
 
     arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "model")
     folder = ("--checkpoint", files / "kept", "--every", 1) if kept else ()
     with monkeypatch.context() as patch:
-        patch.setattr(FactoredAROMA, "learn", interrupted)
+        patch.setattr(FactoredAROMA, "learn_checked", interrupted)
         result = run(*arguments, *folder, code=130)
     advice = f": {files / 'kept'} is kept, add --resume to continue" if kept else ""
     assert result.stderr == f"interrupted{advice}.\n"

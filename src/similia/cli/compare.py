@@ -53,8 +53,8 @@ def compare(
 
     chosen = learners or [n for n in LEARNERS if learner_class(n).learns_from == "triplets"]
     contestants = {text: _learner(text) for text in chosen}
-    X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
-    with spooled(feedback) as path:
+    sides = vectors, ids, items, item_ids, (vector_column, id_column)
+    with opt.inputs(*sides) as (X, Z, _), spooled(feedback) as path:
         base, *entries = contest(
             contestants,
             X,

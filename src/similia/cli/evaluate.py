@@ -45,8 +45,8 @@ def evaluate(
     from similia.stream import evaluate_model
 
     adapted = opt.load_model(model)
-    with opt.bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
-        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+    sides = vectors, ids, items, item_ids, (vector_column, id_column)
+    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad), spooled(feedback) as path:
         found = evaluate_model(
             adapted,
             X,

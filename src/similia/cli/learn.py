@@ -70,8 +70,8 @@ def learn(
     from similia.stream import learn_file
 
     model = load(start) if start else new_learner(learner or "FactoredAROMA", values)
-    with opt.bad_rows_of(bad_rows, bad_log) as bad:
-        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+    sides = vectors, ids, items, item_ids, (vector_column, id_column)
+    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad):
         found = learn_file(
             model,
             X,

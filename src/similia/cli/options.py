@@ -1,6 +1,7 @@
 """Arguments and options that several commands share, and how results are printed."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from similia.files import BadRow, BadRows, VectorFile
+    from similia.files import BadRows, VectorFile
 
 VECTORS = (
     "Vectors: .npy, .npz (dense or scipy.sparse), .safetensors, .parquet, .arrow, .jsonl or "
@@ -158,44 +159,32 @@ def base_named(name: str) -> Any:
     return name if name in PLAIN_SCORERS else load_model(Path(name))
 
 
-def read_sides(
+@contextmanager
+def inputs(
     vectors: Path,
     ids: Path | None,
     items: Path | None,
     item_ids: Path | None,
     columns: tuple[str | None, str | None],
-    bad_rows: "BadRows | None" = None,
-) -> "tuple[VectorFile, VectorFile | None]":
-    """Read the vectors, and those of the items if they are separate (else None)."""
-    from similia.files import read_vectors
+    action: OnBadRow = OnBadRow.stop,
+    log: Path | None = None,
+) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
+    """Yield the vectors, those of the items if they are separate, and a policy for bad rows.
+
+    Rows skipped are logged; the first ones are printed at the end.
+    """
+    from similia.files import BadRows, read_vectors
 
     options: dict[str, Any] = dict(zip(("vector_column", "id_column"), columns, strict=True))
-    X = read_vectors(vectors, ids=ids, bad_rows=bad_rows, **options)
-    if items is None:
-        return X, None
-    return X, read_vectors(items, ids=item_ids, bad_rows=bad_rows, **options)
-
-
-@contextmanager
-def bad_rows_of(action: OnBadRow, log: Path | None = None) -> "Iterator[BadRows]":
-    """Yield a policy for bad rows; log those skipped, and print the first ones at the end."""
-    from similia.files import BadRows
-
-    if log is None:
-        found = BadRows(action.value)
-        yield found
-    else:
-        with open(log, "w", encoding="utf-8") as file:
-
-            def tell(row: "BadRow") -> None:
-                file.write(json.dumps(row._asdict()) + "\n")
-
-            found = BadRows(action.value, tell)
-            yield found
-    for row in found.first:
+    with open(log or os.devnull, "w", encoding="utf-8") as file:
+        bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
+        X = read_vectors(vectors, ids=ids, bad_rows=bad, **options)
+        Z = read_vectors(items, ids=item_ids, bad_rows=bad, **options) if items else None
+        yield X, Z, bad
+    for row in bad.first:
         note(f"skipped: {row}")
-    if found.n > len(found.first):
-        note(f"skipped: {found.n - len(found.first)} more.")
+    if bad.n > len(bad.first):
+        note(f"skipped: {bad.n - len(bad.first)} more.")
 
 
 # -- printing ----------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def calibration(
     from similia.stream import calibration_on
 
     learner = opt.load_model(model)
-    with opt.bad_rows_of(bad_rows) as bad:
-        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+    sides = vectors, ids, items, item_ids, (vector_column, id_column)
+    with opt.inputs(*sides, bad_rows) as (X, Z, bad):
         found = calibration_on(learner, X, feedback, items=Z, unjudged=unjudged.value, bad_rows=bad)
     _save(calibration_figure({type(learner).__name__: found}), output)
     if as_json:

@@ -114,8 +114,8 @@ def split(
     from similia.trust import Promotion
 
     promotion = Promotion(folder, share=share, seed=seed)
-    with opt.bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
-        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+    sides = vectors, ids, items, item_ids, (vector_column, id_column)
+    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad), spooled(feedback) as path:
         found = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
         figures = {**found.split._asdict(), "n_learning": found.n_learning, "output": str(output)}
@@ -171,8 +171,8 @@ def promote(
         challenger = promotion.champion()
     else:
         challenger = new_learner(learner or "FactoredAROMA", dict(map(opt.setting, settings or [])))
-    with opt.bad_rows_of(bad_rows, bad_log) as bad:
-        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+    sides = vectors, ids, items, item_ids, (vector_column, id_column)
+    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad):
         outcome = promote_file(
             promotion,
             challenger,

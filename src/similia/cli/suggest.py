@@ -45,17 +45,17 @@ def suggest(
     from similia.stream import suggest_questions
 
     learner = opt.load_model(model)
-    X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column))
-    found = suggest_questions(
-        learner,
-        X,
-        n,
-        items=Z,
-        queries=None if queries is None else read_rows(queries, X.ids),
-        candidates=candidates,
-        depth=depth,
-        random_state=seed,
-    )
+    with opt.inputs(vectors, ids, items, item_ids, (vector_column, id_column)) as (X, Z, _):
+        found = suggest_questions(
+            learner,
+            X,
+            n,
+            items=Z,
+            queries=None if queries is None else read_rows(queries, X.ids),
+            candidates=candidates,
+            depth=depth,
+            random_state=seed,
+        )
     query, better, worse = found.tuples.T
     names = [X.ids.names(query), (Z or X).ids.names(better), (Z or X).ids.names(worse)]
     rows = zip(*names, found.scores.tolist(), found.std.tolist(), strict=True)

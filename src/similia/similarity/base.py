@@ -130,13 +130,14 @@ class BilinearSimilarity(Learner):
 
         Returns queries and items as `learn_checked` and `margins` take them.
         """
-        self._check_parameters()
-        given, (X, Z) = X, self._checked_sides(X, items)
-        if not self.__sklearn_is_fitted__():
-            with all_or_nothing(self):
+        with all_or_nothing(self):
+            new = not self.__sklearn_is_fitted__()
+            self._check_parameters()
+            given, (X, Z) = X, self._checked_sides(X, items)
+            if new:
                 validate_data(self, given, reset=True, skip_check_array=True)
                 self._init_state(X, Z)
-        return X, Z
+            return X, Z
 
     def learn_checked(
         self, X: Matrix, Z: Matrix, triplets: Indices, advance: Advance | None = None

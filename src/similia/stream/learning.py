@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from similia.contract import LabelLearner, StreamLearner
+from similia.contract import Array, LabelLearner, StreamLearner
 from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, spooled
 from similia.persistence import save
 from similia.progress import live_progress
@@ -224,26 +224,25 @@ class Witness:
 
     limit: int = LIMIT
     n: int = 0
-    _kept: list[Judgements] = field(default_factory=list)
+    _tuples: list[Array] = field(default_factory=list)
+    _values: list[Array] = field(default_factory=list)
 
     def add(self, part: Judgements) -> None:
         """Take note of a batch."""
-        if self.n < self.limit:
-            kept = part.part(slice(0, self.limit - self.n))
-            # Copies: views would keep everything alive that was read together with them.
-            values = None if kept.values is None else kept.values.copy()
-            self._kept.append(Judgements(kept.tuples.astype(np.int32), values, kept.numbers[:0]))
+        room = max(0, self.limit - self.n)
+        # Copies: views would keep everything alive that was read together with them.
+        self._tuples.append(part.tuples[:room].astype(np.int32))
+        if part.values is not None:
+            self._values.append(part.values[:room].copy())
         self.n += len(part)
 
     def report(self) -> dict[str, int]:
         """Counts of `feedback_report`; for labels, the number of classes."""
-        if not self._kept:
-            return {"n": 0}
-        tuples = np.concatenate([part.tuples for part in self._kept])
-        if tuples.shape[1] == 3:
+        tuples = np.concatenate(self._tuples)
+        if not self._values:
             found = counted(tuples)
         else:
-            values = np.concatenate([np.asarray(part.values) for part in self._kept])
+            values = np.concatenate(self._values)
             if tuples.shape[1] == 1:
                 return {"n": self.n, "n_classes": len(np.unique(values))}
             known = np.isin(values, (-1, 1)).all()
