@@ -29,7 +29,6 @@ class Scorer(Protocol):
 
     def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
         """Scores of all pairs of rows, of shape (n_queries, n_items)."""
-        ...
 
 
 @runtime_checkable
@@ -39,15 +38,12 @@ class Searchable(Protocol):
     @property
     def geometry(self) -> Geometry:
         """Closeness of vectors: their inner product, or their Euclidean distance."""
-        ...
 
     def query_vectors(self, Q: Matrix) -> Matrix:
         """Vectors to search with."""
-        ...
 
     def item_vectors(self, Z: Matrix) -> Matrix:
         """Vectors to search among."""
-        ...
 
 
 @runtime_checkable
@@ -61,15 +57,12 @@ class LearntRanker(Searchable, Protocol):
 
     def query_matrix(self) -> Array | None:
         """Matrix that maps queries to their vectors; None if no matrix does."""
-        ...
 
     def revision(self) -> object:
         """Token that changes whenever the learner changes."""
-        ...
 
     def get_state(self) -> State:
         """Learnt attributes by name."""
-        ...
 
 
 class Stateful(Protocol):
@@ -80,17 +73,14 @@ class Stateful(Protocol):
 
     def get_state(self) -> State:
         """Learnt attributes by name."""
-        ...
 
     def __sklearn_is_fitted__(self) -> bool: ...
 
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes."""
-        ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name."""
-        ...
 
 
 class StreamLearner(Stateful, Protocol):
@@ -99,7 +89,6 @@ class StreamLearner(Stateful, Protocol):
     @property
     def learns_from(self) -> str:
         """Kind of judgement: "triplets", "pairs" or "labels"."""
-        ...
 
 
 class TripletLearner(Ranker, Stateful, Protocol):
@@ -109,29 +98,23 @@ class TripletLearner(Ranker, Stateful, Protocol):
 
     def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
         """Learn in order; pieces equal the whole."""
-        ...
 
     def start(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
         """Start if nothing was learnt yet; return queries and items, checked."""
-        ...
 
     def learn_checked(self, X: Matrix, Z: Matrix, triplets: Indices) -> None:
         """Learn triplets that need no further check, of vectors that `start` returned."""
-        ...
 
     def margins(self, X: Matrix, Z: Matrix, triplets: Indices) -> Array:
         """Margins of such triplets."""
-        ...
 
     def triplet_scores(
         self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
     ) -> Array:
         """Margins by which the better item of each triplet scores above the worse one."""
-        ...
 
     def score(self, X: Matrix, triplets: ArrayLike, /, *, items: Matrix | None = None) -> float:
         """Share of triplets in the right order."""
-        ...
 
 
 class PairLearner(Ranker, Stateful, Protocol):
@@ -141,19 +124,15 @@ class PairLearner(Ranker, Stateful, Protocol):
 
     def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Learn in order; pieces equal the whole."""
-        ...
 
     def pairwise_distance(self, Q: Matrix, Z: Matrix | None = None) -> Array:
         """Distances of all pairs of rows."""
-        ...
 
     def pair_scores(self, X: Matrix, pairs: ArrayLike) -> Array:
         """Scores of given pairs of rows; larger is closer."""
-        ...
 
     def score(self, X: Matrix, pairs: ArrayLike, y: ArrayLike | None = None, /) -> float:
         """Share of judgements in the right order."""
-        ...
 
 
 class LabelLearner(Stateful, Protocol):
@@ -164,11 +143,9 @@ class LabelLearner(Stateful, Protocol):
 
     def partial_fit(self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn in order; pieces equal the whole."""
-        ...
 
     def predict(self, X: Matrix) -> Array:
         """Predicted class of each row."""
-        ...
 
 
 @runtime_checkable
@@ -184,11 +161,9 @@ class Posterior(Ranker, Protocol):
         return_std: Literal[True],
     ) -> tuple[Array, Array]:
         """Margins of triplets and their posterior standard deviations."""
-        ...
 
     def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:
         """Matrices drawn from the posterior."""
-        ...
 
     def suggest(
         self,
@@ -199,7 +174,6 @@ class Posterior(Ranker, Protocol):
         items: Matrix | None = None,
     ) -> Indices:
         """Rows of `candidates` whose answers would teach most, best first."""
-        ...
 
 
 #: any learner of a stream of judgements

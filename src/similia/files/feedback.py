@@ -107,13 +107,11 @@ class FeedbackFile:
     @property
     def size(self) -> int | None:
         """Value of `position` at the end of the file, if known."""
-        if str(self.path) == "-":
-            return None
         if self.path.suffix in TABLES:
             from similia.files.arrow import Table
 
             return Table(self.path).n_rows
-        return self.path.stat().st_size
+        return None if str(self.path) == "-" else self.path.stat().st_size
 
     def __iter__(self) -> Iterator[Judgements]:
         return self.drawn(self.raw()) if self.kind == "triplets" else self.raw()
@@ -141,13 +139,10 @@ class FeedbackFile:
     def _pieces(self) -> Iterator[tuple[Columns, Piece]]:
         """Yield the file piece by piece; `layout` is known from the first piece on."""
         suffix = self.path.suffix
-        if suffix in TABLES:
-            yield from self._from_table()
+        if suffix in TABLES or suffix == ".npy":
+            yield from self._from_table() if suffix in TABLES else self._from_array()
             return
-        if suffix == ".npy":
-            yield from self._from_array()
-            return
-        if suffix != ".csv" and suffix not in LINES and str(self.path) != "-":
+        if suffix not in (".csv", *LINES) and str(self.path) != "-":
             raise ValueError(
                 f"{self.path}: feedback must be in a file that ends in .csv, .jsonl, .npy or one "
                 f"of {', '.join(TABLES)}, got {suffix or 'no suffix'}."
@@ -181,9 +176,8 @@ class FeedbackFile:
         columns = self._columns(names)
         if len(set(names)) != len(names):
             raise ValueError(f"{self.source}: the columns must have different names.")
-        skipped = number + 1 - piece.number
-        rest = piece.data.split(b"\n", skipped)
-        data = rest[skipped] if len(rest) > skipped else b""
+        lines = piece.data.split(b"\n", number + 1 - piece.number)
+        data = lines[-1] if len(lines) > number + 1 - piece.number else b""
         return columns, TextPiece(number + 1, data, names)
 
     def _json_columns(self, piece: TextPiece) -> Columns | None:
@@ -323,36 +317,30 @@ NUMBER = Reader("float64", _floats, _float)
 GRADE = Reader("float64", partial(_floats, least=0.0), partial(_float, least=0.0))
 
 
-class _Labels:
-    """Collects the labels of a column without interpreting them."""
-
-    def __init__(self) -> None:
-        self.seen: set[str] = set()
-
-    def column(self, column: RawColumn) -> Array:
-        texts = column.texts if isinstance(column, Encoded) else np.unique(column).tolist()
-        self.seen.update(map(str, texts))
-        return np.zeros(len(column.codes if isinstance(column, Encoded) else column))
-
-    def value(self, raw: object) -> int:
-        if isinstance(raw, bool) or not isinstance(raw, str | int):
-            raise RowError("not a label", f" {raw!r:.80}")
-        self.seen.add(str(raw))
-        return 0
-
-
 def classes_in(path: Path | str, ids: Ids, bad_rows: BadRows | None = None) -> Array:
     """Distinct labels in a file of labels, sorted: as integers if all are, else as texts.
 
     Takes one pass in flat memory; bad rows are left for the pass that learns to report.
     """
-    labels = _Labels()
+    seen: set[str] = set()
+
+    def column(raw: RawColumn) -> Array:
+        texts = raw.texts if isinstance(raw, Encoded) else np.unique(raw).tolist()
+        seen.update(map(str, texts))
+        return np.zeros(len(raw.codes if isinstance(raw, Encoded) else raw))
+
+    def value(raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, str | int):
+            raise RowError("not a label", f" {raw!r:.80}")
+        seen.add(str(raw))
+        return 0
+
     file = FeedbackFile(path, "labels", ids, bad_rows=bad_rows or BadRows("skip"))
-    file.label = Reader("string", labels.column, labels.value)
+    file.label = Reader("string", column, value)
     for _ in file:
         pass
-    numbers = as_integers(labels.seen)
-    return np.array(sorted(labels.seen), dtype=object) if numbers is None else np.sort(numbers)
+    numbers = as_integers(seen)
+    return np.array(sorted(seen), dtype=object) if numbers is None else np.sort(numbers)
 
 
 def kind_of(path: Path | str) -> str:
@@ -368,16 +356,7 @@ def kind_of(path: Path | str) -> str:
 
 
 def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
-    """Copy some rows of a feedback file unchanged, with its header and every column.
-
-    Parameters
-    ----------
-    path : path
-    numbers : increasing integer array
-        Row numbers, as `Judgements` have them.
-    output : path
-        New file of the same format.
-    """
+    """Copy the rows with these increasing numbers, unchanged, with header and every column."""
     kept = np.zeros(numbers[-1] + 1, dtype=bool)
     kept[numbers] = True
     if path.suffix == ".npy":

@@ -33,14 +33,9 @@ def triplets_of_grades(
     Parameters
     ----------
     batches : iterator of Judgements
-        Tuples (query, item) with grades.
-    shape : (int, int)
-        Numbers of queries and items.
+        Tuples (query, item) with grades; `shape` holds the numbers of queries and items.
     unjudged : {"ignore", "worse"}
         Whether items without a grade count as worse than those with a positive one.
-    draws, window : int
-    random_state : int
-        Equal seeds give equal triplets.
     """
     for number, part in enumerate(in_chunks(batches, window)):
         grades = _mean_grades(part, shape)

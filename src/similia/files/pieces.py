@@ -169,18 +169,16 @@ class TextPiece:
 
     def rows(self, columns: Columns) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Parse line by line; a missing or empty field is None."""
-        header = self.header
-        if header is None:
-            return self.parsed(lambda line: [json_object(line).get(name) for name in columns])
-        places = [header.index(name) for name in columns]
 
-        def fields(line: str) -> list[str | None]:
+        def fields(line: str) -> list[Any]:
+            if self.header is None:
+                values = json_object(line)
+                return [values.get(name) for name in columns]
             found = csv_fields(line)
-            if len(found) != len(header):
-                raise RowError(
-                    "wrong number of fields", f": {len(found)} where the header has {len(header)}"
-                )
-            return [found[place].strip() or None for place in places]
+            if len(found) != len(self.header):
+                wanted = f"where the header has {len(self.header)}"
+                raise RowError("wrong number of fields", f": {len(found)} {wanted}")
+            return [found[self.header.index(name)].strip() or None for name in columns]
 
         return self.parsed(fields)
 
@@ -255,12 +253,13 @@ def json_object(line: str) -> dict[str, Any]:
     """Parse one line as a JSON object; raise RowError if it is none."""
     try:
         found = json.loads(line)
-    except RecursionError:
-        raise RowError("not valid JSON", " (it is nested too deeply)") from None
-    except json.JSONDecodeError as error:
-        raise RowError("not valid JSON", f" ({error.msg})") from None
-    except ValueError:
-        raise RowError("not valid JSON", " (a number has too many digits)") from None
+    except (RecursionError, ValueError) as error:
+        reason = "a number has too many digits"
+        if isinstance(error, RecursionError):
+            reason = "it is nested too deeply"
+        elif isinstance(error, json.JSONDecodeError):
+            reason = error.msg
+        raise RowError("not valid JSON", f" ({reason})") from None
     if not isinstance(found, dict):
         raise RowError("not a JSON object", f": {line!r:.80}")
     return found
@@ -273,28 +272,24 @@ def opened(path: Path | str) -> AbstractContextManager[IO[bytes]]:
 
 def text_pieces(file: IO[bytes], source: str, size: int = BLOCK) -> Iterator[TextPiece]:
     """Split a file into pieces of whole lines, without a byte order mark, in flat memory."""
-    number, parts, held = 1, [], 0
-    first = True
+    number = 1
+    parts: list[bytes] = []
     while data := file.read(size):
-        if first:
+        if number == 1 and not parts:
             data = data.removeprefix(BYTE_ORDER_MARK)
-            first = False
         end = data.rfind(b"\n") + 1
-        if not end:
-            parts.append(data)
-            held += len(data)
-            if held > LONGEST:
-                raise ValueError(
-                    f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
-                    f"{number}."
-                )
-            continue
-        piece = TextPiece(number, b"".join([*parts, data[:end]]))
-        parts, held = [data[end:]], len(data) - end
-        number += piece.data.count(b"\n")
-        yield piece
-    rest = b"".join(parts)
-    if rest:
+        parts.append(data[:end] if end else data)
+        if end:
+            piece = TextPiece(number, b"".join(parts))
+            number += piece.data.count(b"\n")
+            parts = [data[end:]]
+            yield piece
+        elif sum(map(len, parts)) > LONGEST:
+            raise ValueError(
+                f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
+                f"{number}."
+            )
+    if rest := b"".join(parts):
         yield TextPiece(number, rest)
 
 

@@ -69,15 +69,14 @@ def read_vectors(
     path, bad_rows = Path(path), bad_rows or BadRows()
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
+    _check_suffix(path)
     names: RawIds
     if path.suffix in READERS:
         X, names = READERS[path.suffix](path)
-    elif path.suffix in LINES or str(path) == "-":
-        X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
     elif path.suffix in TABLES:
         X, names = _read_table(path, vector_column, id_column, bad_rows)
     else:
-        raise _unknown(path)
+        X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
     _check_matrix(path, X)
     beside = Path(f"{path}.ids")
     if ids is not None:
@@ -113,13 +112,19 @@ def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -
         _write_lines(sys.stdout, matrix, names)
         return
     path = Path(path)
-    if path.suffix not in (*READERS, *TABLES, *LINES):
-        raise _unknown(path)
+    _check_suffix(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first.")
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be written to a file, got a folder.")
-    beside = _lines_of_ids(path, names) if _has_ids_beside(path, matrix) else None
+    beside = None
+    has_room = path.suffix not in NO_IDS and not (path.suffix == ".npz" and sparse.issparse(X))
+    if names is not None and not has_room:
+        texts = [str(name) for name in names.tolist()]
+        broken = [text for text in texts if text.splitlines() != [text]]
+        if broken:
+            raise ValueError(f"{path}: ids must be texts of one line, got {broken[0]!r:.80}.")
+        beside = "".join(f"{text}\n" for text in texts)
     try:
         with replacing(path) as temporary:
             _write(temporary, matrix, names)
@@ -155,6 +160,12 @@ def read_rows(path: Path, ids: Ids) -> Rows:
     return np.array(rows)
 
 
+def mapped_array(path: Path, what: str = "vectors") -> Array:
+    """Array of a .npy file, memory-mapped."""
+    with _damage_explained(path, what):
+        return np.lib.format.open_memmap(path, mode="r")
+
+
 def _check_matrix(path: Path | str, X: Matrix) -> None:
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
         raise ValueError(
@@ -163,28 +174,13 @@ def _check_matrix(path: Path | str, X: Matrix) -> None:
         )
 
 
-def _unknown(path: Path) -> ValueError:
-    known = ", ".join((*READERS, *TABLES, *LINES))
-    return ValueError(
-        f"{path}: vectors must be in a file that ends in one of {known}, "
-        f"got {path.suffix or 'no suffix'}."
-    )
-
-
-def _has_ids_beside(path: Path, X: Matrix) -> bool:
-    """Whether the format itself has no room for ids."""
-    return path.suffix in NO_IDS or (path.suffix == ".npz" and sparse.issparse(X))
-
-
-def _lines_of_ids(path: Path, ids: Array | None) -> str | None:
-    """Contents of a file of ids."""
-    if ids is None:
-        return None
-    names = [str(name) for name in ids.tolist()]
-    broken = [name for name in names if name.splitlines() != [name]]
-    if broken:
-        raise ValueError(f"{path}: ids must be texts of one line, got {broken[0]!r:.80}.")
-    return "".join(f"{name}\n" for name in names)
+def _check_suffix(path: Path) -> None:
+    known = (*READERS, *TABLES, *LINES)
+    if path.suffix not in known and str(path) != "-":
+        raise ValueError(
+            f"{path}: vectors must be in a file that ends in one of {', '.join(known)}, "
+            f"got {path.suffix or 'no suffix'}."
+        )
 
 
 def _dense(X: Matrix) -> Array:
@@ -205,23 +201,9 @@ def _damage_explained(path: Path, what: str = "vectors") -> Iterator[None]:
         raise ValueError(f"{path}: {what} could not be read ({str(error)[:200]}).") from error
 
 
-def mapped_array(path: Path, what: str = "vectors") -> Array:
-    """Array of a .npy file, memory-mapped."""
-    with _damage_explained(path, what):
-        return np.lib.format.open_memmap(path, mode="r")
-
-
-def _read_npy(path: Path) -> tuple[Matrix, RawIds]:
-    return mapped_array(path), None
-
-
 def _read_npz(path: Path) -> tuple[Matrix, RawIds]:
     """A matrix of scipy.sparse.save_npz, or the dense one named vectors (or the only one)."""
-    with (
-        _damage_explained(path),
-        open(path, "rb") as opened,
-        NpzFile(opened, allow_pickle=False) as file,
-    ):
+    with _damage_explained(path), open(path, "rb") as raw, NpzFile(raw) as file:
         if "indptr" in file and "format" in file:
             return sparse.load_npz(path).tocsr(), file.get("ids")
         arrays = {name: file[name] for name in file.files}
@@ -231,10 +213,11 @@ def _read_npz(path: Path) -> tuple[Matrix, RawIds]:
 def _read_safetensors(path: Path) -> tuple[Matrix, RawIds]:
     """The tensor named vectors (or the only matrix), and ids: a tensor, or JSON in the header."""
     with _damage_explained(path), safe_open(path, framework="np") as file:
-        matrices = [n for n in file.keys() if len(file.get_slice(n).get_shape()) == 2]  # noqa: SIM118
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        matrices = [name for name, shape in shapes.items() if len(shape) == 2]
         wanted = ["vectors"] if "vectors" in matrices else matrices
         arrays = {name: file.get_tensor(name) for name in wanted}
-        ids = file.get_tensor("ids") if "ids" in file.keys() else None  # noqa: SIM118
+        ids = file.get_tensor("ids") if "ids" in shapes else None
         noted = (file.metadata() or {}).get("ids")
         if ids is None and noted is not None:
             ids = np.array(json.loads(noted), dtype=object)
@@ -262,7 +245,7 @@ def _chosen(path: Path, arrays: dict[str, Array]) -> Array:
 
 
 READERS: dict[str, Callable[[Path], tuple[Matrix, RawIds]]] = {
-    ".npy": _read_npy,
+    ".npy": lambda path: (mapped_array(path), None),
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     **dict.fromkeys(SVMLIGHT, _read_svmlight),
@@ -271,13 +254,24 @@ READERS: dict[str, Callable[[Path], tuple[Matrix, RawIds]]] = {
 
 def _write(path: Path, X: Matrix, ids: Array | None) -> None:
     """Write vectors, with their ids if the format has room for them."""
-    if path.suffix == ".npy":
+    if path.suffix == ".npz" and sparse.issparse(X):
+        sparse.save_npz(path, X)
+    elif path.suffix in (".npy", ".npz"):
+        arrays: dict[str, Any] = {"vectors": _dense(X)}
+        if ids is not None:
+            arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
         with open(path, "wb") as file:
-            np.save(file, _dense(X))
-    elif path.suffix == ".npz":
-        _write_npz(path, X, ids)
-    elif path.suffix == ".safetensors":
-        _write_safetensors(path, X, ids)
+            if path.suffix == ".npy":
+                np.save(file, arrays["vectors"])
+            else:
+                np.savez(file, **arrays)
+    elif path.suffix == ".safetensors":  # texts have no tensors: JSON in the header
+        tensors, metadata = {"vectors": np.ascontiguousarray(_dense(X))}, None
+        if ids is not None and ids.dtype == object:
+            metadata = {"ids": json.dumps(ids.tolist())}
+        elif ids is not None:
+            tensors["ids"] = ids
+        save_file(tensors, path, metadata=metadata)
     elif path.suffix in SVMLIGHT:
         from sklearn.datasets import dump_svmlight_file
 
@@ -289,28 +283,6 @@ def _write(path: Path, X: Matrix, ids: Array | None) -> None:
         from similia.files.arrow import write_table
 
         write_table(path, _dense(X), ids)
-
-
-def _write_npz(path: Path, X: Matrix, ids: Array | None) -> None:
-    """Write a dense matrix as vectors (and ids), a sparse one as scipy does."""
-    if sparse.issparse(X):
-        sparse.save_npz(path, X)
-        return
-    arrays: dict[str, Any] = {"vectors": X}
-    if ids is not None:
-        arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
-    with open(path, "wb") as file:
-        np.savez(file, **arrays)
-
-
-def _write_safetensors(path: Path, X: Matrix, ids: Array | None) -> None:
-    """Write vectors, and ids as an integer tensor or as JSON in the header."""
-    tensors, metadata = {"vectors": np.ascontiguousarray(_dense(X))}, None
-    if ids is not None and ids.dtype == object:
-        metadata = {"ids": json.dumps(ids.tolist())}
-    elif ids is not None:
-        tensors["ids"] = ids
-    save_file(tensors, path, metadata=metadata)
 
 
 # -- tables and JSON lines ---------------------------------------------------------------------
@@ -346,16 +318,13 @@ def _read_lines(
                 try:
                     if isinstance(found, RowError):
                         raise found
-                    row = _vector(found, vector, width)
-                    name = found.get(identifier)
-                    if named is None:
-                        named = name is not None
-                    elif named != (name is not None):
+                    row, name = _vector(found, vector, width), found.get(identifier)
+                    if named is not None and named != (name is not None):
                         raise RowError(f"column {identifier} is missing" if named else "extra id")
                 except RowError as error:
                     _leave_out(path, number, error, bool(named), bad_rows)
                     continue
-                width = len(row)
+                width, named = len(row), name is not None
                 rows.append(row)
                 ids.append(name)
             if rows:
@@ -381,7 +350,7 @@ def _vector(found: dict[str, Any], name: str, width: int | None) -> NDArray[np.f
     try:
         row = np.array(values, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
-        raise RowError(f"column {name} is not a list of numbers") from None
+        row = np.empty(0, np.float32)
     if row.ndim != 1 or len(row) == 0:
         raise RowError(f"column {name} is not a list of numbers")
     if width is not None and len(row) != width:

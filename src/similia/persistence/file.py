@@ -206,15 +206,39 @@ def read_document(path: PathLike) -> Document:
     """Read the header alone; return the document if it is intact and of a known format."""
     if Path(path).is_dir():
         raise ModelFileError(f"{path} is a folder, not a model file; pass the file inside it.")
+    advice = "pass a file written by similia.save."
     with open(path, "rb") as file:
-        raw = _raw_header(path, file)
-    document = _parsed(path, raw)
+        size, raw = os.fstat(file.fileno()).st_size, file.read(9)
+        length = int.from_bytes(raw[:8], "little")
+        if size == 0:
+            raise damaged(path, "the file is empty")
+        if len(raw) < 9 or raw[8:] != b"{" or not 2 <= length <= MAX_HEADER:
+            raise ModelFileError(
+                f"{path} is not a model file, or its first bytes are damaged; {advice}"
+            )
+        if 8 + length > size:
+            raise damaged(path, f"it ends inside its header, after {size} bytes")
+        raw += file.read(length - 1)
+    try:
+        document = json.loads(json.loads(raw[8:])["__metadata__"][KEY])
+    except KeyError:
+        raise ModelFileError(
+            f"{path} is a safetensors file, but no model of similia; {advice}"
+        ) from None
+    except (ValueError, TypeError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise damaged(path, "the header is not readable")
     if type(document.get("format")) is int and document["format"] > FORMAT:
         raise ModelFileError(
             f"{path} has format {document['format']}, but this version of similia reads formats "
             f"up to {FORMAT}; upgrade similia, or save the model again with this version."
         )
-    _check_seal(path, raw)
+    start = raw.find(MARK) + len(MARK)
+    end = start + len(UNSEALED)
+    expected = hashlib.sha256(raw[:start] + UNSEALED.encode() + raw[end:]).hexdigest().encode()
+    if raw.count(MARK) != 1 or raw[start:end] != expected:
+        raise damaged(path, "the header does not match its checksum")
     wrong = [name for name, kind in ENTRIES.items() if type(document.get(name)) is not kind]
     if wrong or set(document) != set(ENTRIES) or document["format"] < 1:
         raise damaged(path, f"the header has no valid {', '.join(wrong) or 'list of entries'}")
@@ -237,46 +261,6 @@ def damaged(path: PathLike, reason: str) -> ModelFileError:
     return ModelFileError(
         f"{path} is damaged: {reason}; restore the file from a copy, or save the model again."
     )
-
-
-def _raw_header(path: PathLike, file: IO[bytes]) -> bytes:
-    size = os.fstat(file.fileno()).st_size
-    if size == 0:
-        raise damaged(path, "the file is empty")
-    raw = file.read(9)
-    length = int.from_bytes(raw[:8], "little")
-    if len(raw) < 9 or raw[8:] != b"{" or not 2 <= length <= MAX_HEADER:
-        raise ModelFileError(
-            f"{path} is not a model file, or its first bytes are damaged; "
-            "pass a file written by similia.save."
-        )
-    if 8 + length > size:
-        raise damaged(path, f"it ends inside its header, after {size} bytes")
-    return raw + file.read(length - 1)
-
-
-def _parsed(path: PathLike, raw: bytes) -> Document:
-    try:
-        metadata = json.loads(raw[8:])["__metadata__"]
-        document = json.loads(metadata[KEY])
-    except KeyError:
-        raise ModelFileError(
-            f"{path} is a safetensors file, but no model of similia; "
-            "pass a file written by similia.save."
-        ) from None
-    except (ValueError, TypeError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise damaged(path, "the header is not readable")
-    return document
-
-
-def _check_seal(path: PathLike, raw: bytes) -> None:
-    start = raw.find(MARK) + len(MARK)
-    end = start + len(UNSEALED)
-    expected = hashlib.sha256(raw[:start] + UNSEALED.encode() + raw[end:]).hexdigest().encode()
-    if raw.count(MARK) != 1 or raw[start:end] != expected:
-        raise damaged(path, "the header does not match its checksum")
 
 
 # -- reading the contents ----------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Save, load and describe a learner."""
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -52,14 +51,14 @@ def load(path: PathLike) -> Any:
             f"{path} holds a {name!r:.80}, which is none of {', '.join(ALL_LEARNERS)}; "
             "upgrade similia if a newer version has it."
         )
-    return file.rebuilt(path, document, partial(_learner, name))
 
+    def learner(parameters: Named, state: Named) -> _Checkable:
+        found: _Checkable = learner_class(name)(**parameters).set_state(state)
+        if name in LEARNERS:  # batch learners check their state themselves
+            _check_consistency(found)
+        return found
 
-def _learner(name: str, parameters: Named, state: Named) -> "_Checkable":
-    learner: _Checkable = learner_class(name)(**parameters).set_state(state)
-    if name in LEARNERS:  # batch learners check their state themselves
-        _check_consistency(learner)
-    return learner
+    return file.rebuilt(path, document, learner)
 
 
 # -- description -------------------------------------------------------------------------------
@@ -104,7 +103,10 @@ def describe(path: PathLike) -> ModelInfo:
     """
     document = read_document(path)
     try:
-        tensors = {name: _words(entry) for name, entry in document["tensors"].items()}
+        tensors = {
+            name: f"{' x '.join(map(str, entry['shape'])) or 'single'} {entry['dtype']}"
+            for name, entry in document["tensors"].items()
+        }
         return ModelInfo(
             class_name=document["class"],
             format=document["format"],
@@ -115,10 +117,6 @@ def describe(path: PathLike) -> ModelInfo:
         )
     except Exception as error:  # whatever the contents cause, the file is at fault
         raise damaged(path, f"the header is not readable ({error})") from error
-
-
-def _words(entry: dict[str, Json]) -> str:
-    return f"{' x '.join(map(str, entry['shape'])) or 'single'} {entry['dtype']}"
 
 
 def _plain_values(encoded: dict[str, Json], tensors: dict[str, str]) -> Named:
