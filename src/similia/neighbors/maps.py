@@ -255,7 +255,7 @@ def _sample(sides: Sides) -> Sides:
     """Some queries and, of a large database, some items."""
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(sides.y))[:SAMPLE]
-    some = sides._replace(X=sides.X[rows], y=sides.y[rows], own=sides.own[rows])
+    some = sides.with_queries(rows)
     if len(sides.labels) <= POOL:
         return some
     return some.with_items(rng.permutation(len(sides.labels))[:POOL])

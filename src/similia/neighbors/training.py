@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -91,6 +91,7 @@ class Schedule:
         )
 
 
+@dataclass
 class Descent:
     """Descent of two maps on penalty Ω(U, V) + mean loss; their arrays are changed in place.
 
@@ -98,18 +99,13 @@ class Descent:
     gradients.
     """
 
-    def __init__(
-        self,
-        maps: Maps,
-        moments: tuple[Array, ...],
-        n_steps: int,
-        objective: Objective,
-        schedule: Schedule,
-    ) -> None:
-        self.maps, self.moments, self.n_steps = maps, moments, n_steps
-        self.objective, self.schedule = objective, schedule
-        self.total = 0.0
-        self.unsolvable = 0
+    maps: Maps
+    moments: tuple[Array, ...]
+    n_steps: int
+    objective: Objective
+    schedule: Schedule
+    total: float = 0.0  # of the losses in this epoch
+    unsolvable: int = 0  # queries of this epoch whose class cannot win
 
     def epoch(
         self,
@@ -125,8 +121,7 @@ class Descent:
         with single_blas_thread():
             for start in range(0, n, size):
                 rows = order[start : start + size]
-                X = rows_of(sides.X, rows, sides.X.dtype)
-                batch = sides._replace(X=X, y=sides.y[rows], own=sides.own[rows])
+                batch = sides.with_queries(rows)
                 items = self._items(sides.labels, rng)
                 self._step(batch if items is None else batch.with_items(items), rates(self.n_steps))
                 advance(len(rows))
@@ -177,23 +172,16 @@ class Descent:
 # -- epochs ----------------------------------------------------------------------------------------
 
 
-class Trained(NamedTuple):
-    """The maps kept and the epochs they took; mean losses and held-out errors."""
-
-    maps: Maps
-    best: int
-    losses: Array
-    errors: Array
-
-
 def train(
     descent: Descent,
     sides: Sides,
     held: Sides | None,
     rng: np.random.Generator,
     advance: Advance,
-) -> Trained:
+) -> tuple[Maps, int, Array, Array]:
     """Run epochs; with held-out queries, keep the maps with the least error on them.
+
+    Returns the maps, the epochs that they took, mean losses and held-out errors.
 
     The start counts too, and `patience` epochs without a smaller error end the training, as does a
     first epoch in which no query could be won. `sides` are by class.
@@ -214,7 +202,7 @@ def train(
                 maps, best = descent.maps.scaled(), epoch
             if epoch - int(np.argmin(errors)) >= schedule.patience:
                 break
-    return Trained(maps, best, np.array(losses), np.array(errors))
+    return maps, best, np.array(losses), np.array(errors)
 
 
 def _held_out_error(maps: Maps, held: Sides, sides: Sides, k: int) -> float:
