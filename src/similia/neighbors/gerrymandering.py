@@ -121,9 +121,7 @@ class NeighborhoodGerrymandering(
     geometry = "l2"
 
     n_neighbors: int = parameter(
-        default=5,
-        rule=positive_integer,
-        doc="k, the number of items that vote, in training and prediction.",
+        default=5, rule=positive_integer, doc="k, the number of items that vote."
     )
     asymmetric: bool = parameter(
         default=True,
@@ -157,8 +155,7 @@ class NeighborhoodGerrymandering(
     n_components: int | None = parameter(
         default=None,
         rule=none | positive_integer,
-        doc='p, the dimension of the images; None is that of the data (for "classes", their '
-        "number).",
+        doc='Dimension p of the images; None is that of the data (for "classes", their number).',
     )
     init: str | Given = parameter(
         default="auto",
@@ -173,13 +170,10 @@ class NeighborhoodGerrymandering(
         default=1.0,
         rule=none | positive,
         doc="Mean squared distance of a point to its k-th neighbor at the start, against costs of "
-        "1. A larger one leaves fewer points to learn from. None leaves the maps of `init` "
-        "unscaled.",
+        "1. The larger, the fewer points to learn from. None leaves `init` unscaled.",
     )
     optimizer: str = parameter(
-        default="adam",
-        rule=one_of("adam", "sgd"),
-        doc="Adam, or the plain gradient of the notes.",
+        default="adam", rule=one_of("adam", "sgd"), doc="Adam, or the notes' plain gradient."
     )
     learning_rate: float = parameter(
         default=0.003,
@@ -212,9 +206,7 @@ class NeighborhoodGerrymandering(
         default=0.1, rule=between(0, 1), doc="Share of each class to hold out."
     )
     n_iter_no_change: int = parameter(
-        default=5,
-        rule=positive_integer,
-        doc="Epochs without a smaller error before stopping.",
+        default=5, rule=positive_integer, doc="Epochs without a smaller error before stopping."
     )
     n_database: int | None = parameter(
         default=None,
@@ -299,7 +291,8 @@ class NeighborhoodGerrymandering(
             OWNER, self.init, self.n_components, self.start_scale, bool(self.center),
             not self.asymmetric, len(self.classes_), self.n_neighbors,
         ).maps(sides)  # fmt: skip
-        self._set_maps(maps)
+        self.U_, self.V_ = maps.query.M, maps.item.M
+        self.query_center_, self.item_center_ = maps.query.center, maps.item.center
         self.scale_ = float(np.linalg.norm(self.U_, 2))
         self.penalty_ = REGULARIZERS[self.regularizer](self.U_, self.V_)[0]
         moved = (self.U_,) if maps.tied else (self.U_, self.V_)
@@ -327,8 +320,8 @@ class NeighborhoodGerrymandering(
             Z, labels = labelled_items(where, items, item_labels, *kind)
             self._add_items(Z, class_numbers(where, labels, self.classes_))
         # Training works in place, and an error must leave the old arrays untouched.
-        self.U_ = self.U_.copy()
-        self.V_ = self.V_.copy() if self.asymmetric else self.U_
+        U = self.U_.copy()
+        self.U_, self.V_ = U, self.V_.copy() if self.asymmetric else U
         self.adam_moments_ = tuple(moment.copy() for moment in self.adam_moments_)
         sides = Sides(rows, codes, self.database_, self.database_labels_, own)
         return self._train(sides, 1, stopping=False)
@@ -382,7 +375,7 @@ class NeighborhoodGerrymandering(
                 f"{OWNER}: y must have a class with enough points to win a vote of {objective.k}, "
                 "but all are too small; use fewer n_neighbors, or hold out fewer points."
             )
-        self._set_maps(maps)
+        self.U_, self.V_ = maps.query.M, maps.item.M
         self.n_updates_ = descent.n_steps
         self.n_seen_ += n * n_iter
         self.n_iter_ += n_iter
@@ -396,9 +389,6 @@ class NeighborhoodGerrymandering(
     @property
     def _n_features_out(self) -> int:
         return len(self.U_)
-
-    def _set_maps(self, maps: Maps) -> None:
-        (self.U_, self.query_center_), (self.V_, self.item_center_) = maps
 
     def _maps(self) -> Maps:
         return Maps(Map(self.U_, self.query_center_), Map(self.V_, self.item_center_))
@@ -516,13 +506,13 @@ class NeighborhoodGerrymandering(
     def get_state(self) -> State:
         """Learnt attributes by name; a sparse database by its three arrays."""
         check_is_fitted(self)
-        return packed(vars(self))
+        return packed(self.__dict__)
 
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
         check_declared(self)
         with all_or_nothing(self):
-            vars(self).update(unpacked(f"{OWNER}.set_state", state, bool(self.asymmetric)))
+            self.__dict__.update(unpacked(f"{OWNER}.set_state", state, bool(self.asymmetric)))
             self._remember_vectors()
         return self
 

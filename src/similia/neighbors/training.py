@@ -186,7 +186,7 @@ def train(
     The start counts too, and `patience` epochs without a smaller error end the training, as does a
     first epoch in which no query could be won. `sides` are by class.
     """
-    schedule = descent.schedule
+    schedule, k = descent.schedule, descent.objective.k
     rates = schedule.rates(len(sides.y), descent.n_steps)
     maps, best = descent.maps, schedule.n_epochs
     losses: list[float] = []
@@ -197,16 +197,11 @@ def train(
             if epoch == 1 and descent.unsolvable == len(sides.y):
                 break
         if held is not None:
-            errors.append(_held_out_error(descent.maps, held, sides, descent.objective.k))
+            nearest = ExactSearch(descent.maps.item(sides.Z)).nearest
+            _, rows = nearest(descent.maps.query(held.X), min(k, len(sides.labels)))
+            errors.append(share_of_errors(sides.labels[rows], held.y))
             if errors[-1] <= min(errors):
                 maps, best = descent.maps.scaled(), epoch
             if epoch - int(np.argmin(errors)) >= schedule.patience:
                 break
     return maps, best, np.array(losses), np.array(errors)
-
-
-def _held_out_error(maps: Maps, held: Sides, sides: Sides, k: int) -> float:
-    """Share of held-out queries whose k nearest items vote for another class."""
-    search = ExactSearch(maps.item(sides.Z))
-    _, rows = search.nearest(maps.query(held.X), min(k, len(sides.labels)))
-    return share_of_errors(sides.labels[rows], held.y)
