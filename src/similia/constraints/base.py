@@ -2,16 +2,16 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.contract import Array
+from similia.linalg.blocks import row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import RankOneTerms
-from similia.validation import positive_integer
 
 #: constraints of a set, by number
 Selection: TypeAlias = slice | Array | list[int]
@@ -102,13 +102,6 @@ class Constraints(ABC):
         C[np.diag_indices_from(C)] -= term.shift
         return C
 
-    def _concatenate(self, sets: Sequence["Constraints"]) -> None:
-        """Take shifts, bounds and dtype from several sets."""
-        self.dtype = np.result_type(*(one.dtype for one in sets))
-        self.shifts = np.concatenate([one.shifts for one in sets])
-        self._lowest = np.concatenate([one._lowest for one in sets])
-        self._highest = np.concatenate([one._highest for one in sets])
-
 
 def rank_one_bounds(squares: Array, signs: Array, n_features: int) -> tuple[Array, Array]:
     """Extreme eigenvalues of sign·zzᴴ, from |z|²."""
@@ -118,11 +111,12 @@ def rank_one_bounds(squares: Array, signs: Array, n_features: int) -> tuple[Arra
     return np.minimum(values, 0.0), np.maximum(values, 0.0)
 
 
-def checked_count(owner: str, name: str, value: int) -> int:
-    """A positive integer, or the house error."""
-    if not positive_integer.holds(value):
-        raise ValueError(f"{owner}: {name} must be {positive_integer.words}, got {value!r}.")
-    return int(value)
+def blockwise(n: int, size: int, values: Callable[[slice], Array]) -> Array:
+    """Values of n constraints, computed for at most `size` at a time."""
+    out = np.empty(n)
+    for block in row_blocks(n, size):
+        out[block] = values(block)
+    return out
 
 
 def per_constraint(owner: str, name: str, given: ArrayLike, n: int) -> Array:

@@ -138,8 +138,22 @@ def minimize_max_constraint(
     with single_blas_thread(), progress(owner, max_iter, enabled=verbose) as advance:
         source = NamedSource(chosen) if isinstance(chosen, ConstraintOracle) else Source(chosen)
         search = ThetaSearch(source, tol, spread, max_iter, advance)
-        result = _result(search, search.run())
-    if result.status != "solved":
+        status = search.run()
+        W = hermitian_part(search.state.matrix())
+        result = MinMaxResult(
+            W=W,
+            # Both ends of the bracket are recomputed.
+            value=source.largest(W, search.upper),
+            lower=lowest_value(source.constraints, search.weights),
+            weights=search.weights,
+            spread=search.spread,
+            n_iter=len(search.history),
+            n_thetas=search.n_thetas,
+            n_queries=source.n_queries,
+            status=status,
+            history=np.array(search.history).reshape(-1, 2),
+        )
+    if status != "solved":
         _warn(result, tol)
     return result
 
@@ -156,21 +170,4 @@ def _warn(result: MinMaxResult, tol: float) -> None:
         f"of {result.accuracy:.3g}, for tol={tol}; {advice}.",
         ConvergenceWarning,
         stacklevel=3,
-    )
-
-
-def _result(search: ThetaSearch, status: str) -> MinMaxResult:
-    """The result, with both ends of the bracket recomputed."""
-    W = hermitian_part(search.state.matrix())
-    return MinMaxResult(
-        W=W,
-        value=search.source.largest(W, search.upper),
-        lower=lowest_value(search.source.constraints, search.weights),
-        weights=search.weights,
-        spread=search.spread,
-        n_iter=len(search.history),
-        n_thetas=search.n_thetas,
-        n_queries=search.source.n_queries,
-        status=status,
-        history=np.array(search.history).reshape(-1, 2),
     )

@@ -1,6 +1,6 @@
 """Constraints on distances of pairs, of objects or of feature vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,14 +13,14 @@ from similia.constraints.base import (
     Constraints,
     RankOne,
     Selection,
-    checked_count,
+    blockwise,
     per_constraint,
     rank_one_bounds,
     signs_of,
 )
 from similia.contract import Array, Matrix
 from similia.linalg.blas import panels
-from similia.linalg.blocks import dense, difference_of_rows, row_blocks
+from similia.linalg.blocks import dense, difference_of_rows
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.threads import processors, side_by_side
 from similia.updates.definite_boost import (
@@ -32,7 +32,7 @@ from similia.updates.definite_boost import (
     screen_pairs,
     transposed,
 )
-from similia.validation import check_magnitude, check_tuples
+from similia.validation import check_magnitude, check_parameters, check_tuples, positive_integer
 
 #: pairs below which a screening is neither sorted nor shared among processors
 MANY = 100_000
@@ -91,8 +91,20 @@ class DistanceConstraints(Constraints):
         n_objects: int | None = None,
     ) -> None:
         owner = "DistanceConstraints"
-        self.X = None if X is None else _checked_vectors(owner, X, n_objects)
-        n = _number_of_objects(owner, pairs, n_objects) if self.X is None else self.X.shape[0]
+        self.X = None
+        if X is not None:
+            if n_objects is not None:
+                raise ValueError(f"{owner}: n_objects must be None if X is given, got {n_objects}.")
+            self.X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+            check_magnitude(owner, "X", self.X)
+            n_objects = self.X.shape[0]
+        elif n_objects is None:
+            given = np.asarray(pairs)
+            if given.size == 0 or given.dtype.kind not in "iu":
+                raise ValueError(f"{owner}: n_objects must be given if there are no pairs.")
+            n_objects = int(given.max()) + 1
+        check_parameters(owner, {"n_objects": positive_integer}, {"n_objects": n_objects})
+        n = int(n_objects)
         rows = check_tuples(owner, "pairs", pairs, (n, n))
         # Unsigned, so that compiled code need not handle indices that count from the end.
         kind = np.uint32 if n < 2**32 else np.uint64
@@ -106,21 +118,21 @@ class DistanceConstraints(Constraints):
         self.shifts = self.signs * bounds**2
         squares = self._squared_lengths()
         self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
-        self._sorted = self._in_order() if len(rows) >= MANY and n >= LARGE else None
-
-    def _in_order(self) -> tuple[Array, Array, Array]:
-        """Pairs in the row order of W, and the place of each among the constraints."""
-        order = np.lexsort((self.second, self.first))
-        return self.first[order], self.second[order], order.astype(np.uint64)
+        #: many pairs in the row order of W, and the place of each among the constraints
+        self._sorted: tuple[Array, ...] | None = None
+        if len(rows) >= MANY and n >= LARGE:
+            order = np.lexsort((self.second, self.first))
+            self._sorted = self.first[order], self.second[order], order.astype(np.uint64)
 
     def _squared_lengths(self) -> Array:
         if self.X is None:
             return np.where(self.first == self.second, 0.0, 2.0)
-        out = np.empty(len(self.first))
-        for block in row_blocks(len(out), BLOCK):
+
+        def squares(block: slice) -> Array:
             Z = self._differences(block)
-            out[block] = np.vecdot(Z, Z)
-        return out
+            return np.vecdot(Z, Z)
+
+        return blockwise(len(self.first), BLOCK, squares)
 
     def _differences(self, which: Selection) -> Array:
         Z = dense(difference_of_rows(self.X, self.first[which], self.second[which], np.float64))
@@ -137,16 +149,19 @@ class DistanceConstraints(Constraints):
             K = np.ascontiguousarray(K)
             if self._sorted is None or n < len(self.first):
                 return _screened(screen_pairs, K, first, second, signs, shifts)
-            out = _scattered(K, *self._sorted)[which]
+            out = np.empty(n)
+            _share(scatter_pairs, K, self._sorted, out, shared=True)
+            out = out[which]
             out *= signs
             out -= shifts
             return out
-        out = np.empty(n)
         places = np.arange(len(self.first))[which]
-        for block in row_blocks(n, BLOCK):
+
+        def forms(block: slice) -> Array:
             Z = self._differences(places[block])
-            out[block] = np.vecdot(Z @ W, Z)
-        return signs * out - shifts
+            return np.vecdot(Z @ W, Z)
+
+        return signs * blockwise(n, BLOCK, forms) - shifts
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: few pairs are differences of columns of its factor."""
@@ -193,37 +208,18 @@ class DistanceConstraints(Constraints):
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
 
 
-def _checked_vectors(owner: str, X: Matrix, n_objects: int | None) -> Matrix:
-    if n_objects is not None:
-        raise ValueError(f"{owner}: n_objects must be None if X is given, got {n_objects}.")
-    X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
-    check_magnitude(owner, "X", X)
-    return X
-
-
-def _number_of_objects(owner: str, pairs: ArrayLike, n_objects: int | None) -> int:
-    if n_objects is not None:
-        return checked_count(owner, "n_objects", n_objects)
-    given = np.asarray(pairs)
-    if given.size == 0 or given.dtype.kind not in "iu":
-        raise ValueError(f"{owner}: n_objects must be given if there are no pairs.")
-    return int(given.max()) + 1
-
-
 def _screened(screen: Callable[..., None], W: Array, *arrays: Array) -> Array:
     """Values of pairs, given as first, second, signs and shifts; many on all processors."""
     out = np.empty(len(arrays[0]))
     work = len(out) * (W.shape[1] if screen is screen_few_pairs else 1)
-    parts = panels(len(out), 1 if work < MANY else processors())
-    each = [[array[start:stop] for array in (*arrays, out)] for start, stop in parts]
-    side_by_side([partial(screen, W, *part) for part in each])
+    _share(screen, W, (*arrays, out), shared=work >= MANY)
     return out
 
 
-def _scattered(W: Array, *arrays: Array) -> Array:
-    """Squared distances of pairs that come in the memory order of W."""
-    n = len(arrays[0])
-    out = np.empty(n)
-    each = [[a[start:stop] for a in arrays] for start, stop in panels(n, processors())]
-    side_by_side([partial(scatter_pairs, W, *part, out) for part in each])
-    return out
+def _share(
+    screen: Callable[..., None], W: Array, arrays: Sequence[Array], *whole: Array, shared: bool
+) -> None:
+    """Call screen(W, *arrays, *whole), sharing out the entries of the arrays among processors."""
+    parts = panels(len(arrays[0]), processors() if shared else 1)
+    each = [[array[start:stop] for array in arrays] for start, stop in parts]
+    side_by_side([partial(screen, W, *part, *whole) for part in each])
