@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.contract import Array
-from similia.linalg.blocks import row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import RankOneTerms
 
+#: whether an array may have a shape
+Fits: TypeAlias = Callable[[tuple[int, ...]], bool]
 #: constraints of a set, by number
 Selection: TypeAlias = slice | Array | list[int]
 ALL = slice(None)
@@ -47,6 +48,8 @@ class Constraints(ABC):
     #: whether all constraints are known
     finite = True
     shifts: Array
+    #: of rank-one constraints
+    signs: Array
     #: extreme eigenvalues of the A_j
     _lowest: Array
     _highest: Array
@@ -58,6 +61,14 @@ class Constraints(ABC):
     @abstractmethod
     def _combination(self, weights: Array) -> Array:
         """Σ weights_j A_j, as a new array."""
+
+    def _set_rank_one(self, owner: str, squares: Array, bounds: Array, sense: ArrayLike) -> None:
+        """Set what follows from |z|² and from the bounds of zᴴWz: signs, shifts, eigenvalues."""
+        self.signs = signs_of(owner, sense, len(bounds))
+        self.shifts = self.signs * bounds
+        values = self.signs * squares
+        least = 0.0 if self.n_features > 1 else np.inf  # with one feature there is no other one
+        self._lowest, self._highest = np.minimum(values, least), np.maximum(values, -least)
 
     def __len__(self) -> int:
         return len(self.shifts)
@@ -103,32 +114,24 @@ class Constraints(ABC):
         return C
 
 
-def rank_one_bounds(squares: Array, signs: Array, n_features: int) -> tuple[Array, Array]:
-    """Extreme eigenvalues of sign·zzᴴ, from |z|²."""
-    values = signs * squares
-    if n_features == 1:
-        return values, values
-    return np.minimum(values, 0.0), np.maximum(values, 0.0)
-
-
-def blockwise(n: int, size: int, values: Callable[[slice], Array]) -> Array:
-    """Values of n constraints, computed for at most `size` at a time."""
-    out = np.empty(n)
-    for block in row_blocks(n, size):
-        out[block] = values(block)
-    return out
-
-
-def per_constraint(owner: str, name: str, given: ArrayLike, n: int) -> Array:
-    """Finite numbers, one per constraint, from a single number or n of them."""
+def finite_numbers(
+    owner: str, name: str, given: ArrayLike, words: str, fits: Fits, kinds: str = "fiu"
+) -> Array:
+    """An array of finite numbers of a shape that fits, or the house error."""
     numbers = np.asarray(given)
-    if numbers.dtype.kind not in "fiu" or numbers.shape not in ((), (n,)):
+    if numbers.dtype.kind not in kinds or not fits(numbers.shape):
         raise ValueError(
-            f"{owner}: {name} must be a number or an array of shape ({n},), "
-            f"got shape {numbers.shape} and dtype {numbers.dtype}."
+            f"{owner}: {name} must be {words}, got shape {numbers.shape} and dtype {numbers.dtype}."
         )
     if not np.isfinite(numbers).all():
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
+    return numbers
+
+
+def per_constraint(owner: str, name: str, given: ArrayLike, n: int) -> Array:
+    """Finite real numbers, one per constraint, from a single number or n of them."""
+    words = f"a number or an array of shape ({n},)"
+    numbers = finite_numbers(owner, name, given, words, lambda shape: shape in ((), (n,)))
     return np.array(np.broadcast_to(numbers, n), dtype=np.float64)
 
 

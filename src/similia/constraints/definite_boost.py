@@ -163,7 +163,7 @@ class DefiniteBoost(BaseEstimator):
     max_iter: int = parameter(
         default=10_000,
         rule=positive_integer,
-        doc='Maximum number of steps, or of points with choice "all". Reaching it raises a warning.',
+        doc='Most steps, or points with choice "all", before a warning ends the search.',
     )
     random_state: int | np.random.RandomState | None = parameter(
         default=None, rule=seed, doc="Seed of the random orders."

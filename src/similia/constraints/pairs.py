@@ -8,19 +8,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.constraints.base import (
-    ALL,
-    Constraints,
-    RankOne,
-    Selection,
-    blockwise,
-    per_constraint,
-    rank_one_bounds,
-    signs_of,
-)
+from similia.constraints.base import ALL, Constraints, RankOne, Selection, per_constraint
 from similia.contract import Array, Matrix
 from similia.linalg.blas import panels
-from similia.linalg.blocks import dense, difference_of_rows
+from similia.linalg.blocks import dense, difference_of_rows, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.threads import processors, side_by_side
 from similia.updates.definite_boost import (
@@ -114,10 +105,7 @@ class DistanceConstraints(Constraints):
         bounds = per_constraint(owner, "distances", distances, len(rows))
         if (bounds < 0.0).any():
             raise ValueError(f"{owner}: distances must be at least 0, got {bounds.min()}.")
-        self.signs = signs_of(owner, sense, len(rows))
-        self.shifts = self.signs * bounds**2
-        squares = self._squared_lengths()
-        self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
+        self._set_rank_one(owner, self._squared_lengths(), bounds**2, sense)
         #: many pairs in the row order of W, and the place of each among the constraints
         self._sorted: tuple[Array, ...] | None = None
         if len(rows) >= MANY and n >= LARGE:
@@ -127,12 +115,11 @@ class DistanceConstraints(Constraints):
     def _squared_lengths(self) -> Array:
         if self.X is None:
             return np.where(self.first == self.second, 0.0, 2.0)
-
-        def squares(block: slice) -> Array:
+        out = np.empty(len(self.first))
+        for block in row_blocks(len(out), BLOCK):
             Z = self._differences(block)
-            return np.vecdot(Z, Z)
-
-        return blockwise(len(self.first), BLOCK, squares)
+            out[block] = np.vecdot(Z, Z)
+        return out
 
     def _differences(self, which: Selection) -> Array:
         Z = dense(difference_of_rows(self.X, self.first[which], self.second[which], np.float64))
@@ -155,13 +142,11 @@ class DistanceConstraints(Constraints):
             out *= signs
             out -= shifts
             return out
-        places = np.arange(len(self.first))[which]
-
-        def forms(block: slice) -> Array:
+        out, places = np.empty(n), np.arange(len(self.first))[which]
+        for block in row_blocks(n, BLOCK):
             Z = self._differences(places[block])
-            return np.vecdot(Z @ W, Z)
-
-        return signs * blockwise(n, BLOCK, forms) - shifts
+            out[block] = np.vecdot(Z @ W, Z)
+        return signs * out - shifts
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: few pairs are differences of columns of its factor."""

@@ -14,14 +14,12 @@ from similia.constraints.base import (
     Constraints,
     RankOne,
     Selection,
-    blockwise,
+    finite_numbers,
     per_constraint,
-    rank_one_bounds,
-    signs_of,
 )
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
-from similia.linalg.blocks import dense
+from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import RankOneTerms
 
@@ -56,40 +54,32 @@ class RankOneConstraints(Constraints):
 
     def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
         owner = "RankOneConstraints"
-        given = np.asarray(Z)
-        if given.ndim != 2 or given.dtype.kind not in "fiuc" or given.shape[1] < 1:
-            raise ValueError(
-                f"{owner}: Z must be an array of numbers of shape (n_constraints, n_features), "
-                f"got shape {given.shape} and dtype {given.dtype}."
-            )
-        if not np.isfinite(given).all():
-            raise ValueError(f"{owner}: Z must be finite, but it contains NaN or infinity.")
+        words = "an array of numbers of shape (n_constraints, n_features)"
+        given = finite_numbers(
+            owner, "Z", Z, words, lambda shape: len(shape) == 2 and shape[1] > 0, "fiuc"
+        )
         self.dtype = np.dtype(np.complex128 if given.dtype.kind == "c" else np.float64)
         self.Z = np.ascontiguousarray(given, dtype=self.dtype)
         self.n_features = self.Z.shape[1]
-        self.signs = signs_of(owner, sense, len(self.Z))
-        self.shifts = self.signs * per_constraint(owner, "shifts", shifts, len(self.Z))
-        squares = np.vecdot(self.Z, self.Z).real
-        self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
+        bounds = per_constraint(owner, "shifts", shifts, len(self.Z))
+        self._set_rank_one(owner, np.vecdot(self.Z, self.Z).real, bounds, sense)
 
     def _values(self, W: Array, which: Selection) -> Array:
         Z = self.Z[which]
-
-        def forms(block: slice) -> Array:
+        out = np.empty(len(Z))
+        for block in row_blocks(len(Z), BLOCK):
             # zᴴWz = (Wᵀz̄)·z, row by row; the transpose of a Hermitian W is its conjugate.
-            return np.vecdot(_product(Z[block].conj(), W).conj(), Z[block]).real
-
-        return self.signs[which] * blockwise(len(Z), BLOCK, forms)
+            out[block] = np.vecdot(_product(Z[block].conj(), W).conj(), Z[block]).real
+        return self.signs[which] * out
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: zᴴWz = |conj(B) z|² if W = Bᵀ conj(B)."""
         Z, B = self.Z[which], state.factor()
-
-        def forms(block: slice) -> Array:
+        out = np.empty(len(Z))
+        for block in row_blocks(len(Z), BLOCK):
             parts = _product(Z[block], B.conj().T)
-            return np.vecdot(parts, parts).real
-
-        return self.signs[which] * blockwise(len(Z), BLOCK, forms) - self.shifts[which]
+            out[block] = np.vecdot(parts, parts).real
+        return self.signs[which] * out - self.shifts[which]
 
     def _combination(self, weights: Array) -> Array:
         used = np.flatnonzero(weights)
