@@ -49,17 +49,13 @@ class DefiniteBoost(BaseEstimator):
         If infeasible, the proof: weights with sum one and the positive smallest eigenvalue of the
         combination of the C_j with these weights.
     n_iter_ : int
-    slack_ : array of shape (n_constraints,)
-        ξ_j = max(0, tr(W C_j)), the violation of each constraint.
-    violation_ : float
-        The largest of them.
+    slack_, violation_ : array of shape (n_constraints,) and float
+        ξ_j = max(0, tr(W C_j)), the violation of each constraint, and the largest of them.
     dual_ : float
         h(α) = -log tr exp(log W₀ - Σ α_j C_j): no W that meets all constraints is nearer; with `C`,
         no W has a lower objective.
-    divergence_ : float
-        Δ(W, W₀).
-    objective_ : float
-        Δ(W, W₀) + C Σ ξ_j; the divergence alone without `C`.
+    divergence_, objective_ : float
+        Δ(W, W₀), and with `C` added to it C Σ ξ_j.
     gap_ : float
         Duality gap; see the notes.
     iteration_bound_ : float
@@ -73,13 +69,12 @@ class DefiniteBoost(BaseEstimator):
     Notes
     -----
     *Gap.* W need not meet the constraints exactly, so Δ(W, W₀) - h(α) = -Σ α_j r_j, with
-    r_j = tr(W C_j), can be negative. But W meets tr(W C_j) ≤ v for v = `violation_`, and the dual
-    of *that* problem is h(α) - v Σ α_j. So
+    r_j = tr(W C_j), can be negative. But W meets tr(W C_j) ≤ v for v = `violation_`, and so
 
-        gap = Δ(W, W₀) - (h(α) - v Σ α_j) = Σ α_j (v - r_j) ≥ 0,
+        gap = Δ(W, W₀) - (h(α) - v Σ α_j) = Σ α_j (v - r_j) ≥ 0
 
-    and W is within `gap_` of the nearest among all that violate no constraint by more than v. Any
-    W* that meets all constraints has Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
+    bounds how far W is from the nearest of all that violate no constraint by more than v. Any W*
+    that meets all constraints has Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
 
     *Price.* The dual with `C` is the same under α_j ≤ C. There is always a solution, and
 

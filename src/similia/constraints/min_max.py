@@ -33,20 +33,14 @@ class MinMaxResult:
     ----------
     W : array of shape (n_features, n_features)
         Positive semidefinite with trace one.
-    value : float
-        max_j tr(W C_j), an upper bound of the smallest θ.
-    lower : float
-        Smallest eigenvalue of Σ weights_j C_j, a lower bound of the smallest θ.
+    value, lower : float
+        max_j tr(W C_j) and the smallest eigenvalue of Σ weights_j C_j, which bracket the least θ.
     weights : array of shape (n_constraints,)
         The dual solution: non-negative, with sum one; for an oracle, in the order of its `keys`.
     spread : float
         Unit of the requested accuracy.
-    n_iter : int
-        Eigendecompositions and screenings, of all constraints or of those an oracle has named.
-    n_thetas : int
-        Values of θ tried.
-    n_queries : int
-        Questions asked of an oracle; 0 without one.
+    n_iter, n_thetas, n_queries : int
+        Screenings, each with an eigendecomposition; values of θ tried; questions to an oracle.
     status : {"solved", "max_iter", "stalled", "met"}
         "stalled": rounding allows no better point. "met": an oracle named no constraint at W, which
         says that none is violated, so `value` is 0; it cannot tell more.
@@ -91,8 +85,7 @@ def minimize_max_constraint(
     ----------
     constraints : Constraints, list of such, or ConstraintOracle
         Bounds are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle must
-        name, at every W, the constraint with the largest tr(W C_j), even if it is met; None ends
-        the search, see `status` of the result.
+        name, at every W, the constraint with the largest tr(W C_j), even if it is met.
     tol : positive number
         Requested accuracy, as a share of `spread`.
     spread : "auto" or positive number
@@ -112,11 +105,9 @@ def minimize_max_constraint(
 
     Notes
     -----
-    Every W and every combination of constraints on the way proves an end of the bracket; see
-    `constraints.theta_search`. With an oracle the search runs among the constraints named so far
-    and asks only at a W that seems good enough: each answer proves an upper end or adds a
-    constraint. An answer below one that was named before is refused with an error, because then no
-    upper end would be proven.
+    With an oracle the search runs among the constraints named so far and asks only at a W that
+    seems good enough: each answer proves an upper end or adds a constraint. An answer below one
+    that was named before is refused, because then no upper end would be proven.
 
     Examples
     --------

@@ -56,12 +56,11 @@ class DistanceConstraints(Constraints):
 
     Notes
     -----
-    The paper's C_j is half of zzᵀ with z = e_a - e_b, less γI; its γ is half of our squared bound.
-    Doubling the constraints halves the dual variables and changes nothing else.
+    The paper's C_j is half of ours, (zzᵀ)/2 - γI with z = e_a - e_b: doubling the constraints
+    halves the dual variables and changes nothing else.
 
     Screening n pairs of objects reads the pairs once and three entries of W for each, in memory
-    order if there are many. Over features it multiplies blocks of differences by W, or, if that is
-    less work, forms XWXᵀ and treats rows as objects.
+    order if there are many; over features it multiplies blocks of differences by W or forms XWXᵀ.
 
     Examples
     --------
@@ -94,13 +93,13 @@ class DistanceConstraints(Constraints):
             if given.size == 0 or given.dtype.kind not in "iu":
                 raise ValueError(f"{owner}: n_objects must be given if there are no pairs.")
             n_objects = int(given.max()) + 1
-        check_parameters(owner, {"n_objects": positive_integer}, {"n_objects": n_objects})
-        n = int(n_objects)
+        else:
+            check_parameters(owner, {"n_objects": positive_integer}, {"n_objects": n_objects})
+        n = self.n_objects = int(n_objects)
         rows = check_tuples(owner, "pairs", pairs, (n, n))
         # Unsigned, so that compiled code need not handle indices that count from the end.
         kind = np.uint32 if n < 2**32 else np.uint64
         self.first, self.second = (np.ascontiguousarray(column, kind) for column in rows.T)
-        self.n_objects = n
         self.n_features = n if self.X is None else self.X.shape[1]
         bounds = per_constraint(owner, "distances", distances, len(rows))
         if (bounds < 0.0).any():
@@ -128,14 +127,13 @@ class DistanceConstraints(Constraints):
     def values(self, W: Array, which: Selection = ALL) -> Array:
         """tr(W C_j) of all constraints, or of some."""
         W = np.asarray(W).real  # the imaginary part does not show in real differences
-        first, second = self.first[which], self.second[which]
         signs, shifts = self.signs[which], self.shifts[which]
-        n, (N, d) = len(first), W.shape if self.X is None else self.X.shape
+        n, (N, d) = len(signs), W.shape if self.X is None else self.X.shape
         if self.X is None or N * (N + d) < n * d:
             K = W if self.X is None else dense(self.X @ W) @ dense(self.X).T
             K = np.ascontiguousarray(K)
             if self._sorted is None or n < len(self.first):
-                return _screened(screen_pairs, K, first, second, signs, shifts)
+                return self._screened(screen_pairs, K, which, n)
             out = np.empty(n)
             _share(scatter_pairs, K, self._sorted, out, shared=True)
             out = out[which]
@@ -150,18 +148,26 @@ class DistanceConstraints(Constraints):
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: few pairs are differences of columns of its factor."""
-        first, second = self.first[which], self.second[which]
-        signs, shifts = self.signs[which], self.shifts[which]
-        B = state.factor()
-        if self.X is None and not np.iscomplexobj(B) and len(first) < FEW * self.n_features**2:
-            return _screened(screen_few_pairs, transposed(B), first, second, signs, shifts)
-        if len(first) >= self.n_features:
+        B, signs = state.factor(), self.signs[which]
+        n, d = len(signs), self.n_features
+        if self.X is None and not np.iscomplexobj(B) and n < FEW * d**2:
+            return self._screened(screen_few_pairs, transposed(B), which, n * len(B))
+        if n >= d:
             return self.values(B.T @ B.conj(), which)
         if self.X is None:
-            parts = B.T[first] - B.T[second]
+            parts = B.T[self.first[which]] - B.T[self.second[which]]
         else:
             parts = self._differences(np.arange(len(self))[which]) @ B.T
-        return signs * np.vecdot(parts, parts).real - shifts
+        return signs * np.vecdot(parts, parts).real - self.shifts[which]
+
+    def _screened(
+        self, screen: Callable[..., None], W: Array, which: Selection, work: int
+    ) -> Array:
+        """Values of pairs of objects by compiled code; much work is shared among processors."""
+        chosen = [a[which] for a in (self.first, self.second, self.signs, self.shifts)]
+        out = np.empty(len(chosen[0]))
+        _share(screen, W, (*chosen, out), shared=work >= MANY)
+        return out
 
     def _values(self, W: Array, which: Selection) -> Array:
         return self.values(W, which) + self.shifts[which]
@@ -191,14 +197,6 @@ class DistanceConstraints(Constraints):
         else:
             z = self._differences(slice(j, j + 1))[0]
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
-
-
-def _screened(screen: Callable[..., None], W: Array, *arrays: Array) -> Array:
-    """Values of pairs, given as first, second, signs and shifts; many on all processors."""
-    out = np.empty(len(arrays[0]))
-    work = len(out) * (W.shape[1] if screen is screen_few_pairs else 1)
-    _share(screen, W, (*arrays, out), shared=work >= MANY)
-    return out
 
 
 def _share(

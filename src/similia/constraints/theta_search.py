@@ -58,12 +58,9 @@ class Source:
         """max_j tr(W C_j) over all constraints, for the W that proved `upper`."""
         return float(self.constraints.values(W).max())
 
-    def has_more(self) -> bool:
-        """Whether constraints have become known that `constraints` lacks."""
-        return False
-
-    def take_in(self) -> None:
-        """Add those to `constraints`."""
+    def more(self) -> Constraints | None:
+        """All constraints known by now, if they are more than `constraints`."""
+        return None
 
 
 class NamedSource(Source):
@@ -76,7 +73,7 @@ class NamedSource(Source):
     def first(self, center: GibbsState) -> tuple[Array, float]:
         """All weight on the constraint that is worst at I/d, and its value."""
         upper = self._ask(center, self.oracle.state_values(center))
-        self.take_in()
+        self.constraints = self.oracle.named()
         weights = np.zeros(len(self.oracle))
         if len(weights):
             weights[self.oracle.state_values(center).argmax()] = 1.0
@@ -95,13 +92,9 @@ class NamedSource(Source):
             self._refuse("another one", upper, known)
         return max(worst, upper) if self.met else worst
 
-    def has_more(self) -> bool:
-        """Whether the oracle has named constraints that are not searched yet."""
-        return len(self.oracle) > len(self.constraints)
-
-    def take_in(self) -> None:
-        """Search among all constraints named so far."""
-        self.constraints = self.oracle.named()
+    def more(self) -> Constraints | None:
+        """All constraints named so far, if there are new ones."""
+        return self.oracle.named() if len(self.oracle) > len(self.constraints) else None
 
     def _ask(self, state: GibbsState, known: Array) -> float:
         """max_j tr(W C_j) over all constraints, from the one that the oracle names."""
@@ -178,7 +171,8 @@ class ThetaSearch:
                 or self.lower >= lowest
                 or self.upper <= highest
             )
-            return done or self.source.has_more() or len(self.history) >= self.max_iter
+            grown = self.source.more() is not None
+            return done or grown or len(self.history) >= self.max_iter
 
         constraints = self.source.constraints.shifted(theta)
         self.alpha = ascend(constraints, self.log_start, self._fitted(theta), enough).alpha
@@ -199,11 +193,10 @@ class ThetaSearch:
 
     def _grow(self, theta: float) -> bool:
         """Take in constraints named during the ascent at θ; return whether there were any."""
-        if not self.source.has_more():
+        known, constraints = len(self.source.constraints), self.source.more()
+        if constraints is None:
             return False
-        known = len(self.source.constraints)
-        self.source.take_in()
-        constraints = self.source.constraints
+        self.source.constraints = constraints
         new = np.zeros(len(constraints) - known)
         self.weights, self.alpha = np.append(self.weights, new), np.append(self.alpha, new)
         state = GibbsState(-constraints.combination(self.alpha))
