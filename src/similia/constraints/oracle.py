@@ -13,7 +13,7 @@ from similia.constraints.sets import (
     UnionConstraints,
 )
 from similia.contract import Array
-from similia.validation import check_parameters, function, positive_integer
+from similia.validation import check_parameters, function, non_negative, positive_integer
 
 #: (z, sense, bound) or a matrix
 Found: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
@@ -62,11 +62,15 @@ class ConstraintOracle(UnionConstraints):
         self.n_features, self.find, self.dtype = int(n_features), find, np.dtype(dtype)
         if self.dtype not in (np.float64, np.complex128):
             raise ValueError(f"{owner}: dtype must be float64 or complex128, got {dtype}.")
-        self.keys: list[Hashable] = []
         self._places: dict[Hashable, int] = {}
         self._single: list[Single] = []
         self._allowed = 0.0
         self._hold_singles([])
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """Keys of the constraints named so far."""
+        return list(self._places)
 
     def search(self, W: Array) -> int | None:
         """Ask for a violated constraint; return its number among those named, or None."""
@@ -77,8 +81,7 @@ class ConstraintOracle(UnionConstraints):
         if key not in self._places:
             self._single.append(self._checked(constraint))
             self._hold_singles(self._single)
-            self._places[key] = len(self.keys)
-            self.keys.append(key)
+            self._places[key] = len(self._places)
         return self._places[key]
 
     def named(self) -> UnionConstraints:
@@ -93,10 +96,7 @@ class ConstraintOracle(UnionConstraints):
 
         They are violated only where the original ones are, so the same function finds them.
         """
-        if np.ndim(by) != 0 or not 0.0 <= float(by) < np.inf:
-            raise ValueError(
-                f"ConstraintOracle.shifted: by must be a number of at least 0, got {by!r:.60}."
-            )
+        check_parameters("ConstraintOracle.shifted", {"by": non_negative}, {"by": by})
         other = type(self)(self.n_features, self.find, self.dtype)
         other._allowed = self._allowed + float(by)
         return other
