@@ -30,17 +30,10 @@ class RankOne(NamedTuple):
 class Constraints(ABC):
     """Constraints tr(W C_j) ≤ 0 on Hermitian W of trace one, with C_j = A_j - shift_j I.
 
-    Since tr W = 1, the shift is a bound: tr(W A_j) ≤ shift_j. A subclass sets the attributes below
-    and computes tr(W A_j) and Σ weights_j A_j; it overrides `rank_one` or `matrix`, and whatever
-    else it can do faster.
-
-    Attributes
-    ----------
-    n_features : int
-        Rows of W.
-    dtype : dtype
-        float64, or complex128 if W is to be complex.
-    shifts : array of shape (n_constraints,)
+    Since tr W = 1, the shift is a bound: tr(W A_j) ≤ shift_j. A subclass sets `n_features` (the
+    rows of W), `dtype` (complex128 if W is to be complex), `shifts`, `_lowest` and `_highest`,
+    computes tr(W A_j) and Σ weights_j A_j, and overrides `rank_one` or `matrix` and whatever else
+    it can do faster.
     """
 
     n_features: int

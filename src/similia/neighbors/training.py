@@ -17,6 +17,8 @@ from similia.progress import Advance
 from similia.updates.descent import adam_step
 from similia.updates.gerrymandering import infer, pulls
 
+#: length of each step, by its number
+Rates: TypeAlias = Callable[[int], float]
 #: value, and gradients by U and by V
 Penalty: TypeAlias = tuple[float, Array, Array]
 
@@ -81,7 +83,7 @@ class Schedule:
         """Queries per step: by default 20 steps an epoch, of 16 to 256 queries."""
         return self.batch_size or min(256, max(16, n // 20))
 
-    def rates(self, n: int, first: int) -> Callable[[int], float]:
+    def rates(self, n: int, first: int) -> Rates:
         """Length of each step from step `first` on; a falling one is half a cosine wave."""
         if not self.falling:
             return lambda step: self.rate
@@ -108,11 +110,7 @@ class Descent:
     unsolvable: int = 0  # queries of this epoch whose class cannot win
 
     def epoch(
-        self,
-        sides: Sides,
-        rates: Callable[[int], float],
-        rng: np.random.Generator,
-        advance: Advance,
+        self, sides: Sides, rates: Rates, rng: np.random.Generator, advance: Advance
     ) -> float:
         """Take each query once, in random order; return the mean loss. `sides` are by class."""
         n = len(sides.y)
@@ -173,11 +171,7 @@ class Descent:
 
 
 def train(
-    descent: Descent,
-    sides: Sides,
-    held: Sides | None,
-    rng: np.random.Generator,
-    advance: Advance,
+    descent: Descent, sides: Sides, held: Sides | None, rng: np.random.Generator, advance: Advance
 ) -> tuple[Maps, int, Array, Array]:
     """Run epochs; with held-out queries, keep the maps with the least error on them.
 
