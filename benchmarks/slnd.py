@@ -17,8 +17,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from benchmarks.timing import seconds, table
 from benchmarks.workloads import unit_vectors
 from experiments.contenders.sgd_qn import SGDQN
+from experiments.datasets import load_caltech101, load_isolet, load_mnist
 from similia import SGDOneVsRest, SLNDClassifier
-from similia.datasets import load_caltech101, load_isolet, load_mnist
 from similia.linalg import threads
 from similia.linalg.aligned import aligned_empty
 from similia.linear import passes as linear_passes
