@@ -55,7 +55,9 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_the_drawing_of_the_layers_is_the_import_contract():
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    drawing = re.search(r"```\n( cli.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
+    drawing = re.search(
+        r"```\n( cli.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL
+    )
     rows = [line for line in drawing[1].splitlines() if line.strip() != "│"]
     drawn = [re.split(r" {3,}", row.strip())[0].replace("│", "|") for row in rows]
     assert drawn == contract["contracts"][0]["layers"]
