@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from similia.contract import OnlineLearner
+from similia.contract import AnyLearner
 from similia.files import BadRows, FeedbackFile, VectorFile
 from similia.retrieval import Evaluation
 from similia.stream.judged import evaluate_file
@@ -21,14 +21,14 @@ class Entry(NamedTuple):
     """A learner, its measures on held-out queries, and how its learning went."""
 
     name: str
-    model: OnlineLearner
+    model: AnyLearner
     evaluation: Evaluation
     tally: Tally
     seconds: float
 
 
 def contest(
-    learners: Mapping[str, OnlineLearner],
+    learners: Mapping[str, AnyLearner],
     vectors: VectorFile,
     path: Path | str,
     *,
