@@ -10,7 +10,9 @@ from similia.trust import pairs_as_triplets, triplet_evaluation, triplet_margins
 from tests.checks import case_of
 from tests.problems import triplets_of
 
-RANKING = [name for name in LEARNERS if hasattr(case_of(learner_class(name)).learner, "query_vectors")]
+RANKING = [
+    name for name in LEARNERS if hasattr(case_of(learner_class(name)).learner, "query_vectors")
+]
 
 
 @pytest.mark.parametrize("name", RANKING)

@@ -17,6 +17,8 @@ from similia.validation import check_tuples
 RankingLearner: TypeAlias = TripletLearner | PairLearner
 #: the measure of triplets: share of them in the right order, ties counting half
 ACCURACY = "pairwise_accuracy"
+#: width of judgements, and whether something is known of each
+_FORMS = {"triplets": (3, "without"), "pairs": (2, "with")}
 #: judgements whose vectors are held at once
 BLOCK = 1024
 
@@ -54,7 +56,7 @@ def triplet_margins(
 
     Returns
     -------
-    margins : array of shape (n_triplets,)
+    array of shape (n_triplets,)
         Positive where the order is right.
     """
     scorer = ranker_of("triplet_margins", scorer)
@@ -124,7 +126,7 @@ def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -
     Returns
     -------
     triplets : array of shape (n_triplets, 3)
-        No triplets for a point whose pairs are all equally close.
+        None for a point whose pairs are all equally close.
     """
     points, values = np.asarray(pairs), np.asarray(closeness, dtype=float)
     order = np.argsort(points[:, 0], kind="stable")
@@ -171,14 +173,19 @@ class Judged(NamedTuple):
 
 
 def judged(
-    owner: str, kind: str, judgements: ArrayLike, y: ArrayLike | None, queries: ArrayLike | None
+    owner: str,
+    kind: str | None,
+    judgements: ArrayLike,
+    y: ArrayLike | None,
+    queries: ArrayLike | None,
 ) -> Judged:
-    """Judgements as arrays; raise the house error unless they are of that kind."""
-    tuples, width = np.asarray(judgements), {"triplets": 3, "pairs": 2}[kind]
+    """Judgements as arrays; raise the house error unless they are of that kind, if it is known."""
+    kind = kind or ("triplets" if y is None else "pairs")
+    tuples, (width, known) = np.asarray(judgements), _FORMS[kind]
     if tuples.ndim != 2 or tuples.shape[1] != width or (y is None) != (width == 3):
         raise ValueError(
-            f"{owner}: judgements must be {kind} of shape (n, {width})"
-            f"{' with y' if width == 2 else ' without y'}, got shape {tuples.shape}."
+            f"{owner}: judgements must be {kind} of shape (n, {width}) {known} y, "
+            f"got shape {tuples.shape}."
         )
     names = tuples[:, 0] if queries is None else np.asarray(queries)
     if names.shape != (len(tuples),):

@@ -8,22 +8,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from similia.contract import Matrix, Searchable
 from similia.retrieval import Comparison, Evaluation, compare, evaluate
-from similia.trust.generations import Event, Generations, OvertakenError
+from similia.trust.generations import Event, Generations
 from similia.trust.judging import ACCURACY, RankingLearner, judged, ranker_of, triplet_evaluation
-from similia.trust.outcome import Outcome, verdict
-from similia.trust.split import Split, held_out, seed_number
-from similia.validation import between, check_parameters, none, positive_integer
+from similia.trust.outcome import Outcome
+from similia.trust.split import Split, held_out
+from similia.validation import (
+    between,
+    check_parameters,
+    non_negative_integer,
+    none,
+    positive_integer,
+)
 
 _RULES = {
     "share": between(0, 1) | none,
     "level": between(0, 1),
     "n_resamples": positive_integer,
     "least_queries": positive_integer,
-    "seed": seed_number | none,
+    "seed": non_negative_integer | none,
 }
 
 
@@ -126,8 +131,8 @@ class Promotion:
     @property
     def recorded_split(self) -> Split | None:
         """The split that was recorded last, if any."""
-        event = self._generations.latest("split")
-        return None if event is None else Split(*(event[field] for field in Split._fields))
+        splits = [event for event in self._generations.events if event["event"] == "split"]
+        return Split(*(splits[-1][field] for field in Split._fields)) if splits else None
 
     def split(self, queries: ArrayLike) -> NDArray[np.bool_]:
         """Mask of the judgements whose query is held out; see `held_out`.
@@ -158,8 +163,7 @@ class Promotion:
         judgements, y, queries : arrays
             As in `run`.
         """
-        kind = "triplets" if y is None else "pairs"
-        given = judged("Promotion.record_split", kind, judgements, y, queries)
+        given = judged("Promotion.record_split", None, judgements, y, queries)
         kept = given.part(self.split(given.queries))
         n_queries = len(np.unique(kept.queries))
         self._check_queries(n_queries)
@@ -190,8 +194,7 @@ class Promotion:
                 f"{self._generations.folder}; record it (`similia split`), then learn from the "
                 "judgements that are not held out."
             )
-        kind = "triplets" if y is None else "pairs"
-        given = judged("Promotion.check_split", kind, judgements, y, queries)
+        given = judged("Promotion.check_split", None, judgements, y, queries)
         mask = self.split(given.queries)
         kept = given.part(mask)
         if kept.sha256 != recorded.sha256:
@@ -243,10 +246,9 @@ class Promotion:
             challenger.learn(X, learnt.tuples, np.asarray(learnt.y))
         else:
             challenger.learn(X, learnt.tuples, items=items)
-        triplets, names = given.part(kept).triplets(challenger)
-        return self.challenge(
-            challenger, X, triplets, items=items, queries=names, n_learnt=len(learnt.tuples)
-        )
+        rows, names = given.part(kept).triplets(challenger)
+        n = len(learnt.tuples)
+        return self.challenge(challenger, X, rows, items=items, queries=names, n_learnt=n)
 
     def judge(
         self,
@@ -273,10 +275,8 @@ class Promotion:
         ranker_of("Promotion.judge", model)
         given = judged("Promotion.judge", model.learns_from, judgements, y, queries)
         kept = self.check_split(given.tuples, given.y, queries=given.queries)
-        triplets, names = given.part(kept).triplets(model)
-        return self.challenge(
-            model, X, triplets, items=items, queries=names, n_learnt=model.n_seen_
-        )
+        rows, names = given.part(kept).triplets(model)
+        return self.challenge(model, X, rows, items=items, queries=names, n_learnt=model.n_seen_)
 
     def challenge(
         self,
@@ -311,7 +311,7 @@ class Promotion:
         def measured(scorer: Searchable) -> Evaluation:
             return triplet_evaluation(scorer, X, rows, items=items, queries=queries)
 
-        return self._decided(challenger, measured, ACCURACY, n_learnt, len(rows))
+        return self._decided(challenger, measured, ACCURACY, n_learnt)
 
     def challenge_by_relevance(
         self,
@@ -345,8 +345,7 @@ class Promotion:
         def measured(scorer: Searchable) -> Evaluation:
             return evaluate(scorer, Q, Z, relevance=relevance, measures=[name], k=k)
 
-        grades = relevance.data if sparse.issparse(relevance) else np.asarray(relevance)
-        return self._decided(challenger, measured, measure, n_learnt, int(np.count_nonzero(grades)))
+        return self._decided(challenger, measured, measure, n_learnt)
 
     def _decided(
         self,
@@ -354,50 +353,30 @@ class Promotion:
         measured: Callable[[Searchable], Evaluation],
         measure: str,
         n_learnt: int,
-        n_held_out: int,
     ) -> Outcome:
         ours = measured(ranker_of("Promotion", challenger))
         self._check_queries(ours.n_judged)
+        test: dict[str, Any] = {"level": self.level, "n_resamples": self.n_resamples}
 
-        def compared(theirs: Evaluation) -> Comparison:
-            return compare(
-                *(ours, theirs, measure),
-                level=self.level,
-                n_resamples=self.n_resamples,
-                random_state=self.seed,
-            )
+        def compared(scorer: Searchable) -> Comparison:
+            return compare(ours, measured(scorer), measure, random_state=self.seed, **test)
 
-        against_base = compared(measured(self.base))
+        against_base, n_held_out = compared(self.base), int(ours.n_relevant.sum())
         while True:
             champion = self.current
-            against_champion = (
-                compared(measured(self._generations.load(champion))) if champion else against_base
-            )
-            promoted, reason = verdict(against_champion, against_base, champion)
-            outcome = Outcome(
-                promoted=promoted,
-                generation=champion,
-                reason=reason,
-                against_champion=against_champion,
-                against_base=against_base,
-                champion=champion,
-                n_learnt=n_learnt,
-                n_held_out=n_held_out,
-                n_queries=ours.n_judged,
-            )
-            try:
-                return self._recorded(challenger, outcome)
-            except OvertakenError:  # another process was faster: compare with its champion
-                continue
+            against = compared(self.champion()) if champion else against_base
+            outcome = Outcome(against, against_base, champion, champion, n_learnt, n_held_out)
+            with self._generations.changing():
+                if self.current == champion:
+                    return self._recorded(challenger, outcome)
+            # Another challenger was promoted in the meantime: compare with that one.
 
     def _recorded(self, challenger: RankingLearner, outcome: Outcome) -> Outcome:
         told = ("promoted", "generation", "challenged")  # the event itself says so
         figures = {name: v for name, v in outcome.to_dict().items() if name not in told}
         if outcome.promoted:
-            generation = self._generations.promote(challenger, figures, outcome.champion)
-            return replace(outcome, generation=generation)
-        with self._generations.changing(outcome.champion):
-            self._generations.record("refusal", figures)
+            return replace(outcome, generation=self._generations.promote(challenger, figures))
+        self._generations.record("refusal", figures)
         return outcome
 
     def _check_queries(self, n_queries: int) -> None:

@@ -6,12 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.validation import Rule, between, check_parameters
-
-seed_number = Rule(
-    "an integer of at least 0",
-    lambda v: not isinstance(v, bool) and isinstance(v, int | np.integer) and bool(v >= 0),
-)
+from similia.validation import between, check_parameters, non_negative_integer
 
 
 def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
@@ -30,16 +25,12 @@ def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[n
     seed : int
         A different seed holds out different queries.
 
-    Returns
-    -------
-    mask : array of shape (n_judgements,)
-
     Examples
     --------
     >>> held_out(["a", "b", "a", "d"], share=0.5).tolist()
     [False, False, False, True]
     """
-    rules = {"share": between(0, 1), "seed": seed_number}
+    rules = {"share": between(0, 1), "seed": non_negative_integer}
     check_parameters("held_out", rules, {"share": share, "seed": seed})
     given = np.asarray(queries)
     if given.ndim != 1 or given.dtype.kind not in "iuUO":
