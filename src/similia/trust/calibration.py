@@ -51,8 +51,7 @@ class Calibration:
     @property
     def overconfidence(self) -> float:
         """Mean confidence minus share of right orders: positive if the model is too sure."""
-        gaps = np.where(self.count > 0, self.confidence - self.accuracy, 0.0)
-        return float(self.count @ gaps / self.n)
+        return float(np.nansum(self.count * (self.confidence - self.accuracy)) / self.n)
 
     def __str__(self) -> str:
         verdict = "too sure" if self.overconfidence > 0 else "not sure enough"
@@ -64,21 +63,10 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON; None stands for an empty bin."""
-        return {
-            "error": self.error,
-            "overconfidence": self.overconfidence,
-            "log_loss": self.log_loss,
-            "scale": self.scale,
-            "n": self.n,
-            "edges": self.edges.tolist(),
-            "confidence": _plain(self.confidence),
-            "accuracy": _plain(self.accuracy),
-            "count": self.count.tolist(),
-        }
-
-
-def _plain(values: Floats) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
+        plain = {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+        for name in ("confidence", "accuracy"):
+            plain[name] = [None if np.isnan(value) else value for value in plain[name]]
+        return {**plain, "n": self.n, "overconfidence": self.overconfidence}
 
 
 def calibration(
@@ -100,10 +88,6 @@ def calibration(
     n_bins : int
         Bins of equal width between 0.5 and 1.
 
-    Returns
-    -------
-    Calibration
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -117,25 +101,15 @@ def calibration(
     rules = {"scale": positive, "n_bins": positive_integer}
     check_parameters("calibration", rules, {"scale": scale, "n_bins": n_bins})
     z = _standardized(m, deviations * scale)
-    confidence = ndtr(np.abs(z))
-    right = np.where(m == 0, 0.5, m > 0)
+    sure, right = ndtr(np.abs(z)), np.where(m == 0, 0.5, m > 0)
     edges = np.linspace(0.5, 1.0, n_bins + 1)
-    place = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, n_bins - 1)
+    place = np.clip(np.searchsorted(edges, sure, side="right") - 1, 0, n_bins - 1)
     count = np.bincount(place, minlength=n_bins)
     with np.errstate(invalid="ignore"):
-        mean_confidence = np.bincount(place, confidence, n_bins) / count
+        confidence = np.bincount(place, sure, n_bins) / count
         accuracy = np.bincount(place, right, n_bins) / count
-    filled = count > 0
-    gaps = np.abs(accuracy[filled] - mean_confidence[filled])
-    return Calibration(
-        confidence=mean_confidence,
-        accuracy=accuracy,
-        count=count,
-        edges=edges,
-        error=float(count[filled] @ gaps / count.sum()),
-        log_loss=_log_loss(z),
-        scale=float(scale),
-    )
+    error = float(np.nansum(count * np.abs(accuracy - confidence)) / len(m))
+    return Calibration(confidence, accuracy, count, edges, error, _log_loss(z), float(scale))
 
 
 def chosen_scale(margins: ArrayLike, std: ArrayLike) -> float:
@@ -144,15 +118,12 @@ def chosen_scale(margins: ArrayLike, std: ArrayLike) -> float:
     Minimizes Σ -log Φ(margin / (s·std)) over s > 0, a proper score: with enough judgements it
     rewards honest confidence and nothing else. Choose it on some queries and use it on others.
 
+    The result lies between 1e-4 and 1e4: above 1 if the model was too sure.
+
     Parameters
     ----------
     margins, std : arrays of shape (n_triplets,)
         As in `calibration`.
-
-    Returns
-    -------
-    scale : float
-        Between 1e-4 and 1e4; above 1 where the model was too sure.
     """
     z = _standardized(*_checked("chosen_scale", margins, std))
     found = minimize_scalar(
@@ -183,10 +154,6 @@ def calibration_of(
         As in ``learner.triplet_scores``.
     scale, n_bins : float, int
         As in `calibration`.
-
-    Returns
-    -------
-    Calibration
     """
     if not isinstance(learner, Posterior):
         raise ValueError(

@@ -11,7 +11,7 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import squared_lengths
-from similia.validation import check_tuples
+from similia.validation import check_parameters, check_tuples, one_of
 
 #: learners that rank, and so can be judged
 RankingLearner: TypeAlias = TripletLearner | PairLearner
@@ -26,9 +26,7 @@ BLOCK = 1024
 def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
     """Return the scorer, or the plain similarity of that name; raise unless it ranks."""
     if isinstance(scorer, str):
-        if scorer not in PLAIN_SCORERS:
-            names = ", ".join(repr(name) for name in PLAIN_SCORERS)
-            raise ValueError(f"{owner}: scorer must be one of {names}, got {scorer!r}.")
+        check_parameters(owner, {"scorer": one_of(*PLAIN_SCORERS)}, {"scorer": scorer})
         return PLAIN_SCORERS[scorer]
     if not isinstance(scorer, Searchable):
         raise ValueError(

@@ -4,6 +4,7 @@ import copy
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -301,16 +302,9 @@ class Promotion:
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
         """
-        rows = np.asarray(triplets)
-        if len(rows) == 0:
-            raise ValueError(
-                "Promotion.challenge: triplets must be some of held-out queries, got none; "
-                "gather judgements of more queries, or hold out a larger share."
-            )
-
-        def measured(scorer: Searchable) -> Evaluation:
-            return triplet_evaluation(scorer, X, rows, items=items, queries=queries)
-
+        if len(np.asarray(triplets)) == 0:
+            self._check_queries(0)
+        measured = partial(triplet_evaluation, X=X, triplets=triplets, items=items, queries=queries)
         return self._decided(challenger, measured, ACCURACY, n_learnt)
 
     def challenge_by_relevance(
@@ -328,11 +322,8 @@ class Promotion:
         Parameters
         ----------
         challenger : fitted learner
-        Q : array or CSR matrix of shape (n_queries, n_features)
-            Held-out queries only.
-        Z : array or CSR matrix of shape (n_items, n_item_features)
-        relevance : array or sparse matrix of shape (n_queries, n_items)
-            Grades; see `similia.evaluate`.
+        Q, Z, relevance : arrays or sparse matrices
+            Held-out queries only, the items, and grades; see `similia.evaluate`.
         measure : str
             Such as "ndcg@10", "precision@10", "map".
         n_learnt : int
@@ -341,10 +332,7 @@ class Promotion:
         self._check_queries(Q.shape[0])
         name, _, cut = measure.partition("@")
         k = int(cut) if cut.isdigit() else 10
-
-        def measured(scorer: Searchable) -> Evaluation:
-            return evaluate(scorer, Q, Z, relevance=relevance, measures=[name], k=k)
-
+        measured = partial(evaluate, Q=Q, Z=Z, relevance=relevance, measures=[name], k=k)
         return self._decided(challenger, measured, measure, n_learnt)
 
     def _decided(
@@ -356,16 +344,17 @@ class Promotion:
     ) -> Outcome:
         ours = measured(ranker_of("Promotion", challenger))
         self._check_queries(ours.n_judged)
-        test: dict[str, Any] = {"level": self.level, "n_resamples": self.n_resamples}
+        sizes = {"n_learnt": n_learnt, "n_held_out": int(ours.n_relevant.sum())}
+        resampling = {"n_resamples": self.n_resamples, "random_state": self.seed}
 
         def compared(scorer: Searchable) -> Comparison:
-            return compare(ours, measured(scorer), measure, random_state=self.seed, **test)
+            return compare(ours, measured(scorer), measure, level=self.level, **resampling)
 
-        against_base, n_held_out = compared(self.base), int(ours.n_relevant.sum())
+        against_base = compared(self.base)
         while True:
             champion = self.current
             against = compared(self.champion()) if champion else against_base
-            outcome = Outcome(against, against_base, champion, champion, n_learnt, n_held_out)
+            outcome = Outcome(against, against_base, champion, champion, **sizes)
             with self._generations.changing():
                 if self.current == champion:
                     return self._recorded(challenger, outcome)
