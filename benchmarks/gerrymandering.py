@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
 from benchmarks.timing import seconds, table
+from experiments.datasets import load_isolet
 from experiments.peers.call import PYTHON, fit_peer, metric_learner
 from similia import NeighborhoodGerrymandering
-from similia.datasets import load_isolet
 from similia.linalg.blas import panels, products
 from similia.linalg.bound import gemm
 from similia.linalg.threads import side_by_side, single_blas_thread

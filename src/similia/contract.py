@@ -108,6 +108,10 @@ class TripletLearner(Ranker, Stateful, Protocol):
         """Margins by which the better item of each triplet scores above the worse one."""
         ...
 
+    def score(self, X: Matrix, triplets: ArrayLike, /, *, items: Matrix | None = None) -> float:
+        """Share of triplets in the right order."""
+        ...
+
 
 class PairLearner(Ranker, Stateful, Protocol):
     """Learns from pairs of points and what is known of each pair."""
@@ -120,6 +124,14 @@ class PairLearner(Ranker, Stateful, Protocol):
 
     def pairwise_distance(self, Q: Matrix, Z: Matrix | None = None) -> Array:
         """Distances of all pairs of rows."""
+        ...
+
+    def pair_scores(self, X: Matrix, pairs: ArrayLike) -> Array:
+        """Scores of given pairs of rows; larger is closer."""
+        ...
+
+    def score(self, X: Matrix, pairs: ArrayLike, y: ArrayLike | None = None, /) -> float:
+        """Share of judgements in the right order."""
         ...
 
 
