@@ -28,8 +28,7 @@ Folder = Annotated[
     Path, Argument(metavar="FOLDER", help="Home of the generations and their history.")
 ]
 Continue = Annotated[
-    bool,
-    Option("--continue", help="Continue from a copy of the champion, not a new learner."),
+    bool, Option("--continue", help="Continue from a copy of the champion, not a new learner.")
 ]
 Model = Annotated[
     Path | None,
@@ -76,8 +75,7 @@ To = Annotated[
     Option("--to", min=0, help="A generation, 0 for the base; by default the one before."),
 ]
 Output = Annotated[
-    Path,
-    Option("--output", "-o", help="Where to write the judgements to learn from."),
+    Path, Option("--output", "-o", help="Where to write the judgements to learn from.")
 ]
 KindOption = Annotated[
     Kind | None,
@@ -116,12 +114,12 @@ def split(
     promotion = Promotion(folder, share=share, seed=seed)
     with opt.bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
-        found = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
+        found, n_learning = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
-        figures = {**found.split._asdict(), "n_learning": found.n_learning, "output": str(output)}
+        figures = {**found._asdict(), "n_learning": n_learning, "output": str(output)}
         opt.print_json({**figures, "bad_rows": bad.to_dict()})
     else:
-        typer.echo(f"{found.split} {found.n_learning} judgements to learn from: {output}")
+        typer.echo(f"{found} {n_learning} judgements to learn from: {output}")
 
 
 def promote(
@@ -162,23 +160,19 @@ def promote(
     from similia.stream import promote_file
     from similia.trust import Promotion
 
-    start = opt.base_named(base)
-    promotion = Promotion(folder, base=start, share=share, level=level, seed=seed)
+    before = opt.base_named(base)
+    promotion = Promotion(folder, base=before, share=share, level=level, seed=seed)
     if model is not None:
         challenger = opt.load_model(model)
     elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = opt.new_learner(
-            learner or "FactoredAROMA", dict(map(opt.setting, settings or []))
-        )
+        values = dict(map(opt.setting, settings or []))
+        challenger = opt.new_learner(learner or "FactoredAROMA", values)
     with opt.bad_rows_of(bad_rows, bad_log) as bad:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         outcome = promote_file(
-            promotion,
-            challenger,
-            X,
-            feedback,
+            *(promotion, challenger, X, feedback),
             items=Z,
             learnt=model is not None,
             measure=measure,
