@@ -1,8 +1,7 @@
 """``similia split``, ``promote`` and ``rollback``: use what was learnt only if it is better."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -14,14 +13,6 @@ if TYPE_CHECKING:
 
 #: exit code of `promote` if the champion stays
 NOT_PROMOTED = 4
-
-
-class Kind(StrEnum):
-    """Kind of judgement in a matrix, whose columns have no names."""
-
-    triplets = "triplets"
-    pairs = "pairs"
-    grades = "grades"
 
 
 Folder = Annotated[
@@ -78,7 +69,7 @@ Output = Annotated[
     Path, Option("--output", "-o", help="Where to write the judgements to learn from.")
 ]
 KindOption = Annotated[
-    Kind | None,
+    Literal["triplets", "pairs", "grades"] | None,
     Option("--kind", help="What a .npy matrix holds; other files tell by their columns."),
 ]
 
@@ -172,7 +163,10 @@ def promote(
     with opt.bad_rows_of(bad_rows, bad_log) as bad:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         outcome = promote_file(
-            *(promotion, challenger, X, feedback),
+            promotion,
+            challenger,
+            X,
+            feedback,
             items=Z,
             learnt=model is not None,
             measure=measure,
@@ -188,24 +182,17 @@ def promote(
 
 
 def _print(outcome: "Outcome") -> None:
-    means = outcome.figures
-    comparisons = {"champion": outcome.against_champion, "base": outcome.against_base}
+    fields = {"measure": f"{outcome.measure} on {outcome.n_queries} held-out queries"}
+    fields |= {name: f"{mean:.4f}" for name, mean in outcome.figures.items()}
+    fields["champion"] += f"  (generation {outcome.champion})"
+    for name, found in (("champion", outcome.against_champion), ("base", outcome.against_base)):
+        low, high = found.interval
+        interval = f"({low:+.4f} to {high:+.4f}), p = {found.p_value:.2g}"
+        fields[f"against {name}"] = f"{found.difference:+.4f} {interval}"
+    fields["learnt from"] = f"{outcome.n_learnt} judgements"
+    fields["in use"] = f"generation {outcome.generation}"
     typer.echo(outcome.reason)
-    opt.print_fields(
-        {
-            "measure": f"{outcome.measure} on {outcome.n_queries} held-out queries",
-            "base": f"{means['base']:.4f}",
-            "champion": f"{means['champion']:.4f}  (generation {outcome.champion})",
-            "challenger": f"{means['challenger']:.4f}",
-            **{
-                f"against {name}": f"{found.difference:+.4f} ({found.interval[0]:+.4f} to "
-                f"{found.interval[1]:+.4f}), p = {found.p_value:.2g}"
-                for name, found in comparisons.items()
-            },
-            "learnt from": f"{outcome.n_learnt} judgements",
-            "in use": f"generation {outcome.generation}",
-        }
-    )
+    opt.print_fields(fields)
 
 
 def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None:

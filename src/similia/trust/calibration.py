@@ -1,17 +1,15 @@
 """Whether the posterior's standard deviations mean what they say."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
-from similia.contract import Matrix, Posterior
+from similia.contract import Array, Matrix, Posterior
 from similia.validation import check_parameters, positive, positive_integer
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,10 @@ class Calibration:
         Factor applied to the standard deviations.
     """
 
-    confidence: Floats
-    accuracy: Floats
-    count: NDArray[np.int64]
-    edges: Floats
+    confidence: Array
+    accuracy: Array
+    count: Array
+    edges: Array
     error: float
     log_loss: float
     scale: float
@@ -164,7 +162,7 @@ def calibration_of(
     return calibration(margins, std, scale=scale, n_bins=n_bins)
 
 
-def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
     m, deviations = np.asarray(margins, dtype=float), np.asarray(std, dtype=float)
     if m.ndim != 1 or m.shape != deviations.shape or len(m) == 0:
         raise ValueError(
@@ -176,12 +174,12 @@ def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Floats, Fl
     return m, deviations
 
 
-def _standardized(margins: Floats, std: Floats) -> Floats:
+def _standardized(margins: Array, std: Array) -> Array:
     """Quotient margin / std, 0 for a margin of 0 even where std is 0."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         z = np.where(margins == 0, 0.0, margins / std)
     return np.clip(z, -1e150, 1e150)  # beyond any probability, and its square still a number
 
 
-def _log_loss(z: Floats) -> float:
+def _log_loss(z: Array) -> float:
     return float(-log_ndtr(z).mean())

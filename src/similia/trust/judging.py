@@ -39,7 +39,7 @@ def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
 def triplet_margins(
     scorer: Searchable | str, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
 ) -> Array:
-    """Margins score(query, better) - score(query, worse) of triplets.
+    """Margins score(query, better) - score(query, worse) of triplets: positive if in order.
 
     Parameters
     ----------
@@ -51,11 +51,6 @@ def triplet_margins(
     triplets : integer array of shape (n_triplets, 3)
         Rows (query, better, worse).
     items : array or CSR matrix of shape (n_items, n_item_features), optional
-
-    Returns
-    -------
-    array of shape (n_triplets,)
-        Positive where the order is right.
     """
     scorer = ranker_of("triplet_margins", scorer)
     Z = X if items is None else items
@@ -86,7 +81,9 @@ def triplet_evaluation(
     items: Matrix | None = None,
     queries: ArrayLike | None = None,
 ) -> Evaluation:
-    """Share of each query's triplets that a scorer puts in the right order.
+    """Share of each query's triplets that a scorer puts in the right order; ties count half.
+
+    The measure is called "pairwise_accuracy"; queries without triplets have none.
 
     Parameters
     ----------
@@ -94,11 +91,6 @@ def triplet_evaluation(
         As in `triplet_margins`.
     queries : array of shape (n_triplets,), optional
         Names of the queries, where several rows of X are one query; by default the rows.
-
-    Returns
-    -------
-    Evaluation
-        The measure "pairwise_accuracy" of the queries that have triplets; ties count half.
     """
     margins = triplet_margins(scorer, X, triplets, items=items)
     if len(margins) == 0:
@@ -113,6 +105,8 @@ def triplet_evaluation(
 def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -> Indices:
     """Triplets (first, closer, farther) from pairs that share their first point.
 
+    A point whose pairs are all equally close has none.
+
     Parameters
     ----------
     pairs : integer array of shape (n_pairs, 2)
@@ -120,11 +114,6 @@ def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -
         Larger is closer: signs, or negated distances.
     most : int
         Maximum number of triplets per first point, spread evenly over all possible ones.
-
-    Returns
-    -------
-    triplets : array of shape (n_triplets, 3)
-        None for a point whose pairs are all equally close.
     """
     points, values = np.asarray(pairs), np.asarray(closeness, dtype=float)
     order = np.argsort(points[:, 0], kind="stable")

@@ -40,7 +40,8 @@ class Promotion:
     query by query, with the champion and with the base: the similarity before any learning. It is
     promoted if it is better than the champion beyond chance (a paired sign-flip test) and no worse
     than the base. Several processes may share the folder: if another challenger is promoted in the
-    meantime, this one is compared with it before anything is recorded.
+    meantime, this one is compared with it before anything is recorded. The guide to trust has an
+    example.
 
     Parameters
     ----------
@@ -59,24 +60,6 @@ class Promotion:
         Smallest number of held-out queries that may decide: five signs cannot reach p < 0.05.
     seed : int, optional
         Seed of the split and the resampling; by default that of the recorded split, else 0.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from similia import OASIS
-    >>> from similia.trust import Promotion
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 8)) * [3, 3, 1, 1, 1, 1, 1, 1]   # the last six matter
-    >>> rows = rng.integers(300, size=(3000, 3))
-    >>> score = lambda a, b: (X[a] * X[b])[:, 2:].sum(1)
-    >>> swap = score(rows[:, 0], rows[:, 1]) < score(rows[:, 0], rows[:, 2])
-    >>> rows[swap] = rows[swap][:, [0, 2, 1]]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     promotion = Promotion(folder, base="inner_product")
-    ...     outcome = promotion.run(OASIS(), X, rows)
-    ...     outcome.promoted, promotion.current, promotion.rollback()
-    (True, 1, 0)
     """
 
     def __init__(

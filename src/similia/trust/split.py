@@ -47,6 +47,7 @@ def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[n
 
 
 def _place(name: str, seed: int) -> float:
+    """Hash of a name and a seed, between 0 and 1."""
     digest = hashlib.blake2b(f"{seed}\n{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
@@ -54,14 +55,7 @@ def _place(name: str, seed: int) -> float:
 class Split(NamedTuple):
     """A split recorded before learning, and the judgements it holds out.
 
-    Attributes
-    ----------
-    share, seed : float, int
-        Parameters of `held_out`.
-    n_queries, n_held_out : int
-        Numbers of held-out queries and judgements.
-    sha256 : str
-        Digest of the held-out judgements, by which they are recognized.
+    The digest recognizes the held-out judgements, of which there are `n_held_out`.
     """
 
     share: float
