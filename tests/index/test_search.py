@@ -102,7 +102,7 @@ def test_a_kernel_metric_needs_the_learner(Z, rng):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_is_indexed_or_refused_in_words(name):
-    case = case_of(name)
+    case = case_of(learner_class(name))
     case.learn()
     if hasattr(case.learner, "query_vectors"):
         index = build_index(case.X, case.learner)
