@@ -1,7 +1,6 @@
 """An index: item vectors that learning does not touch, searched by whatever was learnt."""
 
 import time
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,10 @@ FROZEN = ("name", "fingerprint", "matrix", "probe", "image")
 
 
 class Search(NamedTuple):
-    """Items found, best first: ids of shape (n_queries, k) and scores; (k,) for a single query."""
+    """Items found, best first: ids and scores of shape (n_queries, k), or (k,) for a single query.
+
+    Larger scores are closer; "l2" scores are negated squared distances.
+    """
 
     ids: Array
     scores: Array
@@ -85,12 +87,6 @@ class Index:
         model : learner, optional
             Model to search by. Without it, an inner-product index is searched by the plain vectors,
             an index of a metric by that metric.
-
-        Returns
-        -------
-        Search
-            `ids` and `scores` of shape (n_queries, k), or (k,) for a single vector; larger scores
-            are closer, and "l2" scores are negated squared distances.
         """
         if np.ndim(Q) == 1:
             row = (Q if is_sparse(Q) else np.asarray(Q)).reshape(1, -1)
@@ -144,7 +140,7 @@ class Index:
         model: Searchable | None = None,
         measure: bool = True,
     ) -> BuildReport:
-        """Add items.
+        """Add items and return the new `report`; an error leaves the index unchanged.
 
         Parameters
         ----------
@@ -156,11 +152,6 @@ class Index:
             Needed only if the index cannot keep the metric itself (`KernelPOLA`).
         measure : bool
             Whether to measure recall again, over all items.
-
-        Returns
-        -------
-        report : BuildReport
-            Also kept as `report`. An error leaves the index unchanged.
         """
         if self.frozen is not None:
             Z = self.frozen.vectors("Index.add", Z, model, items=True)
@@ -222,7 +213,7 @@ def build_index(
     recall_at: int = 10,
     **options: Any,
 ) -> Index:
-    """Build an index of items, and measure its recall against exact search.
+    """Build an index of items, and measure its recall against exact search for its `report`.
 
     Parameters
     ----------
@@ -246,11 +237,6 @@ def build_index(
         Number of best items that recall is measured on.
     **options
         Options of the backend, such as ``ef_search=128``; see its module.
-
-    Returns
-    -------
-    Index
-        With size and recall in its `report`.
 
     Examples
     --------
@@ -315,21 +301,13 @@ def _geometry(model: Searchable | None, geometry: str | None) -> Geometry:
 def open_index(path: PathLike) -> Index:
     """Open a saved index; all checksums are compared before anything is used.
 
+    Raises ModelFileError if the file is damaged, foreign, or of a newer format, and
+    MissingExtraError without the library that the index was built with.
+
     Parameters
     ----------
     path : path
         A file written by `Index.save`.
-
-    Returns
-    -------
-    Index
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, foreign, or of a newer format.
-    MissingExtraError
-        If the library that it was built with is not installed.
     """
     document = file.read_document_of(path, "Index", "index")
     backend = document["parameters"].get("backend")
@@ -356,11 +334,8 @@ def _index(parameters: dict[str, Any], attributes: State) -> Index:
     refuse_repeats("ids", index.ids)
     if len(index.ids) != len(backend):
         raise ValueError(f"there are {len(index.ids)} ids for {len(backend)} items")
-    report, metric = attributes["report"], attributes["metric"]
-    if set(report) != {field.name for field in fields(BuildReport)}:
-        raise ValueError("the report of the build has other entries")
-    index.report = BuildReport(**report)
+    index.report = BuildReport(**attributes["report"])
     index._recall_at = index.report.k
-    if metric is not None:
-        index.frozen = FrozenMetric(**{name: metric[name] for name in FROZEN})
+    if attributes["metric"] is not None:
+        index.frozen = FrozenMetric(**{name: attributes["metric"][name] for name in FROZEN})
     return index

@@ -16,19 +16,9 @@ SAMPLE = 200
 class BuildReport:
     """Size of an index, and how many of the best items it finds.
 
-    Attributes
-    ----------
-    backend, geometry : str
-    n_items, n_features : int
-    k : int
-        Number of best items compared.
-    recall : float
-        Share of the k best items by exact search that the index finds, averaged over queries; 1
-        without measurement if the backend is exact; None if not measured.
-    n_queries : int
-        Number of queries it was measured with.
-    seconds : float
-        Time taken to add the vectors.
+    `recall` is the share of the k best items by exact search that the index finds, averaged over
+    `n_queries` queries; 1 without measurement if the backend is exact, and None if not measured.
+    `seconds` is the time taken to add the vectors.
     """
 
     backend: str

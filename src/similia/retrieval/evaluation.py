@@ -20,16 +20,10 @@ _RESAMPLING = {"level": between(0, 1), "n_resamples": positive_integer, "random_
 class Evaluation:
     """Measures of the rankings of some queries.
 
-    A query without relevant items has NaN for every measure and is left out of the means.
-
-    Attributes
-    ----------
-    per_query : dict from measure name to array of shape (n_queries,)
-        For example ``per_query["precision@10"]``.
-    n_relevant : array of shape (n_queries,)
-        Number of relevant items of each query.
-    n_items : int
-        Number of items ranked, including the query itself if it is one of them.
+    `per_query` has the values of each measure, such as ``per_query["precision@10"]``; `n_relevant`
+    counts the relevant items of each query, `n_items` all items, including the query itself if it
+    is one of them. A query without relevant items has NaN for every measure and is left out of the
+    means.
     """
 
     per_query: Mapping[str, Values]
@@ -97,20 +91,10 @@ class Evaluation:
 class Comparison:
     """Paired comparison of evaluations a and b in one measure; differences are a - b.
 
-    Attributes
-    ----------
-    measure : str
-    mean_a, mean_b, difference : float
-        Means over the judged queries, and mean difference.
-    interval : tuple of float
-        Bootstrap interval of the mean difference.
-    p_value : float
-        Probability of a mean difference at least this large, in either direction, if a and b were
-        exchangeable.
-    wins, ties, losses : int
-        Numbers of queries for which a is above, equal to and below b.
-    level : float
-        Level of the interval; the difference is significant if p_value < 1 - level.
+    Means are over the judged queries; `interval` is the bootstrap interval of the mean difference,
+    at `level`. `p_value` is the probability of a mean difference at least this large, in either
+    direction, if a and b were exchangeable; below 1 - `level`, the difference is significant.
+    `wins`, `ties` and `losses` count the queries for which a is above, equal to and below b.
     """
 
     measure: str
