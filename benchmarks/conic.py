@@ -1,9 +1,9 @@
-"""The trace-one semidefinite programme, ours and by general conic solvers, as separate processes.
+"""The trace-one semidefinite program, by similia and by conic solvers, in separate processes.
 
-``python -m benchmarks.conic scs 100 2000`` solves one problem on one processor, where threads that
-wait for each other cannot blur the comparison, and prints what it took as JSON. The solvers are
-called directly, with the problem in the form that suits them best, so that no time is spent in
-modelling; it is the dual one: max t over p ≥ 0 with Σp = 1 and Σ p_j C_j - tI ⪰ 0.
+``python -m benchmarks.conic scs 100 2000`` solves one problem on one processor, so that waiting
+threads do not blur the comparison, and prints time and accuracy as JSON. The solvers are called
+directly, without a modelling layer, on the form that suits them best, the dual:
+max t over p ≥ 0 with Σp = 1 and Σ p_j C_j - tI ⪰ 0.
 """
 
 import json
@@ -17,17 +17,17 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-#: seconds and bytes after which a solver is stopped
+#: limits of seconds and bytes for a solver
 LIMIT, MEMORY = 120, 14 * 2**30
 
 
 def vectors(d, n, seed=0):
-    """Rows z with entries N(0, 1): the values zᵀWz of W = I/d are about one."""
+    """Rows z with N(0, 1) entries; zᵀWz is about one at W = I/d."""
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def solved(solver, d, n):
-    """Run a solver in a process of its own; give seconds and accuracy, or a word for its end."""
+    """Run a solver in its own process; return seconds and accuracy, or a word for its failure."""
     command = [sys.executable, "-m", "benchmarks.conic", solver, str(d), str(n)]
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
     how = {"capture_output": True, "text": True, "env": {**os.environ, **one}}
@@ -42,7 +42,7 @@ def solved(solver, d, n):
 
 
 def _triangle(d):
-    """Rows and columns of the entries of a symmetric matrix, and their scale in both solvers."""
+    """Rows and columns of the lower triangle, and the scale of its entries in both solvers."""
     columns, rows = np.triu_indices(d)
     return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
 
@@ -116,7 +116,7 @@ def _matrix(entries, order, d):
 
 
 def accuracy(Z, p, W):
-    """What p and W prove, made feasible first: width of the bracket over that at the start."""
+    """Width of the bracket that p and W prove, once made feasible, relative to the first one."""
     p = np.maximum(p, 0.0)
     values, Q = np.linalg.eigh(W)
     values = np.maximum(values, 0.0)

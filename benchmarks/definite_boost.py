@@ -1,4 +1,4 @@
-"""Speed of DefiniteBoost and of the semidefinite programme, against the plain form and solvers."""
+"""Speed of DefiniteBoost and of the semidefinite program, against plain NumPy and solvers."""
 
 from functools import partial
 
@@ -7,8 +7,8 @@ import numpy as np
 from benchmarks import conic
 from benchmarks.timing import seconds, table
 from similia import DistanceConstraints
-from similia.constraints.choice import MostViolated
 from similia.constraints.projections import Projections
+from similia.constraints.search import most_violated
 from similia.linalg.threads import single_blas_thread
 from tests.reference.definite_boost import approximate_step, density
 
@@ -16,7 +16,7 @@ SCREENED = 1_000_000
 
 
 def bounded_distances(d, seed=0):
-    """Pairs of d objects that are to be as far apart as under a kernel matrix, within 1 %."""
+    """Pairs of d objects with the distances of a known kernel matrix, to within 1 %."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(d, 10))
     X /= np.linalg.norm(X)
@@ -29,7 +29,7 @@ def bounded_distances(d, seed=0):
 
 
 def starts(d):
-    """log W₀ where all eigenvalues are equal, and where no two are."""
+    """log W₀ with all eigenvalues equal, and with no two equal."""
     A = np.random.default_rng(1).normal(size=(d, d))
     spread = (A + A.T) / np.sqrt(2 * d)
     return {
@@ -39,18 +39,18 @@ def starts(d):
 
 
 def run_of(constraints, log_start):
-    return Projections(constraints, log_start, np.zeros(len(constraints)), 1e-12)
+    return Projections(constraints, log_start, np.zeros(len(constraints)), 1e-12, nearest=False)
 
 
 def take(run, steps):
-    """So many steps, if positive, as `DefiniteBoost(nearest=False)` takes them."""
-    terms, choice = run.terms(), MostViolated(False)
+    """Take the given number of steps, if positive, as `DefiniteBoost(nearest=False)` does."""
+    terms = run.terms()
     with single_blas_thread():
         if terms is not None:
-            run.run_pass(terms, max(steps, 0), False)
+            run.run_pass(terms, max(steps, 0))
             return
         for _ in range(steps):
-            run.step(choice, False)
+            run.step(most_violated, False)
 
 
 def plain_steps(constraints, log_start, steps):
@@ -74,7 +74,7 @@ def boost_steps():
         few = {52: 100, 200: 20, 500: 5, 1000: 2}[d]
         for name, log_start in starts(d).items():
             run = run_of(constraints, log_start)
-            # From the middle on: at the start all eigenvalues may be equal, which makes both fast.
+            # Timed midway: at the start all eigenvalues may be equal, which makes both fast.
             take(run, 500)
             middle = log_start - constraints.combination(run.alpha)
             with single_blas_thread():
@@ -85,7 +85,7 @@ def boost_steps():
                     }
                 )
             take(run, 1000 - len(run.history["dual"]))
-            # The plain state after the same steps; its own choices differ where two are tied.
+            # The plain state after the same steps; its own choices differ in ties.
             W, _ = density(log_start - constraints.combination(run.alpha))
             error = np.abs(run.state.matrix() - W).max() / np.abs(W).max()
             ours, plain = times["ours"] / (4 * few), times["plain"] / few
@@ -103,7 +103,7 @@ def boost_screening():
         pairs = np.random.default_rng(0).integers(d, size=(SCREENED, 2))
         constraints = DistanceConstraints(pairs, 0.1, n_objects=d)
         W = np.full((d, d), 1.0 / d**2)
-        # Bytes of pairs, signs, bounds and results; a copy of half as many moves all of them once.
+        # Bytes of pairs, signs, bounds and results; copying half as many moves all of them once.
         half = np.ones((4 + 4 + 8 + 8 + 8) * SCREENED // 16)
         other = np.empty_like(half)
         a, b = pairs.T
@@ -126,9 +126,9 @@ def boost_screening():
 
 
 def semidefinite(sizes=(10, 20, 50, 100, 200, 400), n=2000):
-    """SCS factors sparsely where d is small, densely where it is large: the faster one counts.
+    """SCS factors sparsely for small d and densely for large d; the faster one counts.
 
-    A solver that was late at one size is not tried at a larger one.
+    A solver that exceeds the time limit at one size is not tried at larger ones.
     """
     rows, given_up = [], set()
     for d in sizes:

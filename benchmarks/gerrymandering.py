@@ -12,14 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
 from benchmarks.timing import seconds, table
+from experiments.datasets import load_isolet
 from experiments.peers.call import PYTHON, fit_peer, metric_learner
 from similia import NeighborhoodGerrymandering
-from similia.datasets import load_isolet
 from similia.linalg.blas import panels, products
 from similia.linalg.bound import gemm
 from similia.linalg.threads import side_by_side, single_blas_thread
-from similia.neighbors.gerrymander_training import Descent, Objective
+from similia.neighbors.maps import Map, Maps
 from similia.neighbors.sides import Sides
+from similia.neighbors.training import Descent, Objective, Schedule
 from tests.reference.gerrymandering import descent_step
 
 D, R, BATCH = 617, 26, 256
@@ -31,26 +32,16 @@ def problem(n, k, n_database=None, dtype="float32"):
     y = np.sort(np.arange(n) % R)
     X = (rng.normal(size=(R, D))[y] * 0.3 + rng.normal(size=(n, D))).astype(dtype) / np.sqrt(D)
     X = X.astype(dtype)
-    objective = Objective(
-        cost=1.0 - np.eye(R),
-        k=k,
-        ties=False,
-        penalty=1e-4,
-        regularizer="joint",
-        asymmetric=True,
-        optimizer="sgd",
-        batch_size=BATCH,
-        n_database=n_database,
-    )
-    return Sides(X, y, X, y, np.arange(n)), objective
+    objective = Objective(1.0 - np.eye(R), k, ties=False, regularizer="joint", penalty=1e-4)
+    return Sides(X, y, X, y, np.arange(n)), objective, n_database
 
 
-def epoch(sides, objective):
-    U, V = (np.eye(D, dtype=sides.X.dtype) for _ in range(2))
+def epoch(sides, objective, n_database=None):
     zero = np.zeros(D, sides.X.dtype)
-    descent = Descent(U, V, (), 0, objective)
-    rng = np.random.default_rng(0)
-    return descent.epoch(sides, (zero, zero), lambda step: 0.01, rng, lambda n: None)
+    maps = Maps(*(Map(np.eye(D, dtype=zero.dtype), zero) for _ in range(2)))
+    schedule = Schedule(batch_size=BATCH, n_database=n_database)
+    descent = Descent(maps, (), 0, objective, schedule)
+    return descent.epoch(sides, lambda step: 0.01, np.random.default_rng(0), lambda n: None)
 
 
 def plain(sides, objective, n_queries):
@@ -75,7 +66,7 @@ def distance_products(sides):
 def gerrymandering_epoch():
     rows = []
     for k in (3, 5, 9):
-        sides, objective = problem(6238, k)
+        sides, objective, _ = problem(6238, k)
         times = seconds(
             {
                 "ours": lambda s=sides, o=objective: epoch(s, o),
@@ -100,8 +91,8 @@ def gerrymandering_epoch():
 def gerrymandering_growth():
     rows = []
     for n in (3_000, 6_000, 12_000, 24_000):
-        sides, objective = problem(n, 3, n_database=2_000)
-        runs = {"sampled": lambda s=sides, o=objective: epoch(s, o)}
+        sampled = problem(n, 3, n_database=2_000)
+        runs = {"sampled": lambda s=sampled: epoch(*s)}
         if n <= 12_000:
             whole = problem(n, 3)
             runs["whole"] = lambda w=whole: epoch(*w)

@@ -1,7 +1,7 @@
-"""Speed of MEG: steps on the eigendecomposition against a new eigendecomposition for each.
+"""Speed of MEG: updates of an eigendecomposition against a new eigendecomposition for each step.
 
-The BLAS is held to one thread for all contenders: with more, `eigh` is slower on busy processors,
-by up to a hundred times, and hardly faster on idle ones.
+All contenders run the BLAS on one thread: with more, `eigh` is up to a hundred times slower on busy
+processors and hardly faster on idle ones.
 """
 
 import copy
@@ -16,12 +16,12 @@ from tests.reference.meg import matrix, meg_step, start
 
 #: η of the paper's experiment, with our scaling of X
 ETA = 0.5
-#: matrix size: steps of ours and of the naive form in one timing
+#: matrix size: steps per timing, ours and naive
 SIZES = {52: (4000, 200), 200: (500, 30), 500: (60, 4), 1000: (20, 3)}
 
 
 def distances(d, n, seed=0):
-    """Pairs of d objects in eight dimensions, and their distances at trace one."""
+    """Pairs of d objects in eight dimensions, and their distances, scaled to trace one."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(d, 8))
     points /= np.linalg.norm(points - points.mean(axis=0))
@@ -67,7 +67,7 @@ def lean(G, pairs, y):
 
 @single_blas_thread()
 def meg_steps():
-    """One step, in the middle of learning."""
+    """One step, mid-stream."""
     rows = []
     for d, (n, few) in SIZES.items():
         pairs, y = distances(d, n)
@@ -108,7 +108,7 @@ def meg_steps():
 
 @single_blas_thread()
 def meg_states():
-    """Whether the states are the same: a thousand steps of both, which takes the naive its time."""
+    """Agreement of the states after a thousand steps of both; the naive form is slow."""
     rows = []
     for d in SIZES:
         pairs, y = distances(d, 1000)
@@ -130,7 +130,7 @@ def meg_states():
 
 @single_blas_thread()
 def meg_objects():
-    """200,000 steps at d = 52 in one call, with a progress bar where there is a terminal."""
+    """200,000 steps at d = 52 in one call, with a progress bar on a terminal."""
     pairs, y = distances(52, 200_000)
     started(52).learn(None, pairs[:2], y[:2])  # compiles
     begin = time.perf_counter()

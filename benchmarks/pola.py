@@ -1,5 +1,5 @@
-"""Speed of POLA: against the full eigendecomposition, against the Lanczos method of ARPACK, and how
-the cost of a step grows with the dimension and with the basis of a kernel.
+"""Speed of POLA: against a full eigendecomposition, against ARPACK's Lanczos method, and how the
+cost of a step grows with the dimension and with the basis of a kernel.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ def judged(n, d, n_pairs, dtype="float64"):
 
 
 def naive(A, b, V, signs):
-    """The paper's figure with a full eigendecomposition for each similar pair that moves A."""
+    """The printed algorithm: a full eigendecomposition for each similar pair that moves A."""
     for v, sign in zip(V, signs, strict=True):
         A, b = pola_step(A, b, v, sign)
 
 
 def naive_lanczos(A, b, V, signs):
-    """The same with ARPACK's smallest eigenpair, started at v: what SciPy offers."""
+    """The same with ARPACK's smallest eigenpair, started at v: the best that SciPy offers."""
     A, n = A.copy(), len(A)
     for v, sign in zip(V, signs, strict=True):
         loss = pola_loss(A, b, v, sign)
@@ -45,7 +45,7 @@ def naive_lanczos(A, b, V, signs):
 
 
 def pola_dense():
-    """A run in full stream: from a state that has seen 1,000 pairs, through 512 more."""
+    """Mid-stream: 512 pairs, from a state that has seen 1,000."""
     rows = []
     for d in (100, 200, 400, 784, 2000):
         X, pairs, signs = judged(3000, d, 1512)
@@ -94,7 +94,7 @@ def pola_dense():
 
 
 def pola_kernel():
-    """KernelPOLA with a full basis: a pair against basis², beside the kernel values alone."""
+    """KernelPOLA with a full basis: time per pair, and how much of it is kernel values."""
     rows = []
     X, pairs, signs = judged(4000, 100, 6000)
     for size in (250, 500, 1000):
@@ -107,7 +107,9 @@ def pola_kernel():
                 "ours": lambda learner=learner: learner.learn(
                     X, pairs[2000:2256], signs[2000:2256]
                 ),
-                "kernel": lambda learner=learner, p=points: learner._values(p, learner.basis_),
+                "kernel": lambda learner=learner, p=points: learner._kernel.values(
+                    p, learner.basis_
+                ),
             },
             repeats=3,
         )

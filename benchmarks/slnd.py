@@ -7,7 +7,6 @@ import time
 import warnings
 from contextlib import contextmanager
 from functools import partial
-from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -17,14 +16,16 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from benchmarks.timing import seconds, table
 from benchmarks.workloads import unit_vectors
-from similia import SGDQN, SGDOneVsRest, SLNDClassifier
-from similia.datasets import load_caltech101, load_isolet, load_mnist
+from experiments.contenders.sgd_qn import SGDQN
+from experiments.datasets import load_caltech101, load_isolet, load_mnist
+from similia import SGDOneVsRest, SLNDClassifier
 from similia.linalg import threads
-from similia.linalg.aligned import aligned_empty, aligned_zeros
-from similia.linear import framed
-from similia.linear.framed import Part
-from similia.linear.labels import Labels
-from similia.linear.stochastic import Task
+from similia.linalg.aligned import aligned_empty
+from similia.linear import passes as linear_passes
+from similia.linear.frames import Frame, Scaling
+from similia.linear.labels import Examples, Labels
+from similia.linear.passes import SCHEDULES, Descent, Part, Passes, Task
+from similia.losses import LOSSES
 
 N = 100_000
 
@@ -83,23 +84,29 @@ def projected_rows(n, k):
 
 
 def balanced(U, y, average=False):
-    """Give a function that makes one balanced pass over projected rows."""
-    learner = SLNDClassifier(sampling="balanced", average=average, random_state=0)
-    labels = Labels("benchmark", y)
-    n, dtype = len(U), U.dtype
-    task = Task(None, labels, np.ones(n, dtype), np.arange(n), np.arange(0))
-    frame = SimpleNamespace(kept=U, size=U.shape[1], norms2=np.vecdot(U, U))
-    learner.n_seen_ = learner.n_updates_ = 0
-    Z = aligned_zeros((labels.n_rows, U.shape[1]), dtype)
-    M = np.zeros((0, 0), dtype)
-    part = Part(range(labels.n_rows), frame, Z, M, Z, M, 1.0 / U.shape[1], 1.0)
-    return lambda: learner._balanced_pass(task, part, 0, np.random.default_rng(0))
+    """A function that makes one balanced pass over projected rows."""
+    labels, (n, k) = Labels("benchmark", y), U.shape
+    task = Task(Examples(U, labels, np.ones(n, U.dtype)), np.arange(n), np.arange(0), False)
+    descent = Descent(LOSSES["logistic"], SCHEDULES["auto"], True, True, False, 0.5)
+    w = np.zeros((labels.n_vectors, k), U.dtype)
+    frame = Frame(U, task.rows, w, np.eye(k, dtype=U.dtype), intercept=False, store=False)
+    frame.stored = U
+    some = slice(0, labels.n_vectors)
+    part = Part(some, Scaling(frame.scale, 1.0 / k, 1.0), frame, average)
+    run = Passes(task, descent, lambda *_: None, 1, w, w[: len(w) * average], 0)
+    run.parts = [part]
+
+    def again():
+        run.number = run.n_seen = 0
+        run.make(np.random.default_rng(0))
+
+    return again
 
 
 @contextmanager
 def one_processor():
     """Let nothing be shared out: neither the classes of a pass nor the work of a task."""
-    both = [patch.object(module, "processors", lambda: 1) for module in (threads, framed)]
+    both = [patch.object(module, "processors", lambda: 1) for module in (threads, linear_passes)]
     with both[0], both[1]:
         yield
 
@@ -209,12 +216,12 @@ PASSES = (1, 2, 5, 10, 20)
 ALPHAS = (1e-6, 1e-5, 1e-4)
 ITERATIONS = {"lbfgs": (5, 10, 30, 100), "saga": (1, 5, 20), "newton-cholesky": (2, 4, 8)}
 
-#: seconds after which a fit is given up
+#: seconds after which a fit is stopped
 LIMIT = 30
 
 
 def contenders(X, y, others, truth):
-    """Give (name, numbers of passes or iterations, their makers)."""
+    """Triples (name, numbers of passes or iterations, their makers)."""
     for cls in (SLNDClassifier, SGDOneVsRest, SGDQN):
         for sampling in ("balanced", "full"):
             name = f"{cls.__name__}, {sampling}"
@@ -237,7 +244,7 @@ def one_vs_rest(make, random_state):
 
 
 def fitted(make, X, y, others, truth):
-    """Give the seconds of a fit and its accuracy, in a process of its own that may be given up."""
+    """Seconds and accuracy of a fit, in a process of its own that is stopped after `LIMIT`."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
 
@@ -260,7 +267,7 @@ def fitted(make, X, y, others, truth):
 
 
 def curve_of(numbers, makers, *data):
-    """Give (number, seconds, accuracy) until a fit is given up."""
+    """Triples (number, seconds, accuracy), up to the first fit that takes too long."""
     curve = []
     for number, make in zip(numbers, makers, strict=True):
         spent, accuracy = fitted(make, *data)

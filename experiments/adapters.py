@@ -35,7 +35,7 @@ TERRAIN = {
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
-    """Give the paragraphs of the report."""
+    """Paragraphs of the report."""
     done = [row for row in rows if not math.isnan(row["value"])]
     run, tune = select(done, stage="run"), select(done, stage="tune")
     main = [row for row in run if not _terrain(row)]
@@ -69,7 +69,7 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
 
 
 def pooled_gain(rows: list[Row], measure: str) -> tuple[float, float]:
-    """Give the mean gain over all parts and half of its 95 % interval; parts share no query."""
+    """Mean gain over all parts and half of its 95 % interval; parts share no query."""
     gains = {row["seed"]: row for row in select(rows, measure=f"{measure} gain")}
     errors = {row["seed"]: row for row in select(rows, measure=f"{measure} gain error")}
     total = sum(row["queries"] for row in gains.values())
@@ -81,7 +81,7 @@ def pooled_gain(rows: list[Row], measure: str) -> tuple[float, float]:
 
 
 def lead(rows: list[Row], ours: str, rival: str, measure: str) -> tuple[float, float]:
-    """Give the mean difference of two contenders over parts, and its standard error."""
+    """Mean difference of two contenders over parts, and its standard error."""
     a, b = (
         {row["seed"]: row["value"] for row in select(rows, contender=name, measure=measure)}
         for name in (ours, rival)
@@ -277,7 +277,7 @@ def _options(row: Row) -> dict[str, Any]:
 
 
 def _terrain(row: Row) -> str:
-    """Give what is not as usual in the feedback, as text; nothing if all is."""
+    """Unusual settings of the feedback, as text; empty if there are none."""
     special = {key: value for key, value in _options(row).items() if key not in ("name", "n")}
     return json.dumps(special, separators=(",", ":")) if special else ""
 
@@ -308,14 +308,14 @@ def _seconds(rows: list[Row]) -> float:
 
 
 def _learning_seconds(rows: list[Row], name: str) -> float:
-    """Give the seconds of learning; torch has its own clock, as orders to it take time too."""
+    """Seconds of learning; torch has its own clock, since orders to it take time too."""
     here = select(rows, contender=name)
     own = _values(select(here, measure="training seconds"))
     return _seconds(here) if math.isnan(own) else own
 
 
 def _tuning_seconds(rows: list[Row]) -> float:
-    """Give the seconds that all settings of one part took together, mean over sets and parts."""
+    """Seconds that all settings of one part took together, mean over sets and parts."""
     own = select(rows, measure="training seconds")
     found = [(row["problem"], row["options"], row["seed"], row["value"]) for row in own] or [
         (row["problem"], row["options"], row["seed"], row["seconds"])

@@ -42,7 +42,7 @@ SAID = {
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
-    """Give the paragraphs of the report."""
+    """Paragraphs of the report."""
     rows = select(rows, stage="run", value=lambda value: not math.isnan(value))
     parts = [
         "# AROMA: the paper's claims, measured again",
@@ -196,7 +196,7 @@ def _problem_part(rows: list[Row], problem: str, figures: Path) -> list[str]:
 
 
 def final_table(rows: list[Row]) -> str:
-    """Give the measures at the last step of each contender, ranked by either score."""
+    """Measures at the last step of each contender, ranked by either score."""
     measures = ("precision@1", "precision@10", "precision@50", "map")
     lines = []
     names = _main_names(rows)
@@ -258,7 +258,7 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 
 def precision_curves(rows: list[Row]) -> dict[str, dict[float, list[float]]]:
-    """Give precision over k at the last step; a metric by the better of its two scores."""
+    """Precision over k at the last step; a metric by the better of its two scores."""
     cuts = sorted({int(m.split("@")[1]) for m in (row["measure"] for row in rows) if "@" in m})
     curves = {}
     for name in _main_names(rows):
@@ -288,7 +288,7 @@ def traces(rows: list[Row], measure: str) -> dict[str, dict[float, list[float]]]
 
 
 def sweep_curve(rows: list[Row], name: str) -> dict[float, list[float]]:
-    """Give precision@10 over r at the step of the paper's figure, or the last one before it."""
+    """Precision@10 over r at the step of the paper's figure, or the last one before it."""
     found = select(rows, contender=name, measure="precision@10")
     step = max((row["step"] for row in found if row["step"] <= SWEEP_STEP), default=0)
     curve: dict[float, list[float]] = {}

@@ -134,7 +134,7 @@ def _ndcg(W: Any, ranking: Any) -> Any:
 
 
 def report(rows: list[Row]) -> str:
-    """Give the tables, one for each set."""
+    """Tables, one for each set."""
     parts = [
         "# Defaults of f-AROMA: a study on validation queries",
         "Made by `python -m experiments.aroma_study`. The sets are those of [search that learns "
@@ -173,7 +173,7 @@ def _gain_text(cells: dict[tuple[Any, ...], list[Row]], key: tuple[Any, ...]) ->
 
 
 def _pooled(rows: list[Row]) -> float:
-    """Give the mean over the queries of all parts."""
+    """Mean over the queries of all parts."""
     return sum(row["queries"] * row["value"] for row in rows) / sum(row["queries"] for row in rows)
 
 

@@ -10,10 +10,10 @@ Writes reports/calibration.md and its figure.
 
 import numpy as np
 
+from experiments.datasets import load_newsgroups_embeddings
 from experiments.rows import HERE, versions
 from experiments.summary import markdown_table
 from similia import DiagonalAROMA, FactoredAROMA
-from similia.datasets import load_newsgroups_embeddings
 from similia.plotting import calibration_figure
 from similia.sampling import UniformTriplets
 from similia.trust import calibration_of, chosen_scale

@@ -18,7 +18,7 @@ class Side(NamedTuple):
     def errors(
         self, rows: Iterable[Row], option: str, measure: str
     ) -> dict[tuple[str, int], float]:
-        """Give 1 - measure by the value of an option, and seed."""
+        """1 - measure by the value of an option, and seed."""
         wanted = {"contender": self.contender, "score": self.score, "measure": measure}
         if self.step is not None:
             wanted["step"] = self.step

@@ -72,7 +72,7 @@ def two_embeddings(seed: int) -> Arrays:
 
 
 def _maps(problem: Problem, seed: int, n_pairs: int, pairs: str) -> Arrays:
-    """Give the leading directions, as rows, of PCA and of POLA's last and average matrix."""
+    """Leading directions, as rows, of PCA and of POLA's last and average matrix."""
     found = {}
     for name, parameters in (("PCA", {"n_components": 2}), ("POLA", {**PRINTED, "pairs": pairs})):
         contender = CONTENDERS[name](problem, seed, **parameters)

@@ -151,7 +151,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _looks(names: list[str]) -> dict[str, dict[str, str]]:
-    """Give each learner a color, and each of its settings ("OASIS, tuned") a line and a marker."""
+    """A color for each learner; a line and a marker for each setting of it ("OASIS, tuned")."""
     learners = [name.split(",")[0].split(" ")[0] for name in names]
     colors = {learner: f"C{number % 10}" for number, learner in enumerate(dict.fromkeys(learners))}
     looks = {}

@@ -36,7 +36,7 @@ PAIRED = (
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
-    """Give the paragraphs of the report."""
+    """Paragraphs of the report."""
     rows = select(rows, value=lambda value: not math.isnan(value))
     rows = [row for row in rows if row["score"] in ("l2", "average")]
     tuning, rows = select(rows, stage="tune"), select(rows, stage="run")
@@ -179,7 +179,7 @@ def _table(rows: list[Row]) -> str:
 
 
 def _note(rows: list[Row]) -> str:
-    """Give the budget of a contender; what differs between splits is no note of the table."""
+    """Budget of a contender; what differs between splits is not noted in the table."""
     notes = {row["note"] for row in rows}
     return notes.pop() if len(notes) == 1 else ""
 
@@ -282,7 +282,7 @@ def _embeddings(exhibits: dict[str, Any], figures: Path) -> list[str]:
 
 
 def _names(rows: list[Row]) -> list[str]:
-    """Give the contenders, rivals first, in one order for all tables."""
+    """Contenders, rivals first, in one order for all tables."""
     found = dict.fromkeys(row["contender"] for row in rows)
     return sorted(found, key=lambda name: RIVALS.index(name) if name in RIVALS else len(RIVALS))
 

@@ -158,20 +158,20 @@ def classes(contender: Any, problem: Problem, task: Any, full: bool) -> Values:
 
 
 def nearest_rows(items: Any, queries: Any, k: int) -> Any:
-    """Give the rows of the k items nearest to each query, by exact search in chunks."""
+    """Rows of the k items nearest to each query, by exact search in chunks."""
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(items)
     return search.kneighbors(queries, return_distance=False)
 
 
 def majority(votes: Any) -> Any:
-    """Give the most frequent label of each row, of several the smallest, as scikit-learn does."""
+    """Most frequent label of each row; the smallest of several, as in scikit-learn."""
     labels = np.unique(votes)
     counts = np.stack([(votes == label).sum(axis=1) for label in labels], axis=1)
     return labels[counts.argmax(axis=1)]
 
 
 def _dense(X: Any) -> Any:
-    """Give test points as an array: ranking all by all is one matrix product."""
+    """Test points as an array: ranking all by all is one matrix product."""
     return X.toarray() if sparse.issparse(X) else X
 
 

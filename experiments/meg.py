@@ -19,7 +19,7 @@ D = 52
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
-    """Give the paragraphs of the report."""
+    """Paragraphs of the report."""
     rows = select(rows, stage="run", value=lambda value: not math.isnan(value))
     return [
         "# MEG and DefiniteBoost: the paper's claims, measured again",
@@ -149,7 +149,7 @@ def _lost(rows: list[Row]) -> list[list[str]]:
 
 
 def _reaching(rows: list[Row], name: str, measure: str) -> tuple[float, str]:
-    """Give the first step from which the mean error is at most the target's, and say so."""
+    """First step from which the mean error is at most the target's, and a sentence on it."""
     rows = select(rows, options="{}", measure=measure)
     goal = mean_error(_ends(rows, TARGET, measure).values())[0]
     means = {
@@ -334,7 +334,7 @@ def _kernel(rows: list[Row], name: str) -> list[Row]:
 
 
 def _by_run(rows: list[Row], contender: str, measure: str) -> dict[tuple[Any, ...], float]:
-    """Give (options, seed, step) -> value."""
+    """(options, seed, step) -> value."""
     found = _of(rows, contender, measure)
     return {(row["options"], row["seed"], row["step"]): row["value"] for row in found}
 
@@ -344,7 +344,7 @@ def _last(values: dict[tuple[Any, ...], float]) -> int:
 
 
 def _ends(rows: list[Row], contender: str, measure: str) -> dict[int, float]:
-    """Give seed -> value at the last step of that seed."""
+    """Seed -> value at the last step of that seed."""
     found = sorted(_of(rows, contender, measure), key=lambda row: row["step"])
     return {row["seed"]: row["value"] for row in found}
 

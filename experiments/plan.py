@@ -46,7 +46,7 @@ def read_plan(path: Path) -> dict[str, Any]:
 
 
 def quick(plan: dict[str, Any], limit: int = 2000) -> dict[str, Any]:
-    """Give the plan with one seed, few steps and one of varied options: to see that all runs."""
+    """Plan with one seed, few steps and one of varied options: to see that everything runs."""
     blocks = [
         {
             **block,
@@ -64,7 +64,7 @@ def combinations(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def tuning_tasks(plan: dict[str, Any]) -> list[Task]:
-    """Give the runs on validation parts that the tuned contenders need."""
+    """Runs on validation parts that the tuned contenders need."""
     tasks = []
     for block, name, seed in _cells(plan):
         if "tune" in plan["contenders"][name]:
@@ -74,7 +74,7 @@ def tuning_tasks(plan: dict[str, Any]) -> list[Task]:
 
 
 def final_tasks(plan: dict[str, Any], rows: list[Row]) -> list[Task]:
-    """Give the runs on test parts; tuned contenders take what was best in validation."""
+    """Runs on test parts; tuned contenders take what was best in validation."""
     tasks = []
     for block, name, seed in _cells(plan):
         contender = plan["contenders"][name]
@@ -86,7 +86,7 @@ def final_tasks(plan: dict[str, Any], rows: list[Row]) -> list[Task]:
 
 
 def unfinished(tasks: list[Task], rows: list[Row]) -> list[Task]:
-    """Give the tasks for which some step has no row with a value."""
+    """Tasks for which some step has no row with a value."""
     done: dict[Any, set[int]] = {}
     for row in rows:
         if not math.isnan(row["value"]):
@@ -104,7 +104,7 @@ def _cells(plan: dict[str, Any]) -> list[tuple[dict[str, Any], str, int]]:
 
 
 def _blocks(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give a block for each combination of the options that it varies."""
+    """One block for each combination of the options that a block varies."""
     return [
         {**block, "options": {**block.get("options", {}), **chosen}}
         for block in plan["blocks"]
@@ -115,7 +115,7 @@ def _blocks(plan: dict[str, Any]) -> list[dict[str, Any]]:
 def _tuning_task(
     plan: dict[str, Any], block: dict[str, Any], name: str, settings: dict[str, Any], seed: int
 ) -> Task:
-    """Give a run on the validation part; what is also swept has its last value there."""
+    """Run on the validation part, with the last value of what is also swept."""
     sweep = block.get("sweep", plan["contenders"][name].get("sweep", {}))
     settings = {**{key: values[-1] for key, values in sweep.items()}, **settings}
     return _task(plan, block, name, settings, seed, "tune", [plan["tuning"]["steps"]])
@@ -158,7 +158,7 @@ def is_stepwise(kind: str) -> bool:
 def _best(
     plan: dict[str, Any], block: dict[str, Any], name: str, seed: int, rows: list[Row]
 ) -> dict[str, Any]:
-    """Give the settings with the best validation; the first ones if none could be validated."""
+    """Settings with the best validation; the first ones if none could be validated."""
     grid = combinations(plan["contenders"][name]["tune"])
 
     def validated(settings: dict[str, Any]) -> float:

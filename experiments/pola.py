@@ -41,7 +41,7 @@ FILTERS = {
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
-    """Give the paragraphs of the report."""
+    """Paragraphs of the report."""
     run = select(rows, stage="run", value=lambda value: not math.isnan(value))
     digits = _digit_rows(run)
     stream = select(run, problem="reuters")
@@ -142,7 +142,7 @@ def _projection_claim(found: dict[str, Any]) -> list[str]:
 
 
 def _alone(Z: Any, labels: Any) -> float:
-    """Give the share of points whose nearest other point has their label."""
+    """Share of points whose nearest other point has their label."""
     nearest = nearest_rows(Z, Z, 2)
     other = np.where(nearest[:, 0] == np.arange(len(Z)), nearest[:, 1], nearest[:, 0])
     return float((labels[other] == labels).mean())

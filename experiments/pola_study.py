@@ -27,7 +27,7 @@ INTRODUCTIONS = {
 
 
 def study_part(rows: list[Row]) -> list[str]:
-    """Give the tables of the study, from the rows that classified training images."""
+    """Tables of the study, from the rows that classified training images."""
     found = [row for row in rows if json.loads(row["options"]).get("study")]
     parts = []
     for name, varied in STUDIES.items():
@@ -48,7 +48,7 @@ def study_part(rows: list[Row]) -> list[str]:
 
 
 def study_table(rows: list[Row], all_rows: list[Row], varied: tuple[str, ...]) -> str:
-    """Give a line for each setting, a column for each number of steps and state."""
+    """Table with a line for each setting, a column for each number of steps and state."""
     columns = [(n, s) for n in sorted({r["step"] for r in rows}) for s in ("last", "average")]
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -65,7 +65,7 @@ def study_table(rows: list[Row], all_rows: list[Row], varied: tuple[str, ...]) -
 def _euclidean_lines(
     rows: list[Row], all_rows: list[Row], varied: tuple[str, ...], n_columns: int
 ) -> list[list[str]]:
-    """Give what is there before learning, for each scaling of the inputs."""
+    """Results before learning, for each scaling of the inputs."""
     lines = []
     for scaling in dict.fromkeys(json.loads(row["options"])["scaling"] for row in rows):
         found = [

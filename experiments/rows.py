@@ -39,7 +39,7 @@ def run_key(row: Row) -> tuple[Any, ...]:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """Give all rows of a folder; a later row replaces an earlier one of the same measure."""
+    """All rows of a folder; a later row replaces an earlier one of the same measure."""
     latest: dict[Any, Row] = {}
     # What is done with is kept compressed; new rows are appended beside it.
     for path in sorted(folder.glob("*.csv*"), reverse=True):
@@ -78,7 +78,7 @@ def versions() -> str:
 
 
 def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Give the rows whose columns have the wanted values; a function is asked about the value."""
+    """Rows whose columns have the wanted values, or values for which a function is true."""
 
     def fits(row: Row) -> bool:
         return all(

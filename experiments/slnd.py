@@ -32,7 +32,7 @@ Point = tuple[float, float]  # seconds, value
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
-    """Give the paragraphs of the report."""
+    """Paragraphs of the report."""
     every = select(rows, value=lambda value: not math.isnan(value))
     rows = select(every, seed=min((row["seed"] for row in every), default=0))
     return [
@@ -65,7 +65,7 @@ def _of(rows: list[Row], place: tuple[str, str]) -> list[Row]:
 def _curves(
     rows: list[Row], contender: str, measure: str = "top1", stage: str = "run"
 ) -> dict[str, dict[int, Point]]:
-    """Give setting -> passes -> (seconds, value), means over seeds."""
+    """Setting -> passes -> (seconds, value), means over seeds."""
     found: dict[str, dict[int, list[Point]]] = {}
     for row in select(rows, stage=stage, contender=contender, measure=measure):
         parameters = json.loads(row["parameters"])
@@ -83,7 +83,7 @@ def _curves(
 
 
 def best_curve(rows: list[Row], contender: str, measure: str = "top1") -> dict[int, Point]:
-    """Give the curve of the setting that is best in validation, or of the only one."""
+    """Curve of the setting that is best in validation, or of the only one."""
     curves = _curves(rows, contender, measure)
     validated = _curves(rows, contender, stage="tune")
     if not validated:
@@ -93,7 +93,7 @@ def best_curve(rows: list[Row], contender: str, measure: str = "top1") -> dict[i
 
 
 def reached(curve: dict[int, Point], target: float) -> tuple[float, float]:
-    """Give the passes and the seconds of the first run that reaches a value."""
+    """Passes and seconds of the first run that reaches a value."""
     return next(
         ((n, seconds) for n, (seconds, value) in curve.items() if value >= target),
         (math.inf, math.inf),

@@ -8,7 +8,7 @@ from experiments.rows import Row
 
 
 def mean_error(values: Iterable[float]) -> tuple[float, float]:
-    """Give the mean and its standard error over splits; the error of a single one is NaN."""
+    """Mean and its standard error over splits; the error of a single one is NaN."""
     values = list(values)
     if not values:
         return math.nan, math.nan
@@ -28,7 +28,7 @@ def by_seed(rows: Iterable[Row]) -> dict[int, float]:
 
 
 def trace(rows: Iterable[Row]) -> dict[int, list[float]]:
-    """Give the values of all splits at each step, by rising step."""
+    """Values of all splits at each step, by rising step."""
     steps: dict[int, list[float]] = {}
     for row in sorted(rows, key=lambda row: row["step"]):
         steps.setdefault(row["step"], []).append(row["value"])
@@ -36,7 +36,7 @@ def trace(rows: Iterable[Row]) -> dict[int, list[float]]:
 
 
 def steps_to_reach(curve: list[tuple[int, float]], target: float) -> float:
-    """Give the step at which a curve first reaches a value, infinite if it never does.
+    """Step at which a curve first reaches a value, infinite if it never does.
 
     Between two steps the curve is taken as straight over the logarithm of the step. A curve that
     starts above the target gives its first step, an upper bound.
@@ -53,7 +53,7 @@ def steps_to_reach(curve: list[tuple[int, float]], target: float) -> float:
 
 
 def speedup(slow: list[tuple[int, float]], fast: list[tuple[int, float]]) -> float:
-    """Give how many times more steps `slow` takes than `fast` to the best value that `slow` has.
+    """How many times more steps `slow` takes than `fast` to the best value that `slow` reaches.
 
     Zero if `fast` never gets there.
     """
@@ -66,7 +66,7 @@ def relative_spread(values: list[float]) -> float:
 
 
 def flattest_window(values: list[float], width: int) -> float:
-    """Give the smallest relative spread over so many consecutive values."""
+    """Smallest relative spread over so many consecutive values."""
     return min(
         (relative_spread(values[i : i + width]) for i in range(len(values) - width + 1)),
         default=math.nan,

@@ -12,11 +12,11 @@ import time
 
 import numpy as np
 
+from experiments.datasets import load_newsgroups_embeddings
 from experiments.rows import HERE, append_rows, as_text, read_rows, select, versions
 from experiments.summary import markdown_table
 from similia import OASIS
 from similia.adapters import Adapters
-from similia.datasets import load_newsgroups_embeddings
 from similia.retrieval import evaluate
 
 RANKS = (4, 8, 16, 32, 64)

@@ -7,9 +7,11 @@ from scipy import sparse
 class NaivePOLA:
     """POLA as printed [ShalevShwartz2004], one pair at a time, with the interface of a learner.
 
-    Two equal points change nothing. With a `kernel` it says that A is not for the vectors as they
-    are, so that whoever measures must ask `pairwise_score`; it is the linear one all the same.
+    Two equal points change nothing. A `kernel` only declares that A does not apply to the vectors
+    themselves, so that callers must use `pairwise_score`; it is always the linear one.
     """
+
+    n_components = None
 
     def __init__(self, gamma=0.0, average=False, kernel=None):
         self.gamma = gamma
@@ -49,6 +51,12 @@ class NaivePOLA:
     def A_average_(self):
         return self._sums[0] / (self.n_seen_ + 1)
 
+    def metric_matrix(self):
+        return None if self.kernel else self._scoring_matrix()
+
+    def _scoring_matrix(self):
+        return self.A_average_ if self.average else self.A_
+
     @property
     def threshold_(self):
         return self._sums[1] / (self.n_seen_ + 1) if self.average else self.b_
@@ -56,12 +64,12 @@ class NaivePOLA:
     def pairwise_score(self, Q, Z):
         Q, Z = (M.toarray() if sparse.issparse(M) else M for M in (Q, Z))
         V = Q[:, None] - Z[None]
-        A = self.A_average_ if self.average else self.A_
+        A = self._scoring_matrix()
         return -np.einsum("ijk,kl,ijl->ij", V, A, V)
 
 
 class FixedDistance:
-    """The Euclidean distance and a threshold of 1, whatever is learnt; it takes notes."""
+    """The Euclidean distance and a threshold of 1, whatever is learnt; it records its lessons."""
 
     threshold_ = 1.0
 

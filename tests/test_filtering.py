@@ -13,8 +13,10 @@ from scipy import sparse
 from sklearn.linear_model import Perceptron, SGDRegressor
 
 import similia
-from similia import LEGO, PAUM, RelevanceFilter
-from similia.filtering import ClassifierFilter, FilteringResult, NearestLabelFilter
+from experiments.contenders.filters import ClassifierFilter, NearestLabelFilter
+from experiments.contenders.paum import PAUM
+from similia import LEGO, RelevanceFilter
+from similia.filtering import FilteringResult
 from tests.naive_pola import FixedDistance, NaivePOLA
 from tests.problems import FORMS
 
@@ -153,6 +155,31 @@ def test_pola_goes_through_the_stream_as_its_stand_in_does(average, form, rng):
     )
     np.testing.assert_allclose(paper.A_, naive.learner.A_, atol=1e-8)
     assert paper.threshold_ == pytest.approx(naive.learner.threshold_)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_the_matrix_of_a_metric_makes_its_scores(average, rng):
+    X, relevant = stream(rng)
+    pairs, y = np.arange(80).reshape(-1, 2), np.where(relevant[::2], 1, -1)
+    learner = similia.POLA(average=average).learn(X, pairs, y)
+    V = X[:, None] - X[None]
+    expected = -np.einsum("ijk,kl,ijl->ij", V, learner.metric_matrix(), V)
+    np.testing.assert_allclose(learner.pairwise_score(X), expected, atol=1e-9)
+    assert learner.set_params(n_components=2).metric_matrix() is None
+    assert similia.KernelPOLA(average=average).learn(X, pairs, y).metric_matrix() is None
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [similia.KernelPOLA(unit=1), similia.POLA(unit=1, n_components=2), similia.POLA(unit=1)],
+    ids=["kernel", "few components", "plain"],
+)
+def test_predictions_are_those_of_the_scores_whatever_the_learner(learner, rng):
+    X, relevant = stream(rng)
+    filter_ = RelevanceFilter(learner).learn(X[:40], relevant[:40])
+    scores = learner.pairwise_score(X[40:], filter_.relevant_)
+    expected = -scores.max(axis=1) <= learner.threshold_
+    np.testing.assert_array_equal(filter_.predict(X[40:]), expected)
 
 
 @pytest.mark.parametrize("name", CONTENDERS)
@@ -295,11 +322,11 @@ def test_a_terminal_sees_a_bar(monkeypatch, rng):
 )
 def test_wrong_parameters_are_named(filter_, words, rng):
     X, relevant = stream(rng)
+    before = dict(vars(filter_))
     for call in (filter_.run, filter_.learn):
         with pytest.raises(ValueError, match=words):
             call(X, relevant)
-    assert not hasattr(filter_, "_like")
-    assert not hasattr(filter_, "_kept")
+    assert vars(filter_) == before
 
 
 def test_a_classifier_of_three_classes_is_refused(rng):
@@ -347,7 +374,7 @@ def test_wrong_documents_are_refused_by_predict_as_well(rng):
 
 def test_what_is_kept_can_be_seen_once_something_was_learnt():
     filter_ = RelevanceFilter(NaivePOLA())
-    with pytest.raises(AttributeError, match="RelevanceFilter: relevant_ is there after learn"):
+    with pytest.raises(AttributeError, match="RelevanceFilter: relevant_ exists after learn"):
         _ = filter_.relevant_
     assert filter_.learn([1.0, 2.0], False).relevant_.shape == (0, 2)
     assert filter_.learn([3.0, 4.0], True).relevant_.tolist() == [[3.0, 4.0]]

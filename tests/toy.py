@@ -12,7 +12,7 @@ from tests.reference.toy import toy_step
 class Toy(MahalanobisDistance):
     """Mahalanobis distance by projected gradient steps of the hinge loss."""
 
-    eta: float = parameter(default=0.05, rule=positive, doc="Length of a step.")
+    eta: float = parameter(default=0.01, rule=positive, doc="Length of a step.")
 
     divergence = "frobenius"
     #: what mutants change

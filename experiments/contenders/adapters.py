@@ -93,7 +93,7 @@ class ByTriplets(Adapter):
 
     @abstractmethod
     def _from_rows(self, Q: Any, P: Any, **parameters: Any) -> Any:
-        """Give W."""
+        """The matrix W of qᵀWz."""
 
 
 class Ridge(ByTriplets):
@@ -133,7 +133,7 @@ class Torch(Adapter):
 
 
 def reweighting_loss(w: Any, X: Any, lam: float, start: Any) -> tuple[float, Any]:
-    """Give Σ log(1 + exp(-xᵀw)) + lam/2 |w - start|² and its slope."""
+    """Σ log(1 + exp(-xᵀw)) + lam/2 |w - start|² and its slope."""
     scores, away = X @ w, w - start
     value = np.logaddexp(0.0, -scores).sum() + 0.5 * lam * away @ away
     return float(value), lam * away - X.T @ expit(-scores)

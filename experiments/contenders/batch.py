@@ -80,7 +80,7 @@ class Budgeted(Batch):
 
     @abstractmethod
     def _fit(self, Z: Any, y: Any) -> Any:
-        """Give the learnt map of the reduced points."""
+        """Learnt map of the reduced points."""
 
 
 class Peer(Budgeted):
@@ -122,7 +122,7 @@ def balanced_rows(y: Any, n: int, seed: int) -> Any:
 
 
 def leading_directions(X: Any, n_components: int, seed: int) -> Any:
-    """Give the first right singular vectors of X as rows."""
+    """First right singular vectors of X as rows."""
     rng = np.random.default_rng(seed)
     start = rng.standard_normal(min(X.shape)).astype(np.float64)
     _, _, V = sparse.linalg.svds(sparse.csr_array(X, dtype=np.float64), k=n_components, v0=start)
@@ -130,7 +130,7 @@ def leading_directions(X: Any, n_components: int, seed: int) -> Any:
 
 
 def principal_directions(X: Any, n_components: int) -> Any:
-    """Give the eigenvectors of the largest eigenvalues of the covariance of dense X as rows."""
+    """Eigenvectors of the largest eigenvalues of the covariance of dense X as rows."""
     d = X.shape[1]
     covariance = np.cov(X, rowvar=False, dtype=np.float64)
     _, vectors = linalg.eigh(covariance, subset_by_index=[d - n_components, d - 1])

@@ -8,8 +8,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
+from experiments.contenders.sgd_qn import SGDQN
 from experiments.problems import Problem
-from similia import SGDQN, SGDOneVsRest, SLNDClassifier
+from similia import SGDOneVsRest, SLNDClassifier
 from similia.linear.hessian import leading_eigenpairs
 
 LEARNERS = {
@@ -49,11 +50,12 @@ class Classifier:
         self._fit(slice(None))
 
     def scores(self, X: Any) -> Any:
-        """Give the classes and the scores (rows, classes)."""
+        """Classes, and scores (rows, classes)."""
         return self.model.classes_, self.model.decision_function(X)
 
     def quantities(self) -> dict[str, float]:
-        return {"rank": float(self.model.rank_)} if hasattr(self.model, "rank_") else {}
+        by_rank = isinstance(self.model, SLNDClassifier)
+        return {"rank": float(self.model.rank_)} if by_rank else {}
 
 
 class Spectrum:

@@ -36,7 +36,7 @@ class Embedding:
 
     @abstractmethod
     def _distances(self, **parameters: Any) -> Any:
-        """Give the squared distances between all objects."""
+        """Squared distances between all objects."""
 
 
 class ByFeatures(Embedding):
@@ -156,7 +156,7 @@ def shares_of_unlike(triplets: Any, n: int, prior: float) -> Any:
 
 
 def tste_loss(Y: Any, triplets: Any) -> tuple[float, Any]:
-    """Give the mean of -log p(a, b, c) over triplets and its slope in the points Y."""
+    """Mean of -log p(a, b, c) over triplets and its slope in the points Y."""
     a, b, c = triplets.T
     alpha = max(Y.shape[1] - 1.0, 1.0)
     power = 0.5 * (alpha + 1.0)

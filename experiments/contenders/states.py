@@ -61,7 +61,7 @@ class LinearInversion:
 
 
 def nearest_state(H: Any) -> Any:
-    """Give the density matrix nearest to a Hermitian one: its eigenvalues onto the simplex."""
+    """Density matrix nearest to a Hermitian one: its eigenvalues onto the simplex."""
     values, vectors = np.linalg.eigh(H)
     falling = values[::-1]
     excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(values) + 1)

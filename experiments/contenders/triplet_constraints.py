@@ -32,14 +32,14 @@ class TripletConstraints(Constraints):
         return weighted_sum(self.triplets, each, self.n_features)
 
     def matrix(self, j: int) -> Any:
-        """Give C_j, dense."""
+        """C_j, dense."""
         weights = np.zeros(len(self))
         weights[j] = 1.0
         return self.combination(weights)
 
 
 def weighted_sum(triplets: Any, weights: Any, n: int) -> Any:
-    """Give M with tr(WM) = Σ weights·(d(a, b)² - d(a, c)²): the Laplacian of a signed graph."""
+    """M with tr(WM) = Σ weights·(d(a, b)² - d(a, c)²): the Laplacian of a signed graph."""
     a, b, c = triplets.T
     near, far = (np.bincount(a * n + other, weights, n * n) for other in (b, c))
     edges = (near - far).reshape(n, n)

@@ -165,7 +165,7 @@ class RCA(Stream):
 
 
 def rca_factor(X: Any, similar: Any) -> Any:
-    """Give L with LᵀL the pseudo-inverse of the mean covariance within chunklets."""
+    """L with LᵀL the pseudo-inverse of the mean covariance within chunklets."""
     n = len(X)
     graph = sparse.coo_array((np.ones(len(similar)), similar.T), shape=(n, n))
     chunklet = sparse.csgraph.connected_components(graph, directed=False)[1]

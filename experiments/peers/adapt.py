@@ -13,7 +13,7 @@ import torch
 
 
 def trained(Q, Z, triplets, *, lr, margin, epochs, seed, batch=64):
-    """Give W with score qᵀWz: from the identity, Adam on mean(max(0, margin - qᵀW(z⁺ - z⁻)))."""
+    """W with score qᵀWz: from the identity, Adam on mean(max(0, margin - qᵀW(z⁺ - z⁻)))."""
     Q, Z, triplets = (torch.from_numpy(given) for given in (Q, Z, triplets))
     adapter = torch.nn.Linear(Q.shape[1], Z.shape[1], bias=False)
     torch.nn.init.eye_(adapter.weight)

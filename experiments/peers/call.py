@@ -23,7 +23,7 @@ class CannotRunError(RuntimeError):
 def fit_peer(
     name: str, X: Any, y: Any, parameters: dict[str, Any], seed: int, seconds: float
 ) -> Any:
-    """Give L (p, d) with the learnt squared distance |Lx - Lz|².
+    """L (p, d) with the learnt squared distance |Lx - Lz|².
 
     One process serves all orders, as with `train_adapter`; one that is late is ended.
     """
@@ -60,7 +60,7 @@ def metric_learner() -> subprocess.Popen[str]:
 
 
 def _answer(server: subprocess.Popen[str], order: str, seconds: float) -> str | None:
-    """Give the line that answers an order, None if it does not come in time, "" from the dead."""
+    """Line that answers an order; None if it does not come in time, "" if the process has ended."""
     try:
         server.stdin.write(order + "\n")
         server.stdin.flush()
@@ -73,7 +73,7 @@ def _answer(server: subprocess.Popen[str], order: str, seconds: float) -> str | 
 def train_adapter(
     Q: Any, Z: Any, triplets: Any, parameters: dict[str, Any]
 ) -> tuple[Any, dict[str, float]]:
-    """Give the W of torch's triplet adapter, and how many seconds it and an epoch took.
+    """W of torch's triplet adapter, and how many seconds it and an epoch took.
 
     One process serves all orders, since to import torch takes longer than to train it.
     """
@@ -117,6 +117,6 @@ def _server(script: str, errors: int) -> subprocess.Popen[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Give our environment without what leads to our packages, and with one thread."""
+    """Our environment with one thread, and without what leads to our packages."""
     ours = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     return {**ours, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -15,7 +15,7 @@ class Problem(NamedTuple):
 
 
 def validation(problem: Problem, share: float, seed: int) -> Problem:
-    """Give the training part of a problem, split again: what parameters may be chosen on.
+    """Training part of a problem, split again: what parameters may be chosen on.
 
     Of a stream that is filtered it is the stream before, as a whole; of queries with a database of
     their own, a part of the queries is held out. A search has queries for it.

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.datasets import load_isolet, load_mnist, load_office_caltech, load_usps
 from experiments.problems.base import Problem
-from similia.datasets import load_isolet, load_mnist, load_office_caltech, load_usps
 
 #: points from which on principal components are those of the covariance, which is faster
 MANY = 20_000
@@ -107,7 +107,7 @@ def _one_domain(X: Any, y: Any, train: Any, seed: int, n_components: int, share:
 
 
 def _reduction(X: Any, n_components: int) -> Any:
-    """Give the map to principal components of X, by one number scaled to mean variance one.
+    """Map to principal components of X, scaled by one number to mean variance one.
 
     NCA and LMNN start from the identity, and so depend on the scale of their data.
     """
@@ -124,7 +124,7 @@ def _reduction(X: Any, n_components: int) -> Any:
 
 @lru_cache(maxsize=4)
 def _office(domain: str) -> tuple[Any, Any]:
-    """Give square roots of the shares of visual words (Hellinger's distance), and labels."""
+    """Square roots of the shares of visual words (Hellinger's distance), and labels."""
     data = load_office_caltech("surf")
     rows = data.domain == data.domains.index(domain)
     X = data.X[rows].astype(np.float64)

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import pairwise_distances
 
-from experiments.problems.base import Problem
-from similia.datasets import (
+from experiments.datasets import (
     load_caltech101,
     load_fashion_mnist,
     load_isolet,
@@ -15,6 +14,7 @@ from similia.datasets import (
     load_newsgroups_terms,
     load_tiny_imagenet,
 )
+from experiments.problems.base import Problem
 
 
 def caltech101_fisher(seed: int, *, per_class: int = 30) -> Problem:

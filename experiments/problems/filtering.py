@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.datasets import load_reuters_terms
 from experiments.problems.base import Problem
-from similia.datasets import load_reuters_terms
 
 FIRST = 2000
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.datasets import load_fashion_mnist, load_mnist
 from experiments.problems.base import Problem
-from similia.datasets import load_fashion_mnist, load_mnist
 
 # Two images of 12 x 12 pixels, drawn for this experiment.
 GLYPHS = {
@@ -83,7 +83,7 @@ def noisy_digits(seed: int, *, n_images: int = 64, noise: str = "pixel") -> Prob
 
 
 def noisy_images(n: int, noise: str, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Give n images as rows, sorted by digit, and their digits; columns and rows take turns."""
+    """Rows of n images, sorted by digit, and the digits; noise on columns and rows takes turns."""
     y = np.repeat(list(GLYPHS), n // 2)
     X = np.stack([glyph(digit) for digit in y])
     upright = np.zeros(X.shape[1:])

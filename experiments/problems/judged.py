@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from experiments.datasets import load_newsgroups_embeddings, load_retrieval
 from experiments.problems.base import Problem
-from similia.datasets import load_newsgroups_embeddings, load_retrieval
 from similia.sampling import TRIPLET_SAMPLERS, RelevanceTriplets
 
 PARTS = 5
@@ -143,6 +143,6 @@ def _messages() -> tuple[Any, Any, Any]:
 
 
 def _unit(X: Any) -> Any:
-    """Give rows of unit length; a row of zeros stays one."""
+    """Rows scaled to unit length; a row of zeros stays as it is."""
     lengths = np.linalg.norm(X, axis=1)[:, None]
     return (X / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.problems.base import Problem
-from similia.datasets import (
-    inverse_document_frequency,
+from experiments.datasets import (
     load_caltech101,
     load_newsgroups_terms,
     make_clusters,
     tfidf,
 )
+from experiments.problems.base import Problem
 
 
 def newsgroups(
@@ -39,8 +38,7 @@ def caltech101_visterms(
     data = load_caltech101("visterms", n_classes=n_classes, random_state=seed)
     order = np.random.default_rng(seed).permutation(len(data.y))
     train, test = np.split(order, [round(train_share * len(order))])
-    idf = inverse_document_frequency(data.X[train])
-    X = tfidf(data.X, idf, unit_length=unit_length, dtype=np.float32)
+    X, _ = tfidf(data.X, train, unit_length=unit_length, dtype=np.float32)
     return _shuffled(X, data.y, train, test, seed)
 
 

@@ -20,6 +20,7 @@ _FUNCTIONS = {
     "learn_file": "similia.stream",
     "read_vectors": "similia.files",
     "write_vectors": "similia.files",
+    "JudgementEstimator": "similia.model_selection",
     "load": "similia.persistence",
     "save": "similia.persistence",
     "compare": "similia.retrieval",

@@ -54,7 +54,7 @@ def accepts_one_query(
         found = method(self, np.asarray(Q)[None], *others, **options)
         return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
 
-    return taking_one
+    return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
 
 
 @contextmanager

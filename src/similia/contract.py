@@ -4,7 +4,7 @@ Everything above the learners (search, promotion, streams, commands) is written 
 protocols and never against an algorithm.
 """
 
-from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +82,8 @@ class Stateful(Protocol):
         """Learnt attributes by name."""
         ...
 
+    def __sklearn_is_fitted__(self) -> bool: ...
+
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes."""
         ...
@@ -94,6 +96,8 @@ class Stateful(Protocol):
 class TripletLearner(Ranker, Stateful, Protocol):
     """Learns from triplets (query, better, worse)."""
 
+    learns_from: ClassVar[Literal["triplets"]]
+
     def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
         """Learn in order; pieces equal the whole."""
         ...
@@ -104,9 +108,15 @@ class TripletLearner(Ranker, Stateful, Protocol):
         """Margins by which the better item of each triplet scores above the worse one."""
         ...
 
+    def score(self, X: Matrix, triplets: ArrayLike, /, *, items: Matrix | None = None) -> float:
+        """Share of triplets in the right order."""
+        ...
+
 
 class PairLearner(Ranker, Stateful, Protocol):
     """Learns from pairs of points and what is known of each pair."""
+
+    learns_from: ClassVar[Literal["pairs"]]
 
     def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Learn in order; pieces equal the whole."""
@@ -116,10 +126,19 @@ class PairLearner(Ranker, Stateful, Protocol):
         """Distances of all pairs of rows."""
         ...
 
+    def pair_scores(self, X: Matrix, pairs: ArrayLike) -> Array:
+        """Scores of given pairs of rows; larger is closer."""
+        ...
+
+    def score(self, X: Matrix, pairs: ArrayLike, y: ArrayLike | None = None, /) -> float:
+        """Share of judgements in the right order."""
+        ...
+
 
 class LabelLearner(Stateful, Protocol):
     """A classifier that learns from labelled rows, as scikit-learn has it."""
 
+    learns_from: ClassVar[Literal["labels"]]
     classes_: Array
 
     def partial_fit(self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -141,9 +160,9 @@ class Posterior(Protocol):
         triplets: ArrayLike,
         *,
         items: Matrix | None = None,
-        return_std: bool = False,
-    ) -> Any:
-        """Margins of triplets and, with `return_std`, their standard deviations."""
+        return_std: Literal[True],
+    ) -> tuple[Array, Array]:
+        """Margins of triplets and their posterior standard deviations."""
         ...
 
     def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:

@@ -10,10 +10,6 @@ class MissingExtraError(ImportError):
         )
 
 
-class DataNotFoundError(FileNotFoundError):
-    """A data set is neither cached nor to be had from its public source."""
-
-
 class ModelFileError(ValueError):
     """A saved model is damaged, foreign, or of a version that cannot be read."""
 

@@ -13,13 +13,11 @@ LEARNERS = {
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
     "POLA": "similia.distance.pola",
-    "KernelPOLA": "similia.distance.kernel_pola",
+    "KernelPOLA": "similia.distance.pola",
     "MEG": "similia.distance.meg",
     "AROW": "similia.linear.arow",
-    "PAUM": "similia.linear.paum",
     "SLNDClassifier": "similia.linear.slnd",
     "SGDOneVsRest": "similia.linear.sgd",
-    "SGDQN": "similia.linear.sgd_qn",
 }
 
 #: learners of a whole labelled set: saved as well, but with no stream of single judgements

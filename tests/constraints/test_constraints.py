@@ -199,7 +199,7 @@ WRONG = {
     "no object": (lambda: DistanceConstraints(ONE, 1.0, n_objects=0),
                   "n_objects must be a positive integer"),
     "X and a number": (lambda: DistanceConstraints(ONE, 1.0, X=np.eye(2), n_objects=2),
-                       "n_objects must be None where X is given"),
+                       "n_objects must be None if X is given"),
     "X with NaN": (lambda: DistanceConstraints(ONE, 1.0, X=[[np.nan], [1.0]]), "X must be finite"),
     "negative distance": (lambda: DistanceConstraints(ONE, -1.0), "distances must be at least 0"),
     "NaN as distance": (lambda: DistanceConstraints(ONE, np.nan), "distances must be finite"),
@@ -234,15 +234,15 @@ WRONG = {
     "oracle of integers": (lambda: ConstraintOracle(2, print, dtype=int), "dtype must be float64"),
     "oracle naming another size": (
         lambda: ConstraintOracle(2, lambda W: (0, np.eye(3))).search(np.eye(2)),
-        "find must give constraints on 2 features",
+        "find must return constraints on 2 features",
     ),
     "oracle naming no pair": (
         lambda: ConstraintOracle(2, lambda W: np.eye(2)).search(np.eye(2)),
-        r"find must give None or \(key, constraint\), got",
+        r"find must return None or \(key, constraint\), got",
     ),
     "oracle naming a list as key": (
         lambda: ConstraintOracle(2, lambda W: ([0], np.eye(2))).search(np.eye(2)),
-        "with a key that is hashable, got list",
+        "with a hashable key, got list",
     ),
     "oracle naming half a constraint": (
         lambda: ConstraintOracle(2, lambda W: (0, (np.ones(2), "<="))).search(np.eye(2)),
@@ -253,7 +253,7 @@ WRONG = {
     ),
     "oracle naming a complex one": (
         lambda: ConstraintOracle(1, lambda W: (0, ([1j], "<=", 1.0))).search(np.eye(1)),
-        "find must give constraints on 1 features of dtype float64",
+        "find must return constraints on 1 features of dtype float64",
     ),
 }  # fmt: skip
 

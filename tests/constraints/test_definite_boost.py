@@ -18,12 +18,13 @@ from similia import (
     MatrixConstraints,
     RankOneConstraints,
 )
-from similia.constraints import definite_boost, projections
+from similia.constraints import definite_boost, dual, projections
 from tests.constraint_problems import (
     CHOICES,
     SEEDS,
     WAYS,
     density,
+    hermitian,
     impossible,
     met_by,
     near_and_far,
@@ -205,9 +206,35 @@ def test_a_stopped_search_says_so_and_goes_on_where_it_was(rng):
     np.testing.assert_allclose(rest.W_, whole.W_, atol=1e-8)
 
 
+@given(SEEDS, st.integers(2, 9), st.integers(1, 30), st.sampled_from([None, 0.3, 3.0]))
+def test_the_ascent_goes_far_below_what_differences_of_the_dual_show(seed, d, n, C):
+    """h rises by the order of r² near its maximum, so 1e-12 is out of reach of its values."""
+    rng = np.random.default_rng(seed)
+    pairs, bounds, sense, _ = near_and_far(rng, d, n)
+    if C is not None:  # contradictions
+        sense = np.where(rng.random(n) < 0.3, np.where(sense == "<=", ">=", "<="), sense)
+    constraints = DistanceConstraints(pairs, bounds, sense, n_objects=d)
+    boost = DefiniteBoost(choice="all", C=C, tol=1e-12).fit(constraints)
+    assert boost.status_ == "solved"
+    assert boost.gap_ < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_the_curvature_of_the_dual_is_the_slope_of_its_gradient(rng, kind):
+    constraints = MatrixConstraints([hermitian(rng, 5, kind) for _ in range(4)], rng.normal(size=4))
+    log_start = reference.logarithm(density(rng, 5, kind))
+    alpha, v = rng.random(4), rng.normal(size=4)
+    here, there, back = (
+        dual.dual_point(constraints, log_start, alpha + t * v) for t in (0.0, 1e-5, -1e-5)
+    )
+    slope = (there.values - back.values) / 2e-5
+    np.testing.assert_allclose(dual._curvature(constraints, here.state)(v), -slope, rtol=1e-6)
+    assert here.dual > 0.5 * (there.dual + back.dual)
+
+
 def test_more_accuracy_than_rounding_allows_ends_with_a_warning(rng):
     boost = DefiniteBoost(choice="all", tol=1e-18)
-    with pytest.warns(ConvergenceWarning, match="rounding let it go no further"):
+    with pytest.warns(ConvergenceWarning, match="at the limit of rounding"):
         boost.fit(near_far(rng))
     assert boost.status_ == "stalled"
     assert boost.violation_ < 1e-7
@@ -245,7 +272,9 @@ def test_an_oracle_finds_what_screening_finds(rng):
 
 
 def test_an_oracle_that_names_nothing_leaves_the_start():
-    boost = DefiniteBoost().fit(ConstraintOracle(3, lambda W: None))
+    oracle = ConstraintOracle(3, lambda W: None)
+    assert oracle.named().terms() is None
+    boost = DefiniteBoost().fit(oracle)
     np.testing.assert_allclose(boost.W_, np.eye(3) / 3)
     assert (boost.gap_, boost.violation_, boost.n_iter_) == (0.0, 0.0, 0)
 

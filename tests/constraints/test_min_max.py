@@ -88,7 +88,7 @@ def test_a_search_that_is_cut_short_says_how_far_it_came(rng):
 
 def test_more_accuracy_than_rounding_allows_ends_with_a_warning(rng):
     constraints = RankOneConstraints(rng.normal(size=(9, 3)), 0.0)
-    with pytest.warns(ConvergenceWarning, match="screenings, where rounding let it go no further"):
+    with pytest.warns(ConvergenceWarning, match="screenings, at the limit of rounding"):
         found = minimize_max_constraint(constraints, tol=1e-17, max_iter=100_000)
     assert found.status == "stalled"
     assert found.accuracy < 1e-5

@@ -122,7 +122,7 @@ def test_merging_joins_the_bases(rng):
     parts[1].learn(X[40:], pairs[pairs.min(1) >= 40] - 40, signs[pairs.min(1) >= 40])
     merged = start.merge(parts)
     assert merged.n_basis_ > max(part.n_basis_ for part in parts)
-    shares = start._shares(parts)
+    shares = start._mean_over(parts, np.eye(len(parts)))
     expected = sum(s * p.pairwise_score(X) for s, p in zip(shares, parts, strict=True))
     seen = np.unique(pairs[:20])  # beyond the points of both parts each of them sees a part only
     np.testing.assert_allclose(
@@ -159,8 +159,8 @@ def test_a_kernel_that_fails_half_way_leaves_everything_as_it_was(rng):
     ("parameters", "words"),
     [
         ({"kernel": "nope"}, "kernel must be one of 'additive_chi2', .* or a function, got 'nope'"),
-        ({"kernel": lambda x, z: np.nan}, "kernel must give finite numbers"),
-        ({"kernel": lambda x, z: -1.0}, "kernel must be positive semidefinite, but it gives -1"),
+        ({"kernel": lambda x, z: np.nan}, "kernel must be finite, got NaN or infinity"),
+        ({"kernel": lambda x, z: -1.0}, "kernel must be positive semidefinite, got -1"),
         ({"kernel_params": [1]}, "kernel_params must be None or a dictionary with strings as keys"),
         ({"tol": 0.0}, "tol must be a positive number"),
         ({"budget": 0}, "budget must be None or a positive integer"),
@@ -176,10 +176,10 @@ def test_wrong_parameters_are_refused(rng, parameters, words):
 def test_a_precomputed_kernel_must_be_square_while_learning(rng):
     learner = KernelPOLA(kernel="precomputed")
     with pytest.raises(
-        ValueError, match=r"X must be a square kernel matrix while learning, got one of shape"
+        ValueError, match=r"X must be a square kernel matrix while learning, got shape"
     ):
         learner.learn(rng.normal(size=(4, 2)), [[0, 1]], [1])
     with pytest.raises(
-        ValueError, match=r"X must be a square kernel matrix while learning, got one of shape"
+        ValueError, match=r"X must be a square kernel matrix while learning, got shape"
     ):
         learner.fit(rng.normal(size=(4, 3)), [0, 1, 0, 1])

@@ -68,8 +68,8 @@ def test_a_sampler_of_ones_own_is_called(rng):
     ("parameters", "y", "words"),
     [
         ({}, [0.5], r"y must be an array of \+1 \(similar\) and -1"),
-        ({"feedback": "distances"}, [-1.0], "y must be an array of finite distances"),
-        ({"feedback": "distances"}, [np.nan], "y must be an array of finite distances"),
+        ({"feedback": "distances"}, [-1.0], "y must be an array of distances between 0 and"),
+        ({"feedback": "distances"}, [np.nan], "y must be an array of distances between 0 and"),
         ({"bounds": (2.0, 1.0)}, [1], "bounds must be .* a pair of increasing positive numbers"),
     ],
 )

@@ -85,8 +85,8 @@ WRONG_STARTS = {
         "start must be positive definite, got eigenvalues from -1",
     ),
     "zero": (np.zeros((2, 2)), "start must be positive definite"),
-    "a name": ("zero", "start must be one of 'identity' or an array"),
-    "a list": ([[1.0, 0.0], [0.0, 1.0]], "start must be one of 'identity' or an array"),
+    "a name": ("zero", "start must be 'identity' or an array"),
+    "a list": ([[1.0, 0.0], [0.0, 1.0]], "start must be 'identity' or an array"),
 }
 
 

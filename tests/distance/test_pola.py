@@ -183,10 +183,13 @@ def test_fit_draws_its_pairs_once_and_passes_over_them(rng):
     [
         ({"gamma": -1.0}, "gamma must be a number of at least 0, got -1.0"),
         ({"start": "one"}, "start must be one of 'identity', 'zero' or an array, got 'one'"),
-        ({"start": np.eye(3)}, r"start must be a finite array of shape \(2, 2\)"),
-        ({"start": np.array([[1.0, 2.0], [0.0, 1.0]])}, "start must be a symmetric positive"),
-        ({"start": -np.eye(2)}, "start must be a symmetric positive semidefinite matrix"),
-        ({"start": np.full((2, 2), np.nan)}, "start must be a finite array"),
+        (
+            {"start": np.eye(3)},
+            r"start must be an array of real numbers of shape \(2, 2\), got shape \(3, 3\)",
+        ),
+        ({"start": np.array([[1.0, 2.0], [0.0, 1.0]])}, "start must be symmetric"),
+        ({"start": -np.eye(2)}, "start must be positive semidefinite"),
+        ({"start": np.full((2, 2), np.nan)}, "start must be finite"),
         ({"unit": 0.0}, "unit must be 'auto' or a number between 0 and 1e.70, got 0.0"),
         ({"beta": 0.0}, "beta must be None or a positive number, got 0.0"),
         ({"max_passes": 0}, "max_passes must be a positive integer, got 0"),

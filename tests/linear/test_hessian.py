@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from similia.linear import hessian
-from similia.linear.hessian import Eigenpairs, leading_eigenpairs, projected, with_rows
+from similia.linear.frames import projected
+from similia.linear.hessian import Hessian, leading_eigenpairs, with_rows
 
 
 def dense_pairs(rows, weights=None):
@@ -49,7 +50,7 @@ def test_rank_deficient_rows_have_as_many_pairs_as_their_rank(rng):
 
 def test_rows_as_they_come_give_what_all_of_them_give(rng):
     rows = rng.normal(size=(90, 7))
-    pairs, n = Eigenpairs(np.zeros(0), np.zeros((7, 0)), 0.0), 0
+    pairs, n = Hessian(np.zeros(0), np.zeros((7, 0)), 0.0), 0
     for part in np.split(rows, [1, 3, 20, 60]):
         pairs = with_rows(pairs, n, part, 7)
         n += len(part)
@@ -57,7 +58,7 @@ def test_rows_as_they_come_give_what_all_of_them_give(rng):
 
 
 def test_a_share_of_the_energy_is_the_least_rank_that_has_it(rng):
-    pairs = Eigenpairs(np.array([4.0, 3.0, 2.0, 1.0]), np.eye(5)[:, :4], 12.0)
+    pairs = Hessian(np.array([4.0, 3.0, 2.0, 1.0]), np.eye(5)[:, :4], 12.0)
     assert [pairs.rank_of_energy(s) for s in (0.1, 4 / 12, 0.34, 9 / 12, 0.8, 0.99)] == [
         1, 1, 2, 3, 4, 4,
     ]  # fmt: skip
@@ -65,7 +66,7 @@ def test_a_share_of_the_energy_is_the_least_rank_that_has_it(rng):
 
 def test_projection_whitens_the_second_moment(rng):
     rows = np.hstack([rng.normal(size=(60, 4)), np.ones((60, 1))])
-    basis = leading_eigenpairs(rows, None, 3, 0).basis(0.25, 0.0)
+    basis = leading_eigenpairs(rows, None, 3, 0).scale(0.25, 0.0)
     for X in (rows[:, :-1], sparse.csr_array(rows[:, :-1])):
         U = projected(X, np.arange(60), basis, intercept=True)
         np.testing.assert_allclose(U, rows @ basis, atol=1e-10)
@@ -76,5 +77,5 @@ def test_dimension_is_the_mean_squared_length_of_projected_rows(rng):
     rows = rng.normal(size=(60, 6))
     pairs = leading_eigenpairs(rows, None, 4, 0)
     for damping in (0.0, 0.5, 10.0):
-        U = rows @ pairs.basis(0.25, damping)
+        U = rows @ pairs.scale(0.25, damping)
         assert pairs.dimension(damping) == pytest.approx(0.25 * np.mean((U**2).sum(axis=1)))

@@ -1,5 +1,7 @@
 """SLNDClassifier: against the paper's own loop, its options, and odd data."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from similia import SLNDClassifier, load, save
+from similia.base import generator
 from similia.linear import frames
+from similia.losses import LOSSES
 from tests.problems import labelled
 from tests.reference.slnd import hessian, low_rank_inverse, risk, slnd_step
 
@@ -65,7 +69,30 @@ def test_stored_and_streamed_projections_learn_the_same(problem, monkeypatch, cl
         np.testing.assert_allclose(*weights, atol=1e-10)
 
 
-def test_average_in_fit_is_the_mean_of_the_states(problem):
+@pytest.mark.parametrize("stored", [True, False])
+def test_average_is_the_mean_of_all_states_over_passes_and_calls(problem, stored, monkeypatch):
+    """Two calls of two passes each, against the printed update in the order that `fit` draws."""
+    X, y = problem
+    monkeypatch.setattr(frames, "STORED", 2**31 if stored else 0)
+    shared = {"rank": 4, "random_state": 0, **PAPER}
+    learner = SLNDClassifier(max_iter=2, warm_start=True, average=True, **shared)
+    inverse = low_rank_inverse(hessian(X, "logistic"), 4)
+    states = [np.zeros((3, X.shape[1]))]
+    for n_seen in (0, 2 * len(X)):
+        learner.fit(X, y)
+        rng = generator(0, n_seen)
+        rng.integers(2**31)  # the solver's seed
+        for i in np.concatenate([rng.permutation(len(X)) for _ in range(2)]):
+            signs = np.where(y[i] == np.arange(3), 1, -1)
+            steps = zip(states[-1], signs, strict=True)
+            states.append(
+                np.array([slnd_step(w, X[i], s, 0.05, inverse, "logistic") for w, s in steps])
+            )
+    np.testing.assert_allclose(learner.w_, states[-1], atol=1e-10)
+    np.testing.assert_allclose(learner.coef_, np.mean(states, axis=0), atol=1e-10)
+
+
+def test_average_does_not_change_the_last_state(problem):
     X, y = problem
     averaged, last = (
         SLNDClassifier(rank=3, average=average, random_state=0).fit(X, y)
@@ -259,6 +286,35 @@ def test_early_stopping_keeps_the_best_weights_and_stops(problem):
     X, y = problem
     learner = SLNDClassifier(early_stopping=True, max_iter=100, random_state=0).fit(X, y)
     assert learner.n_iter_ < 100
+
+
+def test_early_stopping_keeps_the_average_that_was_best(problem):
+    """Passes without gain leave the average as it was: that of a learner that made none of them."""
+    X, y = problem
+    options = {"early_stopping": True, "average": True, "schedule": "constant", "random_state": 0}
+    learner = SLNDClassifier(max_iter=100, n_iter_no_change=3, **options).fit(X, y)
+    shorter = SLNDClassifier(max_iter=learner.n_iter_ - 3, **options).fit(X, y)
+    np.testing.assert_allclose(learner.coef_, shorter.coef_, atol=1e-10)
+
+
+def test_a_merged_learner_shares_nothing_with_its_parts(problem):
+    X, y = problem
+    start = SLNDClassifier(random_state=0).partial_fit(X[:10], y[:10], classes=[0, 1, 2])
+    part = copy.deepcopy(start).partial_fit(X[10:37], y[10:37])
+    before, merged = copy.deepcopy(part.get_state()), start.merge([part])
+    merged.partial_fit(X[37:], y[37:])
+    for name, value in part.get_state().items():
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+
+
+def test_a_refreshed_hessian_has_the_curvature_of_the_present_weights(problem):
+    """The energy after two passes is the mean of F''/F''(0)·|x|² at the weights after one."""
+    X, y = problem
+    options = {"schedule": "constant", "fit_intercept": False, "random_state": 0}
+    once, twice = (SLNDClassifier(max_iter=n, refresh=True, **options).fit(X, y) for n in (1, 2))
+    loss = LOSSES["logistic"]
+    curvatures = loss.curvature(once.decision_function(X)).mean(axis=1) / loss.steepest
+    assert twice.energy_ == pytest.approx(np.mean(curvatures * (X**2).sum(axis=1)))
 
 
 # -- odd data ----------------------------------------------------------------------------------

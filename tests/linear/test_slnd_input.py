@@ -1,4 +1,4 @@
-"""SLND and its contenders: files in batches, memory beside X, and what is refused."""
+"""SLND and SGD: files in batches, memory beside X, and what is refused."""
 
 import tracemalloc
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from similia import SGDQN, SGDOneVsRest, SLNDClassifier
+from similia import SGDOneVsRest, SLNDClassifier
 from similia.linear import frames
 from tests.problems import labelled
 
-LEARNERS = [SLNDClassifier, SGDOneVsRest, SGDQN]
+LEARNERS = [SLNDClassifier, SGDOneVsRest]
 
 
 @pytest.fixture
@@ -76,8 +76,6 @@ OF_SLND = [
 ]
 CASES = [(learner, *bad) for learner in LEARNERS for bad in BAD] + [
     *((SLNDClassifier, *bad) for bad in OF_SLND),
-    (SGDQN, {"alpha": 0.0}, "alpha"),
-    (SGDQN, {"skip": 0}, "skip"),
 ]
 
 

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.decomposition import KernelPCA
@@ -12,27 +13,20 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from similia import NeighborhoodGerrymandering, load, save
-from similia.neighbors.gerrymander_training import Descent, Objective
+from similia.neighbors.maps import Map, Maps
 from similia.neighbors.sides import Sides
+from similia.neighbors.training import Descent, Objective, Schedule
 from tests.gerrymandering_problems import clusters, quick
 from tests.reference import gerrymandering as reference
 
 # -- the objective ---------------------------------------------------------------------------------
 
 
-def objective(**changes):
-    given = {
-        "cost": 1.0 - np.eye(3),
-        "k": 3,
-        "ties": False,
-        "regularizer": "joint",
-        "asymmetric": True,
-        "optimizer": "sgd",
-        "batch_size": 16,
-        "n_database": None,
-        "penalty": 2.5,
-    }
-    return Objective(**{**given, **changes})
+def descent_of(U, V, center=None, *, k=3, regularizer="joint", **schedule):
+    """Plain gradients of 0/1 losses and a penalty of weight 2.5; tied if V is U."""
+    center = np.zeros(U.shape[1]) if center is None else center
+    objective = Objective(1.0 - np.eye(3), k, ties=False, regularizer=regularizer, penalty=2.5)
+    return Descent(Maps(Map(U, center), Map(V, center)), (), 0, objective, Schedule(**schedule))
 
 
 @pytest.mark.parametrize("regularizer", ["joint", "separate", "frobenius"])
@@ -45,37 +39,37 @@ def test_steps_are_those_of_the_transcription(regularizer, asymmetric, form, rng
     U = rng.normal(size=(4, 6))
     V = rng.normal(size=(4, 6)) if asymmetric else U.copy()
     expected = U.copy(), V.copy()
-    rules = objective(regularizer=regularizer, asymmetric=asymmetric)
     sides = Sides(form(X), y, form(X), y, np.arange(40))
-    descent = Descent(U, V if asymmetric else U, (), 0, rules)
-    centers = np.zeros(6), np.zeros(6)
-    descent.epoch(sides, centers, lambda step: 0.01, np.random.default_rng(3), lambda n: None)
+    V = V if asymmetric else U
+    descent = descent_of(U, V, regularizer=regularizer, batch_size=16)
+    descent.epoch(sides, lambda step: 0.01, np.random.default_rng(3), lambda n: None)
+    cost = descent.objective.cost
     shuffled = np.random.default_rng(3).permutation(40)
     for start in range(0, 40, 16):
         rows = shuffled[start : start + 16]
         moved = reference.descent_step(
-            *expected, X[rows], y[rows], rows, X, y, rules.cost, 3, False, 0.01, 40, regularizer,
+            *expected, X[rows], y[rows], rows, X, y, cost, 3, False, 0.01, 40, regularizer,
             0.01,
         )[:2]  # fmt: skip
         if not asymmetric:  # the change of the tied map is that of both together
             moved = 2 * (moved[0] + moved[1] - expected[0],)
         expected = moved
-    np.testing.assert_allclose(descent.U, expected[0], rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(descent.V, expected[1], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(U, expected[0], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(V, expected[1], rtol=1e-9, atol=1e-10)
 
 
 def test_tied_maps_are_the_asymmetric_code_with_both_gradients_added(rng):
     X, y = clusters(rng, n=60)
     X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     L = np.eye(6) / 3
-    sides, centers = Sides(X, y, X, y, np.arange(60)), (X.mean(0), X.mean(0))
-    tied = Descent(L.copy(), None, (), 0, objective(asymmetric=False, batch_size=60))
-    tied.V = tied.U
-    free = Descent(L.copy(), L.copy(), (), 0, objective(batch_size=60))
+    sides, center = Sides(X, y, X, y, np.arange(60)), X.mean(0)
+    one, U, V = L.copy(), L.copy(), L.copy()
+    tied, free = (descent_of(*pair, center, batch_size=60) for pair in ((one, one), (U, V)))
     for descent in (tied, free):
-        descent.epoch(sides, centers, lambda step: 0.01, np.random.default_rng(0), lambda n: None)
-    assert tied.V is tied.U
-    np.testing.assert_allclose(tied.U - L, (free.U - L) + (free.V - L), rtol=1e-9, atol=1e-12)
+        descent.epoch(sides, lambda step: 0.01, np.random.default_rng(0), lambda n: None)
+    assert tied.maps.tied
+    assert not free.maps.tied
+    np.testing.assert_allclose(one - L, (U - L) + (V - L), rtol=1e-9, atol=1e-12)
     assert tied.total == pytest.approx(free.total)
 
 
@@ -100,7 +94,7 @@ def test_losses_bound_the_training_error(rng):
 
 def test_a_sample_of_the_database_is_drawn_by_class(rng):
     labels = np.repeat([0, 1, 2], [200, 90, 3])
-    descent = Descent(np.eye(2), np.eye(2), (), 0, objective(n_database=50, k=4))
+    descent = descent_of(np.eye(2), np.eye(2), n_database=50, k=4)
     rows = descent._items(labels, rng)
     assert np.bincount(labels[rows]).tolist() == [34, 15, 3]
     assert descent._items(labels[:50], rng) is None
@@ -142,10 +136,10 @@ def test_neighbors_and_votes_are_those_of_the_vectors(rng):
     X, y = clusters(rng)
     learner = quick().fit(X, y)
     Q = rng.normal(size=(7, 6))
-    q, z = learner.transform_query(Q), learner.transform_item(X)
+    q, z = learner.transform(Q), learner.item_vectors(X)
     np.testing.assert_allclose(learner.item_vectors_, z)
     squares = ((q[:, None] - z) ** 2).sum(2)
-    np.testing.assert_allclose(learner.pairwise_distance(Q, X), squares, atol=1e-9)
+    np.testing.assert_allclose(learner.pairwise_distance(Q, X), np.sqrt(squares), atol=1e-9)
     np.testing.assert_allclose(learner.pairwise_score(Q, X), -squares, atol=1e-9)
     distances, rows = learner.kneighbors(Q, 4)
     np.testing.assert_array_equal(rows, np.argsort(squares, axis=1)[:, :4])
@@ -155,6 +149,33 @@ def test_neighbors_and_votes_are_those_of_the_vectors(rng):
     for share, row in zip(shares, nearest, strict=True):
         np.testing.assert_allclose(share, np.bincount(y[row], minlength=3) / 5)
     np.testing.assert_array_equal(learner.predict(Q), shares.argmax(1))
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.asarray])
+def test_a_single_query_has_results_without_the_axis_of_queries(rng, form):
+    X, y = clusters(rng)
+    learner = quick().fit(X, y)
+    q = form(X[3])
+    for method in (learner.pairwise_score, learner.pairwise_distance):
+        np.testing.assert_array_equal(method(q, X), method(X[3:4], X)[0])
+        assert method(q).shape == (1,)
+    np.testing.assert_array_equal(learner.query_vectors(q), learner.transform(X[3:4])[0])
+    for method in (learner.predict, learner.transform):
+        with pytest.raises(ValueError, match="1D array"):
+            method(q)
+
+
+def test_images_have_names_and_come_in_the_container_that_is_asked_for(rng):
+    X, y = clusters(rng)
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=np.arange(len(X)) + 7)
+    learner = quick(n_components=2).fit(frame, y)
+    names = ["neighborhoodgerrymandering0", "neighborhoodgerrymandering1"]
+    assert learner.get_feature_names_out().tolist() == names
+    moved = learner.set_output(transform="pandas").transform(frame)
+    assert moved.columns.tolist() == names
+    assert moved.index.equals(frame.index)
+    np.testing.assert_array_equal(moved, learner.query_vectors(frame))
+    assert isinstance(learner.pairwise_score(frame), np.ndarray)
 
 
 def test_neighbors_of_the_database_leave_the_point_itself_out(rng):
@@ -169,6 +190,7 @@ def test_distances_are_asymmetric_if_maps_are(rng):
     assert np.abs(D - D.T).max() > 1e-6
     D = quick(asymmetric=False).fit(X, y).pairwise_distance(X)
     np.testing.assert_allclose(D, D.T, atol=1e-9)
+    np.testing.assert_array_equal(np.diag(D), 0.0)
 
 
 def test_a_graph_index_finds_nearly_all_neighbors(rng):

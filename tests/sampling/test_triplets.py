@@ -11,7 +11,7 @@ from similia.sampling import (
     HardTriplets,
     UniformTriplets,
 )
-from similia.sampling import triplets as triplets_module
+from similia.sampling import labels as labels_module
 
 from .strategies import chi_square_p, labels, seeds
 
@@ -144,7 +144,7 @@ def test_hard_among_equal_scores_is_uniform(rng):
 
 
 def test_hard_asks_for_scores_in_bounded_chunks(rng, monkeypatch):
-    monkeypatch.setattr(triplets_module, "_PAIRS_PER_CALL", 20)
+    monkeypatch.setattr(labels_module, "_PAIRS_PER_CALL", 20)
     lengths = []
 
     def score(queries, items):

@@ -8,12 +8,12 @@ import threading
 import numpy as np
 
 from similia.trust import Promotion
-from similia.trust.lock import NAME, locked
+from similia.trust.generations import LOCK, locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from similia.trust.lock import locked
+from similia.trust.generations import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
@@ -80,7 +80,7 @@ def test_promotions_of_several_processes_follow_each_other(tmp_path):
     for number in promoted:
         assert promotion._generations.load(number).n_seen_ > 0
     kept = {path.name for path in folder.iterdir()}
-    assert len(kept - {NAME}) == len(promoted) + 1
+    assert len(kept - {LOCK}) == len(promoted) + 1
 
 
 def test_a_process_that_dies_leaves_no_lock(tmp_path):
@@ -88,7 +88,7 @@ def test_a_process_that_dies_leaves_no_lock(tmp_path):
         assert process.stdout.readline() == "held\n"
         process.kill()
         process.wait()
-        assert (tmp_path / NAME).exists()
+        assert (tmp_path / LOCK).exists()
         with locked(tmp_path):
             pass
 
@@ -128,7 +128,7 @@ def test_threads_wait_for_each_other_too(tmp_path):
     for thread in threads:
         thread.join()
     assert most == 1
-    assert not any(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
 def test_rollback_returns_from_what_is_in_use_now(rng, tmp_path):

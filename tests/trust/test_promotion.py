@@ -8,7 +8,7 @@ from similia import OASIS, load
 from similia.exceptions import ModelFileError
 from similia.registry import LEARNERS
 from similia.trust import Promotion
-from similia.trust.generations import HISTORY
+from similia.trust.generations import HISTORY, LOCK
 from tests.checks import case_of
 from tests.problems import triplets_of
 
@@ -65,10 +65,10 @@ def test_when_the_base_is_as_good_it_says_so_and_nothing_changes(rng, tmp_path):
     same = OASIS(prior="identity").learn(X, [])
     outcome = promotion.challenge(same, X, triplets)
     assert not outcome.promoted
-    assert outcome.reason.startswith("Kept the base: as far as can be told it is already as good")
+    assert outcome.reason.startswith("Kept the base: it is already as good, as far as can be told")
     assert promotion.current == 0
     assert [event["event"] for event in promotion.history] == ["refusal"]
-    assert [p.name for p in tmp_path.iterdir()] == [HISTORY]
+    assert {p.name for p in tmp_path.iterdir()} == {HISTORY, LOCK}
 
 
 def test_chance_alone_promotes_seldom(tmp_path):
@@ -262,4 +262,4 @@ def test_a_failed_write_leaves_what_was(rng, tmp_path, monkeypatch):
         promotion.rollback()
     assert (tmp_path / HISTORY).read_bytes() == before
     assert (promotion.current, promotion.history) == (1, state)
-    assert not list(tmp_path.glob(".*"))
+    assert [path.name for path in tmp_path.glob(".*")] == [LOCK]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.neighbors.regularizers import REGULARIZERS
+from similia.neighbors.training import REGULARIZERS
 from similia.updates.descent import adam_step
 from similia.updates.gerrymandering import infer, pulls
 from tests.reference import gerrymandering as reference

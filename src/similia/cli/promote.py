@@ -1,177 +1,227 @@
-"""``similia promote`` and ``similia rollback``: use what was learnt only if it is better."""
+"""``similia split``, ``promote`` and ``rollback``: use what was learnt only if it is better."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from similia.cli.options import (
-    AsJson,
-    BadLog,
-    BadRowsOption,
-    Feedback,
-    IdColumn,
-    IdsFile,
-    ItemIdsFile,
-    Items,
-    OnBadRow,
-    Seed,
-    Unjudged,
-    UnjudgedOption,
-    VectorColumn,
-    Vectors,
-    bad_rows_of,
-    check_files,
-    load_model,
-    new_learner,
-    print_fields,
-    print_json,
-    read_sides,
-    setting,
-)
+from similia.cli import options as opt
 
-#: exit code of `promote` where the champion stays
+if TYPE_CHECKING:
+    from similia.trust import Outcome
+
+#: exit code of `promote` if the champion stays
 NOT_PROMOTED = 4
 
+
+class Kind(StrEnum):
+    """Kind of judgement in a matrix, whose columns have no names."""
+
+    triplets = "triplets"
+    pairs = "pairs"
+    grades = "grades"
+
+
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Where generations and their history are kept.")
-]
-Learner = Annotated[
-    str | None,
-    typer.Option("--learner", help="One of `similia learners`; FactoredAROMA if not given."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner; repeatable."),
+    Path, Argument(metavar="FOLDER", help="Home of the generations and their history.")
 ]
 Continue = Annotated[
     bool,
-    typer.Option("--continue", help="Let a copy of the champion go on, instead of a new learner."),
+    Option("--continue", help="Continue from a copy of the champion, not a new learner."),
+]
+Model = Annotated[
+    Path | None,
+    Option(
+        "--model",
+        help="Judge this saved model instead of learning one. It must have learnt from what "
+        "`similia split` wrote of the same feedback, and from nothing else.",
+    ),
 ]
 Base = Annotated[
     str,
-    typer.Option(
-        "--base", help="What is in use before: cosine, inner_product, euclidean or a model's file."
+    Option(
+        "--base",
+        help="Similarity before any learning: cosine, inner_product, euclidean or a saved model.",
     ),
 ]
 Share = Annotated[
-    float, typer.Option("--hold-out", min=0.01, max=0.99, help="Share of queries to judge on.")
+    float | None,
+    Option(
+        "--hold-out",
+        min=0.01,
+        max=0.99,
+        help="Share of queries to judge on; by default that of the recorded split, else 0.3.",
+    ),
 ]
-Level = Annotated[
-    float, typer.Option("--level", min=0.5, max=0.9999, help="How strong evidence must be.")
+SplitSeed = Annotated[
+    int | None,
+    Option(
+        "--seed",
+        min=0,
+        help="Seed of everything random; by default that of the recorded split, else 0.",
+    ),
 ]
 Measure = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--measure",
-        help="Such as ndcg@10: what decides, for query,item,relevance with --items. Otherwise the "
-        "share of held-out judgements in the right order.",
+        help="Measure that decides, such as ndcg@10, for query,item,relevance with --items. "
+        "Otherwise the share of held-out judgements in the right order.",
     ),
 ]
 To = Annotated[
     int | None,
-    typer.Option("--to", min=0, help="A generation, 0 for the base; the one before if not given."),
+    Option("--to", min=0, help="A generation, 0 for the base; by default the one before."),
 ]
+Output = Annotated[
+    Path,
+    Option("--output", "-o", help="Where to write the judgements to learn from."),
+]
+KindOption = Annotated[
+    Kind | None,
+    Option("--kind", help="What a .npy matrix holds; other files tell by their columns."),
+]
+
+
+def split(
+    folder: Folder,
+    vectors: opt.Vectors,
+    feedback: opt.Feedback,
+    output: Output,
+    items: opt.Items = None,
+    share: Share = None,
+    seed: SplitSeed = None,
+    kind: KindOption = None,
+    ids: opt.IdsFile = None,
+    item_ids: opt.ItemIdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
+    bad_log: opt.BadLog = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Hold out some queries for `similia promote --model`; write the rest to learn from.
+
+    The split is recorded in FOLDER. The output has the rows of FEEDBACK that are not held out,
+    unchanged and in the same format: learn from them with `similia learn` or any other way.
+    """
+    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
+
+    from similia.files import spooled
+    from similia.stream import split_file
+    from similia.trust import Promotion
+
+    promotion = Promotion(folder, share=share, seed=seed)
+    with opt.bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
+        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+        found = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
+    if as_json:
+        figures = {**found.split._asdict(), "n_learning": found.n_learning, "output": str(output)}
+        opt.print_json({**figures, "bad_rows": bad.to_dict()})
+    else:
+        typer.echo(f"{found.split} {found.n_learning} judgements to learn from: {output}")
 
 
 def promote(
     folder: Folder,
-    vectors: Vectors,
-    feedback: Feedback,
-    learner: Learner = None,
-    settings: Settings = None,
+    vectors: opt.Vectors,
+    feedback: opt.Feedback,
+    learner: opt.Learner = None,
+    settings: opt.Settings = None,
     go_on: Continue = False,
-    items: Items = None,
+    model: Model = None,
+    items: opt.Items = None,
     base: Base = "cosine",
-    share: Share = 0.3,
-    level: Level = 0.95,
+    share: Share = None,
+    level: opt.Level = 0.95,
     measure: Measure = None,
-    unjudged: UnjudgedOption = Unjudged.ignore,
-    seed: Seed = 0,
-    ids: IdsFile = None,
-    item_ids: ItemIdsFile = None,
-    vector_column: VectorColumn = None,
-    id_column: IdColumn = None,
-    bad_rows: BadRowsOption = OnBadRow.stop,
-    bad_log: BadLog = None,
-    as_json: AsJson = False,
+    unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
+    seed: SplitSeed = None,
+    ids: opt.IdsFile = None,
+    item_ids: opt.ItemIdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
+    bad_log: opt.BadLog = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Learn a challenger; let it replace what is in use only if it is better beyond chance.
 
     Judgements are split by query: the challenger learns from one side and is compared on the other
-    with the champion and with the base. Exit code 4 says that the champion stays.
+    with the champion and with the base. With --model the challenger is a model that was learnt
+    elsewhere, judged on what `similia split` held out. Exit code 4 if the champion stays.
     """
     if go_on and (learner or settings):
         raise typer.BadParameter("--continue keeps the champion's learner and its parameters.")
-    check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
+    if model is not None and (learner or settings or go_on):
+        raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
+    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
-    from similia.files import spooled
-    from similia.retrieval.scorers import PLAIN_SCORERS
-    from similia.stream.promoting import promote_file
+    from similia.stream import promote_file
     from similia.trust import Promotion
 
-    promotion = Promotion(
-        folder,
-        base=base if base in PLAIN_SCORERS else load_model(Path(base)),
-        share=share,
-        level=level,
-        seed=seed,
-    )
-    if go_on and promotion.current:
+    start = opt.base_named(base)
+    promotion = Promotion(folder, base=start, share=share, level=level, seed=seed)
+    if model is not None:
+        challenger = opt.load_model(model)
+    elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = new_learner(learner or "FactoredAROMA", dict(map(setting, settings or [])))
-    with bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
-        X, Z = read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
+        challenger = opt.new_learner(
+            learner or "FactoredAROMA", dict(map(opt.setting, settings or []))
+        )
+    with opt.bad_rows_of(bad_rows, bad_log) as bad:
+        X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         outcome = promote_file(
             promotion,
             challenger,
             X,
-            path,
+            feedback,
             items=Z,
+            learnt=model is not None,
             measure=measure,
             unjudged=unjudged.value,
             bad_rows=bad,
         )
     if as_json:
-        print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
+        opt.print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
     else:
         _print(outcome)
     if not outcome.promoted:
         raise typer.Exit(NOT_PROMOTED)
 
 
-def _print(outcome: Any) -> None:
-    found = outcome.to_dict()
-    low, high = found["interval"]
-    base_low, base_high = found["interval_to_base"]
-    typer.echo(found["reason"])
-    print_fields(
+def _print(outcome: "Outcome") -> None:
+    means = outcome.figures
+    comparisons = {"champion": outcome.against_champion, "base": outcome.against_base}
+    typer.echo(outcome.reason)
+    opt.print_fields(
         {
-            "measure": f"{found['measure']} on {found['n_queries']} held-out queries",
-            "base": f"{found['base']:.4f}",
-            "champion": f"{outcome.figures['champion']:.4f}  (generation {outcome.champion})",
-            "challenger": f"{found['challenger']:.4f}",
-            "against champion": f"{found['difference']:+.4f} ({low:+.4f} to {high:+.4f}), "
-            f"p = {found['p_value']:.2g}",
-            "against base": f"{found['difference_to_base']:+.4f} "
-            f"({base_low:+.4f} to {base_high:+.4f}), p = {found['p_value_to_base']:.2g}",
-            "learnt from": f"{found['n_learnt']} judgements",
-            "in use": f"generation {found['generation']}",
+            "measure": f"{outcome.measure} on {outcome.n_queries} held-out queries",
+            "base": f"{means['base']:.4f}",
+            "champion": f"{means['champion']:.4f}  (generation {outcome.champion})",
+            "challenger": f"{means['challenger']:.4f}",
+            **{
+                f"against {name}": f"{found.difference:+.4f} ({found.interval[0]:+.4f} to "
+                f"{found.interval[1]:+.4f}), p = {found.p_value:.2g}"
+                for name, found in comparisons.items()
+            },
+            "learnt from": f"{outcome.n_learnt} judgements",
+            "in use": f"generation {outcome.generation}",
         }
     )
 
 
-def rollback(folder: Folder, to: To = None, as_json: AsJson = False) -> None:
+def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None:
     """Return to the generation before the current one, or to a given one."""
     from similia.trust import Promotion
 
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: no folder of generations.")
     promotion = Promotion(folder)
     before = promotion.current
     now = promotion.rollback(to)
     if as_json:
-        print_json({"from": before, "to": now})
+        opt.print_json({"from": before, "to": now})
     else:
-        typer.echo(f"Generation {now} is in use; before, {before} was.")
+        typer.echo(f"Generation {now} is in use; it replaces generation {before}.")

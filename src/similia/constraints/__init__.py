@@ -1,11 +1,14 @@
-"""Sets of linear constraints tr(W C_j) ≤ 0 on matrices of trace one, each screened all at once."""
+"""Sets of linear constraints tr(W C_j) ≤ 0 on matrices of trace one, and solvers for them."""
 
 from similia.constraints.base import Constraints, RankOne
-from similia.constraints.matrices import MatrixConstraints
 from similia.constraints.oracle import ConstraintOracle
 from similia.constraints.pairs import DistanceConstraints
-from similia.constraints.rank_one import RankOneConstraints
-from similia.constraints.union import UnionConstraints, as_constraints
+from similia.constraints.sets import (
+    MatrixConstraints,
+    RankOneConstraints,
+    UnionConstraints,
+    as_constraints,
+)
 
 __all__ = [
     "ConstraintOracle",

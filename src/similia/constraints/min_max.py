@@ -1,15 +1,16 @@
-"""The trace-one semidefinite programme: the W whose worst constraint is as good as can be."""
+"""The trace-one semidefinite program: the W whose worst constraint is as good as possible."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from similia.constraints import ConstraintOracle, as_constraints
-from similia.constraints.oracle_search import OracleSearch
-from similia.constraints.theta_search import ThetaSearch, lowest_value
+from similia.constraints.base import Constraints
+from similia.constraints.oracle import ConstraintOracle
+from similia.constraints.sets import as_constraints
+from similia.constraints.theta_search import NamedSource, Source, ThetaSearch, lowest_value
 from similia.contract import Array
 from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread
@@ -26,30 +27,29 @@ RULES = {
 
 @dataclass(frozen=True)
 class MinMaxResult:
-    """What `minimize_max_constraint` found.
+    """Result of `minimize_max_constraint`.
 
     Attributes
     ----------
     W : array of shape (n_features, n_features)
         Positive semidefinite with trace one.
     value : float
-        max_j tr(W C_j): the smallest θ is at most that.
+        max_j tr(W C_j), an upper bound of the smallest θ.
     lower : float
-        Smallest eigenvalue of Σ weights_j C_j: the smallest θ is at least that.
+        Smallest eigenvalue of Σ weights_j C_j, a lower bound of the smallest θ.
     weights : array of shape (n_constraints,)
-        The dual solution: non-negative, with sum one; of an oracle's constraints, in the order of
-        its `keys`.
+        The dual solution: non-negative, with sum one; for an oracle, in the order of its `keys`.
     spread : float
-        The unit of the accuracy asked for.
+        Unit of the requested accuracy.
     n_iter : int
-        Eigendecompositions and screenings, of all constraints or of those that an oracle has named.
+        Eigendecompositions and screenings, of all constraints or of those an oracle has named.
     n_thetas : int
-        Values of θ that were tried.
+        Values of θ tried.
     n_queries : int
-        Times that an oracle was asked; 0 without one.
+        Questions asked of an oracle; 0 without one.
     status : {"solved", "max_iter", "stalled", "met"}
-        "stalled": rounding let no better point be found. "met": an oracle named no constraint at W,
-        by which it says that none is violated, so that `value` is 0; more it could not tell.
+        "stalled": rounding allows no better point. "met": an oracle named no constraint at W, which
+        says that none is violated, so `value` is 0; it cannot tell more.
     history : array of shape (n_iter, 2)
         Bracket of the smallest θ after each screening.
     """
@@ -67,17 +67,17 @@ class MinMaxResult:
 
     @property
     def accuracy(self) -> float:
-        """(value - lower)/spread: the accuracy reached."""
+        """Accuracy reached, (value - lower)/spread."""
         if self.lower == -np.inf:
             return np.inf
         return (self.value - self.lower) / self.spread if self.value > self.lower else 0.0
 
 
 def minimize_max_constraint(
-    constraints: Any,
+    constraints: Constraints | Sequence[Constraints],
     *,
     tol: float = 1e-2,
-    spread: Any = "auto",
+    spread: float | str = "auto",
     max_iter: int = 2000,
     verbose: bool = False,
 ) -> MinMaxResult:
@@ -90,37 +90,37 @@ def minimize_max_constraint(
     Parameters
     ----------
     constraints : Constraints, list of such, or ConstraintOracle
-        Bounds in it are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle
-        has to name, at every W, the constraint with the largest tr(W C_j), also if that is met;
-        None ends the search, see `status` of the result.
+        Bounds are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle must
+        name, at every W, the constraint with the largest tr(W C_j), even if it is met; None ends
+        the search, see `status` of the result.
     tol : positive number
-        Accuracy asked for, as a share of `spread`.
+        Requested accuracy, as a share of `spread`.
     spread : "auto" or positive number
-        The unit of accuracy. "auto" takes the spread of the constraint values that is left at the
-        start: from the largest at W = I/d down to the lowest mean of all values that any W has.
-        It changes with shifts and scales of the constraints as θ does. 1.0 makes `tol` absolute.
-        Of an oracle's constraints the one that is largest at I/d stands for their mean.
+        Unit of accuracy. "auto" is the spread of the constraint values at the start: from the
+        largest at W = I/d down to the lowest mean of all values over W. It scales with the
+        constraints as θ does and ignores common shifts. 1.0 makes `tol` absolute. For an oracle,
+        the constraint that is largest at I/d stands in for the mean.
     max_iter : int
-        Most screenings. A warning says so if that ended the search.
+        Maximum number of screenings. Reaching it raises a warning.
     verbose : bool
         Show a progress bar.
 
     Returns
     -------
     MinMaxResult
-        With W, the dual weights, and the bracket [lower, value] of the smallest θ that they prove.
+        W, the dual weights, and the bracket [lower, value] of the smallest θ that they prove.
 
     Notes
     -----
-    Every W and every combination of constraints that the search comes across proves an end of the
-    bracket; see `distance.theta_search`. With an oracle it goes on among the constraints that were
-    named, and asks only where one of their W seems good enough: each answer proves an upper end,
-    or is a constraint more. An answer that is below one that was named before is refused with an
-    error, because then no upper end would be proven.
+    Every W and every combination of constraints on the way proves an end of the bracket; see
+    `constraints.theta_search`. With an oracle the search runs among the constraints named so far
+    and asks only at a W that seems good enough: each answer proves an upper end or adds a
+    constraint. An answer below one that was named before is refused with an error, because then no
+    upper end would be proven.
 
     Examples
     --------
-    Three directions, to be as short as possible under W at once; it finds the one between them:
+    Three directions, all to be as short as possible under W:
 
     >>> import numpy as np
     >>> from similia import RankOneConstraints, minimize_max_constraint
@@ -135,12 +135,9 @@ def minimize_max_constraint(
     chosen = as_constraints(owner, constraints)
     if chosen.finite and not len(chosen):
         raise ValueError(f"{owner}: constraints must be at least one, got none.")
-    with (
-        single_blas_thread(),
-        progress(owner, max_iter, enabled=verbose) as advance,
-    ):
-        kind: Any = OracleSearch if isinstance(chosen, ConstraintOracle) else ThetaSearch
-        search = kind(chosen, tol, spread, max_iter, advance)
+    with single_blas_thread(), progress(owner, max_iter, enabled=verbose) as advance:
+        source = NamedSource(chosen) if isinstance(chosen, ConstraintOracle) else Source(chosen)
+        search = ThetaSearch(source, tol, spread, max_iter, advance)
         result = _result(search, search.run())
     if result.status != "solved":
         _warn(result, tol)
@@ -150,7 +147,7 @@ def minimize_max_constraint(
 def _warn(result: MinMaxResult, tol: float) -> None:
     ends = {
         "max_iter": ("", "raise max_iter or tol"),
-        "stalled": (", where rounding let it go no further,", "raise max_iter or tol"),
+        "stalled": (", at the limit of rounding,", "raise max_iter or tol"),
         "met": (", where the oracle named no constraint,", "let it name one at every W"),
     }
     end, advice = ends[result.status]
@@ -163,17 +160,17 @@ def _warn(result: MinMaxResult, tol: float) -> None:
 
 
 def _result(search: ThetaSearch, status: str) -> MinMaxResult:
-    """Give what was found, with both ends of the bracket computed afresh."""
+    """The result, with both ends of the bracket recomputed."""
     W = hermitian_part(search.state.matrix())
     return MinMaxResult(
         W=W,
-        value=search.largest_value(W),
-        lower=lowest_value(search.constraints, search.weights),
+        value=search.source.largest(W, search.upper),
+        lower=lowest_value(search.source.constraints, search.weights),
         weights=search.weights,
         spread=search.spread,
         n_iter=len(search.history),
         n_thetas=search.n_thetas,
-        n_queries=search.n_queries,
+        n_queries=search.source.n_queries,
         status=status,
         history=np.array(search.history).reshape(-1, 2),
     )

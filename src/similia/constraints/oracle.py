@@ -1,32 +1,37 @@
-"""Constraints too many to hold, of which a function finds the violated ones."""
+"""Constraints too many to list, of which a function finds the violated ones."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
-from similia.constraints.base import Constraints, RankOne
-from similia.constraints.matrices import MatrixConstraints
-from similia.constraints.mixed import MixedConstraints
-from similia.constraints.rank_one import RankOneConstraints
+from similia.constraints.base import ALL, Constraints, RankOne, Selection, checked_count
+from similia.constraints.sets import MatrixConstraints, RankOneConstraints, UnionConstraints
 from similia.contract import Array
+from similia.linalg.gibbs import GibbsState
+
+#: (z, sense, bound) or a matrix
+Found: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
+Single: TypeAlias = RankOneConstraints | MatrixConstraints
+Find: TypeAlias = Callable[[Array], tuple[Hashable, Found] | None]
 
 
 class ConstraintOracle(Constraints):
-    """Constraints that a function knows; those that it has named so far are kept.
+    """Constraints that a function knows; those named so far are kept.
 
     Parameters
     ----------
     n_features : int
         Rows of W.
     find : function W -> (key, constraint) or None
-        Called with W, which it must leave alone. It gives a violated constraint, best the one that
-        is violated most, or None where there is none. The key is hashable and stands for the
-        constraint: the same key is the same constraint. The constraint is a tuple (z, sense,
-        bound), for zᴴWz ≤ or ≥ bound, or a symmetric or Hermitian matrix C, for tr(WC) ≤ 0.
-        `minimize_max_constraint` needs the one with the largest tr(WC), violated or not.
+        Called with W, which it must not change. It returns a violated constraint, ideally the most
+        violated one, or None if there is none. The key is hashable and identifies the constraint.
+        The constraint is a tuple (z, sense, bound), for zᴴWz ≤ or ≥ bound, or a symmetric or
+        Hermitian matrix C, for tr(WC) ≤ 0. `minimize_max_constraint` needs the one with the
+        largest tr(WC), violated or not.
     dtype : dtype
-        complex128 where W is to be complex, else float64.
+        complex128 if W is to be complex, else float64.
 
     Attributes
     ----------
@@ -47,33 +52,23 @@ class ConstraintOracle(Constraints):
 
     finite = False
 
-    def __init__(
-        self,
-        n_features: int,
-        find: Callable[[Array], tuple[Hashable, Any] | None],
-        dtype: Any = np.float64,
-    ) -> None:
+    def __init__(self, n_features: int, find: Find, dtype: DTypeLike = np.float64) -> None:
         owner = "ConstraintOracle"
-        if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-            raise ValueError(f"{owner}: n_features must be a positive integer, got {n_features!r}.")
-        if n_features < 1:
-            raise ValueError(f"{owner}: n_features must be a positive integer, got {n_features}.")
+        self.n_features = checked_count(owner, "n_features", n_features)
         if not callable(find):
             raise ValueError(f"{owner}: find must be a function, got {type(find).__name__}.")
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float64, np.complex128):
             raise ValueError(f"{owner}: dtype must be float64 or complex128, got {dtype}.")
-        self.n_features = int(n_features)
         self.find = find
         self.keys: list[Hashable] = []
         self._places: dict[Hashable, int] = {}
-        self._single: list[Constraints] = []
-        self._together: MixedConstraints | None = None
+        self._single: list[Single] = []
         self._allowed = 0.0
-        self.shifts = self._lowest = self._highest = np.zeros(0)
+        self._gather()
 
     def search(self, W: Array) -> int | None:
-        """Ask for a violated constraint; give its place among those known, or None."""
+        """Ask for a violated constraint; return its number among those named, or None."""
         found = self.find(W)
         if found is None:
             return None
@@ -82,16 +77,14 @@ class ConstraintOracle(Constraints):
             self._add(key, constraint)
         return self._places[key]
 
-    def named(self) -> MixedConstraints:
-        """Give those named so far as a finite set, which does not grow."""
-        if self._together is None:
-            self._together = MixedConstraints(self._single, self.n_features, self.dtype)
-        return self._together
+    def named(self) -> UnionConstraints:
+        """The constraints named so far, as a finite set that does not grow."""
+        return self._named
 
     def shifted(self, by: float | Array) -> Self:
-        """Give the constraints tr(W C_j) ≤ by, for a number of at least 0, with none named yet.
+        """The constraints tr(W C_j) ≤ by, for a number of at least 0, with none named yet.
 
-        Those are violated only where the given ones are, so that the same function finds them.
+        They are violated only where the original ones are, so the same function finds them.
         """
         if np.ndim(by) != 0 or not 0.0 <= float(by) < np.inf:
             raise ValueError(
@@ -104,50 +97,51 @@ class ConstraintOracle(Constraints):
     def _add(self, key: Hashable, constraint: Any) -> None:
         if isinstance(constraint, tuple):
             z, sense, bound = constraint
-            single: Constraints = RankOneConstraints(np.asarray(z)[None], bound, sense)
+            single: Single = RankOneConstraints(np.asarray(z)[None], bound, sense)
         else:
             single = MatrixConstraints([constraint])
         if single.n_features != self.n_features or not np.can_cast(single.dtype, self.dtype):
             raise ValueError(
-                f"ConstraintOracle: find must give constraints on {self.n_features} features of "
+                f"ConstraintOracle: find must return constraints on {self.n_features} features of "
                 f"dtype {self.dtype}, got {single.n_features} and {single.dtype}."
             )
-        single = single.shifted(self._allowed)
         self._places[key] = len(self.keys)
         self.keys.append(key)
-        self._single.append(single)
-        self._together = None
-        self.shifts = np.append(self.shifts, single.shifts)
-        self._lowest = np.append(self._lowest, single._lowest)
-        self._highest = np.append(self._highest, single._highest)
+        self._single.append(single.shifted(self._allowed))
+        self._gather()
 
-    def _values(self, W: Array, which: Any) -> Array:
-        return self.named()._values(W, which)
+    def _gather(self) -> None:
+        named = UnionConstraints.of_singles(self._single, self.n_features, self.dtype)
+        self.shifts, self._lowest, self._highest = named.shifts, named._lowest, named._highest
+        self._named = named
 
-    def state_values(self, state: Any, which: Any = slice(None)) -> Array:
-        """As `values`, for a `GibbsState`."""
-        return self.named().state_values(state, which)
+    def _values(self, W: Array, which: Selection) -> Array:
+        return self._named._values(W, which)
+
+    def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
+        """As `values`, at the W of a state."""
+        return self._named.state_values(state, which)
 
     def _combination(self, weights: Array) -> Array:
-        return self.named()._combination(weights)
+        return self._named._combination(weights)
 
     def rank_one(self, j: int) -> RankOne | None:
-        """Give constraint j as z, sign and shift if it is of that form, else None."""
+        """Constraint j as a rank-one term, or None if it is not of that form."""
         return self._single[j].rank_one(0)
 
     def matrix(self, j: int) -> Array:
-        """Give C_j, dense."""
+        """C_j, dense."""
         return self._single[j].matrix(0)
 
 
 def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:
-    """Give what a function has found, or raise the house error."""
-    wanted = "ConstraintOracle: find must give None or (key, constraint)"
+    """The answer of a function, or the house error."""
+    wanted = "ConstraintOracle: find must return None or (key, constraint)"
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"{wanted}, got {found!r:.60}.")
     key, constraint = found
     if not isinstance(key, Hashable):
-        raise ValueError(f"{wanted} with a key that is hashable, got {type(key).__name__}.")
+        raise ValueError(f"{wanted} with a hashable key, got {type(key).__name__}.")
     if isinstance(constraint, tuple) and len(constraint) != 3:
         raise ValueError(
             f"{wanted} with a constraint (z, sense, bound) or a matrix, "

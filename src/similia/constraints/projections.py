@@ -1,20 +1,15 @@
-"""Bregman projections onto one constraint after another, and what is known after each.
+"""Bregman projections onto single constraints, and what is known after each.
 
-The problem is min Δ(W, W₀) subject to tr(W C_j) ≤ 0, tr W = 1, with the von Neumann divergence Δ.
-Its dual (4.2) is max over α ≥ 0 of
-
-    h(α) = -log tr exp(G(α)),    G(α) = log W₀ - Σ α_j C_j,    ∂h/∂α_j = r_j = tr(W C_j),
-
-W = exp(G(α))/tr exp(G(α)). A projection onto constraint j is an ascent of h along α_j. Where
-constraints may be violated, at a price of C Σ max(0, tr(W C_j)), the dual is the same with α ≤ C.
+A projection onto constraint j raises the dual h (`constraints.dual`) along α_j. If constraints may
+be violated, at a price of C Σ max(0, tr(W C_j)), the dual is the same under α ≤ C.
 """
 
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from similia.constraints import Constraints
-from similia.constraints.ascent import DualPoint
+from similia.constraints.base import ALL, Constraints, RankOne, Selection
+from similia.constraints.dual import DualPoint
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.roots import decreasing_bracket, decreasing_root
@@ -28,20 +23,20 @@ from similia.updates.definite_boost import (
     promised_progress,
 )
 
-#: |tr(WC)| after an exact projection, as a share of the range of C's eigenvalues
+#: |tr(WC)| after an exact projection, relative to the range of C's eigenvalues
 EXACT = 1e-13
-#: features up to which a step is not worth sharing out among processors
+#: features below which a step is too short to share among processors
 SMALL = 256
-#: share of a constraint's size below which its smallest eigenvalue may be zero
+#: smallest eigenvalue that may be zero but for rounding, relative to the constraint's size
 ROUNDING = 1e-10
-#: distance kept from eigenvalues where a step would be infinite
+#: distance kept from eigenvalues at which a step would be infinite
 EDGE = 1e-9
 
 
 class Certificate(NamedTuple):
-    """Proof that no W meets all constraints: Σ weights_j C_j has a smallest eigenvalue above zero.
+    """Proof that no W meets all constraints: Σ weights_j C_j is positive definite.
 
-    For tr(W C_j) ≤ 0 for all j gives Σ weights_j tr(W C_j) ≤ 0, but that is at least `smallest`.
+    If tr(W C_j) ≤ 0 for all j, then Σ weights_j tr(W C_j) ≤ 0, yet it is at least `smallest`.
 
     Attributes
     ----------
@@ -56,34 +51,23 @@ class Certificate(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A constraint with its value; violation and gap where all constraints were looked at."""
+    """A constraint and its value; violation and gap are NaN unless all constraints were seen."""
 
     j: int
     value: float
-    violation: float
-    gap: float
+    violation: float = np.nan
+    gap: float = np.nan
 
 
 class Choice(Protocol):
-    """Gives the next constraint to project onto, or None where nothing is left to do."""
+    """Chooses the constraint to project onto next."""
 
-    def next(self, run: "Projections") -> Chosen | None:
-        """Look at the constraints at the present W."""
-
-
-class Result(NamedTuple):
-    """W with dual value, divergence from the start, slacks max(0, tr(W C_j)), violation and gap."""
-
-    W: Array
-    dual: float
-    divergence: float
-    slack: Array
-    violation: float
-    gap: float
+    def __call__(self, run: "Projections") -> Chosen | None:
+        """The next constraint at the current W, or None if nothing is left to do."""
 
 
 class Projections:
-    """A dual point α with its W, moved by projections, and the history of that.
+    """A dual point α with its W, moved by projections, and its history.
 
     Parameters
     ----------
@@ -95,7 +79,9 @@ class Projections:
     tol : float
         Violation that counts as none.
     cap : float
-        Most that an α_j may be: the price of violating a constraint, infinite where none may be.
+        Upper bound of each α_j: the price of a violation, infinite if none is allowed.
+    nearest : bool
+        Whether to release constraints that were pushed too far.
     """
 
     def __init__(
@@ -105,9 +91,10 @@ class Projections:
         alpha: Array,
         tol: float,
         cap: float = np.inf,
+        nearest: bool = True,
     ) -> None:
-        self.constraints, self.log_start, self.tol = constraints, log_start, tol
-        self.alpha, self.cap = alpha, cap
+        self.constraints, self.log_start, self.alpha = constraints, log_start, alpha
+        self.tol, self.cap, self.nearest = tol, cap, nearest
         self.total = float(alpha.sum())
         self.lowest = float(np.linalg.eigvalsh(log_start)[0])
         self.state = GibbsState(log_start - constraints.combination(alpha))
@@ -115,17 +102,9 @@ class Projections:
         self.history: dict[str, list[Any]] = {name: [] for name in RECORDED}
         self._set_bounds()
 
-    def terms(self) -> RankOneTerms | None:
-        """Give the constraints for `run_pass`, if they are of a kind and size that gains by it.
-
-        With many features a step is better shared out among processors.
-        """
-        plain = len(self.log_start) < SMALL and not np.iscomplexobj(self.state.rows)
-        return self.constraints.terms() if plain else None
-
     @property
     def dual(self) -> float:
-        """h(α), which no Δ(W, W₀) of a W that meets all constraints can be below."""
+        """h(α), a lower bound of Δ(W, W₀) over all W that meet the constraints."""
         return -self.state.log_trace
 
     def _set_bounds(self) -> None:
@@ -146,8 +125,8 @@ class Projections:
     # -- steps ---------------------------------------------------------------------------------
 
     def step(self, choice: Choice, exact: bool) -> int:
-        """Project onto the constraint that is chosen; give 0 if none is left to choose, else 1."""
-        chosen = choice.next(self)
+        """Project onto the chosen constraint; return 1, or 0 if none is left."""
+        chosen = choice(self)
         if chosen is None:
             return 0
         self.project(chosen.j, chosen.value, exact)
@@ -155,25 +134,24 @@ class Projections:
         return 1
 
     def project(self, j: int, r: float, exact: bool) -> None:
-        """Move along constraint j, whose value is r, but not to a negative α_j."""
+        """Move along constraint j, whose value is r, keeping 0 ≤ α_j ≤ cap."""
         low, high = self._low[j], max(self._high[j], r * (1.0 + EDGE))
-        step = float(approximate_step(r, low, high))
+        longest = step = float(approximate_step(r, low, high))
         term = self.constraints.rank_one(j)
-        matrix = None if term is not None else self.constraints.matrix(j)
+        direction = self.constraints.matrix(j) if term is None else term
         if exact and (self._least[j] < 0.0 or self.cap < np.inf):
-            step = self._exact_step(j, r, step, term, matrix)
+            step = self._exact_step(j, r, step, direction)
         room = self.cap - float(self.alpha[j])
         capped = step >= room
         step = room if capped else max(step, -float(self.alpha[j]))
-        if term is not None:
-            self.state.add_rank_one(term.z, -step * term.sign)
-            self.state.add_identity(step * term.shift)
+        if isinstance(direction, RankOne):
+            self.state.add_rank_one(direction.z, -step * direction.sign)
+            self.state.add_identity(step * direction.shift)
         else:
-            self.state.add_matrix(matrix, -step)
+            self.state.add_matrix(direction, -step)
         self.alpha[j] = self.cap if capped else self.alpha[j] + step
         self.total += step
         if r > 0.0:
-            longest = float(approximate_step(r, low, high))
             self.dual_bound += float(
                 promised_progress(step, r, low, high)
                 if capped and step < longest
@@ -181,14 +159,42 @@ class Projections:
             )
         self.record(constraint=j, value=r, step=step, dual=self.dual, dual_bound=self.dual_bound)
 
-    def run_pass(self, terms: RankOneTerms, steps: int, nearest: bool) -> int:
-        """Project up to so many times onto the most violated constraint; give how many times."""
+    def _exact_step(self, j: int, r: float, guess: float, direction: RankOne | Array) -> float:
+        """Step after which tr(WC_j) = 0, or α_j is at an end if that comes first."""
+        if isinstance(direction, RankOne):
+            line, sign, shift = self.state.rank_one_line(direction.z), *direction[1:]
+        else:
+            line, sign, shift = self.state.matrix_line(direction), 1.0, 0.0
+        way = 1.0 if r > 0.0 else -1.0
+
+        def remaining(length: float) -> tuple[float, float]:
+            """Value of the constraint after a step, signed so that it falls with the length."""
+            _, slope, curvature = line(-way * length * sign)
+            return way * (sign * slope - shift), -curvature
+
+        longest = float(self.cap - self.alpha[j] if r > 0.0 else self.alpha[j])
+        low, high = decreasing_bracket(lambda x: remaining(x)[0], abs(guess), longest)
+        if low == high:
+            return way * longest
+        tol = EXACT * (self._high[j] - self._low[j])
+        return way * decreasing_root(remaining, low, high, abs(guess), tol)
+
+    def terms(self) -> RankOneTerms | None:
+        """The constraints for `run_pass`, if their kind and size gain by it.
+
+        With many features a step is better shared among processors.
+        """
+        plain = len(self.log_start) < SMALL and not np.iscomplexobj(self.state.rows)
+        return self.constraints.terms() if plain else None
+
+    def run_pass(self, terms: RankOneTerms, steps: int) -> int:
+        """Run at most `steps` projections onto the most violated constraint; return the count."""
         records = np.empty((steps, len(RECORDED)))
         dual, state = self.dual, self.state
         taken = int(
             boost_pass(
                 state.values, state.rows, state.workspace(), self.alpha, terms,
-                self._low, self._high, self.tol, nearest, self.cap, records,
+                self._low, self._high, self.tol, self.nearest, self.cap, records,
             )
         )  # fmt: skip
         records = records[:taken]
@@ -203,89 +209,71 @@ class Projections:
         self.total = float(self.alpha.sum())
         return taken
 
-    def _exact_step(self, j: int, r: float, guess: float, term: Any, matrix: Any) -> float:
-        """Give the step after which tr(WC_j) = 0, or α_j at its end if that comes first."""
-        if term is not None:
-            line, sign, shift = self.state.rank_one_line(term.z), term.sign, term.shift
-        else:
-            line, sign, shift = self.state.matrix_line(matrix), 1.0, 0.0
-        direction = 1.0 if r > 0.0 else -1.0
+    def take(self, point: DualPoint) -> None:
+        """Move to a point that was found otherwise."""
+        self.alpha, self.state = point.alpha, point.state
+        self.total = float(self.alpha.sum())
 
-        def remaining(length: float) -> tuple[float, float]:
-            """Value of the constraint after a step, turned so that it falls with the length."""
-            _, slope, curvature = line(-direction * length * sign)
-            return direction * (sign * slope - shift), -curvature
-
-        longest = float(self.cap - self.alpha[j] if r > 0.0 else self.alpha[j])
-        low, high = decreasing_bracket(lambda x: remaining(x)[0], abs(guess), longest)
-        if low == high:
-            return direction * longest
-        tol = EXACT * (self._high[j] - self._low[j])
-        return direction * decreasing_root(remaining, low, high, abs(guess), tol)
-
-    def record(self, **entries: Any) -> None:
+    def record(self, **entries: float) -> None:
         """Add to the history."""
         for name, entry in entries.items():
             self.history[name].append(entry)
 
-    def move_to(self, point: DualPoint) -> None:
-        """Stand at a point that was found otherwise, and note it in the history."""
-        self.take(point)
-        violation, gap = self.gap(point.values)
-        self.record(dual=self.dual, violation=violation, gap=gap)
-
-    def take(self, point: DualPoint) -> None:
-        """Stand at a point that was found otherwise."""
-        self.alpha, self.state = point.alpha, point.state
-        self.total = float(self.alpha.sum())
-
     def history_arrays(self) -> dict[str, Array]:
-        """Give the history, an array for each of what it records."""
+        """History by name; names without entries only if there are no others."""
         arrays = {name: np.array(entries) for name, entries in self.history.items()}
         recorded = {name: array for name, array in arrays.items() if len(array)}
         return recorded or arrays
 
-    # -- what is known -------------------------------------------------------------------------
+    # -- knowledge -----------------------------------------------------------------------------
 
     def gap(self, r: Array) -> tuple[float, float]:
-        """Give violation v = max(0, max r_j) and gap, from all values r.
+        """Violation v = max(0, max r_j) and gap, from all values r.
 
-        The gap is Σ α_j (v - r_j), or Σ (C max(0, r_j) - α_j r_j) where violations have a price.
+        The gap is Σ α_j (v - r_j), or Σ (C max(0, r_j) - α_j r_j) if violations have a price.
         """
         violation = max(0.0, float(r.max())) if len(r) else 0.0
         used = np.flatnonzero(self.alpha)
         if self.cap == np.inf:
             return violation, float(self.alpha[used] @ (violation - r[used]))
-        # Both sums are of terms that are not negative, so that nothing is lost to rounding.
+        # Two sums without negative terms lose nothing to rounding.
         met_too_well = float(self.alpha[used] @ np.maximum(-r[used], 0.0))
         return violation, float((self.cap - self.alpha) @ np.maximum(r, 0.0)) + met_too_well
 
-    def urgency(self, r: Array, nearest: bool, which: Any = slice(None)) -> Array:
-        """Give how much each constraint asks for a step; see `updates.definite_boost.asks_for`."""
+    def urgency(self, r: Array, which: Selection = ALL) -> Array:
+        """How much each constraint asks for a step; see `updates.definite_boost.asks_for`."""
         alpha = self.alpha[which]
         asked = r if self.cap == np.inf else np.where(alpha < self.cap, r, np.minimum(r, 0.0))
-        return np.where((alpha > 0.0) & (r < 0.0), -r, asked) if nearest else asked
+        return np.where((alpha > 0.0) & (r < 0.0), -r, asked) if self.nearest else asked
 
-    def settled(self, r: Array, nearest: bool) -> bool:
-        """Say whether no constraint, given all values, asks for a step."""
-        return not (self.urgency(r, nearest) > self.tol).any()
-
-    def result(self) -> "Result":
-        """Give what belongs to α, computed afresh: steps leave rounding behind."""
+    def result(self) -> dict[str, Any]:
+        """Attributes of the solution at α, recomputed: steps leave rounding behind."""
         state = GibbsState(self.log_start - self.constraints.combination(self.alpha))
         W = hermitian_part(state.matrix())
         r = self.constraints.values(W)
         violation, gap = self.gap(r)
-        dual = -state.log_trace
-        divergence = dual - float(self.alpha @ r)
-        return Result(W, dual, divergence, np.maximum(r, 0.0), violation, gap)
+        slack, divergence = np.maximum(r, 0.0), -state.log_trace - float(self.alpha @ r)
+        paid = self.cap * float(slack.sum()) if self.cap < np.inf else 0.0
+        return {
+            "W_": W,
+            "alpha_": self.alpha,
+            "slack_": slack,
+            "violation_": violation,
+            "dual_": -state.log_trace,
+            "divergence_": divergence,
+            "objective_": divergence + paid,
+            "gap_": gap,
+            "n_iter_": len(self.history["dual"]),
+            "iteration_bound_": self.iteration_bound(),
+            "history_": self.history_arrays(),
+        }
 
     def iteration_bound(self) -> float:
-        """Give a bound on the steps at constraints violated by `tol` (Corollary 4.2).
+        """Upper bound of the number of steps at constraints violated by `tol` (Corollary 4.2).
 
-        Each raises h by -log ρ(tol) at least, unless it ends at the cap. h stays below
-        max Δ(W, W₀) = -log λmin(W₀) as long as some W meets all constraints; and, where violations
-        have a price, below what W₀ itself would have to pay.
+        Each raises h by at least -log ρ(tol), unless it ends at the cap. As long as some W meets
+        all constraints, h stays below max Δ(W, W₀) = -log λmin(W₀); if violations have a price, it
+        stays below what W₀ itself would pay.
         """
         can = self._high > self.tol
         if not can.any():
@@ -298,9 +286,9 @@ class Projections:
         return float((highest - self.first_dual) / progress.min())
 
     def certificate(self) -> Certificate | None:
-        """Give a proof that no W meets all constraints, where one of them or α/Σα is one.
+        """Proof that no W meets all constraints, if one constraint or α/Σα is such a proof.
 
-        There is nothing to prove where constraints may be violated.
+        There is nothing to prove if constraints may be violated.
         """
         if self.cap < np.inf:
             return None
@@ -315,7 +303,7 @@ class Projections:
 
 
 def verified(constraints: Constraints, weights: Array) -> Certificate | None:
-    """Give the certificate with these weights if it is one, looking at nothing else."""
+    """The certificate with these weights, if it holds by itself."""
     values = np.linalg.eigvalsh(constraints.combination(weights))
     low, high = constraints.bounds()
     size = float(weights @ np.maximum(np.abs(low), np.abs(high)))

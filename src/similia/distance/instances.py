@@ -1,64 +1,72 @@
-"""Instance matrices X of tr(WX) = y, in the forms in which a user may have them."""
+"""Instance matrices X of tr(AX) = y, in the forms in which a user may have them."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from similia.contract import Array
+from similia.contract import Array, Matrix
 
 #: entries whose squares and products with labels stay finite
 LARGEST = 1e70
 FORMS = "vectors of shape (n, d), matrices of shape (n, d, d), or a sequence of d × d matrices"
 
 
-def checked_instances(where: str, instances: Any, d: int | None, complex_allowed: bool) -> Any:
-    """Give the instances as rows x with X = xxᴴ, dense or CSR, or as a list of square matrices.
+Given: TypeAlias = ArrayLike | Matrix | Sequence[Matrix]
 
-    `d` is the size that they must have, if it is known.
-    """
-    given = _as_given(where, instances)
-    parts = given if isinstance(given, list) else [given]
-    for part in parts:
-        values = part.data if sparse.issparse(part) else part
-        if values.dtype.kind not in ("fiubc" if complex_allowed else "fiub"):
+
+class Instances(NamedTuple):
+    """n instances of size d."""
+
+    #: rows x with X = xxᴴ, or square matrices
+    values: Matrix | list[Matrix]
+    n: int
+    d: int
+
+
+def checked_instances(where: str, given: Given, d: int | None, complex_allowed: bool) -> Instances:
+    """Instances of size d, or of any one size if it is None, or the house error."""
+    instances = _as_instances(where, given)
+    square = isinstance(instances.values, list)
+    for part in instances.values if isinstance(instances.values, list) else [instances.values]:
+        entries = np.asarray(part.data if sparse.issparse(part) else part)
+        if entries.dtype.kind not in ("fiubc" if complex_allowed else "fiub"):
             words = "real or complex" if complex_allowed else "real (unless field is 'complex')"
-            raise ValueError(f"{where}: instances must be {words}, got dtype {values.dtype}.")
-        if values.size and not np.abs(values).max() <= LARGEST:  # so that NaN is refused, too
+            raise ValueError(f"{where}: instances must be {words}, got dtype {entries.dtype}.")
+        if entries.size and not np.abs(entries).max() <= LARGEST:  # so that NaN is refused, too
             raise ValueError(f"{where}: instances must be finite and at most {LARGEST:.0e}.")
-    rows = 1 if isinstance(given, list) else 0
-    wrong = [p.shape for p in parts if (rows and p.shape[0] != p.shape[1]) or p.shape[1] == 0]
-    sizes = {p.shape[1] for p in parts} | (set() if d is None else {d})
-    if wrong or len(sizes) > 1:
-        found = wrong[0] if wrong else next(p.shape for p in parts if p.shape[1] != d)
-        words = "one size" if d is None else f"size {d}"
-        raise ValueError(f"{where}: instances must be {FORMS}, all of {words}, got shape {found}.")
-    return given
+        size = instances.d if d is None else d
+        if part.shape[1] != size or size == 0 or (square and part.shape[0] != size):
+            words = "one size" if d is None else f"size {d}"
+            raise ValueError(
+                f"{where}: instances must be {FORMS}, all of {words}, got shape {part.shape}."
+            )
+    return instances
 
 
-def _as_given(where: str, instances: Any) -> Any:
-    if sparse.issparse(instances):
-        return sparse.csr_array(instances)
-    if isinstance(instances, list | tuple) and any(np.ndim(x) == 2 for x in instances):
-        matrices = [x if sparse.issparse(x) else np.asarray(x) for x in instances]
+def _as_instances(where: str, given: Given) -> Instances:
+    if sparse.issparse(given):
+        rows = sparse.csr_array(given)
+        return Instances(rows, *rows.shape)
+    if isinstance(given, list | tuple) and any(np.ndim(x) == 2 for x in given):
+        matrices = [x if sparse.issparse(x) else np.asarray(x) for x in given]
         if all(x.ndim == 2 for x in matrices):
-            return matrices
-    array = np.asarray(instances)
-    if array.ndim == 3:
-        return list(array)
-    if array.ndim != 2:
-        raise ValueError(f"{where}: instances must be {FORMS}, got shape {array.shape}.")
-    return array
+            return Instances(matrices, len(matrices), matrices[0].shape[1])
+    rows = np.asarray(given)
+    if rows.ndim not in (2, 3):
+        raise ValueError(f"{where}: instances must be {FORMS}, got shape {rows.shape}.")
+    return Instances(rows if rows.ndim == 2 else list(rows), rows.shape[0], rows.shape[-1])
 
 
-def checked_labels(where: str, y: Any, n: int) -> Array:
-    """Give y as real numbers, one for each instance."""
+def checked_labels(where: str, y: ArrayLike, n: int) -> Array:
+    """Labels of n instances in double precision, or the house error."""
     y = np.asarray(y)
     if y.shape != (n,) or (n and y.dtype.kind not in "fiu"):
         raise ValueError(
             f"{where}: y must be {n} real numbers, got shape {y.shape} and dtype {y.dtype}."
         )
-    y = y.astype(np.float64)
     if not (np.abs(y) <= LARGEST).all():
         raise ValueError(f"{where}: y must be finite and at most {LARGEST:.0e}.")
-    return y
+    return y.astype(np.float64)

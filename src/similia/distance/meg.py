@@ -1,29 +1,50 @@
 """MEG: matrix exponentiated gradient, for metrics, kernels over objects and density matrices."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Self
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike
+from scipy import linalg, sparse
+from sklearn.utils.validation import check_is_fitted
 
-from similia.contract import Array
-from similia.distance.instances import checked_instances, checked_labels
-from similia.distance.loss_bound import BoundedLoss
+from similia.base import Learner, all_or_nothing
+from similia.contract import Array, Indices, Matrix, State
+from similia.distance.base import MahalanobisDistance
+from similia.distance.feedback import BOUNDS, bound_targets, chosen_bounds, exact_targets
+from similia.distance.instances import Given, checked_instances, checked_labels
+from similia.distance.loss_bound import checked_comparison, comparison_loss, loss_bound
+from similia.distance.start import start_eigenpairs
+from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows
 from similia.linalg.eigen_update import SHARED
-from similia.linalg.threads import single_blas_thread
+from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
+from similia.linalg.psd import psd_factor
+from similia.linalg.spectral import from_eigenpairs, log_trace_exp
+from similia.parameters import parameter
 from similia.progress import progress
 from similia.updates.meg import MEGSetting, gathered, meg_pass
 from similia.updates.meg_matrices import meg_matrix_pass
-from similia.validation import boolean, one_of, pair_of_numbers, positive
+from similia.validation import (
+    Rule,
+    array,
+    boolean,
+    check_parameters,
+    none,
+    one_of,
+    positive,
+    positive_integer,
+)
 
-#: instances after which the eigenvectors are looked at
+#: instances between two checks of the eigenvectors
 CHECKED = 512
-#: a distance whose fourth power is finite with room to spare
-FAR = 1e70
+#: departure from orthogonality, for each eigenvector, that is corrected
+DEFECT = 1e-13
+#: eta="auto" is this over the square of an instance's range: Lemma 3.2 with c = 6
+RATE = 1.5
 
 
-class MEG(BoundedLoss):
+class MEG(MahalanobisDistance):
     """Positive definite matrix learnt from distances by matrix exponentiated gradient steps.
 
     A pair with difference z and distance y is an instance X = zzᵀ with label y² for tr(AX) = zᵀAz,
@@ -32,63 +53,19 @@ class MEG(BoundedLoss):
 
         W <- exp(log W - 2η(ŷ - y²) s X) / Z,  Z such that tr W = 1          [Tsuda2005, (3.5)]
 
-    There are three things to learn a matrix of, in the same way:
+    Three kinds of matrices are learnt in this way:
 
     - a metric over features: ``learn(X, pairs, distances)``, or `fit` with classes;
-    - a kernel matrix over objects of which nothing is known but distances:
+    - a kernel over objects of which only distances are known:
       ``MEG(n_objects=...).learn(None, pairs, distances)``; then ``pairwise_distance(None)``
-      has all distances, and `embedding` gives points;
-    - any matrix that is measured: ``learn_matrices(instances, y)``, which takes tr(AX) = y for
-      general X, and density matrices with ``field="complex"``.
-
-    Parameters
-    ----------
-    eta : "auto" or positive number
-        Larger eta follows each instance more closely. "auto" is 1.5/ρ² for each instance, with ρ
-        the range of the eigenvalues of s·X, which is s|z|² for a pair. The total loss is then at
-        most four times that of any other matrix, plus 2/3 ρ² times its divergence from the start
-        (`loss_bound`). If a matrix explains all distances, 2/ρ² is better, the largest eta that
-        has a bound; if they are noisy, a smaller one is. Without `normalized` "auto" is
-        1/(ρ(ŷ + y²)), which does not overshoot where z is an eigenvector.
-    normalized : bool
-        Keep the trace (3.5), or let it be learnt too (3.4, for which no bound is proven).
-    start : "identity" or array of shape (n, n)
-        A before the first instance, up to its trace: the Euclidean distance, or a symmetric (with
-        ``field="complex"``, Hermitian) positive definite matrix. The nearer it is to the one that
-        is sought, the less is lost on the way: the bound grows with the divergence between them.
-    trace : "auto" or positive number
-        Trace of A; without `normalized`, where it starts. "auto" is that of `start`.
-        Distances can only be met with one that is large enough: for n objects, the sum of all n²
-        squared distances divided by 2n.
-    feedback : {"distances", "labels"}
-        What `learn` is given for a pair: its distance (not squared); or +1 (similar) and -1.
-    bounds : "auto" or (number, number)
-        With labels, and for `fit`, which draws them from classes: similar pairs should be no
-        farther apart than the first distance, dissimilar ones no closer than the second; pairs
-        that are so already need no step. "auto" takes the 5th and 95th percentile of the
-        distances of random pairs at the start.
-    n_objects : int or None
-        Size of the kernel matrix where there are no features (``X=None``).
-    field : {"real", "complex"}
-        Whether A is real symmetric or complex Hermitian. Features are real in either case.
-    average : bool
-        Measure with the mean of the matrices over the stream instead of the last one. That costs
-        one more matrix product for each instance.
-    sampler : {"balanced", "uniform"} or function (y, n, rng) -> (pairs, signs)
-        How `fit` and `partial_fit` draw pairs from classes.
-    n_pairs : int
-        How many they draw at each call.
-    n_components : int or None
-        Directions that distances and `transform` keep, those of the largest eigenvalues; None: all.
-    random_state : int, RandomState or None
-        Seed of that drawing.
-    verbose : bool
-        Show a progress bar.
+      has all distances, and `embedding` turns objects into points;
+    - any matrix that is measured: ``learn_matrices(instances, y)`` takes tr(AX) = y for
+      general X, and learns density matrices with ``field="complex"``.
 
     Attributes
     ----------
     A_, K_ : array of shape (n, n)
-        The matrix, under the name for features and under that for objects; float64 or complex128
+        The matrix, as a metric over features and as a kernel over objects; float64 or complex128
         whatever the precision of the data.
     W_ : array of the same shape
         A divided by `trace_`: the paper's matrix, of trace one if `normalized`.
@@ -103,11 +80,12 @@ class MEG(BoundedLoss):
     trace_ : float
     bounds_ : array of shape (2,)
     n_seen_, n_updates_ : int
+        Instances learnt from, and those of them that changed the state.
 
     Notes
     -----
     The eigendecomposition of log W follows each rank-one instance (`linalg.eigen_update`): O(n²)
-    and one matrix product over the eigenvectors that change, and no new eigendecomposition. The
+    and one matrix product over the eigenvectors that change, without a new eigendecomposition. The
     paper has X = zzᵀ/2, so that its tr(WX) is *half* of the squared distance: its η is four times
     ours, and its losses a quarter.
 
@@ -134,71 +112,79 @@ class MEG(BoundedLoss):
     (20, 2)
     """
 
-    _rules: ClassVar = {
-        **BoundedLoss._rules,
-        "eta": one_of("auto") | positive,
-        "normalized": boolean,
-        "feedback": one_of("distances", "labels"),
-        "bounds": one_of("auto") | pair_of_numbers,
-    }
-    _state: ClassVar = (*BoundedLoss._state, "bounds_")
+    eta: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | positive,
+        doc='Larger eta follows each instance more closely. "auto" is 1.5/ρ² for each instance, '
+        "with ρ the range of the eigenvalues of s·X (s|z|² for a pair): the total loss is at most "
+        "four times that of any other matrix, plus 2/3 ρ² times its divergence from the start. If "
+        "a matrix explains all distances, 2/ρ² is better, the largest eta that has a bound; for "
+        'noisy ones, a smaller eta. Without `normalized`, "auto" is 1/(ρ(ŷ + y²)), which does not '
+        "overshoot where z is an eigenvector.",
+    )
+    normalized: bool = parameter(
+        default=True,
+        rule=boolean,
+        doc="Keep the trace (3.5), or learn it too (3.4, for which no bound is proven).",
+    )
+    start: str | Array = parameter(
+        default="identity",
+        rule=one_of("identity") | array,
+        doc="A before the first instance, up to its trace: the Euclidean distance, or a positive "
+        "definite array of shape (n, n), Hermitian if `field` is complex. The nearer it is to the "
+        "matrix that explains the feedback, the smaller the total loss.",
+    )
+    trace: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | positive,
+        doc='Trace of A; without `normalized`, the initial one. "auto" is that of `start`. '
+        "Distances can be met only if it is large enough: for n objects, the sum of all n² squared "
+        "distances divided by 2n.",
+    )
+    feedback: str = parameter(
+        default="distances",
+        rule=one_of("distances", "labels"),
+        doc="What `learn` takes for a pair: its distance (not squared), or +1 (similar) and -1.",
+    )
+    bounds: str | tuple[float, float] = parameter(
+        default="auto",
+        rule=BOUNDS,
+        doc="For labels, and for `fit`: similar pairs should be no farther apart than the first "
+        "distance, dissimilar ones no closer than the second; pairs within their bound need no "
+        'step. "auto" takes the 5th and 95th percentile of the distances of random pairs at the '
+        "start.",
+    )
+    n_objects: int | None = parameter(
+        default=None,
+        rule=none | positive_integer,
+        doc="Size of the kernel matrix where there are no features (``X=None``).",
+    )
+    field: str = parameter(
+        default="real",
+        rule=one_of("real", "complex"),
+        doc="Whether A is real symmetric or complex Hermitian. Features are real in either case.",
+    )
+    average: bool = parameter(
+        default=False,
+        rule=boolean,
+        doc="Measure with the mean of the states, for one more matrix product per instance.",
+    )
 
-    def __init__(
-        self,
-        *,
-        eta: Any = "auto",
-        normalized: bool = True,
-        start: Any = "identity",
-        trace: Any = "auto",
-        feedback: str = "distances",
-        bounds: Any = "auto",
-        n_objects: int | None = None,
-        field: str = "real",
-        average: bool = False,
-        sampler: Any = "balanced",
-        n_pairs: int = 50_000,
-        n_components: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.eta = eta
-        self.normalized = normalized
-        self.start = start
-        self.trace = trace
-        self.feedback = feedback
-        self.bounds = bounds
-        self.n_objects = n_objects
-        self.field = field
-        self.average = average
-        self.sampler = sampler
-        self.n_pairs = n_pairs
-        self.n_components = n_components
-        self.random_state = random_state
-        self.verbose = verbose
+    divergence = "von_neumann"
+    _fragile: ClassVar = ("log_eigenvalues_", "eigenvectors_", "moment_")  # steps may overflow
+    _state: ClassVar = (
+        *Learner._state,
+        *("log_eigenvalues_", "eigenvectors_", "trace_", "total_loss_", "range_", "bounds_"),
+    )
 
     # -- learning ------------------------------------------------------------------------------
 
-    def learn(self, X: Any, pairs: Any, y: Any) -> Self:
-        """Learn from pairs and their distances, in order; pieces give the same as the whole.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features), or None
-            Without it, learn a kernel matrix over `n_objects` objects.
-        pairs : integer array of shape (n_pairs, 2)
-            Rows of `X`, or objects, that are compared.
-        y : array of shape (n_pairs,)
-            Distances (not squared); or +1 and -1, see `feedback`.
-
-        Returns
-        -------
-        The learner itself. On an error nothing has changed.
-        """
+    def learn(self, X: Matrix | None, pairs: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from pairs of rows, or of objects if X is None, as other distances do."""
         self._check_parameters()
-        with self._all_or_nothing():
-            return super().learn(self._objects() if X is None else X, pairs, y)
+        return super().learn(self._objects() if X is None else X, pairs, y)
 
-    def learn_matrices(self, instances: Any, y: Any) -> Self:
+    def learn_matrices(self, instances: Given, y: ArrayLike) -> Self:
         """Learn from measurements tr(AX) = y of any instance matrices X, in order.
 
         Parameters
@@ -208,63 +194,55 @@ class MEG(BoundedLoss):
             sparse, of which the Hermitian part counts. A matrix of rank above six costs a new
             eigendecomposition.
         y : array of shape (n,)
-
-        Returns
-        -------
-        The learner itself. On an error nothing has changed.
         """
         self._check_parameters()
-        where, fitted = f"{self._owner}.learn_matrices", self.__sklearn_is_fitted__()
-        size = self.n_features_in_ if fitted else None
-        instances = checked_instances(where, instances, size, self.field == "complex")
-        matrices = isinstance(instances, list)
-        y = checked_labels(where, y, len(instances) if matrices else instances.shape[0])
-        follow = meg_matrix_pass if matrices else meg_pass
-        with self._all_or_nothing(), progress(self._owner, len(y), enabled=self.verbose) as advance:
-            if not fitted:
-                self.n_features_in_ = (instances[0] if matrices else instances).shape[1]
-                self._init_state(sparse.csr_array((1, self.n_features_in_)))
-            targets = np.column_stack([y, y])
-            self._walk(lambda b: self._follow(follow, instances[b], targets[b]), len(y), advance)
-        return self
-
-    def _init_state(self, X: Any) -> None:
-        super()._init_state(X)
-        bounds = self._typical_bounds(X) if isinstance(self.bounds, str) else self.bounds
-        self.bounds_ = np.asarray(bounds, dtype=np.float64)
-
-    def _checked_feedback(self, where: str, y: Array) -> Array:
-        if self.feedback == "labels":
-            return super()._checked_feedback(where, y)
-        if y.ndim != 1 or y.dtype.kind not in "fiu" or not ((y >= 0) & (y <= FAR)).all():
-            raise ValueError(f"{where}: y must be an array of distances between 0 and {FAR:.0e}.")
-        return np.column_stack([y, y]).astype(np.float64) ** 2
-
-    def _feedback_of_signs(self, signs: Array) -> Array:
-        near, far = self.bounds_**2
-        similar = signs > 0
-        return np.column_stack([np.where(similar, 0.0, far), np.where(similar, near, np.inf)])
-
-    def _learn(self, X: Any, pairs: Any, y: Array, advance: Any) -> None:
-        targets = y if y.ndim == 2 else self._feedback_of_signs(y)
+        where, size = f"{self._owner}.learn_matrices", vars(self).get("n_features_in_")
+        values, n, d = checked_instances(where, instances, size, self.field == "complex")
+        targets = np.column_stack(2 * [checked_labels(where, y, n)])
 
         def learn(block: slice) -> int:
-            Z = difference_of_rows(X, pairs[block, 0], pairs[block, 1], np.float64)
-            return self._learn_block(Z, targets[block])
+            return self._learn_block(values[block], targets[block])
 
-        self._walk(learn, len(pairs), advance)
+        with all_or_nothing(self), progress(self._owner, n, enabled=self.verbose) as advance:
+            if size is None:
+                self.n_features_in_ = d
+                self._init_state(sparse.csr_array((1, d)))
+            self._walk(learn, n, advance)
+        return self
 
-    def _walk(self, learn: Callable[[slice], int], n: int, advance: Any) -> None:
-        """Learn blocks of n instances on a copy of the state, which is kept if all goes well."""
-        with self._all_or_nothing(), single_blas_thread():
-            for name in ("log_eigenvalues_", "eigenvectors_", "moment_"):
-                setattr(self, name, getattr(self, name).copy())
-            for block in self._blocks(n):
-                self.n_updates_ += learn(block)
-                self.n_seen_ += block.stop - block.start
-                if self.n_seen_ % CHECKED == 0:
-                    self._check_drift()
-                advance(block.stop - block.start)
+    def _init_state(self, X: Matrix) -> None:
+        self.n_seen_ = self.n_updates_ = 0
+        values, self.eigenvectors_ = self._start(X.shape[1])
+        self.log_eigenvalues_ = np.log(values) - np.log(values.sum())
+        self.trace_ = float(values.sum() if isinstance(self.trace, str) else self.trace)
+        self._init_moment()
+        self.total_loss_ = self.range_ = 0.0
+        self.bounds_ = chosen_bounds(self.bounds, self._random_squares(X))
+
+    def _start(self, d: int) -> tuple[Array, Array]:
+        """Eigenpairs of the matrix before the first instance, up to its trace."""
+        if isinstance(self.start, str):
+            return np.ones(d), np.eye(d, dtype=complex if self.field == "complex" else float)
+        return start_eigenpairs(self._owner, self.start, d, self.field)
+
+    def _start_squares(self, X: Matrix, pairs: Indices) -> Array:
+        if isinstance(self.start, str):
+            return self.trace_ / X.shape[1] * super()._start_squares(X, pairs)
+        Z = self._differences(X, pairs)
+        return row_products(np.asarray(Z @ self.A_.real), Z)
+
+    @property
+    def _kind(self) -> str:
+        return self.feedback
+
+    def _targets(self, y: Array) -> Array:
+        return exact_targets(y) if self.feedback == "distances" else bound_targets(y, self.bounds_)
+
+    def _targets_of_signs(self, signs: Array) -> Array:
+        return bound_targets(signs, self.bounds_)
+
+    def _differences(self, X: Matrix, pairs: Indices) -> Matrix:
+        return difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
 
     def _blocks(self, n: int) -> Iterator[slice]:
         """Cut n instances so that drift is checked after the same ones, whatever the pieces."""
@@ -274,18 +252,13 @@ class MEG(BoundedLoss):
             start, stop = stop, min(n, stop + largest - (seen + stop) % largest)
             yield slice(start, stop)
 
-    def _learn_block(self, Z: Any, y: Array) -> int:
-        return self._follow(meg_pass, Z, y)
-
-    def _follow(self, learn: Any, instances: Any, targets: Array) -> int:
-        """Change the state by a pass over instances; count the updates."""
+    def _learn_block(self, Z: Matrix | list[Matrix], targets: Array) -> int:
+        learn = meg_matrix_pass if isinstance(Z, list) else meg_pass
         setting = MEGSetting(*self._rate(), self.trace_, bool(self.normalized))
         rows = self.eigenvectors_.view(np.float64)
         size = rows.shape[1] if self.average else 0
         total, before = np.zeros((size, size)), self.A_ if size else None
-        updates, loss, largest = learn(
-            self.log_eigenvalues_, rows, total, instances, targets, setting
-        )
+        updates, loss, largest = learn(self.log_eigenvalues_, rows, total, Z, targets, setting)
         if not np.isfinite(loss):
             raise ValueError(
                 f"{self._owner}: eta must be small enough for finite predictions, got "
@@ -297,4 +270,130 @@ class MEG(BoundedLoss):
             states = self.trace_ * gathered(total, len(rows))
             seen = self.n_seen_ + 1
             self.moment_ += (seen + len(targets)) * self.A_ - seen * before - states
-        return int(updates)
+        due = (self.n_seen_ + len(targets)) % CHECKED == 0
+        if due and orthogonality_defect(self.eigenvectors_) > DEFECT * len(rows):
+            orthogonalize(self.eigenvectors_)
+        return updates
+
+    def _rate(self) -> tuple[float, bool]:
+        """Step size η and False, or the factor of `step_size` and True."""
+        if isinstance(self.eta, str):
+            return (RATE if self.normalized else 1.0), True
+        return float(self.eta), False
+
+    def _merged_state(self, parts: Sequence[Self]) -> State:
+        """Mean of log W: at least as near to any matrix as the parts are on average."""
+        if len(parts) == 1:
+            values, vectors = parts[0].log_eigenvalues_.copy(), parts[0].eigenvectors_.copy()
+        else:
+            logs = [from_eigenpairs(p._log_values(), p.eigenvectors_.T) for p in parts]
+            values, columns = linalg.eigh(self._mean_over(parts, logs))
+            vectors = np.ascontiguousarray(columns.T)
+        return {
+            "log_eigenvalues_": values,
+            "eigenvectors_": vectors,
+            "total_loss_": self.total_loss_ + sum(p.total_loss_ - self.total_loss_ for p in parts),
+            "range_": max(part.range_ for part in parts),
+        }
+
+    def _log_values(self) -> Array:
+        """Eigenvalues of log W."""
+        values = self.log_eigenvalues_
+        return values - log_trace_exp(values) if self.normalized else values
+
+    # -- using ---------------------------------------------------------------------------------
+
+    @property
+    def W_(self) -> Array:
+        """The paper's matrix: exp(G), divided by its trace if `normalized`."""
+        return from_eigenpairs(np.exp(self._log_values()), self.eigenvectors_.T)
+
+    @property
+    def A_(self) -> Array:  # type: ignore[override]
+        """The matrix whose quadratic form is the squared distance."""
+        return self.trace_ * self.W_
+
+    @property
+    def K_(self) -> Array:
+        """A under its name as a kernel matrix over objects."""
+        return self.A_
+
+    @property
+    def components_(self) -> Array:
+        """L with A = LᵀL (its real part, which is all that real vectors see), largest first."""
+        if self.average or self.field == "complex":
+            return psd_factor(self._scoring_state().real, self.n_components)
+        check_is_fitted(self)
+        order = np.argsort(-self.log_eigenvalues_)[: self.n_components]
+        weights = self.trace_ * np.exp(self._log_values()[order])
+        return np.sqrt(weights)[:, None] * self.eigenvectors_[order]
+
+    def _factor(self) -> Array:
+        return self.components_
+
+    def embedding(self, n_components: int | None = None) -> Array:
+        """Centered points, one for each object, whose distances are the learnt ones.
+
+        Their dimensions are ordered by how much they contribute to all squared distances together
+        (classical scaling); `n_components` of them are kept, or all.
+        """
+        K = self._scoring_state().real
+        words = f"an integer between 1 and {len(K)}"
+        rule = none | Rule(words, lambda n: positive_integer.holds(n) and n <= len(K))
+        given = {"n_components": n_components}
+        check_parameters(f"{self._owner}.embedding", {"n_components": rule}, given)
+        K = K - K.mean(axis=0)
+        return psd_factor(K - K.mean(axis=1, keepdims=True))[:n_components].T
+
+    def loss_bound(self, U: ArrayLike, loss: float = 0.0) -> float:
+        """Upper bound of `total_loss_`, given one matrix to compare with [Tsuda2005, Lemma 3.2].
+
+        With c such that η = 2c/(ρ²(2 + c)), for any U ⪰ 0 with the trace of A,
+
+            total_loss_ ≤ (1 + c/2) loss(U) + (1/2 + 1/c) ρ² Δ(U/s, W₁)
+
+        where W₁ is the start, scaled to trace one. Infinite where eta is too large (η ρ² > 2).
+
+        Parameters
+        ----------
+        U : array of shape (n, n)
+            The true matrix, if there is one.
+        loss : number
+            Its own loss on the same instances, `comparison_loss`; zero if it explains them.
+        """
+        check_is_fitted(self)
+        where = f"{self._owner}.loss_bound"
+        U = checked_comparison(where, U, self.n_features_in_, self.trace_, loss)
+        if not self.normalized:
+            raise ValueError(f"{where}: normalized must be True, as no other bound is proven.")
+        rate, relative = self._rate()
+        rate = rate if relative else rate * self.range_**2
+        values, rows = self._start(len(U))
+        start = from_eigenpairs(values / values.sum(), rows.T)
+        return loss_bound(U / self.trace_, start, rate, self.range_, loss)
+
+    def comparison_loss(
+        self, U: ArrayLike, X: Matrix | None, pairs: ArrayLike, y: ArrayLike
+    ) -> float:
+        """Total loss Σ (zᵀUz - y²)² of one matrix on given distances, for `loss_bound`.
+
+        With ``eta="auto"`` each counts (range_/ρ)² times, as the bound requires.
+        """
+        X, where = self._checked(X), f"{self._owner}.comparison_loss"
+        U = checked_comparison(where, U, self.n_features_in_, self.trace_)
+        weight = self.range_ / self.trace_ if isinstance(self.eta, str) else None
+        return comparison_loss(where, U, X, pairs, y, weight)
+
+    def _objects(self) -> Matrix:
+        """One-hot vectors of the objects, over which the metric is the kernel."""
+        size = vars(self).get("n_features_in_", self.n_objects)
+        if size is None:
+            raise ValueError(
+                f"{self._owner}.learn: n_objects must be a positive integer where X is None, "
+                "got None."
+            )
+        return sparse.eye_array(size, format="csr")
+
+    def _checked(self, X: Matrix | None) -> Matrix:
+        check_is_fitted(self)
+        return super()._checked(self._objects() if X is None else X)

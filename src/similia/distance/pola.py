@@ -1,63 +1,40 @@
-"""POLA: pseudo-metrics learnt online by projections."""
+"""POLA: pseudo-metrics learnt online by projections, of vectors or in a kernel's feature space."""
 
-from typing import Any, ClassVar
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
-from similia.contract import Array
-from similia.distance.passes import BatchDistance
-from similia.validation import array, one_of
+from similia.contract import Array, Indices, Matrix
+from similia.distance.start import semidefinite_start
+from similia.distance.threshold import ThresholdedDistance
+from similia.linalg.blocks import dense, row_blocks, rows_of
+from similia.linalg.gram_schmidt import coordinates, grown_basis
+from similia.parameters import parameter
+from similia.progress import Advance
+from similia.validation import array, function, mapping, none, one_of, positive, positive_integer
+
+#: random points from whose kernel scales are estimated
+SAMPLE = 50
 
 
-class POLA(BatchDistance):
+class POLA(ThresholdedDistance):
     """Pseudo-metric and threshold learnt from pairs by projections.
 
-    Similar pairs should be closer than the threshold, √(b - 1), dissimilar ones farther apart than
-    √(b + 1). A pair with difference v that is not (y = 1: similar, -1: dissimilar) moves (A, b) to
-    the nearest point that satisfies it, and from there to the nearest with A ⪰ 0 and b ≥ 1
-    [ShalevShwartz2004]:
+    Similar pairs should be closer than √(b - 1), dissimilar ones farther apart than √(b + 1), where
+    b is a learnt threshold. A pair with difference v (y = 1: similar, -1: dissimilar) that is not
+    so moves (A, b) to the nearest point that satisfies it, and from there to the nearest one with
+    A ⪰ 0 and b ≥ 1 [ShalevShwartz2004]:
 
         ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ + σ),   A -= yα vvᵀ,   b += yρα,
 
-    with ρ = `threshold_rate` unit⁴ and σ = `gamma` unit⁴, and the one negative eigenvalue that a
+    with ρ = `threshold_rate` unit⁴ and σ = `gamma` unit⁴; then the one negative eigenvalue that a
     similar pair can cause is removed. The paper's form is
-    ``POLA(gamma=0, start="zero", unit=1, threshold_rate=1, average=False)``. The defaults are those
-    of an adapter: they start from the distance that is there, and measure with the mean of all
-    states.
-
-    Parameters
-    ----------
-    gamma : number of at least 0
-        0 satisfies each pair in full; a larger number makes smaller steps, for judgements that
-        contradict each other: try 10 where classes are many.
-    start : {"identity", "zero"} or array of shape (n_features, n_features)
-        A before the first pair: the Euclidean distance, nothing, or a positive semidefinite matrix.
-        The threshold starts at the mean squared distance of random points, at least at 1.
-    start_scale : positive number
-        That mean squared distance with "identity". The margin is 1, so the larger it is, the fewer
-        pairs are in need of a step.
-    unit : "auto" or positive number
-        Length that counts as 1, for it matters how |v|⁴ compares with 1. "auto" takes the root
-        mean square distance of random points, so that the units of X do not matter.
-    threshold_rate : positive number
-        How readily b moves, against A; 1 in the paper.
-    beta : positive number or None
-        With a number, `fit` and `fit_pairs` go through their pairs again and again, until none of
-        them has a loss above it.
-    max_passes : int
-        Most passes they make then.
-    average : bool
-        Measure with the mean of the states over the stream instead of the last one.
-    sampler : {"balanced", "uniform"} or function (y, n, rng) -> (pairs, signs)
-        How `fit` and `partial_fit` draw pairs from labels.
-    n_pairs : int
-        How many they draw at each call.
-    n_components : int or None
-        Directions that distances and `transform` keep, those of the largest eigenvalues; None: all.
-    random_state : int, RandomState or None
-        Seed of that drawing.
-    verbose : bool
-        Show a progress bar.
+    ``POLA(gamma=0, start="zero", unit=1, threshold_rate=1, average=False)``; the defaults adapt
+    the Euclidean distance instead, and measure with the mean of all states.
 
     Attributes
     ----------
@@ -67,7 +44,7 @@ class POLA(BatchDistance):
     A_average_, b_average_ : array of the same shape, float
         Means of the states over the stream, with ``average=True``.
     threshold_ : float
-        The one of the two thresholds that goes with the distances.
+        `b_average_` or `b_`, whichever goes with the distances.
     components_ : array of shape (n_features or n_components, n_features)
         L with A = LᵀL.
     unit_ : float
@@ -75,18 +52,19 @@ class POLA(BatchDistance):
     total_loss_ : float
         Sum of ℓ² over the stream: Theorem 1 bounds it where some metric explains all pairs.
     n_passes_, largest_loss_ : int, float
-        Passes that were made with `beta` or by `fit_pairs`, and the largest loss of a pair under
-        `A_` and `b_` at their end.
+        With `beta` or `fit_pairs`: passes made, and the largest loss of a pair under the final
+        `A_` and `b_`.
     n_seen_, n_updates_ : int
+        Pairs learnt from, and those of them that changed the state.
 
     Notes
     -----
-    The negative eigenvalue is found by Lanczos started at v, in tens of products with A, and
-    rank-one terms wait until they can be added together; the states are those of the one-at-a-time
-    form up to rounding.
+    Lanczos started at v finds the negative eigenvalue in tens of products with A, and rank-one
+    terms wait until they can be added together; the states are those of the one-at-a-time form up
+    to rounding.
 
-    Two equal points that are called similar change nothing. Neither do two equal points that are
-    called dissimilar, for no metric can set them apart: the printed update would put b back to 1.
+    Equal points change nothing, even if called dissimilar: no metric can set them apart, and the
+    printed update would only reset b to 1.
 
     References
     ----------
@@ -103,62 +81,271 @@ class POLA(BatchDistance):
     array([ 1, -1])
     """
 
-    _rules: ClassVar = {
-        **BatchDistance._rules,
-        "start": one_of("identity", "zero") | array,
-    }
+    start: str | Array = parameter(
+        default="identity",
+        rule=one_of("identity", "zero") | array,
+        doc="A before the first pair: the Euclidean distance, zero, or a positive semidefinite "
+        "array of shape (n_features, n_features). The threshold starts at the mean squared "
+        "distance of random points, at least at 1.",
+    )
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        start: Any = "identity",
-        start_scale: float = 30.0,
-        unit: Any = "auto",
-        threshold_rate: float = 0.01,
-        beta: float | None = None,
-        max_passes: int = 100,
-        average: bool = True,
-        sampler: Any = "balanced",
-        n_pairs: int = 10_000,
-        n_components: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.gamma = gamma
-        self.start = start
-        self.start_scale = start_scale
-        self.unit = unit
-        self.threshold_rate = threshold_rate
-        self.beta = beta
-        self.max_passes = max_passes
-        self.average = average
-        self.sampler = sampler
-        self.n_pairs = n_pairs
-        self.n_components = n_components
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _start(self, X: Any, typical: float) -> tuple[Array, float]:
+    def _start(self, X: Matrix, typical: float) -> tuple[Array, float]:
         n = X.shape[1]
         if not isinstance(self.start, str):
-            A = self._checked_start(n)
+            A = semidefinite_start(self._owner, self.start, n)
             return A.astype(X.dtype), typical * float(np.trace(A)) / n
         scale = self.start_scale if self.start == "identity" else 0.0
         return np.eye(n, dtype=X.dtype) * X.dtype.type(scale / typical), scale
 
-    def _checked_start(self, n: int) -> Array:
-        """Give the given matrix, exactly symmetric, or raise the house error."""
-        start = self.start
-        if start.shape != (n, n) or start.dtype.kind not in "fiu" or not np.isfinite(start).all():
+
+class Kernel(NamedTuple):
+    """Inner products in a feature space; points are rows, or numbers if they are precomputed."""
+
+    owner: str
+    function: str | Callable[..., float]
+    parameters: dict[str, Any]
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows hold the values themselves."""
+        return isinstance(self.function, str) and self.function == "precomputed"
+
+    def points(self, X: Matrix, numbers: Indices) -> Matrix:
+        """Rows of X, whose numbers are given, as points to compare with."""
+        return numbers if self.precomputed else X
+
+    def values(self, X: Matrix, points: Matrix) -> Array:
+        """Values k(x, z) for all rows x and points z, in double precision."""
+        if self.precomputed:
+            K = dense(X)[:, points]
+        elif not X.shape[0] or not points.shape[0]:
+            return np.zeros((X.shape[0], points.shape[0]))
+        else:
+            some: Any = X.astype(np.float64)  # in single precision only rounding would be left
+            others: Any = points.astype(np.float64)
+            if callable(self.function):
+                some, others = dense(some), dense(others)
+            elif sparse.issparse(X):
+                some.sum_duplicates()  # two entries for one place would be squared one by one
+                others = sparse.csr_array(others)
+            K = pairwise_kernels(some, others, metric=self.function, **self.parameters)
+        if not np.isfinite(K).all():
+            raise ValueError(f"{self.owner}: kernel must be finite, got NaN or infinity.")
+        return np.asarray(K, dtype=np.float64)
+
+    def squares(self, X: Matrix, numbers: Indices) -> Array:
+        """Values k(x, x) for each row."""
+        if self.precomputed:
+            squares = dense(X)[np.arange(len(numbers)), numbers].astype(np.float64)
+        else:
+            few = (X[block] for block in row_blocks(X.shape[0], 16))  # 16 values for each wanted
+            found = [np.diag(self.values(x, self.points(x, numbers))) for x in few]
+            squares = np.concatenate(found or [np.zeros(0)])
+        if (squares < 0).any():
             raise ValueError(
-                f"{self._owner}: start must be a finite array of shape {(n, n)}, "
-                f"got one of shape {start.shape} and dtype {start.dtype}."
+                f"{self.owner}: kernel must be positive semidefinite, got {squares.min():.3g} for "
+                "a point with itself."
             )
-        half = 0.5 * (start + start.T)
-        size = np.abs(half).max()
-        if np.abs(start - half).max() > 1e-6 * size or np.linalg.eigvalsh(half)[0] < -1e-6 * size:
+        return squares
+
+
+class KernelPOLA(ThresholdedDistance):
+    """Pseudo-metric and threshold in the feature space of a kernel, learnt from pairs.
+
+    The steps are those of `POLA` on feature vectors φ(x), known only by their inner products. An
+    orthonormal basis of the φ(x) seen so far grows by Gram–Schmidt; in its coordinates the kernel
+    algorithm is the plain one [ShalevShwartz2004]. With a linear kernel it is `POLA`.
+
+    Attributes
+    ----------
+    basis_ : array of shape (n_basis, n_features), or (n_basis,) with a precomputed kernel
+        Points of the basis, or their numbers.
+    factor_ : array of shape (n_basis, n_basis)
+        F, lower triangular, with FFᵀ the kernel matrix of the basis.
+    A_ : array of shape (n_basis, n_basis)
+        The metric in the coordinates F⁻¹k(x) of φ(x).
+    n_basis_ : int
+    start_ : float
+        Diagonal of `A_` in a direction that has just joined.
+    A_average_, components_, b_, b_average_, threshold_, unit_, total_loss_, n_passes_, \
+largest_loss_, n_seen_, n_updates_
+        As in `POLA`, for this `A_`.
+
+    Notes
+    -----
+    A pair costs 2 n_basis kernel values and O(n_basis²) beside them. Merging needs kernel values
+    between the points of different learners, and so is refused with a precomputed kernel.
+
+    References
+    ----------
+    .. [ShalevShwartz2004] S. Shalev-Shwartz, Y. Singer, A. Ng, "Online and Batch Learning of
+       Pseudo-Metrics", ICML 2004, section 3.3.
+
+    Examples
+    --------
+    Two rings, one within the other:
+
+    >>> from sklearn.datasets import make_circles
+    >>> from similia import KernelPOLA
+    >>> X, y = make_circles(200, factor=0.5, noise=0.05, random_state=0)
+    >>> learner = KernelPOLA(budget=50, n_pairs=2000, random_state=0).fit(X, y)
+    >>> learner.transform(X).shape
+    (200, 50)
+    """
+
+    kernel: str | Callable[..., float] = parameter(
+        default="rbf",
+        rule=one_of(*sorted(kernel_metrics()), "precomputed") | function,
+        doc='A kernel of scikit-learn, or a function of two vectors. With "precomputed", rows of X '
+        "are those of the kernel matrix: of one fixed set of points among themselves while "
+        "learning, of other points against that set afterwards.",
+    )
+    kernel_params: dict[str, Any] | None = parameter(
+        default=None,
+        rule=none | mapping,
+        doc='Parameters of a named kernel, such as ``{"gamma": 0.1}``.',
+    )
+    tol: float = parameter(
+        default=1e-10,
+        rule=positive,
+        doc="A point joins the basis if this share of its squared length, or more, lies outside.",
+    )
+    budget: int | None = parameter(
+        default=500,
+        rule=none | positive_integer,
+        doc="Largest size of the basis; beyond it, feature vectors count as far as the basis "
+        "reaches. The state takes about 24 budget² bytes, and a step that much memory traffic a "
+        "few times over.",
+    )
+
+    _state: ClassVar = (*ThresholdedDistance._state, "n_basis_", "basis_", "factor_", "start_")
+    _fragile: ClassVar = ("A_", "moment_")  # a kernel may fail half-way
+
+    @property
+    def _kernel(self) -> Kernel:
+        return Kernel(self._owner, self.kernel, self.kernel_params or {})
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _init_state(self, X: Matrix) -> None:
+        self._check_square(X)
+        precomputed = self._kernel.precomputed
+        self.n_basis_ = 0
+        self.basis_ = np.zeros(0, np.intp) if precomputed else np.zeros((0, X.shape[1]), X.dtype)
+        self.factor_ = np.zeros((0, 0))
+        super()._init_state(X)
+
+    def _check_square(self, X: Matrix) -> None:
+        if self._kernel.precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
-                f"{self._owner}: start must be a symmetric positive semidefinite matrix."
+                f"{self._owner}: X must be a square kernel matrix while learning, "
+                f"got shape {X.shape}."
             )
-        return half
+
+    def _start(self, X: Matrix, typical: float) -> tuple[Array, float]:
+        scale = self.start_scale if self.start == "identity" else 0.0
+        self.start_ = float(scale / typical)
+        return np.zeros((0, 0), X.dtype), scale
+
+    def _random_squares(self, X: Matrix) -> Array:
+        rows = np.random.default_rng(0).integers(X.shape[0], size=SAMPLE)
+        points = rows_of(X, rows, X.dtype)
+        sound = np.isfinite(dense(points)).all(axis=1)
+        kernel, points = self._kernel, points[sound]
+        K = kernel.values(points, kernel.points(points, rows[sound]))
+        lengths = np.diag(K)
+        squares = (lengths[:, None] + lengths - 2 * K)[np.triu_indices(len(K), 1)]
+        return squares[squares > 0]
+
+    def _learn(self, X: Matrix, pairs: Indices, targets: Array, advance: Advance) -> None:
+        self._check_square(X)
+        super()._learn(X, pairs, targets, advance)
+
+    def _differences(self, X: Matrix, pairs: Indices) -> Matrix:
+        C = self._grow(rows_of(X, pairs.ravel(), X.dtype), pairs.ravel())
+        return np.ascontiguousarray(C[::2] - C[1::2], dtype=self.A_.dtype)
+
+    def _grow(self, X: Matrix, numbers: Indices) -> Array:
+        """Let rows, whose numbers are given, join the basis in turn; return their coordinates."""
+        kernel = self._kernel
+
+        def products(some: Indices, others: Indices) -> Array:
+            return kernel.values(X[some], kernel.points(X[others], numbers[others]))
+
+        room = np.inf if self.budget is None else self.budget - self.n_basis_
+        # A precomputed kernel may be rounded, and then so is the rest of a vector.
+        tol = max(self.tol, 100 * np.finfo(X.dtype).eps) if kernel.precomputed else self.tol
+        K, squares = kernel.values(X, self.basis_), kernel.squares(X, numbers)
+        factor, newcomers, C = grown_basis(self.factor_, K, squares, products, tol, room)
+        if len(newcomers):
+            joined = dense(kernel.points(X[newcomers], numbers[newcomers]))
+            self.factor_ = factor
+            self.basis_ = np.concatenate([self.basis_, joined])
+            self.n_basis_ = len(factor)
+            self.A_ = self._padded(self.A_, self.start_)
+            if self.average:
+                self.moment_ = self._padded(self.moment_, 0.0)
+        return C
+
+    def _padded(self, M: Array, diagonal: float) -> Array:
+        """M with the directions that have joined since, in which nothing is learnt yet."""
+        padded = np.eye(self.n_basis_, dtype=M.dtype) * M.dtype.type(diagonal)
+        padded[: len(M), : len(M)] = M
+        return padded
+
+    # -- using ---------------------------------------------------------------------------------
+
+    def _mapped(self, X: Matrix) -> Matrix:
+        K = self._kernel.values(X, self.basis_)
+        return coordinates(self.factor_, K).astype(self.A_.dtype)
+
+    @property
+    def _n_features_out(self) -> int:
+        return min(self.n_components or self.n_basis_, self.n_basis_)
+
+    def metric_matrix(self) -> None:
+        """None: `A_` is for coordinates in the basis, not for the features."""
+
+    def query_matrix(self) -> None:
+        """None: vectors are products of kernel values, not of the features."""
+
+    # -- merging and saving --------------------------------------------------------------------
+
+    def merge(self, parts: Sequence[Self]) -> Self:
+        """Merge learners that each continued from this one, in a basis of all their points."""
+        if not parts or any(type(part) is not type(self) for part in parts):
+            return super().merge(parts)  # which raises
+        if self._kernel.precomputed:
+            raise ValueError(
+                f"{self._owner}.merge: kernel must be a name or a function, got 'precomputed'; "
+                "the kernel between the points of different parts is not known."
+            )
+        union = copy.deepcopy(self)
+        for part in parts:
+            union._grow(part.basis_, np.arange(part.n_basis_))
+        return super(KernelPOLA, self._lifted(union)).merge([part._lifted(union) for part in parts])
+
+    def _lifted(self, union: Self) -> Self:
+        """Copy in another basis, which reaches at least as far."""
+        lifted = copy.deepcopy(self)
+        C = coordinates(union.factor_, self._kernel.values(self.basis_, union.basis_))
+        T = coordinates(self.factor_, C.T).T  # directions of this basis, in those of the other
+        lifted.n_basis_, lifted.basis_, lifted.factor_ = union.n_basis_, union.basis_, union.factor_
+        learnt = T.T @ (self.A_ - self.start_ * np.eye(self.n_basis_)) @ T
+        lifted.A_ = (learnt + self.start_ * np.eye(union.n_basis_)).astype(self.A_.dtype)
+        if self.average:
+            lifted.moment_ = (T.T @ self.moment_ @ T).astype(self.A_.dtype)
+        return lifted
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        square = (self.n_basis_, self.n_basis_)
+        basis = (
+            (self.n_basis_,) if self._kernel.precomputed else (self.n_basis_, self.n_features_in_)
+        )
+        moment = square if self.average else (0, 0)
+        return {"A_": square, "moment_": moment, "factor_": square, "basis_": basis}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._kernel.precomputed
+        return tags

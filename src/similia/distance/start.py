@@ -1,6 +1,4 @@
-"""Positive definite matrices that learning starts from."""
-
-from typing import Any
+"""Matrices that learning starts from."""
 
 import numpy as np
 from scipy import linalg
@@ -13,13 +11,20 @@ from similia.validation import check_hermitian
 SINGLE = 1e-6
 
 
-def start_eigenpairs(owner: str, start: Any, d: int, field: str) -> tuple[Array, Array]:
-    """Give eigenvalues, and eigenvectors as rows, of a positive definite matrix of size d."""
-    kinds = "fiuc" if field == "complex" else "fiu"
-    M = np.asarray(start)
-    check_hermitian(owner, M, d, kinds, SINGLE)
-    kind = np.complex128 if field == "complex" else np.float64
-    values, vectors = linalg.eigh(hermitian_part(M.astype(kind)))
+def semidefinite_start(owner: str, start: Array, d: int) -> Array:
+    """The exactly symmetric part of a positive semidefinite matrix of size d."""
+    check_hermitian(owner, start, d, "fiu", SINGLE)
+    M = hermitian_part(start)
+    if np.linalg.eigvalsh(M)[0] < -SINGLE * np.abs(M).max():
+        raise ValueError(f"{owner}: start must be positive semidefinite.")
+    return M
+
+
+def start_eigenpairs(owner: str, start: Array, d: int, field: str) -> tuple[Array, Array]:
+    """Eigenvalues, and eigenvectors as rows, of a positive definite matrix of size d."""
+    kinds, kind = ("fiuc", np.complex128) if field == "complex" else ("fiu", np.float64)
+    check_hermitian(owner, start, d, kinds, SINGLE)
+    values, vectors = linalg.eigh(hermitian_part(start.astype(kind)))
     if not values[0] > null_threshold(values):
         raise ValueError(
             f"{owner}: start must be positive definite, got eigenvalues from {values[0]:.3g} to "

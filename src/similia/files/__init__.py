@@ -1,7 +1,7 @@
 """Vectors and judgements from files: many formats, ids, flat memory, every bad row named."""
 
 from similia.files.bad_rows import BadRow, BadRows
-from similia.files.feedback import FeedbackFile, classes_in, kind_of
+from similia.files.feedback import FeedbackFile, classes_in, copy_rows, kind_of
 from similia.files.ids import Ids
 from similia.files.judgements import Judgements, in_chunks, joined, triplets_of_grades
 from similia.files.pieces import spooled
@@ -15,6 +15,7 @@ __all__ = [
     "Judgements",
     "VectorFile",
     "classes_in",
+    "copy_rows",
     "in_chunks",
     "joined",
     "kind_of",

@@ -249,3 +249,14 @@ def write_table(path: Path, X: Array, ids: Array | None) -> None:
             if ids is not None:
                 arrays.insert(0, pa.array(ids[start : start + step], schema.field(0).type))
             file.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def copy_rows(path: Path, kept: NDArray[np.bool_], output: Path) -> None:
+    """Copy the first rows of a table that a mask selects; rows beyond the mask are left out."""
+    table, row = Table(path), 0
+    writer = parquet.ParquetWriter if table.is_parquet else ipc.new_file
+    with writer(str(output), table.schema) as file:
+        for batch in table.batches(table.schema.names):
+            chosen = kept[row : row + batch.num_rows]
+            file.write_batch(batch.slice(0, len(chosen)).filter(pa.array(chosen)))
+            row += batch.num_rows

@@ -117,13 +117,21 @@ class FeedbackFile:
         return self.path.stat().st_size
 
     def __iter__(self) -> Iterator[Judgements]:
+        return self.drawn(self.raw()) if self.kind == "triplets" else self.raw()
+
+    def raw(self) -> Iterator[Judgements]:
+        """Judgements as the columns state them: grades stay grades."""
         self.position = 0
-        pieces = self._pieces()
-        first = next(pieces, None)
+        for columns, piece in self._pieces():
+            yield from self._judgements(columns, piece)
+
+    def drawn(self, batches: Iterator[Judgements]) -> Iterator[Judgements]:
+        """Triplets drawn from grades; other judgements unchanged."""
+        first = next(batches, None)  # the columns are known once something has been read
         if first is None:
             return
-        whole = (part for piece in chain([first], pieces) for part in self._judgements(*piece))
-        if self.kind == "triplets" and self.layout == GRADED:
+        whole = chain([first], batches)
+        if self.layout == GRADED:
             shape = (self.ids.n, self.items.n)
             yield from triplets_of_grades(whole, shape, unjudged=self.unjudged)
         else:
@@ -367,3 +375,33 @@ def kind_of(path: Path | str) -> str:
     if file.layout == GRADED:
         return "grades"
     return next(kind for kind, layouts in LAYOUTS.items() if file.layout in layouts)
+
+
+def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
+    """Copy some rows of a feedback file unchanged, with its header and every column.
+
+    Parameters
+    ----------
+    path : path
+    numbers : increasing integer array
+        Row numbers, as `Judgements` have them.
+    output : path
+        New file of the same format.
+    """
+    kept = np.zeros(numbers[-1] + 1, dtype=bool)
+    kept[numbers] = True
+    if path.suffix == ".npy":
+        np.save(output, mapped_array(path, "feedback")[: len(kept) - 1][kept[1:]])
+    elif path.suffix in TABLES:
+        from similia.files import arrow
+
+        arrow.copy_rows(path, kept[1:], output)
+    else:
+        header = path.suffix == ".csv"
+        with open(path, "rb") as source, open(output, "wb") as copy:
+            for number, line in enumerate(source, start=1):
+                if header and line.strip():
+                    copy.write(line)
+                    header = False
+                elif number < len(kept) and kept[number]:
+                    copy.write(line)

@@ -1,7 +1,6 @@
 """Online filtering: is a document relevant? Predict, be told, learn; one after another."""
 
-from similia.filtering.contenders import ClassifierFilter, NearestLabelFilter
+from similia.filtering.protocol import FilteringResult, OnlineFilter
 from similia.filtering.relevance import RelevanceFilter
-from similia.filtering.result import FilteringResult
 
-__all__ = ["ClassifierFilter", "FilteringResult", "NearestLabelFilter", "RelevanceFilter"]
+__all__ = ["FilteringResult", "OnlineFilter", "RelevanceFilter"]

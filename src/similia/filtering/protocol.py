@@ -1,27 +1,96 @@
-"""The protocol of online filtering: predict, be told, learn; for one document after another."""
+"""The loop of online filtering: predict, be told, learn; for one document after another."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from similia.filtering.result import Booleans, FilteringResult
+from similia.contract import Matrix
 from similia.progress import progress
 from similia.validation import Rule, boolean, check_magnitude, check_parameters
 
+Booleans: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FilteringResult:
+    """Predictions for a stream of documents beside the truth.
+
+    Attributes
+    ----------
+    predicted, relevant : boolean arrays of shape (n_documents,)
+        Prediction for each document before its label was known, and the label.
+    """
+
+    predicted: Booleans
+    relevant: Booleans
+
+    @property
+    def false_positive_rate(self) -> float:
+        """Share of the irrelevant documents that were called relevant; NaN if there are none."""
+        return _last(self.false_positive_curve)
+
+    @property
+    def false_negative_rate(self) -> float:
+        """Share of the relevant documents that were called irrelevant; NaN if there are none."""
+        return _last(self.false_negative_curve)
+
+    @property
+    def equalized_error(self) -> float:
+        """Mean of the two rates: it does not depend on how many documents are relevant."""
+        return _last(self.equalized_curve)
+
+    @property
+    def false_positive_curve(self) -> Floats:
+        """`false_positive_rate` after each document; NaN before the first irrelevant one."""
+        return _cumulative_share(self.predicted, ~self.relevant)
+
+    @property
+    def false_negative_curve(self) -> Floats:
+        """`false_negative_rate` after each document; NaN before the first relevant one."""
+        return _cumulative_share(~self.predicted, self.relevant)
+
+    @property
+    def equalized_curve(self) -> Floats:
+        """`equalized_error` after each document; NaN before there was one of each kind."""
+        return (self.false_positive_curve + self.false_negative_curve) / 2
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.relevant)} documents, {np.count_nonzero(self.relevant)} relevant: "
+            f"{100 * self.false_positive_rate:.2f} % false positives, "
+            f"{100 * self.false_negative_rate:.2f} % false negatives, "
+            f"{100 * self.equalized_error:.2f} % equalized error"
+        )
+
+    def to_dict(self) -> dict[str, int | float]:
+        """Rates and counts as plain numbers, ready for JSON."""
+        return {
+            "n_documents": len(self.relevant),
+            "n_relevant": int(np.count_nonzero(self.relevant)),
+            "false_positive_rate": self.false_positive_rate,
+            "false_negative_rate": self.false_negative_rate,
+            "equalized_error": self.equalized_error,
+        }
+
 
 class OnlineFilter(ABC):
-    """What every filter shares: the checks, and the loop over documents in their order.
+    """Checks, and the loop over documents in their order; a filter adds `_begin` and `_visit`.
 
     A document is one vector, or a row of an array or sparse matrix. Rows are neither changed nor
-    kept by reference; later ones are brought into the form and precision of the first.
+    kept by reference; later ones are converted to the form and precision of the first.
     """
 
     _rules: ClassVar[dict[str, Rule]] = {}
+    #: no rows, in the form of the first documents; None before anything was learnt
+    _like: Matrix | None = None
 
-    def predict(self, X: Any) -> Any:
-        """Say which documents are relevant, as far as is known now.
+    def predict(self, X: Matrix | ArrayLike) -> bool | Booleans:
+        """Predict which documents are relevant, from what has been learnt so far.
 
         Parameters
         ----------
@@ -34,11 +103,11 @@ class OnlineFilter(ABC):
         """
         self._check_parameters()
         rows, single = self._checked_rows("predict", X)
-        said = np.fromiter((self._judged(rows, i)[0] for i in range(rows.shape[0])), dtype=bool)
+        said = np.array([self._visit(rows, i) for i in range(rows.shape[0])], dtype=bool)
         return bool(said[0]) if single else said
 
-    def learn(self, X: Any, relevant: Any) -> Self:
-        """Learn the true labels of documents, in order; pieces give the same as the whole.
+    def learn(self, X: Matrix | ArrayLike, relevant: ArrayLike) -> Self:
+        """Learn the true labels of documents, in order; pieces equal the whole.
 
         Parameters
         ----------
@@ -52,11 +121,13 @@ class OnlineFilter(ABC):
         The filter itself. On an error nothing has changed.
         """
         rows, truth = self._checked_stream("learn", X, relevant)
-        for i in range(len(truth)):
-            self._learn_row(rows, i, bool(truth[i]))
+        for i, label in enumerate(truth.tolist()):
+            self._visit(rows, i, label)
         return self
 
-    def run(self, X: Any, relevant: Any, verbose: bool = False) -> FilteringResult:
+    def run(
+        self, X: Matrix | ArrayLike, relevant: ArrayLike, verbose: bool = False
+    ) -> FilteringResult:
         """Go through a stream: predict each document, then learn its label.
 
         Parameters
@@ -71,34 +142,25 @@ class OnlineFilter(ABC):
         Returns
         -------
         FilteringResult
-            The predictions and their error rates. The filter goes on from what it had learnt, so a
-            stream may be run in pieces. On an error nothing has changed.
+            The predictions and their error rates. The filter continues from what it had learnt, so
+            a stream may be run in pieces. On an error nothing has changed.
         """
         check_parameters(f"{self._owner}.run", {"verbose": boolean}, {"verbose": verbose})
         rows, truth = self._checked_stream("run", X, relevant)
         predicted = np.zeros(len(truth), dtype=bool)
         with progress(self._owner, len(truth), enabled=verbose) as advance:
-            for i in range(len(truth)):
-                predicted[i], evidence = self._judged(rows, i)
-                self._learn_row(rows, i, bool(truth[i]), evidence)
+            for i, label in enumerate(truth.tolist()):
+                predicted[i] = self._visit(rows, i, label)
                 advance(1)
         return FilteringResult(predicted, truth)
 
-    # -- what a filter does ----------------------------------------------------------------------
+    @abstractmethod
+    def _begin(self, X: Matrix) -> None:
+        """Prepare to learn rows like these, or raise; called before every stream."""
 
     @abstractmethod
-    def _begin(self, X: Any) -> None:
-        """Get ready to learn rows like these, or raise; called before every stream."""
-
-    @abstractmethod
-    def _judged(self, X: Any, i: int) -> tuple[bool, Any]:
-        """Say whether row i of X is relevant, with evidence that `_learn_row` can use."""
-
-    @abstractmethod
-    def _learn_row(self, X: Any, i: int, relevant: bool, evidence: Any = None) -> None:
-        """Learn the label of row i of X; with the evidence of `_judged`, if it was asked before."""
-
-    # -- checks ----------------------------------------------------------------------------------
+    def _visit(self, X: Matrix, i: int, relevant: bool | None = None) -> bool:
+        """Predict whether row i of X is relevant, then learn the label if there is one."""
 
     @property
     def _owner(self) -> str:
@@ -107,56 +169,64 @@ class OnlineFilter(ABC):
     def _check_parameters(self) -> None:
         check_parameters(self._owner, self._rules, vars(self))
 
-    def _checked_stream(self, method: str, X: Any, relevant: Any) -> tuple[Any, Booleans]:
+    def _checked_stream(
+        self, method: str, X: Matrix | ArrayLike, relevant: ArrayLike
+    ) -> tuple[Matrix, Booleans]:
         self._check_parameters()
-        where = f"{self._owner}.{method}"
         rows, _ = self._checked_rows(method, X)
         truth = np.atleast_1d(np.asarray(relevant))
         if truth.shape != (rows.shape[0],) or not np.isin(truth, (0, 1)).all():
             raise ValueError(
-                f"{where}: relevant must be True or False for each of {rows.shape[0]} documents, "
-                f"got shape {truth.shape} and dtype {truth.dtype}."
+                f"{self._owner}.{method}: relevant must be True or False for each of "
+                f"{rows.shape[0]} documents, got shape {truth.shape} and dtype {truth.dtype}."
             )
         if rows.shape[0]:
             self._begin(rows)
-            self._like = getattr(self, "_like", rows[:0])
+            if self._like is None:
+                self._like = rows[:0]
         return rows, truth.astype(bool)
 
-    def _checked_rows(self, method: str, X: Any) -> tuple[Any, bool]:
-        """Give the documents as rows of one form, and whether it was a single vector."""
+    def _checked_rows(self, method: str, X: Matrix | ArrayLike) -> tuple[Matrix, bool]:
+        """Documents as rows of one form, and whether X was a single vector."""
         where = f"{self._owner}.{method}"
-        rows = X if sparse.issparse(X) else np.asarray(X)
+        rows: Any = X if sparse.issparse(X) else np.asarray(X)
         single = rows.ndim == 1
         if rows.ndim not in (1, 2) or rows.shape[-1] == 0 or rows.dtype.kind not in "biuf":
             raise ValueError(
                 f"{where}: X must be a vector of numbers or a matrix of such rows, "
                 f"got shape {rows.shape} and dtype {rows.dtype}."
             )
-        like = getattr(self, "_like", None)
+        like = self._like
         if like is not None and rows.shape[-1] != like.shape[1]:
             raise ValueError(
                 f"{where}: X must have {like.shape[1]} features, as before, got {rows.shape[-1]}."
             )
+        if like is None:
+            narrow = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
+            rows = like = rows.astype(np.float32 if narrow else np.float64, copy=False)
         rows = _in_form(rows.reshape(1, -1) if single else rows, like)
         check_magnitude(where, "X", rows)
         return rows, single
 
 
-def _in_form(X: Any, like: Any) -> Any:
-    """Give X as an array or canonical CSR, of one precision: that of `like`, if there is one."""
-    if like is None:
-        narrow = X.dtype.kind == "f" and X.dtype.itemsize <= 4
-        dtype, is_sparse = np.dtype(np.float32 if narrow else np.float64), sparse.issparse(X)
-    else:
-        dtype, is_sparse = like.dtype, sparse.issparse(like)
-    if not is_sparse:
+def _in_form(X: Any, like: Matrix) -> Matrix:
+    """X as an array or canonical CSR, in the form and precision of `like`."""
+    dtype = like.dtype
+    if not sparse.issparse(like):
         return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=dtype)
     rows = sparse.csr_array(X, dtype=dtype)
     if not rows.has_canonical_format:
         rows = rows.copy()  # it may share its entries with X
         rows.sum_duplicates()
-    if rows.indices.dtype != np.int32 and rows.nnz < 2**31:
-        # Some of scikit-learn's classifiers take no others.
-        parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
-        rows = sparse.csr_array(parts, shape=rows.shape)
     return rows
+
+
+def _last(curve: Floats) -> float:
+    return float(curve[-1]) if len(curve) else float("nan")
+
+
+def _cumulative_share(said: Booleans, among: Booleans) -> Floats:
+    counts = np.cumsum(among)
+    shares = np.full(len(among), np.nan)
+    np.divide(np.cumsum(said & among), counts, out=shares, where=counts > 0)
+    return shares

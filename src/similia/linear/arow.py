@@ -1,22 +1,24 @@
 """AROW: adaptive regularisation of weight vectors, the ancestor of AROMA."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array
+from similia.contract import Array, Matrix, State
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_full
-from similia.linear.blockwise import BlockwiseOneVsRest
+from similia.linear.base import LinearOneVsRest
+from similia.linear.labels import Labels
+from similia.parameters import parameter
 from similia.updates.aroma import diagonal_pass
 from similia.updates.arow import arow_pass
 from similia.validation import one_of, positive
 
 
-class AROW(BlockwiseOneVsRest):
+class AROW(LinearOneVsRest):
     """Linear classifier with a Gaussian over its weights.
 
     An example x with label y = ±1 that scores y xᵀw < 1 moves, with v = xᵀΣx before the update,
@@ -25,27 +27,12 @@ class AROW(BlockwiseOneVsRest):
 
     or, with ``covariance="diagonal"``, the same with Σ's diagonal alone.
 
-    Parameters
-    ----------
-    r : positive number
-        Larger r follows each example less closely and lets uncertainty shrink more slowly.
-    covariance : {"full", "diagonal"}
-        Full costs d² a step and a weight vector, diagonal the number of non-zeros.
-    fit_intercept : bool
-    max_iter : int
-        Passes over the data in `fit`; `partial_fit` makes one.
-    average : bool
-        Decide with the mean of the states over the stream instead of the last one.
-    random_state : int, RandomState or None
-        Seed of the order of each pass in `fit`.
-    verbose : bool
-        Show a progress bar.
-
     Attributes
     ----------
     w_ : array of shape (1 or n_classes, n_features + fit_intercept)
         Mean of the distribution after the last example, intercept last.
     Sigma_ : array of shape (1 or n_classes, d, d) or, diagonal, (1 or n_classes, d)
+        Covariance of each weight vector.
     coef_, intercept_ : arrays
         The weights in use: averaged or last.
     classes_ : array of shape (n_classes,)
@@ -72,63 +59,54 @@ class AROW(BlockwiseOneVsRest):
     True
     """
 
-    _rules: ClassVar = {
-        **BlockwiseOneVsRest._rules,
-        "r": positive,
-        "covariance": one_of("full", "diagonal"),
-    }
-    _state: ClassVar = (*BlockwiseOneVsRest._state, "Sigma_")
+    r: float = parameter(
+        default=1.0,
+        rule=positive,
+        doc="Larger r follows each example less closely and lets uncertainty shrink more slowly.",
+    )
+    covariance: str = parameter(
+        default="full",
+        rule=one_of("full", "diagonal"),
+        doc="For each step and weight vector, full costs d² operations, diagonal as many as the "
+        "row has non-zeros.",
+    )
 
-    def __init__(
-        self,
-        *,
-        r: float = 1.0,
-        covariance: str = "full",
-        fit_intercept: bool = True,
-        max_iter: int = 5,
-        average: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.r = r
-        self.covariance = covariance
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.average = average
-        self.random_state = random_state
-        self.verbose = verbose
+    _state: ClassVar = (*LinearOneVsRest._state, "Sigma_")
 
-    def _init_state(self) -> None:
+    def _init_state(self, labels: Labels) -> None:
         rows, d = self.w_.shape
         if self.covariance == "full":
             self.Sigma_ = np.tile(np.eye(d, dtype=self.w_.dtype), (rows, 1, 1))
         else:
             self.Sigma_ = np.ones((rows, d), dtype=self.w_.dtype)
 
-    def _learn_block(self, j: int, X: Any, signs: Array) -> int:
-        t, r = self.n_seen_, float(self.r)
-        if self.covariance == "full":
-            moment = self.moment_[j] if self.average else self.moment_
-            return arow_pass(self.w_[j], self.Sigma_[j], moment, t, X, signs, r)
+    def _learn_block(self, rows: Matrix, signs: Array, weights: Array) -> int:
+        learn = self._full_steps if self.covariance == "full" else self._diagonal_steps
+        return sum(learn(j, rows, signs[j]) for j in range(len(self.w_)))
+
+    def _full_steps(self, j: int, X: Matrix, signs: Array) -> int:
+        moment = self.moment_[j] if self.average else self.moment_
+        state = (self.w_[j], self.Sigma_[j], moment, self.n_seen_)
+        return int(arow_pass(*state, X, signs, float(self.r)))
+
+    def _diagonal_steps(self, j: int, X: Matrix, signs: Array) -> int:
         one = slice(j, j + 1)
         moment = self.moment_[one] if self.average else self.moment_
-        Q = signs[:, None]
-        if sparse.issparse(X):
-            Q = sparse.csr_array(Q)
-        return diagonal_pass(self.w_[one], self.Sigma_[one], moment, t, Q, X, r, 1.0, False)
+        Q = sparse.csr_array(signs[:, None]) if sparse.issparse(X) else signs[:, None]
+        state = (self.w_[one], self.Sigma_[one], moment, self.n_seen_)
+        return int(diagonal_pass(*state, Q, X, float(self.r), 1.0, False))
 
-    def decision_std(self, X: Any) -> Array:
-        """Give the posterior standard deviation of each score of `decision_function`."""
+    def decision_std(self, X: Matrix) -> Array:
+        """Posterior standard deviation of each score of `decision_function`."""
         X = self._checked_rows(X)
         if self.covariance == "full":
             moved = products(*((X, S) for S in self.Sigma_))
             variances = np.column_stack([row_products(XS, X) for XS in moved])
         else:
             variances = np.asarray(squared(X) @ self.Sigma_.T)
-        std = np.sqrt(np.maximum(variances, 0.0))
-        return std[:, 0] if len(self.classes_) == 2 else std
+        return self._per_class(np.sqrt(np.maximum(variances, 0.0)))
 
-    def _merged_state(self, parts: Sequence[Self]) -> dict[str, Any]:
+    def _merged_state(self, parts: Sequence[Self]) -> State:
         states = [(part.w_, part.Sigma_) for part in (self, *parts)]
         if self.covariance == "diagonal":
             w, Sigma = merged_diagonal(states[0], states[1:])

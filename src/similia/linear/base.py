@@ -1,53 +1,187 @@
-"""One-vs-rest linear classifiers: what they learn, and how they decide by it."""
+"""One-vs-rest linear classifiers: weights, decisions, and learning one example after another."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from contextlib import nullcontext
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import OnlineLearner
-from similia.contract import FLOATS, Array
-from similia.validation import boolean, positive_integer
+from similia.base import Learner, all_or_nothing
+from similia.contract import FLOATS, Array, Indices, Matrix
+from similia.linalg.blocks import rows_of
+from similia.linalg.threads import single_blas_thread
+from similia.linear.frames import with_intercept
+from similia.linear.labels import Examples, Labels, checked_weights
+from similia.parameters import parameter
+from similia.progress import Advance, progress
+from similia.validation import boolean, check_magnitude, positive_integer
 
 
-class LinearOneVsRest(ClassifierMixin, OnlineLearner):
-    """What every linear one-vs-rest learner shares: weights and decisions.
+class LinearOneVsRest(ClassifierMixin, Learner):
+    """What every linear one-vs-rest classifier shares.
 
-    Two classes have one weight vector, more have one each. With an intercept, every row of X gets a
-    last entry 1, which is learnt and is uncertain like any other.
+    Two classes share one weight vector; more have one each. With an intercept every row gets a
+    last entry 1, whose weight is learnt, and uncertain, like any other. A subclass says how a
+    block of rows is learnt (`_learn_block`).
     """
 
-    learns_from = "labels"
+    average: bool = parameter(
+        default=False,
+        rule=boolean,
+        doc="Decide with the mean of the states over the stream instead of the last one.",
+    )
+    fit_intercept: bool = parameter(
+        default=True, rule=boolean, doc="Learn an intercept for each weight vector."
+    )
+    max_iter: int = parameter(
+        default=5,
+        rule=positive_integer,
+        doc="Most passes over the data in `fit`; `partial_fit` makes one.",
+    )
 
-    _rules: ClassVar = {
-        **OnlineLearner._rules,
-        "fit_intercept": boolean,
-        "max_iter": positive_integer,
-    }
-    _state: ClassVar = (*OnlineLearner._state, "n_iter_", "classes_", "w_")
+    learns_from = "labels"
+    #: whether rows may have any number of labels instead of one class
+    multilabel_ = False
+    _state: ClassVar = (*Learner._state, "n_iter_", "classes_", "w_")
     _averaged: ClassVar = "w_"
     #: examples whose rows are held at once
-    _block = 128
+    _block: ClassVar = 128
+    _accepts_several_labels: ClassVar = False
 
-    fit_intercept: bool
-    max_iter: int
-    verbose: bool
-    w_: Array
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Forget, then learn in `max_iter` passes, each in a random order.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        """
+        self._check_parameters()
+        with all_or_nothing(self):
+            examples = self._checked("fit", X, y, reset=True)
+            self._start(examples)
+            n, rng = examples.X.shape[0], check_random_state(self.random_state)
+            with progress(self._owner, self.max_iter * n, enabled=self.verbose) as advance:
+                for _ in range(self.max_iter):
+                    self._learn(examples, rng.permutation(n), advance)
+        return self
+
+    def partial_fit(self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn from the rows in order, once, without forgetting.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,), needed in the first call only
+            All labels that will ever come.
+        """
+        return self._continue(X, y, classes)
+
+    def _continue(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        self._check_parameters()
+        first = not self.__sklearn_is_fitted__()
+        known = None if first else self.classes_
+        known = known if classes is None else np.unique(classes)
+        several = self._accepts_several_labels and (sparse.issparse(y) or np.ndim(y) == 2)
+        if not several and (known is None or len(known) < 2):
+            raise ValueError(
+                f"{self._owner}.partial_fit: classes must be given in the first call, and be at "
+                "least two."
+            )
+        with all_or_nothing(self) if first else nullcontext():
+            examples = self._checked("partial_fit", X, y, sample_weight, known, reset=first)
+            if first:
+                self._start(examples)
+            elif not self._knows(examples.labels):
+                raise ValueError(
+                    f"{self._owner}.partial_fit: classes must be {self.classes_}, as before."
+                )
+        self._learn(examples, np.arange(examples.X.shape[0]))
+        return self
+
+    def _learn(self, examples: Examples, order: Indices, advance: Advance = lambda n: None) -> None:
+        """Learn the examples once, in this order."""
+        X, labels, weights = examples
+        start, dtype = 0, self.w_.dtype
+        with single_blas_thread():
+            while start < len(order):
+                some = order[start : start + self._rows_at_once()]
+                rows = with_intercept(rows_of(X, some, dtype), self.fit_intercept)
+                signs = labels.signs(some, dtype)
+                self.n_updates_ += int(self._learn_block(rows, signs, weights[some]))
+                self.n_seen_ += len(some)
+                start += len(some)
+                advance(len(some))
+        self.n_iter_ += 1
 
     @abstractmethod
-    def _init_state(self) -> None:
-        """Allocate what is learnt beside `w_`."""
+    def _learn_block(self, rows: Matrix, signs: Array, weights: Array) -> int:
+        """Learn rows (with their intercept) in order; return the number of steps.
 
-    def _with_intercept(self, X: Any) -> Any:
-        if not self.fit_intercept:
-            return X
-        ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-        if sparse.issparse(X):
-            return sparse.csr_array(sparse.hstack([X, sparse.csr_array(ones)], format="csr"))
-        return np.ascontiguousarray(np.hstack([X, ones]))
+        `signs` are the targets +1 and -1 of shape (weight vectors, rows).
+        """
+
+    def _rows_at_once(self) -> int:
+        """Most rows of the next block."""
+        return self._block
+
+    def _start(self, examples: Examples) -> None:
+        labels = examples.labels
+        self.classes_ = labels.classes
+        self.n_iter_ = self.n_seen_ = self.n_updates_ = 0
+        shape = (labels.n_vectors, examples.X.shape[1] + self.fit_intercept)
+        self.w_ = np.zeros(shape, dtype=examples.X.dtype)
+        self._init_moment()
+        self._init_state(labels)
+
+    @abstractmethod
+    def _init_state(self, labels: Labels) -> None:
+        """Allocate everything learnt besides `w_`."""
+
+    def _checked(
+        self,
+        method: str,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        classes: Array | None = None,
+        *,
+        reset: bool,
+    ) -> Examples:
+        owner = f"{self._owner}.{method}"
+        several = self._accepts_several_labels
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, multi_output=several
+        )
+        check_magnitude(owner, "X", X)
+        labels = Labels(owner, y, classes)
+        if not labels.multilabel and len(labels.classes) < 2:
+            raise ValueError(
+                f"{self._owner}: y must have at least two classes, but it has only one class: "
+                f"{labels.classes[0]!r}."
+            )
+        return Examples(X, labels, checked_weights(owner, sample_weight, X.shape[0]))
+
+    def _knows(self, labels: Labels) -> bool:
+        """Whether the labels are of the classes learnt so far."""
+        same = np.array_equal(labels.classes, self.classes_)
+        return same and labels.multilabel == self.multilabel_
+
+    # -- deciding ------------------------------------------------------------------------------
 
     @property
     def coef_(self) -> Array:
@@ -61,24 +195,29 @@ class LinearOneVsRest(ClassifierMixin, OnlineLearner):
         w = self._scoring_state()
         return w[:, -1] if self.fit_intercept else np.zeros(len(w), dtype=w.dtype)
 
-    def decision_function(self, X: Any) -> Array:
-        """Give the score of the second class, or of each of several, for every row."""
-        X = self._checked_rows(X)
-        scores = np.asarray(X @ self._scoring_state().T)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+    def decision_function(self, X: Matrix) -> Array:
+        """Scores of the second of two classes, or of each class or label, for every row."""
+        return self._per_class(np.asarray(self._checked_rows(X) @ self._scoring_state().T))
 
-    def predict(self, X: Any) -> Array:
-        """Give the class with the highest score for every row."""
+    def predict(self, X: Matrix) -> Array:
+        """Class with the highest score; with several labels, 1 for each positive score, else 0."""
         scores = self.decision_function(X)
+        if self.multilabel_:
+            return (scores > 0).astype(int)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    def _checked_rows(self, X: Any) -> Any:
+    def _per_class(self, values: Array) -> Array:
+        """Values (rows, weight vectors) as scikit-learn has them: one axis for two classes."""
+        return values[:, 0] if len(self.classes_) == 2 and not self.multilabel_ else values
+
+    def _checked_rows(self, X: Matrix) -> Matrix:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
-        return self._with_intercept(X)
+        return with_intercept(X, self.fit_intercept)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self._accepts_several_labels
         return tags

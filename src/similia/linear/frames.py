@@ -1,81 +1,76 @@
-"""Rows of X as the passes of SLND see them: u = scaleᵀx, and the scores from which they start."""
+"""Rows as the passes see them: u = scaleᵀx, and the scores of the weights they start from."""
 
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array
+from similia.contract import Array, Indices, Matrix
+from similia.linalg.aligned import aligned_empty
 from similia.linalg.blas import products
-from similia.linalg.blocks import rows_of
-from similia.linear.hessian import augmented, projected
+from similia.linalg.blocks import row_blocks, rows_of
 
-#: bytes of projected rows that are kept; beyond, they are made anew for each block
+#: bytes of projected rows kept in memory; beyond, each block is projected when it is needed
 STORED = 2**31
+
+
+class Scaling(NamedTuple):
+    """The coordinates of the steps, and their length.
+
+    `scale` is (d, k), or (d,) for a diagonal one; `eta` the step size at the start, a number or
+    one per row; `horizon` the number of examples after which endless schedules begin to shrink.
+    """
+
+    scale: Array
+    eta: float | Array
+    horizon: float
 
 
 class Frame:
     """Weights start + scale·z, learnt as z from u = scaleᵀx.
 
-    Parameters
-    ----------
-    X : array or CSR matrix
-    rows : array
-        The rows of X that are learnt from; below, they are named by their places in it.
-    start : array of shape (n_weight_vectors, d) or None
-        Weights for z = 0; None for zero.
-    scale : array of shape (d, k), or (d,) for a diagonal one
-    intercept : bool
-        Rows have a last entry 1, which is the last of d.
-    store : bool
-        Keep u of all rows, if they fit into `STORED` bytes.
+    `rows` are the rows of X to learn from, named below by their places in this array. With an
+    intercept, d counts a last entry 1 that X does not have. `store` keeps u of all rows, if they
+    fit into `STORED` bytes.
     """
 
     def __init__(
-        self,
-        X: Any,
-        rows: Array,
-        start: Array | None,
-        scale: Array,
-        intercept: bool,
-        store: bool = True,
+        self, X: Matrix, rows: Indices, start: Array, scale: Array, intercept: bool, store: bool
     ) -> None:
-        self.X, self.rows, self.intercept = X, rows, intercept
-        self.scale = scale
-        self.start = start if start is not None and start.any() else None
+        self.X, self.rows, self.intercept, self.scale = X, rows, intercept, scale
+        self.start = start
+        self.started = bool(start.any())
         self.stored: Array | None = None
         if store and scale.ndim == 2 and len(rows) * scale.shape[1] * scale.itemsize <= STORED:
             self.stored = projected(X, rows, scale, intercept)
 
-    def block(self, places: Array, count: int) -> tuple[Any, Array]:
-        """Give u of each place, and the scores (count, places) that `start` gives it."""
+    def block(self, places: Indices, some: slice) -> tuple[Matrix, Array]:
+        """Rows u of the places, and the scores of the weight vectors `some` at z = 0."""
+        start = self.start[some]
         if self.kept is not None:
             U = self.kept.take(places, axis=0)
-            return U, np.zeros((count, len(places)), U.dtype)
-        rows = augmented(rows_of(self.X, self.rows[places], self.scale.dtype), self.intercept)
-        return self._scaled(rows), self._started(rows, count)
+            return U, np.zeros((len(start), len(places)), U.dtype)
+        rows = with_intercept(rows_of(self.X, self.rows[places], self.scale.dtype), self.intercept)
+        if not self.started:
+            return self._scaled(rows), np.zeros((len(start), len(places)), self.scale.dtype)
+        return self._scaled(rows), np.ascontiguousarray(products((rows, start.T))[0].T)
 
-    def _scaled(self, rows: Any) -> Any:
+    def _scaled(self, rows: Matrix) -> Matrix:
         if self.scale.ndim == 2:
             return products((rows, self.scale))[0]
         if sparse.issparse(rows):
             return sparse.csr_array(rows @ sparse.diags_array(self.scale))
         return rows * self.scale
 
-    def _started(self, rows: Any, count: int) -> Array:
-        if self.start is None:
-            return np.zeros((count, rows.shape[0]), self.scale.dtype)
-        return np.ascontiguousarray(products((rows, self.start.T))[0].T)
-
     @property
     def kept(self) -> Array | None:
-        """Give u of all rows, if they are kept and weights start from zero."""
-        return self.stored if self.start is None else None
+        """Rows u, if stored and the weights start from zero."""
+        return None if self.started else self.stored
 
     @cached_property
     def norms2(self) -> Array:
-        """Squared lengths of all u, if they are kept."""
+        """Squared lengths of all u, if stored."""
         return np.zeros(0) if self.stored is None else np.vecdot(self.stored, self.stored)
 
     @property
@@ -84,5 +79,27 @@ class Frame:
         return int(self.scale.shape[-1])
 
     def back(self, Z: Array) -> Array:
-        """Give what z adds to the weights; exact for moments too, as the map is linear."""
+        """Change of the weights by z; exact for moments too, because the map is linear."""
         return Z * self.scale if self.scale.ndim == 1 else products((Z, self.scale.T))[0]
+
+
+def with_intercept(X: Matrix, intercept: bool = True) -> Matrix:
+    """Rows with a last entry 1 if there is an intercept; dense rows C-ordered."""
+    if not intercept:
+        return X
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, sparse.csr_array(ones)], format="csr"))
+    return np.ascontiguousarray(np.hstack([X, ones]))
+
+
+def projected(X: Matrix, indices: Indices, basis: Array, intercept: bool) -> Array:
+    """Rows u = basisᵀx, computed in blocks that read X in memory order."""
+    U = aligned_empty((len(indices), basis.shape[1]), basis.dtype)
+    linear = np.ascontiguousarray(basis[:-1] if intercept else basis)
+    places = np.argsort(indices, kind="stable")
+    for block in row_blocks(len(indices), 1024):
+        some = places[block]
+        (scores,) = products((rows_of(X, indices[some], basis.dtype), linear))
+        U[some] = scores + basis[-1] if intercept else scores
+    return U

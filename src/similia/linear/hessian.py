@@ -1,73 +1,137 @@
-"""The Hessian of SLND: leading eigenpairs of a second moment, from rows at once or as they come.
+"""The Hessian of SLND: leading eigenpairs or the diagonal of a second moment.
 
-At w = 0 the Hessian of the risk is F''(0)·(1/m')Σ xxᵀ, so what is kept are eigenpairs of the mean
-of xxᵀ and its trace, the *energy*. Rows of X get a last entry 1 if there is an intercept.
+At w = 0 the Hessian of the risk is F''(0)·(1/m')Σ xxᵀ, so the mean of xxᵀ is all that is kept of
+it, together with its trace, the *energy*.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
-from similia.contract import Array
-from similia.linalg.aligned import aligned_empty
-from similia.linalg.blas import products
-from similia.linalg.blocks import row_blocks, rows_of, squared
+from similia.contract import Array, Matrix
+from similia.linalg.blocks import dense, squared
+from similia.validation import positive_integer
 
-#: smallest side of a matrix from which on few eigenpairs are worth an iteration of their own
+#: k where none is named
+RANK = 500
+
+#: share of non-zero entries below which rows resemble bags of words: many features, each rare, and
+#: eigenvalues that fall so slowly that k of them leave most of the energy out
+SPARSE = 0.1
+
+#: rows that a stream gathers before they enter the Hessian; fewer while it knows fewer
+RECENT = 256
+
+#: smallest side of a matrix from which on few eigenpairs are worth an iterative solver
 LARGE = 2500
-#: its power steps: with two, the last eigenvalues of a flat spectrum are so far too small, and the
-#: steps along them so far too long, that k = 512 was twenty points worse on Caltech-101 than 200
+
+#: its power iterations. Two underestimate the last eigenvalues of a flat spectrum so much, and
+#: lengthen the steps along them so much, that k = 512 lost twenty points to 200 on Caltech-101
 POWERS = 5
 
 
-class Eigenpairs(NamedTuple):
-    """Largest eigenvalues of a mean of xxᵀ, falling, their vectors as columns, and its trace."""
+class Hessian(NamedTuple):
+    """Mean of xxᵀ over some rows: its k largest eigenpairs, or its diagonal.
+
+    `values` are the eigenvalues, largest first, and `vectors` (d, k) the eigenvectors as columns;
+    a diagonal one has its d entries as values, and no columns.
+    """
 
     values: Array
     vectors: Array
     energy: float
 
-    def first(self, k: int) -> "Eigenpairs":
-        """Keep the k largest."""
-        return Eigenpairs(self.values[:k], self.vectors[:, :k], self.energy)
+    @property
+    def diagonal(self) -> bool:
+        """Whether it is the diagonal of the second moment."""
+        return len(self.values) > self.vectors.shape[1]
+
+    def first(self, k: int) -> "Hessian":
+        """The k largest eigenpairs."""
+        return Hessian(self.values[:k], self.vectors[:, :k], self.energy)
 
     def rank_of_energy(self, share: float) -> int:
-        """Give the least k whose eigenvalues sum to that share of the trace, or all there are."""
+        """Least k whose eigenvalues sum to that share of the trace, or all there are."""
         enough = np.cumsum(self.values) >= share * self.energy * (1 - 1e-6)
         return int(enough.argmax()) + 1 if enough.any() else len(self.values)
 
     def damped(self, damping: float) -> Array:
-        """Give the eigenvalues plus `damping` times the mean one of all d."""
-        return self.values + self.values.dtype.type(
-            damping * self.energy / max(len(self.vectors), 1)
-        )
+        """Values plus `damping` times the mean of all d eigenvalues."""
+        mean = self.energy / max(len(self.vectors), 1)
+        return self.values + self.values.dtype.type(damping * mean)
 
-    def basis(self, steepest: float, damping: float) -> Array:
-        """Give P D^{-½}, of shape (d, k), for D = F''(0)·(eigenvalues + damping)."""
-        return np.ascontiguousarray(self.vectors / np.sqrt(steepest * self.damped(damping)))
+    def scale(self, steepest: float, damping: float) -> Array:
+        """P D^{-½}, of shape (d, k), or D^{-½} if diagonal, for D = F''(0)·(values + damping)."""
+        roots = np.sqrt(self.values.dtype.type(steepest) * self.damped(damping))
+        inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+        return inverse if self.diagonal else np.ascontiguousarray(self.vectors * inverse)
 
     def dimension(self, damping: float) -> float:
-        """Give the mean of F''(0)|u|² for u = D^{-½}Pᵀx: k without damping, else less."""
-        return float(np.sum(self.values / self.damped(damping))) if len(self.values) else 0.0
+        """Mean of F''(0)|u|² for u = scaleᵀx: the rank without damping, else less."""
+        damped = self.damped(damping)
+        shares = np.divide(self.values, damped, out=np.zeros_like(damped), where=damped > 0)
+        return float(shares.sum())
 
 
-def augmented(X: Any, intercept: bool) -> Any:
-    """Give rows with a last entry 1, if there is an intercept; dense rows are C-ordered."""
-    if not intercept:
-        return X
-    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    if sparse.issparse(X):
-        return sparse.csr_array(sparse.hstack([X, sparse.csr_array(ones)], format="csr"))
-    return np.hstack([X, ones])
+@dataclass(frozen=True)
+class HessianForm:
+    """Which Hessian is asked for: "low-rank", "diagonal" or "auto", and its rank."""
+
+    form: str
+    rank: str | int | float
+
+    def of(self, rows: Matrix, weights: Array | None, most: int, seed: int) -> Hessian:
+        """Hessian of these rows; of rank `most` where the rank is neither named nor "auto"."""
+        if self._is_diagonal(rows):
+            squares = squared(rows)
+            if weights is not None:
+                squares = squares * weights[:, None].astype(rows.dtype)
+            return _diagonal(np.asarray(squares.mean(axis=0)).ravel().astype(rows.dtype))
+        return self._of_energy(leading_eigenpairs(rows, weights, self._most(most), seed))
+
+    def grown(self, hessian: Hessian, n: int, rows: Array) -> Hessian:
+        """Hessian of the n rows behind `hessian` and of the new ones."""
+        if hessian.diagonal if n else self._is_diagonal(rows):
+            known = hessian.values if n else 0.0
+            values = (n * known + squared(rows).sum(axis=0)) / (n + len(rows))
+            return _diagonal(values.astype(rows.dtype))
+        return self._of_energy(with_rows(hessian, n, rows, self._most(RECENT)))
+
+    def _is_diagonal(self, rows: Matrix) -> bool:
+        if self.form != "auto":
+            return self.form == "diagonal"
+        filled = np.count_nonzero(rows.data if sparse.issparse(rows) else rows)
+        few = filled < SPARSE * rows.shape[0] * rows.shape[1]
+        return self.rank == "auto" and rows.shape[1] > RANK and bool(few)
+
+    def _most(self, otherwise: int) -> int:
+        if self.rank == "auto":
+            return RANK
+        return int(self.rank) if positive_integer.holds(self.rank) else otherwise
+
+    def _of_energy(self, hessian: Hessian) -> Hessian:
+        if isinstance(self.rank, str) or self.rank >= 1:
+            return hessian
+        return hessian.first(hessian.rank_of_energy(self.rank))
 
 
-def leading_eigenpairs(rows: Any, weights: Array | None, k: int, seed: int) -> Eigenpairs:
-    """Give at most k eigenpairs of (1/m)Σ weight·xxᵀ over the m rows, without those that are zero.
+def best_rank(hessian: Hessian, accuracy: Callable[[Hessian], float]) -> int:
+    """Rank among 8, 16, 32, … up to all with the highest accuracy; ties go to the smaller one."""
+    most = len(hessian.values)
+    ranks = [k for k in (2 ** np.arange(3, 20)).tolist() if k < most] + [most]
+    return int(ranks[int(np.argmax([accuracy(hessian.first(k)) for k in ranks]))]) if most else 0
+
+
+def leading_eigenpairs(rows: Matrix, weights: Array | None, k: int, seed: int) -> Hessian:
+    """At most k eigenpairs of (1/m)Σ weight·xxᵀ over the m rows, without zero eigenvalues.
 
     The smaller side is diagonalised if it is small or k is a large part of it; otherwise a
-    randomised iteration works on k + 10 vectors, so that nothing costs the cube of d or m.
+    randomised iteration works on k + 10 vectors, so nothing costs the cube of d or m.
     """
     m, d = rows.shape
     if weights is not None:
@@ -83,10 +147,26 @@ def leading_eigenpairs(rows: Any, weights: Array | None, k: int, seed: int) -> E
     return _significant(values / m, vectors, energy, rows.dtype)
 
 
-def _by_smaller_side(rows: Any, k: int) -> tuple[Array, Array]:
+def with_rows(hessian: Hessian, n: int, rows: Array, k: int) -> Hessian:
+    """Eigenpairs of the mean over the n rows behind a low-rank `hessian` and the new ones.
+
+    What was outside the span of the old ones is lost, but counts in the energy.
+    """
+    total = n + len(rows)
+    known = (hessian.vectors * np.sqrt(n * hessian.values)).T
+    found = leading_eigenpairs(np.vstack([known, rows]).astype(rows.dtype), None, k, 0)
+    share = (len(known) + len(rows)) / total
+    energy = (n * hessian.energy + float(squared(rows).sum(dtype=np.float64))) / total
+    return Hessian(found.values * rows.dtype.type(share), found.vectors, energy)
+
+
+def _diagonal(values: Array) -> Hessian:
+    return Hessian(values, np.zeros((len(values), 0), values.dtype), float(values.sum()))
+
+
+def _by_smaller_side(rows: Matrix, k: int) -> tuple[Array, Array]:
     m, d = rows.shape
-    gram = rows @ rows.T if m < d else rows.T @ rows
-    gram = gram.toarray() if sparse.issparse(gram) else gram
+    gram = dense(rows @ rows.T if m < d else rows.T @ rows)
     side = len(gram)
     values, vectors = linalg.eigh(gram, subset_by_index=[side - k, side - 1])
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
@@ -95,43 +175,10 @@ def _by_smaller_side(rows: Any, k: int) -> tuple[Array, Array]:
     return values, vectors
 
 
-def _significant(values: Array, vectors: Array, energy: float, dtype: Any) -> Eigenpairs:
-    """Leave out what rounding cannot tell from zero."""
+def _significant(values: Array, vectors: Array, energy: float, dtype: DTypeLike) -> Hessian:
+    """Drop eigenvalues that rounding cannot tell from zero."""
     largest = values[0] if len(values) else 0.0
     kept = values > 30 * np.finfo(dtype).eps * max(largest, np.finfo(dtype).tiny / 1e-8)
-    return Eigenpairs(
+    return Hessian(
         values[kept].astype(dtype), np.ascontiguousarray(vectors[:, kept], dtype=dtype), energy
     )
-
-
-def with_rows(pairs: Eigenpairs, n: int, rows: Array, k: int) -> Eigenpairs:
-    """Give eigenpairs of the mean over the n rows behind `pairs` and the new ones.
-
-    What was outside of the old ones' span is lost, but counts in the energy.
-    """
-    total = n + len(rows)
-    known = (pairs.vectors * np.sqrt(n * pairs.values)).T
-    found = leading_eigenpairs(np.vstack([known, rows]).astype(rows.dtype), None, k, 0)
-    share = (len(known) + len(rows)) / total
-    energy = (n * pairs.energy + float(squared(rows).sum(dtype=np.float64))) / total
-    return Eigenpairs(found.values * rows.dtype.type(share), found.vectors, energy)
-
-
-def sampled_rows(X: Any, indices: Array, intercept: bool) -> Any:
-    """Give the named rows of X, with their last entry 1, in order of memory."""
-    return augmented(rows_of(X, np.sort(indices), X.dtype), intercept)
-
-
-def projected(X: Any, indices: Array, basis: Array, intercept: bool) -> Array:
-    """Give u = basisᵀx for the named rows, in blocks, so that no more of X is held.
-
-    X is read in the order of memory, in whichever order the rows are named.
-    """
-    U = aligned_empty((len(indices), basis.shape[1]), basis.dtype)
-    linear = np.ascontiguousarray(basis[:-1] if intercept else basis)
-    places = np.argsort(indices, kind="stable")
-    for block in row_blocks(len(indices), 1024):
-        some = places[block]
-        (scores,) = products((rows_of(X, indices[some], basis.dtype), linear))
-        U[some] = scores + basis[-1] if intercept else scores
-    return U

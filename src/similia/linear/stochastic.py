@@ -1,79 +1,115 @@
-"""The loop of stochastic one-vs-rest learners: passes in `fit`, a stream in `partial_fit`."""
+"""One-vs-rest classifiers by stochastic steps on a calibrated loss."""
 
 from abc import abstractmethod
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from numpy.typing import ArrayLike
 
-from similia.contract import FLOATS, Array
-from similia.linalg.blocks import row_blocks, rows_of
-from similia.linalg.threads import side_by_side, single_blas_thread
-from similia.linear.calibrated import CalibratedOneVsRest
-from similia.linear.hessian import augmented
-from similia.linear.labels import Groups, Labels
-from similia.linear.schedules import balanced_kept
+from similia.base import all_or_nothing
+from similia.contract import Array, Matrix, State
+from similia.linalg.threads import single_blas_thread
+from similia.linear.base import LinearOneVsRest
+from similia.linear.frames import Frame, Scaling
+from similia.linear.labels import Examples, Labels, balanced_kept, n_weight_vectors
+from similia.linear.passes import SCHEDULES, Clock, Descent, Part, Passes, Scalings, Task
+from similia.losses import LOSSES
+from similia.parameters import parameter
 from similia.progress import progress
-from similia.updates.balanced import balanced_visits
-from similia.validation import between, boolean, check_magnitude, positive_integer
+from similia.validation import (
+    between,
+    boolean,
+    check_parameters,
+    one_of,
+    positive,
+    positive_integer,
+)
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is learnt from: rows of X, their labels and weights; what decides when to stop."""
+class StochasticOneVsRest(LinearOneVsRest):
+    """Passes over all examples or over balanced ones, early stopping, streams, probabilities.
 
-    X: Any
-    labels: Labels
-    weights: Array
-    rows: Array
-    held_out: Array
-
-    @cached_property
-    def groups(self) -> Groups:
-        """Places in `rows` by class."""
-        return self.labels.groups(self.rows)
-
-
-def checked_weights(owner: str, weights: Any, n: int) -> Array:
-    """Give the weights of n rows, all 1 for None; one of them must be positive."""
-    if weights is None:
-        return np.ones(n)
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (n,) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
-        raise ValueError(
-            f"{owner}: sample_weight must be {n} numbers of at least 0, not all of them zero, "
-            f"got shape {given.shape}."
-        )
-    return given
-
-
-class StochasticOneVsRest(CalibratedOneVsRest):
-    """Passes over all examples, or over balanced ones for each class; early stopping; a stream.
-
-    A subclass says how one block or one class is learnt (`_fit_pass`, `_stream_block`).
+    A subclass scales the steps, in `fit` (`_scalings`) and in a stream (`_learn_weighted`).
     """
 
-    _rules: ClassVar = {
-        **CalibratedOneVsRest._rules,
-        "warm_start": boolean,
-        "early_stopping": boolean,
-        "validation_fraction": between(0, 1),
-        "n_iter_no_change": positive_integer,
-    }
-    _state: ClassVar = (*CalibratedOneVsRest._state, "seed_")
+    loss: str = parameter(
+        default="logistic",
+        rule=one_of(*LOSSES),
+        doc="F: ln(1 + e⁻ˣ), max(0, -x) - ln(2 + |x|), or ¼(1 - x)².",
+    )
+    sampling: str = parameter(
+        default="full",
+        rule=one_of("full", "balanced"),
+        doc="Learn from every example, or from all of a class and as many others, drawn again for "
+        "each pass. Balanced passes cost the same for any number of classes.",
+    )
+    eta: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | positive,
+        doc="Step size at the start. \"auto\" makes η F''(0)|x|² equal 1 on average, and at most 1 "
+        "for every example.",
+    )
+    schedule: str = parameter(
+        default="auto",
+        rule=one_of(*SCHEDULES),
+        doc="How steps shrink: not at all; linearly to 0 at the end of the last pass; with the "
+        '(square root of the) number of examples, beyond about one per dimension. "auto" is linear '
+        'in `fit`, "sqrt" in a stream. "theorem" takes the step of SLND\'s Theorem 2, under which '
+        "the risk falls at each visit; it reads all examples for every step: for small data.",
+    )
+    epsilon: float = parameter(
+        default=0.5,
+        rule=between(0, 1),
+        doc='ε of Theorem 2, for the schedule "theorem"; ½ promises the largest decrease.',
+    )
+    early_stopping: bool = parameter(
+        default=False,
+        rule=boolean,
+        doc="Hold examples out, stop when accuracy on them no longer rises, and keep the best "
+        "weights.",
+    )
+    validation_fraction: float = parameter(
+        default=0.1, rule=between(0, 1), doc="Share of the examples held out."
+    )
+    n_iter_no_change: int = parameter(
+        default=2,
+        rule=positive_integer,
+        doc="Passes without a better accuracy after which to stop.",
+    )
+    warm_start: bool = parameter(
+        default=False, rule=boolean, doc="Let `fit` continue from the weights learnt before."
+    )
 
-    warm_start: bool
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    class_counts_: Array
+    _state: ClassVar = (*LinearOneVsRest._state, "multilabel_", "class_counts_", "seed_")
+    _accepts_several_labels: ClassVar = True
 
-    # -- learning from all at once ---------------------------------------------------------------
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.schedule == "theorem" and self.average:
+            raise ValueError(
+                f"{self._owner}: average must be False with schedule='theorem', got True."
+            )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _init_state(self, labels: Labels) -> None:
+        self.multilabel_ = bool(labels.multilabel)
+        self.class_counts_ = np.zeros((labels.n_vectors, 2))
+        self.seed_ = int(self._rng().integers(2**31))
+
+    @property
+    def _descent(self) -> Descent:
+        return Descent(
+            loss=LOSSES[self.loss],
+            schedule=SCHEDULES[self.schedule],
+            bounded=isinstance(self.eta, str),
+            balanced=self.sampling == "balanced",
+            by_theorem=self.schedule == "theorem",
+            epsilon=self.epsilon,
+        )
+
+    # -- learning from everything at once ------------------------------------------------------
+
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget (unless `warm_start`), then learn in at most `max_iter` passes.
 
         Parameters
@@ -85,122 +121,78 @@ class StochasticOneVsRest(CalibratedOneVsRest):
             Factors of the steps; rows of weight 0 are left out.
         """
         self._check_parameters()
-        goes_on = self.warm_start and self.__sklearn_is_fitted__()
-        with self._all_or_nothing():
-            X, labels, weights = self._checked(X, y, sample_weight, "fit", reset=not goes_on)
-            if labels.n_rows < 1 or (not labels.multilabel and len(labels.classes) < 2):
-                raise ValueError(
-                    f"{self._owner}: y must have at least two classes, but it has only one class: "
-                    f"{labels.classes[0]!r}."
-                )
-            if not goes_on:
-                self._start(X, labels)
-            elif not np.array_equal(labels.classes, self.classes_):
+        continues = self.warm_start and self.__sklearn_is_fitted__()
+        with all_or_nothing(self), single_blas_thread():
+            examples = self._checked("fit", X, y, sample_weight, reset=not continues)
+            if not continues:
+                self._start(examples)
+            elif not self._knows(examples.labels):
                 raise ValueError(
                     f"{self._owner}.fit: y must have the classes {self.classes_}, as before; "
                     "set warm_start=False to forget them."
                 )
-            self.w_, self.moment_ = self.w_.copy(), self.moment_.copy()
             rng = self._rng()
-            rows = np.flatnonzero(weights)
-            if self.sampling == "balanced":  # neighbours are visited together: see `paired_visits`
-                rows = rng.permutation(rows)
-            held_out = rows[:0]
-            if self._needs_held_out():
-                rows, held_out = self._split(rng, rows)
-            task = Task(X, labels, weights.astype(self.w_.dtype), rows, held_out)
-            self.class_counts_ = self.class_counts_ + self._counts(task)
-            with single_blas_thread():
-                self._passes(task, rng)
-            return self
+            self._run(self._passes(self._task(examples, rng), rng), rng)
+        return self
+
+    def _task(self, examples: Examples, rng: np.random.Generator) -> Task:
+        rows, held_out = np.flatnonzero(examples.weights), np.arange(0)
+        if self.sampling == "balanced":  # neighbours are visited together: see `paired_visits`
+            rows = rng.permutation(rows)
+        if self._needs_held_out():
+            n = min(max(1, round(self.validation_fraction * len(rows))), len(rows) - 1)
+            chosen = np.zeros(len(rows), dtype=bool)
+            chosen[rng.permutation(len(rows))[:n]] = True
+            rows, held_out = rows[~chosen], np.sort(rows[chosen])
+        weighted = examples._replace(weights=examples.weights.astype(self.w_.dtype))
+        return Task(weighted, rows, held_out, self.fit_intercept)
 
     def _needs_held_out(self) -> bool:
         return self.early_stopping
 
-    def _split(self, rng: np.random.Generator, rows: Array) -> tuple[Array, Array]:
-        """Give the rows to learn from, in their order, and those held out, in order of memory."""
-        n = min(max(1, round(self.validation_fraction * len(rows))), len(rows) - 1)
-        held_out = np.zeros(len(rows), dtype=bool)
-        held_out[rng.permutation(len(rows))[:n]] = True
-        return rows[~held_out], np.sort(rows[held_out])
+    def _passes(self, task: Task, rng: np.random.Generator) -> Passes:
+        """Passes from the present weights; they may learn from the rows held out as well."""
+        state = (self.w_, self.moment_, self.n_seen_)
+        return Passes(task, self._descent, self._scalings, self.max_iter, *state)
 
-    def _passes(self, task: Task, rng: np.random.Generator) -> None:
-        run = self._start_passes(task, rng)
-        best, since = (-1.0, self.w_, self.moment_), 0
-        total = self.max_iter * len(task.rows)
-        with progress(self._owner, total, enabled=self.verbose) as advance:
-            for number in range(self.max_iter):
-                self._fit_pass(run, number, rng)
+    @abstractmethod
+    def _scalings(self, passes: Passes, rng: np.random.Generator) -> Scalings:
+        """Scalings of the next pass; None keeps the present ones."""
+
+    def _run(self, passes: Passes, rng: np.random.Generator) -> None:
+        task = passes.task
+        self.class_counts_ = self.class_counts_ + task.class_counts
+        best, kept, since = -1.0, passes.state(), 0
+        with progress(self._owner, self.max_iter * len(task.rows), enabled=self.verbose) as advance:
+            for _ in range(self.max_iter):
+                self.n_updates_ += passes.make(rng)
+                self.n_seen_ += len(task.rows)
                 self.n_iter_ += 1
                 advance(len(task.rows))
                 if not self.early_stopping:
                     continue
-                self._finish_passes(run)
-                accuracy = self._held_out_accuracy(task)
-                since = 0 if accuracy > best[0] else since + 1
+                self.w_, self.moment_ = passes.state()
+                accuracy = task.accuracy(self._scoring_state())
+                since = 0 if accuracy > best else since + 1
                 if since == 0:
-                    best = (accuracy, self.w_, self.moment_)
+                    # In units of the time it was judged at, so the average stays what it was.
+                    best, kept = accuracy, (self.w_, self.moment_ / (self.n_seen_ + 1))
                 if since >= self.n_iter_no_change:
                     break
-        self._finish_passes(run)
+        self.w_, self.moment_ = passes.state()
         if self.early_stopping:
-            _, self.w_, self.moment_ = best
+            w, gap = kept
+            self.w_, self.moment_ = w, (gap * (self.n_seen_ + 1)).astype(w.dtype, copy=False)
 
-    def _held_out_accuracy(self, task: Task) -> float:
-        w = self._scoring_state()
-        right = [
-            task.labels.accuracy(
-                self._scores(task.X, task.held_out[block], w), task.held_out[block]
-            )
-            * (block.stop - block.start)
-            for block in row_blocks(len(task.held_out), 1024)
-        ]
-        return sum(right) / len(task.held_out)
+    # -- learning from a stream ----------------------------------------------------------------
 
-    def _scores(self, X: Any, rows: Array, w: Array) -> Array:
-        """Give the scores (weight vectors, rows) of named rows of X."""
-        return np.asarray(augmented(rows_of(X, rows, w.dtype), self.fit_intercept) @ w.T).T
-
-    @abstractmethod
-    def _start_passes(self, task: Task, rng: np.random.Generator) -> Any:
-        """Give what the passes over the task share, and change."""
-
-    @abstractmethod
-    def _fit_pass(self, run: Any, number: int, rng: np.random.Generator) -> None:
-        """Make pass `number` (from 0) and add to `n_seen_` and `n_updates_`."""
-
-    @abstractmethod
-    def _finish_passes(self, run: Any) -> None:
-        """Put what was learnt into new arrays `w_` and `moment_`."""
-
-    def _each_class(
-        self, task: Task, some: range, rng: np.random.Generator, learn: Any, cost: int
-    ) -> None:
-        """Run learn(j, visits) for the weight vectors j in `some`, side by side.
-
-        Visits i >= 0 are positive examples, places in `task.rows`, others negative ones at ~i: all
-        of them in random order, or as many negative as positive ones.
-        """
-        order = rng.permutation(len(task.rows))
-        seeds = rng.integers(2**63, size=len(some), dtype=np.uint64)
-        visited = []
-
-        def run(j: int, seed: Any) -> None:
-            ours, codes, code = task.groups.of(j)
-            if self.sampling == "balanced":
-                visits = balanced_visits(order, codes, code, ours, seed)
-            else:
-                visits = np.where(codes[order] == code, order, ~order)
-            visited.append(len(visits))
-            learn(j, visits)
-
-        tasks = [partial(run, j, seed) for j, seed in zip(some, seeds, strict=True)]
-        side_by_side(tasks, 2 * len(task.rows) * cost)
-        self.n_updates_ += sum(visited)
-
-    # -- learning from a stream ------------------------------------------------------------------
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the rows in order, once, without forgetting.
 
         Parameters
@@ -214,83 +206,89 @@ class StochasticOneVsRest(CalibratedOneVsRest):
         """
         self._check_parameters()
         self._check_stream()
-        first = not self.__sklearn_is_fitted__()
-        many = np.ndim(y) == 2 or hasattr(y, "tocsr")
-        known = np.unique(classes) if classes is not None else getattr(self, "classes_", None)
-        if not many and (known is None or len(known) < 2):
-            raise ValueError(
-                f"{self._owner}.partial_fit: classes must be given in the first call, and be at "
-                "least two."
-            )
-        with self._all_or_nothing() if first else nullcontext():
-            X, labels, weights = self._checked(X, y, sample_weight, "partial_fit", first, known)
-            if first:
-                self._start(X, labels)
-            elif labels.multilabel != self.multilabel_ or not np.array_equal(
-                labels.classes, self.classes_
-            ):
-                raise ValueError(
-                    f"{self._owner}.partial_fit: classes must be {self.classes_}, as before."
-                )
-        with single_blas_thread():
-            self._stream(X, labels, weights.astype(self.w_.dtype))
-        self.n_iter_ += 1
-        return self
+        return self._continue(X, y, classes, sample_weight)
 
     def _check_stream(self) -> None:
         """Refuse parameters that only `fit` can follow."""
+        if self.schedule == "theorem":
+            raise ValueError(
+                f"{self._owner}.partial_fit: schedule must be other than 'theorem', which speaks "
+                "of the risk on all examples; use fit."
+            )
 
-    def _stream(self, X: Any, labels: Labels, weights: Array) -> None:
-        start, n = 0, X.shape[0]
-        while start < n:
-            stop = min(n, start + self._block, start + self._rows_until_change())
-            places = np.arange(start, stop)
-            rows = augmented(rows_of(X, places, self.w_.dtype), self.fit_intercept)
-            signs = labels.signs(places, self.w_.dtype)
-            kept = np.broadcast_to(weights[places], signs.shape)
-            if self.sampling == "balanced":
-                kept = kept * balanced_kept(self.class_counts_, signs, self.seed_, self.n_seen_)
-            self._stream_block(rows, signs, kept.astype(self.w_.dtype))
-            self.n_updates_ += int(np.count_nonzero(kept))
-            self.class_counts_ += np.stack([(signs > 0).sum(1), (signs < 0).sum(1)], axis=1)
-            self.n_seen_ += stop - start
-            start = stop
-
-    def _rows_until_change(self) -> int:
-        """Say how many rows may be learnt from before something else than w changes."""
-        return self._block
+    def _learn_block(self, rows: Matrix, signs: Array, weights: Array) -> int:
+        factors = np.broadcast_to(weights, signs.shape)
+        if self.sampling == "balanced":
+            factors = factors * balanced_kept(self.class_counts_, signs, self.seed_, self.n_seen_)
+        factors = factors.astype(self.w_.dtype)
+        self._learn_weighted(rows, signs, factors)
+        self.class_counts_ += np.stack([(signs > 0).sum(1), (signs < 0).sum(1)], axis=1)
+        return int(np.count_nonzero(factors))
 
     @abstractmethod
-    def _stream_block(self, rows: Any, signs: Array, weights: Array) -> None:
-        """Learn rows (with their last entry 1) in order; factors of steps are (vectors, rows)."""
+    def _learn_weighted(self, rows: Matrix, signs: Array, weights: Array) -> None:
+        """Learn rows in order; signs and factors of the steps are (weight vectors, rows)."""
 
-    # -- what both share -------------------------------------------------------------------------
+    def _take_steps(self, rows: Matrix, signs: Array, weights: Array, scaling: Scaling) -> None:
+        """Learn rows of a stream in order, all with one scaling."""
+        places, n_seen = np.arange(rows.shape[0]), self.n_seen_
+        frame = Frame(rows, places, self.w_, scaling.scale, intercept=False, store=False)
+        if not frame.size:
+            return
+        part, clock = Part(slice(None), scaling, frame, self.average), Clock(n_seen, None, n_seen)
+        part.learn(self._descent, clock, places, places, lambda block: signs[:, block], weights)
+        self.w_ += frame.back(part.Z)
+        if self.average:
+            self.moment_ += frame.back(part.M)
 
-    def _checked(
-        self, X: Any, y: Any, weights: Any, method: str, reset: bool, classes: Array | None = None
-    ) -> tuple[Any, Labels, Array]:
-        owner = f"{self._owner}.{method}"
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, multi_output=True
-        )
-        check_magnitude(owner, "X", X)
-        labels = Labels(owner if method == "partial_fit" else self._owner, y, classes)
-        return X, labels, checked_weights(owner, weights, X.shape[0])
+    # -- deciding ------------------------------------------------------------------------------
 
-    def _counts(self, task: Task) -> Array:
-        ours = [len(task.groups.of(j)[0]) for j in range(task.labels.n_rows)]
-        return np.array([[n, len(task.rows) - n] for n in ours], dtype=np.float64)
+    def predict_top_k(self, X: Matrix, k: int = 5) -> Array:
+        """The k classes or labels with the highest scores for every row, best first."""
+        check_parameters(f"{self._owner}.predict_top_k", {"k": positive_integer}, {"k": k})
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])
+        if k > scores.shape[1]:
+            raise ValueError(
+                f"{self._owner}.predict_top_k: k must be at most the number of classes, "
+                f"{scores.shape[1]}, got {k}."
+            )
+        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+        return self.classes_[np.take_along_axis(best, order, axis=1)]
 
-    def _start(self, X: Any, labels: Labels) -> None:
-        self.classes_ = labels.classes
-        self.multilabel_ = bool(labels.multilabel)
-        self.n_iter_ = self.n_seen_ = self.n_updates_ = 0
-        self.seed_ = int(self._rng().integers(2**31))
-        shape = (labels.n_rows, X.shape[1] + self.fit_intercept)
-        self.w_ = np.zeros(shape, dtype=X.dtype)
-        self.class_counts_ = np.zeros((labels.n_rows, 2))
-        self._init_moment()
-        self._init_state()
+    def predict_proba(self, X: Matrix) -> Array:
+        """Probability of each class (they sum to 1) or of each label, for every row.
 
-    def _merged_counts(self, parts: Any) -> Array:
-        return self.class_counts_ + sum(part.class_counts_ - self.class_counts_ for part in parts)
+        A score h stands for the probability f(h) = 1 + F'(h). Balanced sampling learns it as if
+        half of all examples were of the class, so the odds are multiplied by the true ones.
+        """
+        scores = self.decision_function(X)
+        p = LOSSES[self.loss].link(scores[:, None] if scores.ndim == 1 else scores)
+        if self.sampling == "balanced":
+            p = self._with_prior(p)
+        if self.multilabel_:
+            return p
+        if scores.ndim == 1:
+            return np.column_stack([1.0 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        even = p.dtype.type(1.0 / p.shape[1])
+        return np.where(total > 0, p / np.where(total > 0, total, 1), even)
+
+    def _with_prior(self, p: Array) -> Array:
+        ours, others = self.class_counts_.T
+        # Where negatives are the minority, all examples of both sides were used.
+        odds = np.clip(ours / np.maximum(others, 1e-12), 1e-12, 1.0).astype(p.dtype)
+        return p * odds / (p * odds + (1 - p))
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def _merged_state(self, parts: Sequence[Self]) -> State:
+        counts = sum(part.class_counts_ - self.class_counts_ for part in parts)
+        return {**super()._merged_state(parts), "class_counts_": self.class_counts_ + counts}
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        n = n_weight_vectors(len(self.classes_), self.multilabel_)
+        w = (n, self.n_features_in_ + self.fit_intercept)
+        return {"w_": w, "moment_": w if self.average else (0, 0), "class_counts_": (n, 2)}

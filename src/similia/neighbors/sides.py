@@ -1,29 +1,38 @@
-"""Labelled queries and labelled items: what a learner of two maps is taught with."""
+"""Labelled queries and labelled items, from which two maps are learnt."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from similia.contract import FLOATS, Array
-from similia.linalg.blocks import rows_of
+from similia.contract import FLOATS, Array, Indices, Matrix
+from similia.linalg.blocks import dense, rows_of
 from similia.validation import check_magnitude
+
+#: held-out points below which their error says too little to stop by
+FEWEST = 20
 
 
 class Sides(NamedTuple):
-    """Queries X with class numbers y, items Z with labels, and each query's own item or -1."""
+    """Queries X with classes y, items Z with labels, and the item that each query is, or -1."""
 
-    X: Any
-    y: Array
-    Z: Any
-    labels: Array
-    own: Array
+    X: Matrix
+    y: Indices
+    Z: Matrix
+    labels: Indices
+    own: Indices
+
+    @property
+    def shared(self) -> bool:
+        """Whether queries are items."""
+        return bool((self.own >= 0).any())
 
     def by_class(self) -> "Sides":
-        """Give the same with the items sorted by class, as inference wants them."""
+        """The same with items sorted by class, as inference needs them."""
         order = np.argsort(self.labels, kind="stable")
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
@@ -31,31 +40,120 @@ class Sides(NamedTuple):
         Z = rows_of(self.Z, order, self.Z.dtype)
         return self._replace(Z=Z, labels=self.labels[order], own=own)
 
-    def without(self, rows: Array) -> "Sides":
-        """Give the same without these queries, and without their items if they have some."""
+    def without(self, rows: Indices) -> "Sides":
+        """The same without some queries, and without the items that these are."""
         kept = np.setdiff1d(np.arange(len(self.y)), rows)
         X, y, own = self.X[kept], self.y[kept], self.own[kept]
-        if (self.own < 0).all():
+        if not self.shared:
             return self._replace(X=X, y=y, own=own)
         items = np.setdiff1d(np.arange(len(self.labels)), self.own[rows])
         own = np.searchsorted(items, own)
         return Sides(X, y, self.Z[items], self.labels[items], own)
 
+    def with_items(self, items: Indices) -> "Sides":
+        """The same with some items only."""
+        place = np.full(len(self.labels), -1, np.int64)
+        place[items] = np.arange(len(items))
+        own = np.where(self.own >= 0, place[self.own], -1)
+        Z = rows_of(self.Z, items, self.Z.dtype)
+        return self._replace(Z=Z, labels=self.labels[items], own=own)
 
-def checked_items(where: str, items: Any, labels: Any, dtype: Any) -> tuple[Any, Array]:
-    """Give items and their labels, or raise the house error."""
+
+def as_queries(Q: Matrix) -> tuple[Matrix, bool]:
+    """Rows of queries, and whether Q is a single one."""
+    single = np.ndim(Q) == 1
+    return (np.reshape(Q, (1, -1)) if single else Q), single
+
+
+def checked_items(
+    where: str, items: Matrix, labels: ArrayLike | None, dtype: DTypeLike, like: Array
+) -> tuple[Matrix, Array]:
+    """Items and their labels, of the same kind as the labels `like`, or the house error."""
     if labels is None:
         raise ValueError(f"{where}: item_labels must be given with items, got None.")
     Z = check_array(items, accept_sparse="csr", dtype=FLOATS, input_name="items")
-    labels = column_or_1d(labels)
-    check_classification_targets(labels)
-    check_consistent_length(Z, labels)
+    given = column_or_1d(labels)
+    check_classification_targets(given)
+    check_consistent_length(Z, given)
     check_magnitude(where, "items", Z, dtype=dtype)
-    return as_rows(Z, dtype), labels
+    # NumPy would silently turn numbers beside words into words.
+    kinds = {part.dtype.kind in "biuf" for part in (like, given) if part.dtype.kind != "O"}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{where}: item_labels must be of the kind of y, {like.dtype}, got {given.dtype}."
+        )
+    return as_rows(Z, dtype), given
 
 
-def as_rows(X: Any, dtype: Any) -> Any:
-    """Give X dense and C-ordered or CSR without repeated entries, as a copy of our own."""
+def labelled_sides(
+    where: str,
+    X: Matrix,
+    y: Array,
+    items: Matrix | None,
+    item_labels: ArrayLike | None,
+    classes: ArrayLike | None,
+) -> tuple[Array, Sides]:
+    """Classes and sides of a first call, in which X are the items unless some are given."""
+    Z, labels, own = X, y, np.arange(len(y))
+    if items is not None:
+        Z, labels = checked_items(where, items, item_labels, X.dtype, y)
+        own = np.full(len(y), -1)
+    elif item_labels is not None:
+        raise ValueError(f"{where}: items must be given with item_labels, got None.")
+    known = np.unique(np.concatenate([y, labels]) if classes is None else np.asarray(classes))
+    codes = class_numbers(where, y, known), class_numbers(where, labels, known)
+    return known, Sides(X, codes[0], Z, codes[1], own)
+
+
+def check_sizes(owner: str, sides: Sides, classes: Array, n_neighbors: int, tied: bool) -> None:
+    """Refuse a single class, too few items for a vote, and tied maps of different features."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner}: y must have at least two classes, but it has only one class: {classes[0]!r}."
+        )
+    n_items = len(sides.labels) - sides.shared
+    if n_neighbors > n_items:
+        raise ValueError(
+            f"{owner}: n_neighbors must be at most the {n_items} items that a query has, "
+            f"got {n_neighbors}."
+        )
+    d, width = sides.X.shape[1], sides.Z.shape[1]
+    if tied and d != width:
+        raise ValueError(
+            f"{owner}: items must have the {d} features of X unless asymmetric is True, "
+            f"got {width}."
+        )
+
+
+def class_numbers(where: str, labels: Array, classes: Array) -> Indices:
+    """Position of each label among the sorted classes, or the house error."""
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(
+            f"{where}: labels must be among the classes {classes}, got {unknown[0]!r}."
+        )
+    return np.searchsorted(classes, labels)
+
+
+def checked_cost(owner: str, cost: Array | None, n_classes: int) -> Array:
+    """Δ as an array of shape (n_classes, n_classes); 0/1 for None."""
+    n = n_classes
+    if cost is None:
+        return 1.0 - np.eye(n)
+    if cost.shape != (n, n) or cost.dtype.kind not in "fiu":
+        found = f"shape {cost.shape} and dtype {cost.dtype}"
+    elif not (np.isfinite(cost).all() and (cost >= 0).all() and not np.diagonal(cost).any()):
+        found = "other values"
+    else:
+        return cost.astype(np.float64)
+    raise ValueError(
+        f"{owner}: cost must be an array of shape ({n}, {n}), finite, at least 0, with a zero "
+        f"diagonal, got {found}."
+    )
+
+
+def as_rows(X: Matrix, dtype: DTypeLike) -> Matrix:
+    """A copy of X, dense and C-ordered or CSR without duplicate entries."""
     if sparse.issparse(X):
         rows = sparse.csr_array(X, dtype=dtype, copy=True)
         rows.sum_duplicates()
@@ -63,15 +161,21 @@ def as_rows(X: Any, dtype: Any) -> Any:
     return np.array(X, dtype=dtype, order="C", copy=True)
 
 
-def joined(database: Any, more: Any) -> Any:
-    """Give the rows of both; dense if the database is."""
+def joined(database: Matrix, more: Matrix) -> Matrix:
+    """The rows of both; dense if the database is."""
     if sparse.issparse(database):
         return sparse.csr_array(sparse.vstack([database, sparse.csr_array(more)], format="csr"))
-    return np.vstack([database, more.toarray() if sparse.issparse(more) else more])
+    return np.vstack([database, dense(more)])
 
 
-def held_out(y: Array, share: float, rng: np.random.Generator) -> Array:
-    """Draw that share of each class, but never all of it."""
-    order = rng.permutation(len(y))
-    rows = [order[y[order] == c] for c in np.unique(y)]
-    return np.concatenate([part[: min(round(share * len(part)), len(part) - 1)] for part in rows])
+def split(sides: Sides, share: float, rng: np.random.Generator) -> tuple[Sides, Sides | None]:
+    """Sides to learn from, and held-out queries: a random share of each class, but never all of it.
+
+    Nothing is held out if that would be fewer than FEWEST.
+    """
+    order = rng.permutation(len(sides.y))
+    rows = [order[sides.y[order] == c] for c in np.unique(sides.y)]
+    out = np.concatenate([part[: min(round(share * len(part)), len(part) - 1)] for part in rows])
+    if len(out) < FEWEST:
+        return sides, None
+    return sides.without(out), sides._replace(X=sides.X[out], y=sides.y[out])

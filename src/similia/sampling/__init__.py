@@ -1,16 +1,19 @@
-"""Labels or judgements to index tuples: seeded, streaming, vectorised."""
+"""Labels or judgements to index tuples: seeded, streaming, vectorized."""
 
 from similia.sampling.feedback import FeedbackReport, MajorityVote, feedback_report, majority
-from similia.sampling.pairs import PAIR_SAMPLERS, BalancedPairs, PairSampler, UniformPairs
-from similia.sampling.relevance import RelevanceTriplets
-from similia.sampling.triplets import (
+from similia.sampling.labels import (
+    PAIR_SAMPLERS,
     TRIPLET_SAMPLERS,
+    BalancedPairs,
     BalancedTriplets,
     HardTriplets,
+    PairSampler,
     Score,
     TripletSampler,
+    UniformPairs,
     UniformTriplets,
 )
+from similia.sampling.relevance import RelevanceTriplets
 
 __all__ = [
     "PAIR_SAMPLERS",

@@ -1,12 +1,12 @@
-"""What a set of judgements contains: repeats, contradictions, and a vote on them."""
+"""Repeats and contradictions in a set of judgements, and a vote that settles them."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.sampling.classes import Indices
+from similia.contract import Indices
 from similia.validation import check_tuples
 
 
@@ -19,16 +19,16 @@ class FeedbackReport:
     n : int
         Judgements.
     n_distinct : int
-        Different judgements. A pair is the same judgement either way round, if its sign is.
+        Different judgements; the order of the two points of a pair does not matter.
     n_duplicates : int
-        Repeats beyond the first: n - n_distinct.
+        Repeats: n - n_distinct.
     n_contradictions : int
-        Questions with both answers: (q, a, b) and (q, b, a), or a pair with both signs. However
-        often each occurs, that is one contradiction. Degenerate judgements take no part.
+        Questions answered both ways: (q, a, b) and (q, b, a), or a pair with both signs. Each
+        counts once, however often its answers occur; degenerate judgements do not count.
     n_degenerate : int
         Judgements that compare a point with itself: better == worse, or a pair of one point.
     n_queries : int
-        Different queries of triplets; of pairs, different points.
+        Different queries of triplets; different points of pairs.
     """
 
     n: int
@@ -46,12 +46,24 @@ class FeedbackReport:
         )
 
     def to_dict(self) -> dict[str, int]:
-        """Give the counts by name."""
+        """Counts by name."""
         return asdict(self)
 
 
 class MajorityVote(NamedTuple):
-    """Triplets that a majority supports, and how the votes fell."""
+    """Triplets that a majority supports, and the votes.
+
+    Attributes
+    ----------
+    triplets : array of shape (m, 3)
+        In the order in which their questions first occur.
+    n_for, n_against : arrays of shape (m,)
+        Occurrences of each triplet and of its reverse.
+    n_ties : int
+        Questions dropped as undecided.
+    n_degenerate : int
+        Judgements dropped because better == worse.
+    """
 
     triplets: Indices
     n_for: Indices
@@ -64,13 +76,13 @@ class _Votes(NamedTuple):
     """Judgements as answers (-1, 0 or 1) to questions, sorted by question, then answer."""
 
     order: Indices
-    question: Indices  # number of the question, increasing
+    question: Indices  # increasing
     answer: NDArray[np.int8]
     degenerate: NDArray[np.bool_]
 
 
 def _votes(query: Indices, a: Indices, b: Indices, answer: NDArray[np.int8]) -> _Votes:
-    """Ask of each row: for this query, what of the unordered {a, b}?"""
+    """Answers to the question of each row: for this query, a or b of the unordered {a, b}?"""
     low, high = np.minimum(a, b), np.maximum(a, b)
     order = np.lexsort((answer, high, low, query))
     new = np.zeros(len(order), dtype=bool)
@@ -91,7 +103,7 @@ def _checked(owner: str, name: str, tuples: ArrayLike, width: int) -> Indices:
     return check_tuples(owner, name, given, (max(highest, 0) + 1,) * width)
 
 
-def _checked_signs(signs: Any, n: int) -> NDArray[np.int8]:
+def _checked_signs(signs: ArrayLike, n: int) -> NDArray[np.int8]:
     given = np.asarray(signs)
     if given.shape != (n,) or not bool(np.isin(given, (-1, 1)).all()):
         raise ValueError(
@@ -102,7 +114,7 @@ def _checked_signs(signs: Any, n: int) -> NDArray[np.int8]:
 
 
 def _n_different(indices: Indices) -> int:
-    # np.unique hashes, which is many times slower than sorting when most values differ.
+    # np.unique hashes, which is much slower than sorting when most values differ.
     return int(np.count_nonzero(np.diff(np.sort(indices, axis=None), prepend=-1)))
 
 
@@ -112,8 +124,8 @@ def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> Feedba
     Parameters
     ----------
     tuples : integer array of shape (n, 3), or (n, 2) with `signs`
-        Triplets (query, better, worse), or pairs of points. A query may equal its better or
-        worse item: the two may index different sets.
+        Triplets (query, better, worse), or pairs of points. A query may equal one of its items,
+        as the two may index different sets.
     signs : array of shape (n,), optional
         +1 or -1 for each pair.
 
@@ -156,8 +168,8 @@ def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> Feedba
 def majority(triplets: ArrayLike) -> MajorityVote:
     """Settle contradictions by majority, and keep each judgement once.
 
-    Of (q, a, b) and (q, b, a) the one that occurs more often is kept, once. If both occur equally
-    often neither is kept; nor is (q, a, a), which says nothing.
+    Of (q, a, b) and (q, b, a) the more frequent one is kept. In a tie neither is; nor is (q, a, a),
+    which says nothing.
 
     Parameters
     ----------
@@ -167,9 +179,6 @@ def majority(triplets: ArrayLike) -> MajorityVote:
     Returns
     -------
     vote : MajorityVote
-        `triplets` of shape (m, 3), in the order in which their questions first occur; `n_for` and
-        `n_against`, shape (m,): how often each triplet and its reverse occurred; `n_ties`:
-        questions dropped as undecided; `n_degenerate`: rows dropped as saying nothing.
 
     Notes
     -----

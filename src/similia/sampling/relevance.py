@@ -1,35 +1,38 @@
 """Graded judgements to triplets (query, better, worse)."""
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-from similia.sampling.classes import Indices, check_draw
-from similia.sampling.triplets import Score
+from similia.contract import Array, Indices
+from similia.sampling.labels import Score, check_draw
 from similia.validation import check_parameters, one_of
+
+Grades: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 
 class RelevanceTriplets:
     """Triplets from graded judgements of documents for queries.
 
     - query: uniform over the queries with at least one allowed triplet;
-    - better: uniform over the documents whose grade is above that of some other document;
-    - worse: uniform over the documents with a strictly lower grade than better.
+    - better: uniform over the documents graded above some other document;
+    - worse: uniform over the documents graded strictly below better.
 
-    The triplets index two sets, so they go to ``learn(Q, triplets, items=Z)``. A triplet costs
-    O(log n_judgements), memory is O(n_judgements + n_queries): the unjudged documents of a query
-    are never listed.
+    The triplets index two sets: pass them to ``learn(Q, triplets, items=Z)``. A triplet costs
+    O(log n_judgements) and memory is O(n_judgements + n_queries), as the unjudged documents of a
+    query are never listed.
 
     Parameters
     ----------
     relevance : sparse matrix, sparse array or array-like of shape (n_queries, n_documents)
-        Grades of at least 0, larger is better. A stored entry of a sparse matrix is a judgement,
-        a stored zero too: "not relevant". Duplicate entries are added up, as SciPy does. In a
+        Grades of at least 0; larger is better. Every stored entry of a sparse matrix is a
+        judgement, and a stored zero means "not relevant"; duplicates are summed, as in SciPy. In a
         dense array every entry is a judgement.
     unjudged : {"worse", "ignore"}, default="worse"
         "worse": a document without an entry has grade 0, so any judged relevant is better.
-        "ignore": both documents of a triplet have an entry. Needs judgements of bad documents
+        "ignore": both documents of a triplet have an entry. This needs judgements of bad documents
         too, and does not punish good ones that nobody has looked at.
 
     Examples
@@ -43,11 +46,11 @@ class RelevanceTriplets:
 
     _rules = {"unjudged": one_of("worse", "ignore")}
 
-    def __init__(self, relevance: Any, unjudged: str = "worse") -> None:
+    def __init__(self, relevance: Grades, unjudged: str = "worse") -> None:
         check_parameters(type(self).__name__, self._rules, {"unjudged": unjudged})
         query, document, grade, shape = _judgements(type(self).__name__, relevance)
         if unjudged == "worse":
-            # A judged zero and no judgement are then the same: keep neither.
+            # A judged zero is then the same as no judgement: keep neither.
             kept = grade > 0
             query, document, grade = query[kept], document[kept], grade[kept]
         n_listed = np.bincount(query, minlength=shape[0])
@@ -57,8 +60,8 @@ class RelevanceTriplets:
             shape[1] - n_listed if unjudged == "worse" else np.zeros_like(n_listed)
         )
 
-        # How many documents that are not listed come before each that is, with the query in
-        # front, increases along the whole array: one search finds a place within any query.
+        # The number of unlisted documents before each listed one, offset by query, increases
+        # along the whole array: one search finds a place within any query.
         self._stride = shape[1] + 1
         place = np.arange(len(query)) - self._starts[query]
         self._gaps: Indices = query * self._stride + document - place
@@ -82,21 +85,9 @@ class RelevanceTriplets:
             )
 
     def draw(self, n: int, rng: np.random.Generator, score: Score | None = None) -> Indices:
-        """Draw n independent triplets.
+        """Draw n independent triplets: the index of a query, then those of two documents.
 
-        Parameters
-        ----------
-        n : int
-            How many triplets.
-        rng : numpy.random.Generator
-            Source of randomness; it moves on, so that the next call draws others.
-        score : ignored
-            Taken so that all samplers are called alike.
-
-        Returns
-        -------
-        triplets : array of shape (n, 3)
-            Rows (query, better, worse): an index of a query, then two of documents.
+        Parameters and shape are those of `UniformTriplets.draw`.
         """
         check_draw(type(self).__name__, n, rng)
         query = self._queries[rng.integers(len(self._queries), size=n)]
@@ -110,29 +101,27 @@ class RelevanceTriplets:
         return np.column_stack([query, self._by_grade[entry], worse])
 
     def _unlisted(self, query: Indices, rank: Indices) -> Indices:
-        """Give the document of that rank, from 0, among those not listed for the query."""
+        """Document of a rank, from 0, among those not listed for the query."""
         key = query * self._stride + rank
         return rank + np.searchsorted(self._gaps, key, side="right") - self._starts[query]
 
 
-def _judgements(
-    owner: str, relevance: Any
-) -> tuple[Indices, Indices, np.ndarray[Any, Any], tuple[int, int]]:
-    """Give query, document and grade of each judgement, by query then document, and the shape."""
-    given = relevance if sp.issparse(relevance) else np.asarray(relevance)
+def _judgements(owner: str, relevance: Grades) -> tuple[Indices, Indices, Array, tuple[int, int]]:
+    """Query, document and grade of each judgement, by query then document, and the shape."""
+    given = relevance if isinstance(relevance, sp.sparray | sp.spmatrix) else np.asarray(relevance)
     if given.ndim != 2:
         raise ValueError(
             f"{owner}: relevance must be a matrix of shape (n_queries, n_documents), "
             f"got shape {given.shape}."
         )
-    if sp.issparse(given):
+    if isinstance(given, np.ndarray):
+        query, document = (index.ravel() for index in np.indices(given.shape))
+        grade = given.ravel()
+    else:
         matrix = sp.csr_array(given, copy=True)
         matrix.sum_duplicates()
         query = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         document, grade = matrix.indices.astype(np.intp), matrix.data
-    else:
-        query, document = (index.ravel() for index in np.indices(given.shape))
-        grade = given.ravel()
     if grade.dtype.kind not in "biuf":
         raise ValueError(f"{owner}: relevance must be real numbers, got dtype {grade.dtype}.")
     wrong = np.flatnonzero(~(np.isfinite(grade) & (grade >= 0)))
@@ -145,8 +134,8 @@ def _judgements(
     return query, document, grade, given.shape
 
 
-def _first_of_run(query: Indices, grade: np.ndarray[Any, Any]) -> Indices:
-    """Give for each entry the first one of its run of equal query and grade."""
+def _first_of_run(query: Indices, grade: Array) -> Indices:
+    """First entry of each entry's run of equal query and grade."""
     index = np.arange(len(query))
     new = np.ones(len(query), dtype=bool)
     new[1:] = (query[1:] != query[:-1]) | (grade[1:] != grade[:-1])

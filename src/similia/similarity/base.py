@@ -237,21 +237,21 @@ class BilinearSimilarity(Learner):
             margins[block] = bilinear_forms(W, Q, P)
         return margins
 
-    def score(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> float:
+    def score(self, X: Matrix, y: ArrayLike, *, items: Matrix | None = None) -> float:
         """Share of triplets in the right order; a tie counts half.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_queries, n_features)
-        triplets : integer array of shape (n_triplets, 3), or labels of shape (n_queries,)
+        y : integer array of triplets, of shape (n_triplets, 3), or labels of shape (n_queries,)
             Class labels stand for triplets drawn from them with a fixed seed.
         items : array or CSR matrix of shape (n_items, n_item_features), optional
         """
-        if np.ndim(triplets) == 1 and items is None:
-            triplets = UniformTriplets(np.asarray(triplets)).draw(SCORED, np.random.default_rng(0))
-        margins = self.triplet_scores(X, triplets, items=items)
+        if np.ndim(y) == 1 and items is None:
+            y = UniformTriplets(np.asarray(y)).draw(SCORED, np.random.default_rng(0))
+        margins = self.triplet_scores(X, y, items=items)
         if len(margins) == 0:
-            raise ValueError(f"{self._owner}.score: triplets must be at least one, got none.")
+            raise ValueError(f"{self._owner}.score: y must be at least one triplet, got none.")
         return float(np.mean((margins > 0) + 0.5 * (margins == 0)))
 
     # -- checks --------------------------------------------------------------------------------

@@ -9,11 +9,10 @@ from similia.stream.evaluating import (
     learning_curves,
     singular_values,
 )
-from similia.stream.judged import evaluate_file
+from similia.stream.judged import evaluate_file, order_evaluations
 from similia.stream.learning import Learning, learn_file, learn_stream
 from similia.stream.lessons import base_of, lessons_for
-from similia.stream.order import order_evaluations
-from similia.stream.promoting import promote_file
+from similia.stream.promoting import SplitFile, promote_file, split_file
 from similia.stream.questions import Questions, candidate_questions, suggest_questions
 from similia.stream.tally import Tally
 from similia.stream.warmup import warm_up
@@ -24,6 +23,7 @@ __all__ = [
     "Entry",
     "Learning",
     "Questions",
+    "SplitFile",
     "Tally",
     "base_of",
     "calibration_on",
@@ -38,6 +38,7 @@ __all__ = [
     "order_evaluations",
     "promote_file",
     "singular_values",
+    "split_file",
     "suggest_questions",
     "warm_up",
 ]

@@ -1,12 +1,13 @@
-"""Several learners on the same feedback, judged on queries that none of them has learnt from."""
+"""Several learners on the same feedback, compared on queries that none has learnt from."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from similia.contract import AnyLearner
 from similia.files import BadRows, FeedbackFile, VectorFile
 from similia.retrieval import Evaluation
 from similia.stream.judged import evaluate_file
@@ -17,17 +18,17 @@ from similia.trust import held_out
 
 
 class Entry(NamedTuple):
-    """A learner, how it did on held-out queries, and what learning was like."""
+    """A learner, its measures on held-out queries, and how its learning went."""
 
     name: str
-    model: Any
+    model: AnyLearner
     evaluation: Evaluation
     tally: Tally
     seconds: float
 
 
 def contest(
-    learners: dict[str, Any],
+    learners: Mapping[str, AnyLearner],
     vectors: VectorFile,
     path: Path | str,
     *,
@@ -38,27 +39,26 @@ def contest(
     unjudged: str = "ignore",
     action: str = "stop",
 ) -> list[Entry]:
-    """Teach each learner the same part of the feedback, and evaluate it on the other.
+    """Teach each learner one part of the feedback, and evaluate it on the other.
 
-    The base comes first: what the first learner is before it learns.
+    The first entry is the base: the first learner before it learns.
 
     Parameters
     ----------
     learners : dict from name to learner
-        New ones, which are taught, all of one kind.
+        New learners of one kind; they are changed.
     vectors, items : VectorFile
+        Queries, and items if they are separate vectors.
     path : path
-        Judgements, split by query (pairs by their first point), as `similia.trust.held_out` does.
-    share : float between 0 and 1
-        Share of the queries that is held out.
-    seed : int
-        Another seed holds out other queries.
+        Judgements, split by query (pairs by their first point) with `similia.trust.held_out`.
+    share, seed : float, int
+        Parameters of `held_out`.
     k : sequence of int
         Cut-offs of retrieval measures.
     unjudged : {"ignore", "worse"}
         For learning from grades: see `triplets_of_grades`.
     action : {"stop", "skip"}
-        What to do with bad rows.
+        Action on bad rows.
 
     Returns
     -------

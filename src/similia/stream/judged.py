@@ -1,24 +1,34 @@
-"""Quality of similarities on judgements in a file, of whatever kind they are."""
+"""Quality of similarities on a file of judgements of any kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, joined, kind_of
+from similia.contract import Array, Matrix, Searchable
+from similia.files import (
+    BadRows,
+    FeedbackFile,
+    Judgements,
+    VectorFile,
+    classes_in,
+    in_chunks,
+    joined,
+    kind_of,
+)
+from similia.files.feedback import Keep
 from similia.retrieval import MEASURES, Evaluation, evaluate
-from similia.retrieval.scorers import PLAIN_SCORERS
-from similia.stream.order import order_evaluations
-from similia.trust import pairs_as_triplets
+from similia.trust import pairs_as_triplets, triplet_margins
+from similia.trust.judging import ACCURACY
 
-Keep = Callable[[Any], Any]
+#: triplets whose vectors are held at a time
+CHUNK = 2**14
 
 
 def evaluate_file(
-    scorers: dict[str, Any],
+    scorers: Mapping[str, Searchable | str],
     vectors: VectorFile,
     path: Path | str,
     *,
@@ -30,35 +40,32 @@ def evaluate_file(
 ) -> dict[str, Evaluation]:
     """Evaluate scorers on the same judgements.
 
-    What is measured depends on the columns of the file:
+    The columns of the file decide what is measured:
 
     - query,item,relevance: every retrieval measure, over the judged queries and all items;
-    - row,label: the same, items of the query's label being relevant, among the labelled rows;
+    - row,label: the same among the labelled rows, where items with the query's label are relevant;
     - query,better,worse: "pairwise_accuracy", the share of triplets in the right order;
-    - a,b,label: the same of the triplets that `pairs_as_triplets` makes of pairs with one a. Labels
-      other than +1 and -1 are distances: what should be nearer is better.
+    - a,b,label: the same for the triplets of `pairs_as_triplets`. Labels other than +1 and -1 are
+      distances: smaller is closer.
 
     Parameters
     ----------
     scorers : dict from name to scorer
-        Learners with vectors, or the name of a plain similarity.
+        Learners with vectors, or names of plain similarities.
     vectors, items : VectorFile
-        Queries, and items if they are others.
+        Queries, and items if they are separate vectors.
     path : path
         Judgements.
     k : sequence of int
         Cut-offs of retrieval measures.
     bad_rows : BadRows, optional
-    keep : function of an array of rows, optional
-        Which queries to take.
+    keep : function from an array of rows to a mask, optional
+        Selects queries.
     verbose : bool
         Show progress on a terminal.
     """
     kind = kind_of(path)
     X, Z = vectors.X, None if items is None else items.X
-    named = {
-        name: PLAIN_SCORERS.get(s, s) if isinstance(s, str) else s for name, s in scorers.items()
-    }
     classes = classes_in(path, vectors.ids) if kind == "labels" else None
     file = FeedbackFile(
         path,
@@ -70,29 +77,72 @@ def evaluate_file(
         keep=keep,
     )
     if kind == "triplets":
-        return order_evaluations(named, X, Z, file)
+        return order_evaluations(scorers, X, Z, file)
+    parts = [part for part in file if len(part)]
     if kind == "pairs":
-        return order_evaluations(named, X, None, _triplets_of_pairs(file))
+        return order_evaluations(scorers, X, None, _triplets(parts))
+    if not parts:
+        raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
     options: dict[str, Any] = {"k": k, "measures": MEASURES, "verbose": verbose}
     if kind == "labels":
-        rows, labels = _labels(file)
-        return {n: evaluate(s, X[rows], labels=labels, **options) for n, s in named.items()}
-    shape = (X.shape[0], (X if Z is None else Z).shape[0])
-    queries, grades = grades_in(file, shape)
-    Q = X[queries]
-    if Z is None:  # a query is not found for itself: its own row comes first, in its place
-        others = np.setdiff1d(np.arange(shape[1]), queries)
+        rows, labels = _labels(parts)
+        return {n: evaluate(s, X[rows], labels=labels, **options) for n, s in scorers.items()}
+    whole = joined(parts)
+    queries, grades = graded(whole.tuples, whole.values, (X if Z is None else Z).shape[0])
+    if Z is None:  # put each query's own row at its place among the items, to be left out
+        others = np.setdiff1d(np.arange(X.shape[0]), queries)
         order = np.concatenate([queries, others])
         Z, grades = X[order], grades[:, order]
     return {
-        name: evaluate(s, Q, Z, relevance=grades, exclude_self=items is None, **options)
-        for name, s in named.items()
+        name: evaluate(s, X[queries], Z, relevance=grades, exclude_self=items is None, **options)
+        for name, s in scorers.items()
     }
 
 
-def _triplets_of_pairs(file: FeedbackFile) -> list[Judgements]:
-    """Give triplets of pairs with one first point; labels other than +1 and -1 are distances."""
-    parts = [part for part in file if len(part)]
+def order_evaluations(
+    scorers: Mapping[str, Searchable | str],
+    X: Matrix,
+    items: Matrix | None,
+    batches: Iterable[Judgements],
+) -> dict[str, Evaluation]:
+    """Share of each query's triplets in the right order, from a stream in flat memory.
+
+    Equals `triplet_evaluation` of each scorer on all triplets.
+
+    Parameters
+    ----------
+    scorers : dict from name to scorer
+        Learners with vectors, or names of plain similarities.
+    X, items : arrays or CSR matrices
+        Vectors of queries, and of items if they are separate.
+    batches : iterable of Judgements
+        Triplets, read once.
+
+    Returns
+    -------
+    dict from name to Evaluation
+        `n_relevant` is the number of triplets of a query.
+    """
+    counts = np.zeros(X.shape[0])
+    right = {name: np.zeros(X.shape[0]) for name in scorers}
+    for part in in_chunks(iter(batches), CHUNK):
+        query = part.tuples[:, 0]
+        counts += np.bincount(query, minlength=X.shape[0])
+        for name, scorer in scorers.items():
+            margins = triplet_margins(scorer, X, part.tuples, items=items)
+            marks = np.where(margins == 0, 0.5, margins > 0)
+            right[name] += np.bincount(query, weights=marks, minlength=X.shape[0])
+    judged = counts > 0
+    if not judged.any():
+        raise ValueError("feedback must put at least one item above another, got none that does.")
+    n, n_items = counts[judged].astype(np.int64), (X if items is None else items).shape[0]
+    return {
+        name: Evaluation({ACCURACY: marks[judged] / n}, n, n_items) for name, marks in right.items()
+    }
+
+
+def _triplets(parts: Sequence[Judgements]) -> list[Judgements]:
+    """Triplets of pairs with the same first point."""
     if not parts:
         return []
     pairs = joined(parts)
@@ -102,29 +152,21 @@ def _triplets_of_pairs(file: FeedbackFile) -> list[Judgements]:
     return [Judgements(triplets.astype(np.int64), None, np.zeros(len(triplets), np.int64))]
 
 
-def _labels(file: FeedbackFile) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give the labelled rows and the label of each: the last one that was given."""
+def _labels(parts: Iterable[Judgements]) -> tuple[Array, Array]:
+    """Labelled rows and the last label of each."""
     found: dict[int, int] = {}
-    for part in file:
+    for part in parts:
         found.update(zip(part.tuples[:, 0].tolist(), np.asarray(part.values).tolist(), strict=True))
-    if not found:
-        raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
     return np.array(list(found)), np.array(list(found.values()))
 
 
-def grades_in(file: FeedbackFile, shape: tuple[int, int]) -> tuple[NDArray[Any], Any]:
-    """Give the judged queries and their grades of items: the highest of each."""
-    parts = list(file)
-    if not sum(map(len, parts)):
-        raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
-    query, item = np.concatenate([part.tuples for part in parts]).T
-    grades = np.concatenate([np.asarray(part.values) for part in parts])
-    order = np.lexsort((grades, item, query))
+def graded(judgements: Array, grades: Array | None, n_items: int) -> tuple[Array, sparse.csr_array]:
+    """Judged queries, and the highest grade of each item for them."""
+    (query, item), values = judgements[:, :2].T, np.zeros(0) if grades is None else grades
+    order = np.lexsort((values, item, query))
     last = np.ones(len(order), dtype=bool)
     last[:-1] = (np.diff(query[order]) != 0) | (np.diff(item[order]) != 0)
     chosen = order[last]
     queries, places = np.unique(query[chosen], return_inverse=True)
-    matrix = sparse.csr_array(
-        (grades[chosen], (places, item[chosen])), shape=(len(queries), shape[1])
-    )
-    return queries, matrix
+    entries = (values[chosen], (places, item[chosen]))
+    return queries, sparse.csr_array(entries, shape=(len(queries), n_items))

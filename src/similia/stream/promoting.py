@@ -1,101 +1,202 @@
 """Promotion from files: learn from some queries, challenge on the others."""
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from similia.files import BadRows, FeedbackFile, VectorFile, joined, kind_of
-from similia.stream.judged import grades_in
+from similia.contract import Array
+from similia.durable import replacing
+from similia.files import (
+    BadRows,
+    FeedbackFile,
+    Judgements,
+    VectorFile,
+    copy_rows,
+    joined,
+    kind_of,
+)
+from similia.stream.judged import graded
 from similia.stream.learning import learn_stream
 from similia.stream.lessons import lessons_for
-from similia.trust import Outcome, Promotion
+from similia.trust import Outcome, Promotion, Split
+from similia.trust.judging import Judged, RankingLearner
+
+
+class SplitFile(NamedTuple):
+    """A recorded split, and the number of judgements that it leaves to learn from."""
+
+    split: Split
+    n_learning: int
+
+
+class _Sides:
+    """The two sides of a feedback file, read once: one streams by, the other is kept."""
+
+    def __init__(self, promotion: Promotion, file: FeedbackFile) -> None:
+        self.file = file
+        self.names: Array = np.array(file.ids.names(np.arange(file.ids.n)))
+        self._out: NDArray[np.bool_] = promotion.split(self.names)
+        self._held: list[Judgements] = []
+
+    def learning(self) -> Iterator[Judgements]:
+        """Yield the judgements to learn from, and keep the others."""
+        for part in self.file.raw():
+            out = self._out[part.tuples[:, 0]]
+            self._held.append(part.part(out))
+            yield part.part(~out)
+        if not self._held:
+            raise ValueError(
+                f"{self.file.source}: feedback must be at least one judgement, got none."
+            )
+
+    def held(self, *, drawn: bool = False) -> Judged:
+        """Held-out judgements, once all is read; with `drawn`, grades as triplets."""
+        batches = iter(self._held)
+        parts = [part for part in (self.file.drawn(batches) if drawn else batches) if len(part)]
+        if not parts:
+            return Judged(np.empty((0, 3), np.intp), None, self.names[:0])
+        found = joined(parts)
+        return Judged(found.tuples, found.values, self.names[found.tuples[:, 0]])
 
 
 def promote_file(
     promotion: Promotion,
-    learner: Any,
+    learner: RankingLearner,
     vectors: VectorFile,
     path: Path | str,
     *,
     items: VectorFile | None = None,
+    learnt: bool = False,
     measure: str | None = None,
     unjudged: str = "ignore",
     bad_rows: BadRows | None = None,
 ) -> Outcome:
-    """Let a copy of a learner learn from a file, but for the held-out queries, and challenge.
+    """Teach a copy of a learner the queries of a file that are not held out, and challenge.
 
     Parameters
     ----------
     promotion : Promotion
-        Whose split by the ids of queries decides what is held out.
+        Decides by the ids of queries what is held out.
     learner : learner
         Of triplets or of pairs; fresh, or fitted on queries that are not held out.
     vectors, items : VectorFile
-        Queries, and items if they are others.
+        Queries, and items if they are separate vectors.
     path : path
-        Triplets, grades, or pairs for a learner of pairs.
+        Triplets, grades, or pairs for a learner of pairs. It is read once; ``-`` is standard input.
+    learnt : bool
+        The learner is a model learnt elsewhere: nothing is learnt, and what is held out must be as
+        recorded (`split_file`). Otherwise the model may have seen it, and ValueError is raised.
     measure : str, optional
         Such as "ndcg@10", for grades of separate items; otherwise the share of held-out triplets in
         the right order decides.
     unjudged : {"ignore", "worse"}
-        For learning from grades: see `triplets_of_grades`.
+        For triplets from grades: see `triplets_of_grades`.
     bad_rows : BadRows, optional
 
     Returns
     -------
     Outcome
     """
-    bad_rows = bad_rows or BadRows()
-    if learner.learns_from == "labels":
+    kind, bad_rows = learner.learns_from, bad_rows or BadRows()
+    if kind not in ("triplets", "pairs"):
         raise ValueError(
-            f"learner must be one of triplets or of pairs, got {type(learner).__name__}, a "
-            "classifier."
+            "learner must be one of triplets or of pairs, "
+            f"got {type(learner).__name__}, a classifier."
         )
-    kind = kind_of(path)
-    if measure is not None and (kind != "grades" or items is None):
+    if measure is not None and (kind == "pairs" or items is None):
         raise ValueError(
             "measure must be left out unless feedback is query,item,relevance and items are "
             f"given, got {measure}."
         )
     X, Z = vectors.X, None if items is None else items.X
-    names = np.array(vectors.ids.names(np.arange(X.shape[0])))
-    out = promotion.split(names)
-
-    def read(kind: str, side: Any, bad_rows: BadRows) -> FeedbackFile:
-        return FeedbackFile(
-            path,
-            kind,
-            vectors.ids,
-            items and items.ids,
-            bad_rows=bad_rows,
-            unjudged=unjudged,
-            keep=lambda rows: side[rows],
-        )
-
-    if learner.learns_from == "pairs":
-        parts = list(read("pairs", np.ones(len(out), bool), bad_rows))
-        if not parts:
-            raise ValueError(f"{path}: feedback must be at least one judgement, got none.")
-        whole = joined(parts)
-        queries = names[whole.tuples[:, 0]]
-        return promotion.run(learner, X, whole.tuples, whole.values, queries=queries)
-    challenger = copy.deepcopy(learner)
-    lessons = lessons_for(challenger, X, Z)
-    file = read(learner.learns_from, ~out, bad_rows)
-    challenger, tally = learn_stream(challenger, lessons, file, bad_rows=bad_rows, source=str(path))
-    if not tally.n:
-        raise ValueError(f"{path}: some query must be left to learn from, got none.")
-    # What is bad has been told of above.
-    if measure is not None:
-        shape = (X.shape[0], Z.shape[0] if Z is not None else 0)
-        rows, grades = grades_in(read("grades", out, BadRows("skip")), shape)
-        return promotion.challenge_by_relevance(
-            challenger, X[rows], Z, grades, measure=measure, n_learnt=tally.n
-        )
-    parts = [part for part in read("triplets", out, BadRows("skip")) if len(part)]
-    triplets = joined(parts).tuples if parts else np.empty((0, 3), np.int64)
-    return promotion.challenge(
-        challenger, X, triplets, items=Z, queries=names[triplets[:, 0]], n_learnt=tally.n
+    file = FeedbackFile(
+        path,
+        kind if measure is None else "grades",
+        vectors.ids,
+        items and items.ids,
+        bad_rows=bad_rows,
+        unjudged=unjudged,
     )
+    sides = _Sides(promotion, file)
+    if learnt:
+        for _ in sides.learning():
+            pass
+        held = sides.held()
+        promotion.check_split(held.tuples, held.y, queries=held.queries)
+        challenger, n_learnt = learner, learner.n_seen_
+    else:
+        challenger = copy.deepcopy(learner)
+        _, tally = learn_stream(
+            challenger,
+            lessons_for(challenger, X, Z),
+            file.drawn(sides.learning()),
+            bad_rows=bad_rows,
+            source=file.source,
+        )
+        n_learnt = tally.n
+        if not n_learnt:
+            raise ValueError(f"{path}: some query must be left to learn from, got none.")
+    if measure is None or Z is None:
+        triplets, names = sides.held(drawn=True).triplets(challenger)
+        return promotion.challenge(
+            challenger, X, triplets, items=Z, queries=names, n_learnt=n_learnt
+        )
+    held = sides.held()
+    queries, grades = graded(held.tuples, held.y, Z.shape[0])
+    return promotion.challenge_by_relevance(
+        challenger, X[queries], Z, grades, measure=measure, n_learnt=n_learnt
+    )
+
+
+def split_file(
+    promotion: Promotion,
+    vectors: VectorFile,
+    path: Path | str,
+    output: Path | str,
+    *,
+    items: VectorFile | None = None,
+    kind: str | None = None,
+    bad_rows: BadRows | None = None,
+) -> SplitFile:
+    """Record which queries of a file are held out, and write the rest to learn from.
+
+    Parameters
+    ----------
+    promotion : Promotion
+        Decides by the ids of queries what is held out, and records it.
+    vectors, items : VectorFile
+        Queries, and items if they are separate vectors.
+    path : path
+        Triplets, grades or pairs.
+    output : path
+        Rows of `path` that are not held out, unchanged and in the same format.
+    kind : {"triplets", "pairs", "grades"}, optional
+        Kind of judgement in a .npy matrix, triplets by default; other files tell by their columns.
+    bad_rows : BadRows, optional
+
+    Returns
+    -------
+    SplitFile
+    """
+    path, output = Path(path), Path(output)
+    if output.suffix != path.suffix:
+        raise ValueError(
+            f"output must end in {path.suffix}, as the feedback does, got {output.name}."
+        )
+    kind = kind or kind_of(path)
+    if kind == "labels":
+        raise ValueError(f"{path}: feedback must be triplets, pairs or grades, got labels.")
+    file = FeedbackFile(path, kind, vectors.ids, items and items.ids, bad_rows=bad_rows)
+    sides = _Sides(promotion, file)
+    numbers = np.concatenate([part.numbers for part in sides.learning()])
+    if not len(numbers):
+        raise ValueError(f"{path}: some query must be left to learn from, got none.")
+    held = sides.held()
+    with replacing(output) as temporary:
+        copy_rows(path, numbers, temporary)
+        split = promotion.record_split(held.tuples, held.y, queries=held.queries)
+    return SplitFile(split, len(numbers))

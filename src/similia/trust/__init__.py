@@ -4,12 +4,13 @@ from similia.trust.calibration import Calibration, calibration, calibration_of, 
 from similia.trust.judging import pairs_as_triplets, triplet_evaluation, triplet_margins
 from similia.trust.outcome import Outcome
 from similia.trust.promotion import Promotion
-from similia.trust.split import held_out
+from similia.trust.split import Split, held_out
 
 __all__ = [
     "Calibration",
     "Outcome",
     "Promotion",
+    "Split",
     "calibration",
     "calibration_of",
     "chosen_scale",

@@ -1,16 +1,17 @@
 """Whether the posterior's standard deviations mean what they say."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
+from similia.contract import Matrix, Posterior
 from similia.validation import check_parameters, positive, positive_integer
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -20,18 +21,18 @@ class Calibration:
     Attributes
     ----------
     confidence, accuracy : arrays of shape (n_bins,)
-        Mean confidence of the judgements in a bin, and the share of them in which the order that
-        the model prefers is right; NaN in a bin without judgements.
+        Mean confidence of the judgements in each bin, and the share of them whose preferred order
+        is right; NaN in an empty bin.
     count : array of shape (n_bins,)
-        Judgements in a bin.
+        Judgements in each bin.
     edges : array of shape (n_bins + 1,)
-        From 0.5 to 1.
+        Bin edges, from 0.5 to 1.
     error : float
         Expected calibration error: Σ count·|accuracy - confidence| / Σ count.
     log_loss : float
-        Mean of -log P(better above worse): lower is better, and confident mistakes cost much.
+        Mean of -log P(better above worse): lower is better, and confident mistakes cost most.
     scale : float
-        Factor of the standard deviations that was applied.
+        Factor applied to the standard deviations.
     """
 
     confidence: Floats
@@ -50,9 +51,8 @@ class Calibration:
     @property
     def overconfidence(self) -> float:
         """Mean confidence minus share of right orders: positive if the model is too sure."""
-        weights = self.count / self.count.sum()
         gaps = np.where(self.count > 0, self.confidence - self.accuracy, 0.0)
-        return float(weights @ gaps)
+        return float(self.count @ gaps / self.n)
 
     def __str__(self) -> str:
         verdict = "too sure" if self.overconfidence > 0 else "not sure enough"
@@ -63,11 +63,7 @@ class Calibration:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, ready for JSON; None stands for an empty bin."""
-        bins = {
-            name: [None if np.isnan(v) else float(v) for v in getattr(self, name)]
-            for name in ("confidence", "accuracy")
-        }
+        """Everything as plain values, ready for JSON; None stands for an empty bin."""
         return {
             "error": self.error,
             "overconfidence": self.overconfidence,
@@ -75,25 +71,32 @@ class Calibration:
             "scale": self.scale,
             "n": self.n,
             "edges": self.edges.tolist(),
-            **bins,
+            "confidence": _plain(self.confidence),
+            "accuracy": _plain(self.accuracy),
             "count": self.count.tolist(),
         }
 
 
-def calibration(margins: Any, std: Any, *, scale: float = 1.0, n_bins: int = 10) -> Calibration:
-    """Compare P(better above worse) = Φ(margin / (scale·std)) with how often it is so.
+def _plain(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
 
-    A triplet has no label of its own: its better item is always named first. So what is compared is
-    the confidence Φ(|margin| / (scale·std)) in the order that the model prefers, with the share of
-    triplets in which that order is right; a margin of 0 is right by half.
+
+def calibration(
+    margins: ArrayLike, std: ArrayLike, *, scale: float = 1.0, n_bins: int = 10
+) -> Calibration:
+    """Compare P(better above worse) = Φ(margin / (scale·std)) with how often it holds.
+
+    A triplet always names its better item first, so it has no label to predict. What is compared is
+    the confidence Φ(|margin| / (scale·std)) in the order that the model prefers with the share of
+    triplets for which that order is right; a margin of 0 counts half.
 
     Parameters
     ----------
     margins, std : arrays of shape (n_triplets,)
-        Scores of triplets and their posterior standard deviations, as ``triplet_scores(...,
-        return_std=True)`` gives them, of triplets that were not learnt from.
+        Scores and posterior standard deviations of triplets that were not learnt from, as returned
+        by ``triplet_scores(..., return_std=True)``.
     scale : positive number
-        Factor of the standard deviations; `chosen_scale` finds one. Larger is less sure.
+        Factor for the standard deviations, such as that of `chosen_scale`; larger is less sure.
     n_bins : int
         Bins of equal width between 0.5 and 1.
 
@@ -110,12 +113,12 @@ def calibration(margins: Any, std: Any, *, scale: float = 1.0, n_bins: int = 10)
     >>> honest.error < 0.02
     True
     """
-    margins, std = _checked("calibration", margins, std)
+    m, deviations = _checked("calibration", margins, std)
     rules = {"scale": positive, "n_bins": positive_integer}
     check_parameters("calibration", rules, {"scale": scale, "n_bins": n_bins})
-    z = _standardized(margins, std * scale)
+    z = _standardized(m, deviations * scale)
     confidence = ndtr(np.abs(z))
-    right = np.where(margins == 0, 0.5, margins > 0)
+    right = np.where(m == 0, 0.5, m > 0)
     edges = np.linspace(0.5, 1.0, n_bins + 1)
     place = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, n_bins - 1)
     count = np.bincount(place, minlength=n_bins)
@@ -135,11 +138,11 @@ def calibration(margins: Any, std: Any, *, scale: float = 1.0, n_bins: int = 10)
     )
 
 
-def chosen_scale(margins: Any, std: Any) -> float:
-    """Give the factor of the standard deviations that makes held-out orders most likely.
+def chosen_scale(margins: ArrayLike, std: ArrayLike) -> float:
+    """Factor for the standard deviations that makes held-out orders most likely.
 
-    It solves min over s > 0 of Σ -log Φ(margin / (s·std)), a proper score: with enough judgements
-    it rewards honest confidence and nothing else. Choose it on some queries and use it on others.
+    Minimizes Σ -log Φ(margin / (s·std)) over s > 0, a proper score: with enough judgements it
+    rewards honest confidence and nothing else. Choose it on some queries and use it on others.
 
     Parameters
     ----------
@@ -151,8 +154,7 @@ def chosen_scale(margins: Any, std: Any) -> float:
     scale : float
         Between 1e-4 and 1e4; above 1 where the model was too sure.
     """
-    margins, std = _checked("chosen_scale", margins, std)
-    z = _standardized(margins, std)
+    z = _standardized(*_checked("chosen_scale", margins, std))
     found = minimize_scalar(
         lambda log_scale: _log_loss(z * np.exp(-log_scale)),
         bounds=(np.log(1e-4), np.log(1e4)),
@@ -163,32 +165,30 @@ def chosen_scale(margins: Any, std: Any) -> float:
 
 
 def calibration_of(
-    learner: Any,
-    X: Any,
-    triplets: Any,
+    learner: Posterior,
+    X: Matrix,
+    triplets: ArrayLike,
     *,
-    items: Any = None,
+    items: Matrix | None = None,
     scale: float = 1.0,
     n_bins: int = 10,
 ) -> Calibration:
-    """Check the uncertainty of a fitted learner on triplets that it has not learnt from.
+    """Calibration of a fitted learner on triplets that it has not learnt from.
 
     Parameters
     ----------
     learner : fitted learner
-        One whose ``triplet_scores`` takes ``return_std=True``.
-    X : array or CSR matrix of shape (n_queries, n_features)
-    triplets : integer array of shape (n_triplets, 3)
-    items : array or CSR matrix of shape (n_items, n_item_features), optional
-    scale : positive number
+        With a posterior: FactoredAROMA or DiagonalAROMA.
+    X, triplets, items : arrays
+        As in ``learner.triplet_scores``.
+    scale, n_bins : float, int
         As in `calibration`.
-    n_bins : int
 
     Returns
     -------
     Calibration
     """
-    if not hasattr(learner, "sample_posterior"):
+    if not isinstance(learner, Posterior):
         raise ValueError(
             "calibration_of: learner must know how sure it is (a posterior), "
             f"got {type(learner).__name__}; use FactoredAROMA or DiagonalAROMA."
@@ -197,20 +197,20 @@ def calibration_of(
     return calibration(margins, std, scale=scale, n_bins=n_bins)
 
 
-def _checked(owner: str, margins: Any, std: Any) -> tuple[Floats, Floats]:
-    margins, std = np.asarray(margins, dtype=float), np.asarray(std, dtype=float)
-    if margins.ndim != 1 or margins.shape != std.shape or len(margins) == 0:
+def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+    m, deviations = np.asarray(margins, dtype=float), np.asarray(std, dtype=float)
+    if m.ndim != 1 or m.shape != deviations.shape or len(m) == 0:
         raise ValueError(
             f"{owner}: margins and std must be two arrays of the same length, at least one, "
-            f"got shapes {margins.shape} and {std.shape}."
+            f"got shapes {m.shape} and {deviations.shape}."
         )
-    if not (np.isfinite(margins).all() and np.isfinite(std).all() and (std >= 0).all()):
+    if not (np.isfinite([m, deviations]).all() and (deviations >= 0).all()):
         raise ValueError(f"{owner}: margins must be finite, and std finite and at least 0.")
-    return margins, std
+    return m, deviations
 
 
 def _standardized(margins: Floats, std: Floats) -> Floats:
-    """Give margin / std; no margin is sure of nothing, even without deviation."""
+    """Quotient margin / std, 0 for a margin of 0 even where std is 0."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         z = np.where(margins == 0, 0.0, margins / std)
     return np.clip(z, -1e150, 1e150)  # beyond any probability, and its square still a number

@@ -1,39 +1,51 @@
-"""Generations of a model in a folder: numbered files, a history, and which one is current.
+"""Generations of a model in a folder: numbered files, a sealed history, and which one is in use.
 
-``history.json`` says which generation is current and what happened so far; it is replaced in one
-step, after the model that it names is safely on the disk. So whoever reads the folder sees the
-state before or after a change, never one in between. Whoever changes it holds a lock, and reads it
-again before: several processes may do so, and no generation is lost.
+``history.json`` names the generation in use and lists what happened. It is replaced in one step,
+after the model that it names is on the disk, so a reader sees the state before or after a change
+and never one in between. A writer holds a lock and rereads the history first: several processes can
+promote into one folder, and no generation is lost.
 """
 
 import hashlib
 import json
 import os
-import secrets
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from filelock import FileLock
+
+from similia.contract import Stateful
+from similia.durable import replace_text
 from similia.exceptions import ModelFileError
 from similia.persistence import load, save
-from similia.trust.lock import locked
 
 FORMAT = 1
 HISTORY = "history.json"
+LOCK = ".lock"
+
+#: what happened, when, and its figures, as plain values
+Event: TypeAlias = dict[str, Any]
 
 
 class OvertakenError(Exception):
-    """Another generation is in use by now than the one that a challenger was compared with."""
+    """The generation in use is no longer the one that a challenger was compared with."""
+
+
+def locked(folder: Path) -> FileLock:
+    """Folder lock, held across threads and processes, released when its process exits."""
+    return FileLock(folder / LOCK)
 
 
 class Generations:
-    """Models under numbers from 1; 0 is the base, which has no file.
+    """Models numbered from 1; 0 is the base, which has no file.
 
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created by the first change.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -41,92 +53,98 @@ class Generations:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"Promotion: folder must be a folder, got the file {folder}.")
         self.current = 0
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         self.refresh()
 
     def refresh(self) -> None:
-        """See what other processes have done."""
+        """Reread the history, which other processes may have changed."""
         if (self.folder / HISTORY).exists():
             self._read()
 
+    def latest(self, event: str) -> Event | None:
+        """The most recent event of a kind, if any."""
+        return next((e for e in reversed(self.events) if e["event"] == event), None)
+
     def path(self, generation: int) -> Path:
-        """Give the file of a generation."""
+        """File of a generation."""
         return self.folder / f"generation-{generation:06d}.safetensors"
 
     def load(self, generation: int) -> Any:
-        """Give the learner of a generation, if its file is the one that was promoted."""
-        path = self.path(generation)
-        written = [e for e in self.events if e["event"] == "promotion" and e["to"] == generation]
-        if not written:
+        """Load the learner of a generation, if its file is the one that was promoted."""
+        path, promoted = self.path(generation), self._promotions()
+        if generation not in promoted:
             raise ValueError(
                 f"Promotion: generation must be one that was promoted, got {generation}; "
-                f"there are {[e['to'] for e in self.events if e['event'] == 'promotion']}."
+                f"there are {list(promoted)}."
             )
         if not path.exists():
             raise FileNotFoundError(f"{path} is missing; restore it, or roll back further.")
-        if _file_sha256(path) != written[-1]["sha256"]:
+        if _file_sha256(path) != promoted[generation]["sha256"]:
             raise ModelFileError(
                 f"{path} is not the file that was promoted; restore it from a copy, "
                 "or roll back further."
             )
         return load(path)
 
-    def promote(self, learner: Any, figures: dict[str, Any], champion: int) -> int:
-        """Keep a learner as the next generation and make it the current one.
+    def promote(self, learner: Stateful, figures: Event, champion: int) -> int:
+        """Save a learner as the next generation and put it to use.
 
         Raises OvertakenError if `champion`, which it was compared with, is no longer in use.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder):
-            self._expect(champion)
-            numbers = [event["to"] for event in self.events if event["event"] == "promotion"]
-            number = max(numbers, default=0) + 1
+        with self.changing(champion):
+            number = max(self._promotions(), default=0) + 1
             save(learner, self.path(number))
             entry = {"sha256": _file_sha256(self.path(number)), "learner": type(learner).__name__}
-            self._record("promotion", number, {**entry, **figures})
+            self.record("promotion", {**entry, **figures}, number)
         return number
 
-    def refuse(self, figures: dict[str, Any], champion: int) -> None:
-        """Record that a challenger was not promoted; raises as `promote`."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder):
-            self._expect(champion)
-            self._record("refusal", self.current, figures)
-
-    def _expect(self, champion: int) -> None:
-        self.refresh()
-        if self.current != champion:
-            raise OvertakenError
-
     def roll_back(self, to: int | None) -> int:
-        """Make an earlier generation the current one; by default the one before the current."""
-        with locked(self.folder) if self.folder.is_dir() else nullcontext():
-            self.refresh()
+        """Put an earlier generation to use, by default the one that the current replaced."""
+        if not self.folder.is_dir():
+            raise FileNotFoundError(f"{self.folder}: no folder of generations.")
+        with self.changing():
             target = self._previous() if to is None else to
             if isinstance(target, bool) or not isinstance(target, int) or target < 0:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
-                self.load(target)  # what cannot be used must not become current
-            self._record("rollback", target, {})
+                self.load(target)  # a generation that cannot be loaded must not become current
+            self.record("rollback", {}, target)
         return target
+
+    def _promotions(self) -> dict[int, Event]:
+        return {e["to"]: e for e in self.events if e["event"] == "promotion"}
 
     def _previous(self) -> int:
         if self.current == 0:
             raise ValueError(
                 "Promotion.rollback: there must be a promoted generation, got the base already."
             )
-        origins = [e["from"] for e in self.events if e["event"] == "promotion"]
-        numbers = [e["to"] for e in self.events if e["event"] == "promotion"]
-        return int(origins[numbers.index(self.current)])
+        return int(self._promotions()[self.current]["from"])
 
     # -- the file ------------------------------------------------------------------------------
 
-    def _record(self, event: str, to: int, figures: dict[str, Any]) -> None:
+    @contextmanager
+    def changing(self, champion: int | None = None) -> Iterator[None]:
+        """Lock the folder and reread its history.
+
+        Raises OvertakenError if `champion` is no longer in use.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder):
+            self.refresh()
+            if champion not in (None, self.current):
+                raise OvertakenError
+            yield
+
+    def record(self, event: str, figures: Event, to: int | None = None) -> None:
+        """Append an event, and put generation `to` to use; only while `changing`."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
+        to = self.current if to is None else to
         entry = {"event": event, "time": now, "from": self.current, "to": to, **figures}
         events = [*self.events, entry]
         body = {"format": FORMAT, "current": to, "events": events}
-        _replace(self.folder / HISTORY, json.dumps({**body, "sha256": _seal(body)}, indent=1))
+        text = json.dumps({**body, "sha256": _seal(body)}, indent=1)
+        replace_text(self.folder / HISTORY, text)
         self.current, self.events = to, events
 
     def _read(self) -> None:
@@ -142,15 +160,15 @@ class Generations:
             if seal != _seal(document):
                 raise ValueError("it does not match its checksum")
             self.current, self.events = document["current"], document["events"]
+        except ModelFileError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, ModelFileError):
-                raise
             raise ModelFileError(
                 f"{path} is damaged: {error or type(error).__name__}; restore it from a copy."
             ) from error
 
 
-def _seal(body: dict[str, Any]) -> str:
+def _seal(body: Event) -> str:
     text = json.dumps(body, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -158,16 +176,3 @@ def _seal(body: dict[str, Any]) -> str:
 def _file_sha256(path: Path) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,31 +1,34 @@
-"""How well a similarity agrees with judgements, query by query, whatever the similarity is."""
+"""How well any similarity agrees with judgements, query by query."""
 
-from typing import Any
+import hashlib
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Array
+from similia.contract import Array, Indices, Matrix, PairLearner, Searchable, TripletLearner
 from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import squared_lengths
-from similia.sampling.classes import Indices
 from similia.validation import check_tuples
 
-#: the name of the measure of triplets: share of them in the right order, ties counting half
+#: learners that rank, and so can be judged
+RankingLearner: TypeAlias = TripletLearner | PairLearner
+#: the measure of triplets: share of them in the right order, ties counting half
 ACCURACY = "pairwise_accuracy"
 #: judgements whose vectors are held at once
 BLOCK = 1024
 
 
-def scorer_of(owner: str, scorer: Any) -> Any:
-    """Give the scorer, or the plain one of that name, if it ranks."""
+def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
+    """Return the scorer, or the plain similarity of that name; raise unless it ranks."""
     if isinstance(scorer, str):
         if scorer not in PLAIN_SCORERS:
             names = ", ".join(repr(name) for name in PLAIN_SCORERS)
             raise ValueError(f"{owner}: scorer must be one of {names}, got {scorer!r}.")
         return PLAIN_SCORERS[scorer]
-    if not all(hasattr(scorer, name) for name in ("query_vectors", "item_vectors", "geometry")):
+    if not isinstance(scorer, Searchable):
         raise ValueError(
             f"{owner}: scorer must rank items, by query_vectors, item_vectors and geometry, "
             f"got {type(scorer).__name__}."
@@ -33,13 +36,15 @@ def scorer_of(owner: str, scorer: Any) -> Any:
     return scorer
 
 
-def triplet_margins(scorer: Any, X: Any, triplets: Any, *, items: Any = None) -> Array:
-    """Give score(query, better) - score(query, worse) for each triplet.
+def triplet_margins(
+    scorer: Searchable | str, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
+) -> Array:
+    """Margins score(query, better) - score(query, worse) of triplets.
 
     Parameters
     ----------
     scorer : learner or str
-        Something with ``query_vectors``, ``item_vectors`` and ``geometry``, or the name of a plain
+        Anything with ``query_vectors``, ``item_vectors`` and ``geometry``, or the name of a plain
         similarity: "cosine", "inner_product" or "euclidean".
     X : array or CSR matrix of shape (n_queries, n_features)
         Queries; also the items, unless `items` is given.
@@ -52,19 +57,19 @@ def triplet_margins(scorer: Any, X: Any, triplets: Any, *, items: Any = None) ->
     margins : array of shape (n_triplets,)
         Positive where the order is right.
     """
-    scorer = scorer_of("triplet_margins", scorer)
+    scorer = ranker_of("triplet_margins", scorer)
     Z = X if items is None else items
     sizes = (X.shape[0], Z.shape[0], Z.shape[0])
-    triplets = check_tuples("triplet_margins", "triplets", triplets, sizes)
-    # Each row is mapped once: for a metric, a map costs a factorization.
-    queries, q_place = np.unique(triplets[:, 0], return_inverse=True)
-    used, place = np.unique(triplets[:, 1:], return_inverse=True)
-    if len(triplets) == 0:
+    rows = check_tuples("triplet_margins", "triplets", triplets, sizes)
+    if len(rows) == 0:
         return np.zeros(0)
+    # Map each row once: for a metric, a map costs a factorization.
+    queries, q_place = np.unique(rows[:, 0], return_inverse=True)
+    used, place = np.unique(rows[:, 1:], return_inverse=True)
     Q, V = dense(scorer.query_vectors(X[queries])), dense(scorer.item_vectors(Z[used]))
     place = place.reshape(-1, 2)
-    margins = np.empty(len(triplets))
-    for block in row_blocks(len(triplets), BLOCK):
+    margins = np.empty(len(rows))
+    for block in row_blocks(len(rows), BLOCK):
         q, better, worse = Q[q_place[block]], V[place[block, 0]], V[place[block, 1]]
         if scorer.geometry == "inner_product":
             margins[block] = np.vecdot(q, better - worse)
@@ -74,24 +79,26 @@ def triplet_margins(scorer: Any, X: Any, triplets: Any, *, items: Any = None) ->
 
 
 def triplet_evaluation(
-    scorer: Any, X: Any, triplets: Any, *, items: Any = None, queries: Any = None
+    scorer: Searchable | str,
+    X: Matrix,
+    triplets: ArrayLike,
+    *,
+    items: Matrix | None = None,
+    queries: ArrayLike | None = None,
 ) -> Evaluation:
-    """Measure for each query the share of its triplets that a scorer puts in the right order.
+    """Share of each query's triplets that a scorer puts in the right order.
 
     Parameters
     ----------
-    scorer : learner or str
+    scorer, X, triplets, items
         As in `triplet_margins`.
-    X : array or CSR matrix of shape (n_queries, n_features)
-    triplets : integer array of shape (n_triplets, 3)
-    items : array or CSR matrix of shape (n_items, n_item_features), optional
     queries : array of shape (n_triplets,), optional
-        Names of the queries, where several rows of X are one query; the rows themselves if None.
+        Names of the queries, where several rows of X are one query; by default the rows.
 
     Returns
     -------
     Evaluation
-        Of the measure "pairwise_accuracy", for the queries that have triplets; ties count half.
+        The measure "pairwise_accuracy" of the queries that have triplets; ties count half.
     """
     margins = triplet_margins(scorer, X, triplets, items=items)
     if len(margins) == 0:
@@ -103,8 +110,8 @@ def triplet_evaluation(
     return Evaluation({ACCURACY: right / counts}, counts, n_items)
 
 
-def pairs_as_triplets(pairs: Any, closeness: Any, most: int = 100) -> Indices:
-    """Give triplets (first, closer, farther) of pairs that share their first point.
+def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -> Indices:
+    """Triplets (first, closer, farther) from pairs that share their first point.
 
     Parameters
     ----------
@@ -112,22 +119,71 @@ def pairs_as_triplets(pairs: Any, closeness: Any, most: int = 100) -> Indices:
     closeness : array of shape (n_pairs,)
         Larger is closer: signs, or negated distances.
     most : int
-        At most so many triplets for each first point, spread evenly over all there are.
+        Maximum number of triplets per first point, spread evenly over all possible ones.
 
     Returns
     -------
     triplets : array of shape (n_triplets, 3)
-        None of a point whose pairs are all equally close.
+        No triplets for a point whose pairs are all equally close.
     """
-    pairs, closeness = np.asarray(pairs), np.asarray(closeness, dtype=float)
-    order = np.argsort(pairs[:, 0], kind="stable")
-    starts = np.flatnonzero(np.diff(pairs[order, 0], prepend=-1))
+    points, values = np.asarray(pairs), np.asarray(closeness, dtype=float)
+    order = np.argsort(points[:, 0], kind="stable")
+    starts = np.flatnonzero(np.diff(points[order, 0], prepend=-1))
     found = [np.empty((0, 3), np.intp)]
     for rows in np.split(order, starts[1:]):
-        closer, farther = np.nonzero(closeness[rows][:, None] > closeness[rows])
+        closer, farther = np.nonzero(values[rows][:, None] > values[rows])
         if len(closer) > most:
             kept = np.linspace(0, len(closer) - 1, most).astype(np.intp)
             closer, farther = closer[kept], farther[kept]
-        first = np.full(len(closer), pairs[rows[0], 0])
-        found.append(np.column_stack([first, pairs[rows[closer], 1], pairs[rows[farther], 1]]))
+        first = np.repeat(points[rows[:1], 0], len(closer))
+        found.append(np.column_stack([first, points[rows[closer], 1], points[rows[farther], 1]]))
     return np.concatenate(found).astype(np.intp)
+
+
+class Judged(NamedTuple):
+    """Triplets or pairs, what is known of the pairs, and the name of each judgement's query."""
+
+    tuples: Indices
+    y: Array | None
+    queries: Array
+
+    def part(self, mask: NDArray[np.bool_]) -> "Judged":
+        """The judgements that a mask selects."""
+        y = None if self.y is None else self.y[mask]
+        return Judged(self.tuples[mask], y, self.queries[mask])
+
+    def triplets(self, learner: RankingLearner) -> tuple[Indices, Array]:
+        """Triplets by which to judge a learner, and the names of their queries."""
+        if self.y is None:
+            return self.tuples, self.queries
+        distances = learner.get_params().get("feedback") == "distances"
+        triplets = pairs_as_triplets(self.tuples, -self.y if distances else self.y)
+        return triplets, triplets[:, 0]
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the judgements in their order."""
+        digest = hashlib.sha256(repr(self.tuples.shape).encode())
+        digest.update(self.tuples.astype("<i8").tobytes())
+        if self.y is not None:
+            digest.update(self.y.astype("<f8").tobytes())
+        return digest.hexdigest()
+
+
+def judged(
+    owner: str, kind: str, judgements: ArrayLike, y: ArrayLike | None, queries: ArrayLike | None
+) -> Judged:
+    """Judgements as arrays; raise the house error unless they are of that kind."""
+    tuples, width = np.asarray(judgements), {"triplets": 3, "pairs": 2}[kind]
+    if tuples.ndim != 2 or tuples.shape[1] != width or (y is None) != (width == 3):
+        raise ValueError(
+            f"{owner}: judgements must be {kind} of shape (n, {width})"
+            f"{' with y' if width == 2 else ' without y'}, got shape {tuples.shape}."
+        )
+    names = tuples[:, 0] if queries is None else np.asarray(queries)
+    if names.shape != (len(tuples),):
+        raise ValueError(
+            f"{owner}: queries must be one for each of the {len(tuples)} judgements, "
+            f"got shape {names.shape}."
+        )
+    return Judged(tuples, None if y is None else np.asarray(y), names)

@@ -1,4 +1,4 @@
-"""What came of a challenge: figures of base, champion and challenger side by side."""
+"""The outcome of a challenge: base, champion and challenger side by side, and the verdict."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,22 +8,22 @@ from similia.retrieval import Comparison
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the challenger replaces the champion, and why.
+    """Whether a challenger replaces the champion, and why.
 
     Attributes
     ----------
     promoted : bool
     generation : int
-        The generation that is current now; 0 is the base.
+        The generation in use now; 0 is the base.
     reason : str
-        One sentence.
+        The verdict in a sentence.
     against_champion, against_base : Comparison
-        Challenger (a) against champion and base (b), on held-out queries. They are the same while
+        Challenger (a) against champion and base (b) on held-out queries; the same comparison while
         the base is the champion.
     champion : int
         Generation that was challenged.
     n_learnt, n_held_out : int
-        Judgements that the challenger learnt from (0 if that is not known) and that decided.
+        Judgements that the challenger learnt from (0 if unknown), and judgements that decided.
     n_queries : int
         Held-out queries.
     """
@@ -57,7 +57,7 @@ class Outcome:
         return f"{self.reason} {self.measure} on {self.n_queries} held-out queries: {shown}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, ready for JSON."""
+        """Everything as plain values, ready for JSON."""
         return {
             "promoted": self.promoted,
             "generation": self.generation,
@@ -80,29 +80,19 @@ class Outcome:
         }
 
 
-def reasoned(against_champion: Comparison, against_base: Comparison, champion: int) -> str:
-    """Say in a sentence what follows from the two comparisons, and why."""
+def verdict(
+    against_champion: Comparison, against_base: Comparison, champion: int
+) -> tuple[bool, str]:
+    """Whether to promote, and the reason: better than the champion, and no worse than the base."""
     name = "the base" if champion == 0 else f"generation {champion}"
-    gain = against_champion.difference
-    if promotes(against_champion, against_base):
-        return f"Promoted: better than {name} by {gain:.4f}, p = {against_champion.p_value:.2g}."
+    gain, chance = against_champion.difference, f"p = {against_champion.p_value:.2g}"
     if against_champion.better == "b":
-        return f"Kept {name}: the challenger is worse by {-gain:.4f}."
+        return False, f"Kept {name}: the challenger is worse by {-gain:.4f}."
     if against_champion.better == "a":
-        return f"Kept {name}: the challenger is better than it, but worse than the base."
+        if against_base.difference >= 0:
+            return True, f"Promoted: better than {name} by {gain:.4f}, {chance}."
+        return False, f"Kept {name}: the challenger is better than it, but worse than the base."
+    finding = f"the difference of {gain:+.4f} is within chance, {chance}."
     if champion == 0:
-        return (
-            f"Kept the base: as far as can be told it is already as good; the difference of "
-            f"{gain:+.4f} is within chance, p = {against_champion.p_value:.2g}."
-        )
-    return (
-        f"Kept {name}: the difference of {gain:+.4f} is within chance, "
-        f"p = {against_champion.p_value:.2g}."
-    )
-
-
-def promotes(against_champion: Comparison, against_base: Comparison) -> bool:
-    """Give whether the challenger is better than the champion beyond chance, and no worse than
-    the base.
-    """
-    return against_champion.better == "a" and against_base.difference >= 0
+        return False, f"Kept the base: it is already as good, as far as can be told; {finding}"
+    return False, f"Kept {name}: {finding}"

@@ -1,59 +1,58 @@
-"""Champion against challenger: what was learnt replaces what is in use only if it is better."""
+"""Champion against challenger: a learnt similarity replaces the one in use only if it is better."""
 
 import copy
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from similia.retrieval import Evaluation, compare, evaluate
-from similia.trust.generations import Generations, OvertakenError
-from similia.trust.judging import (
-    ACCURACY,
-    pairs_as_triplets,
-    scorer_of,
-    triplet_evaluation,
-)
-from similia.trust.outcome import Outcome, promotes, reasoned
-from similia.trust.split import held_out, seed_number
-from similia.validation import between, check_parameters, positive_integer
+from similia.contract import Matrix, Searchable
+from similia.retrieval import Comparison, Evaluation, compare, evaluate
+from similia.trust.generations import Event, Generations, OvertakenError
+from similia.trust.judging import ACCURACY, RankingLearner, judged, ranker_of, triplet_evaluation
+from similia.trust.outcome import Outcome, verdict
+from similia.trust.split import Split, held_out, seed_number
+from similia.validation import between, check_parameters, none, positive_integer
 
 _RULES = {
-    "share": between(0, 1),
+    "share": between(0, 1) | none,
     "level": between(0, 1),
     "n_resamples": positive_integer,
     "least_queries": positive_integer,
-    "seed": seed_number,
+    "seed": seed_number | none,
 }
 
 
 class Promotion:
-    """A folder of generations, of which one is in use, and the rule by which it is replaced.
+    """A folder of generations, one of them in use, and the rule by which it is replaced.
 
     Judgements are split by query. A challenger learns from one side and is compared on the other,
     query by query, with the champion and with the base: the similarity before any learning. It is
     promoted if it is better than the champion beyond chance (a paired sign-flip test) and no worse
-    than the base. Several processes may share the folder: if another one was promoted meanwhile,
-    the challenger is compared with that one before anything is recorded.
+    than the base. Several processes may share the folder: if another challenger is promoted in the
+    meantime, this one is compared with it before anything is recorded.
 
     Parameters
     ----------
     folder : path
-        Where generations and their history are kept; made when first needed.
+        Home of the generations and their history; created by the first promotion or refusal.
     base : {"cosine", "inner_product", "euclidean"} or learner
-        What is in use before any learning: generation 0.
-    share : float between 0 and 1
-        Share of the queries that is held out for judging.
+        The similarity in use before any learning: generation 0.
+    share : float between 0 and 1, optional
+        Share of the queries held out for judging; by default that of the recorded split, else 0.3.
     level : float between 0 and 1
         A challenger that is no better replaces the champion with a probability of at most
         (1 - level) / 2 at each challenge; a larger level demands stronger evidence.
     n_resamples : int
         Sign flips and bootstrap resamples.
     least_queries : int
-        Fewer held-out queries than this decide nothing: five signs cannot even make p < 0.05.
-    seed : int
-        Of the split and the resampling.
+        Smallest number of held-out queries that may decide: five signs cannot reach p < 0.05.
+    seed : int, optional
+        Seed of the split and the resampling; by default that of the recorded split, else 0.
 
     Examples
     --------
@@ -78,22 +77,23 @@ class Promotion:
         self,
         folder: str | os.PathLike[str],
         *,
-        base: Any = "cosine",
-        share: float = 0.3,
+        base: Searchable | str = "cosine",
+        share: float | None = None,
         level: float = 0.95,
         n_resamples: int = 2000,
         least_queries: int = 6,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         given = {"share": share, "level": level, "n_resamples": n_resamples, "seed": seed}
         check_parameters("Promotion", _RULES, {**given, "least_queries": least_queries})
-        self.base = scorer_of("Promotion", base)
-        self.share = share
+        self.base = ranker_of("Promotion", base)
+        self._generations = Generations(folder)
+        recorded = self.recorded_split or Split(0.3, 0, 0, 0, "")
+        self.share = recorded.share if share is None else float(share)
+        self.seed = recorded.seed if seed is None else int(seed)
         self.level = level
         self.n_resamples = n_resamples
         self.least_queries = least_queries
-        self.seed = seed
-        self._generations = Generations(folder)
 
     # -- what is in use ------------------------------------------------------------------------
 
@@ -103,16 +103,16 @@ class Promotion:
         return self._generations.current
 
     @property
-    def history(self) -> list[dict[str, Any]]:
-        """What happened, oldest first: promotions, refusals and rollbacks, with their figures."""
+    def history(self) -> list[Event]:
+        """What happened, oldest first: splits, promotions, refusals and rollbacks."""
         return copy.deepcopy(self._generations.events)
 
     def champion(self) -> Any:
-        """Give the learner in use, newly loaded; the base if nothing was promoted."""
+        """Load the learner in use; the base if nothing was promoted."""
         return self._generations.load(self.current) if self.current else self.base
 
     def rollback(self, to: int | None = None) -> int:
-        """Return to an earlier generation; give its number.
+        """Return to an earlier generation, and return its number.
 
         Parameters
         ----------
@@ -121,29 +121,106 @@ class Promotion:
         """
         return self._generations.roll_back(to)
 
-    # -- judging -------------------------------------------------------------------------------
+    # -- the split -----------------------------------------------------------------------------
 
-    def split(self, queries: Any) -> NDArray[np.bool_]:
-        """Give for each judgement whether its query is held out; see `held_out`."""
+    @property
+    def recorded_split(self) -> Split | None:
+        """The split that was recorded last, if any."""
+        event = self._generations.latest("split")
+        return None if event is None else Split(*(event[field] for field in Split._fields))
+
+    def split(self, queries: ArrayLike) -> NDArray[np.bool_]:
+        """Mask of the judgements whose query is held out; see `held_out`.
+
+        Raises ValueError if a split with another share or seed is recorded.
+        """
+        self._check_same_split()
         return held_out(queries, self.share, self.seed)
+
+    def _check_same_split(self) -> None:
+        recorded = self.recorded_split
+        if recorded and (recorded.share, recorded.seed) != (self.share, self.seed):
+            raise ValueError(
+                f"Promotion: share and seed must be {recorded.share:g} and {recorded.seed}, as "
+                f"recorded in {self._generations.folder}, got {self.share:g} and {self.seed}; "
+                "its models may have learnt from queries that another split holds out."
+            )
+
+    def record_split(
+        self, judgements: ArrayLike, y: ArrayLike | None = None, *, queries: ArrayLike | None = None
+    ) -> Split:
+        """Record which judgements are held out, so that `judge` accepts a model learnt elsewhere.
+
+        The rest is there to learn from: ``judgements[~promotion.split(judgements[:, 0])]``.
+
+        Parameters
+        ----------
+        judgements, y, queries : arrays
+            As in `run`.
+        """
+        kind = "triplets" if y is None else "pairs"
+        given = judged("Promotion.record_split", kind, judgements, y, queries)
+        kept = given.part(self.split(given.queries))
+        n_queries = len(np.unique(kept.queries))
+        self._check_queries(n_queries)
+        split = Split(self.share, self.seed, n_queries, len(kept.tuples), kept.sha256)
+        with self._generations.changing():
+            self._check_same_split()  # another process may have recorded one
+            self._generations.record("split", {**split._asdict(), "reason": str(split)})
+        return split
+
+    def check_split(
+        self, judgements: ArrayLike, y: ArrayLike | None = None, *, queries: ArrayLike | None = None
+    ) -> NDArray[np.bool_]:
+        """Mask of the held-out judgements, if they are those of the recorded split.
+
+        Raises ValueError if no split is recorded or the judgements are others: a model may have
+        learnt from them.
+
+        Parameters
+        ----------
+        judgements, y, queries : arrays
+            As in `run`; judgements that are not held out may be missing.
+        """
+        self._generations.refresh()
+        recorded = self.recorded_split
+        if recorded is None:
+            raise ValueError(
+                "Promotion: the split must be recorded before the model learns, got none in "
+                f"{self._generations.folder}; record it (`similia split`), then learn from the "
+                "judgements that are not held out."
+            )
+        kind = "triplets" if y is None else "pairs"
+        given = judged("Promotion.check_split", kind, judgements, y, queries)
+        mask = self.split(given.queries)
+        kept = given.part(mask)
+        if kept.sha256 != recorded.sha256:
+            raise ValueError(
+                "Promotion: held-out judgements must be those of the recorded split, got "
+                f"{len(kept.tuples)} other than the {recorded.n_held_out} recorded, which the "
+                "model may have learnt from; record the split of this feedback, then learn."
+            )
+        return mask
+
+    # -- judging -------------------------------------------------------------------------------
 
     def run(
         self,
-        learner: Any,
-        X: Any,
-        judgements: Any,
-        y: Any = None,
+        learner: RankingLearner,
+        X: Matrix,
+        judgements: ArrayLike,
+        y: ArrayLike | None = None,
         *,
-        items: Any = None,
-        queries: Any = None,
+        items: Matrix | None = None,
+        queries: ArrayLike | None = None,
     ) -> Outcome:
-        """Let a copy of `learner` learn from some queries, and challenge with it on the others.
+        """Teach a copy of `learner` some queries, and challenge with it on the others.
 
         Parameters
         ----------
         learner : learner
-            Fresh, or fitted to go on from: a copy of the champion, say. It is left as it is. What a
-            fitted one has learnt before must not come from held-out queries.
+            Fresh, or fitted to continue from, such as a copy of the champion; it is left unchanged.
+            A fitted learner must not have learnt from held-out queries.
         X : array or CSR matrix of shape (n_queries, n_features)
             Queries; also the items, unless `items` is given.
         judgements : integer array of shape (n, 3) or (n, 2)
@@ -153,93 +230,95 @@ class Promotion:
             What is known of the pairs.
         items : array or CSR matrix of shape (n_items, n_item_features), optional
         queries : array of shape (n,), optional
-            Name of the query of each judgement, by which they are split; the row of X if None. Give
-            it where rows may come in another order another time.
-
-        Returns
-        -------
-        Outcome
+            Name of each judgement's query, by which they are split; by default the row of X. Needed
+            where rows may change their order from one time to the next.
         """
-        challenger = scorer_of("Promotion.run", copy.deepcopy(learner))
-        judgements = np.asarray(judgements)
-        width = {"triplets": 3, "pairs": 2}.get(getattr(learner, "learns_from", ""), 0)
-        if judgements.ndim != 2 or judgements.shape[1] != width or (y is None) != (width == 3):
-            raise ValueError(
-                f"Promotion.run: judgements must be {learner.learns_from} of shape (n, {width})"
-                f"{' with y' if width == 2 else ' without y'}, got shape {judgements.shape}."
-            )
-        names = judgements[:, 0] if queries is None else np.asarray(queries)
-        if names.shape != (len(judgements),):
-            raise ValueError(
-                f"Promotion.run: queries must be one for each of the {len(judgements)} judgements, "
-                f"got shape {names.shape}."
-            )
-        kept = self.split(names)
+        ranker_of("Promotion.run", learner)
+        given = judged("Promotion.run", learner.learns_from, judgements, y, queries)
+        kept = self.split(given.queries)
         if kept.all():
             raise ValueError("Promotion.run: some query must be left to learn from, got none.")
-        if y is None:
-            given = {} if items is None else {"items": items}
-            challenger.learn(X, judgements[~kept], **given)
-            triplets, names = judgements[kept], names[kept]
+        challenger, learnt = copy.deepcopy(learner), given.part(~kept)
+        if challenger.learns_from == "pairs":
+            challenger.learn(X, learnt.tuples, np.asarray(learnt.y))
         else:
-            y = np.asarray(y)
-            challenger.learn(X, judgements[~kept], y[~kept])
-            measured = getattr(learner, "feedback", "") == "distances"
-            closeness = -y[kept] if measured else y[kept]
-            triplets = pairs_as_triplets(judgements[kept], closeness)
-            names = triplets[:, 0]
-        n_learnt = int(np.count_nonzero(~kept))
+            challenger.learn(X, learnt.tuples, items=items)
+        triplets, names = given.part(kept).triplets(challenger)
         return self.challenge(
-            challenger, X, triplets, items=items, queries=names, n_learnt=n_learnt
+            challenger, X, triplets, items=items, queries=names, n_learnt=len(learnt.tuples)
+        )
+
+    def judge(
+        self,
+        model: RankingLearner,
+        X: Matrix,
+        judgements: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        items: Matrix | None = None,
+        queries: ArrayLike | None = None,
+    ) -> Outcome:
+        """Challenge with a model learnt elsewhere, on the held-out queries of the recorded split.
+
+        Raises ValueError where the model may have learnt from them: if no split is recorded
+        (`record_split`), or if these judgements are not the recorded ones.
+
+        Parameters
+        ----------
+        model : fitted learner
+            Learnt from the judgements that the split leaves, and no others.
+        X, judgements, y, items, queries : arrays
+            As in `run`; judgements that are not held out may be missing.
+        """
+        ranker_of("Promotion.judge", model)
+        given = judged("Promotion.judge", model.learns_from, judgements, y, queries)
+        kept = self.check_split(given.tuples, given.y, queries=given.queries)
+        triplets, names = given.part(kept).triplets(model)
+        return self.challenge(
+            model, X, triplets, items=items, queries=names, n_learnt=model.n_seen_
         )
 
     def challenge(
         self,
-        challenger: Any,
-        X: Any,
-        triplets: Any,
+        challenger: RankingLearner,
+        X: Matrix,
+        triplets: ArrayLike,
         *,
-        items: Any = None,
-        queries: Any = None,
+        items: Matrix | None = None,
+        queries: ArrayLike | None = None,
         n_learnt: int = 0,
     ) -> Outcome:
         """Compare a fitted challenger on triplets that it has not learnt from.
+
+        The measure is the share of a query's triplets in the right order.
 
         Parameters
         ----------
         challenger : fitted learner
             One of `similia.registry.LEARNERS` that ranks.
-        X : array or CSR matrix of shape (n_queries, n_features)
-        triplets : integer array of shape (n_triplets, 3)
-            Of queries that are held out (`split`).
-        items : array or CSR matrix of shape (n_items, n_item_features), optional
-        queries : array of shape (n_triplets,), optional
-            Names of the queries; the rows of X if None.
+        X, triplets, items, queries : arrays
+            As in `run`, of held-out queries only (`split`).
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
-
-        Returns
-        -------
-        Outcome
-            The measure is the share of a query's triplets in the right order.
         """
-
-        def measured(scorer: Any) -> Evaluation:
-            return triplet_evaluation(scorer, X, triplets, items=items, queries=queries)
-
-        if len(triplets) == 0:
+        rows = np.asarray(triplets)
+        if len(rows) == 0:
             raise ValueError(
                 "Promotion.challenge: triplets must be some of held-out queries, got none; "
                 "gather judgements of more queries, or hold out a larger share."
             )
-        return self._decided(challenger, measured, ACCURACY, n_learnt, len(triplets))
+
+        def measured(scorer: Searchable) -> Evaluation:
+            return triplet_evaluation(scorer, X, rows, items=items, queries=queries)
+
+        return self._decided(challenger, measured, ACCURACY, n_learnt, len(rows))
 
     def challenge_by_relevance(
         self,
-        challenger: Any,
-        Q: Any,
-        Z: Any,
-        relevance: Any,
+        challenger: RankingLearner,
+        Q: Matrix,
+        Z: Matrix,
+        relevance: Matrix,
         *,
         measure: str = "ndcg@10",
         n_learnt: int = 0,
@@ -250,7 +329,7 @@ class Promotion:
         ----------
         challenger : fitted learner
         Q : array or CSR matrix of shape (n_queries, n_features)
-            Held-out queries alone.
+            Held-out queries only.
         Z : array or CSR matrix of shape (n_items, n_item_features)
         relevance : array or sparse matrix of shape (n_queries, n_items)
             Grades; see `similia.evaluate`.
@@ -258,48 +337,47 @@ class Promotion:
             Such as "ndcg@10", "precision@10", "map".
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
-
-        Returns
-        -------
-        Outcome
         """
+        self._check_queries(Q.shape[0])
         name, _, cut = measure.partition("@")
+        k = int(cut) if cut.isdigit() else 10
 
-        def measured(scorer: Any) -> Evaluation:
-            k = int(cut) if cut.isdigit() else 10
+        def measured(scorer: Searchable) -> Evaluation:
             return evaluate(scorer, Q, Z, relevance=relevance, measures=[name], k=k)
 
-        n_judgements = int(np.count_nonzero(getattr(relevance, "data", relevance)))
-        return self._decided(challenger, measured, measure, n_learnt, n_judgements)
+        grades = relevance.data if sparse.issparse(relevance) else np.asarray(relevance)
+        return self._decided(challenger, measured, measure, n_learnt, int(np.count_nonzero(grades)))
 
     def _decided(
-        self, challenger: Any, measured: Any, measure: str, n_learnt: int, n_held_out: int
+        self,
+        challenger: RankingLearner,
+        measured: Callable[[Searchable], Evaluation],
+        measure: str,
+        n_learnt: int,
+        n_held_out: int,
     ) -> Outcome:
-        challenger = scorer_of("Promotion", challenger)
-        ours = measured(challenger)
-        if ours.n_judged < self.least_queries:
-            raise ValueError(
-                f"Promotion: held-out queries must be at least {self.least_queries} to tell "
-                f"anything from chance, got {ours.n_judged}; gather judgements of more queries, "
-                "or hold out a larger share."
+        ours = measured(ranker_of("Promotion", challenger))
+        self._check_queries(ours.n_judged)
+
+        def compared(theirs: Evaluation) -> Comparison:
+            return compare(
+                *(ours, theirs, measure),
+                level=self.level,
+                n_resamples=self.n_resamples,
+                random_state=self.seed,
             )
-        options: dict[str, Any] = {
-            "level": self.level,
-            "n_resamples": self.n_resamples,
-            "random_state": self.seed,
-        }
-        against_base = compare(ours, measured(self.base), measure, **options)
+
+        against_base = compared(measured(self.base))
         while True:
             champion = self.current
             against_champion = (
-                compare(ours, measured(self._generations.load(champion)), measure, **options)
-                if champion
-                else against_base
+                compared(measured(self._generations.load(champion))) if champion else against_base
             )
+            promoted, reason = verdict(against_champion, against_base, champion)
             outcome = Outcome(
-                promoted=promotes(against_champion, against_base),
+                promoted=promoted,
                 generation=champion,
-                reason=reasoned(against_champion, against_base, champion),
+                reason=reason,
                 against_champion=against_champion,
                 against_base=against_base,
                 champion=champion,
@@ -312,12 +390,20 @@ class Promotion:
             except OvertakenError:  # another process was faster: compare with its champion
                 continue
 
-    def _recorded(self, challenger: Any, outcome: Outcome) -> Outcome:
-        figures = outcome.to_dict()
-        for told in ("promoted", "generation", "champion"):
-            del figures[told]
-        if not outcome.promoted:
-            self._generations.refuse(figures, outcome.champion)
-            return outcome
-        generation = self._generations.promote(challenger, figures, outcome.champion)
-        return Outcome(**{**vars(outcome), "generation": generation})
+    def _recorded(self, challenger: RankingLearner, outcome: Outcome) -> Outcome:
+        told = ("promoted", "generation", "challenged")  # the event itself says so
+        figures = {name: v for name, v in outcome.to_dict().items() if name not in told}
+        if outcome.promoted:
+            generation = self._generations.promote(challenger, figures, outcome.champion)
+            return replace(outcome, generation=generation)
+        with self._generations.changing(outcome.champion):
+            self._generations.record("refusal", figures)
+        return outcome
+
+    def _check_queries(self, n_queries: int) -> None:
+        if n_queries < self.least_queries:
+            raise ValueError(
+                f"Promotion: held-out queries must be at least {self.least_queries} to tell "
+                f"anything from chance, got {n_queries}; gather judgements of more queries, "
+                "or hold out a larger share."
+            )

@@ -1,10 +1,10 @@
-"""Which queries are kept for judging: decided by their names, so that a stream keeps the split."""
+"""Which queries are held out for judging: decided by name, so the same today and tomorrow."""
 
 import hashlib
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from similia.validation import Rule, between, check_parameters
 
@@ -14,21 +14,21 @@ seed_number = Rule(
 )
 
 
-def held_out(queries: Any, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
-    """Give for each judgement whether its query is held out.
+def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
+    """Mask of the judgements whose query is held out.
 
     A query is held out if a hash of its name and the seed, read as a number between 0 and 1, falls
-    below `share`. So all judgements of a query lie on one side, today and whenever more arrive, and
-    a larger share holds out more queries and none fewer.
+    below `share`. So all judgements of a query lie on one side, now and when more arrive, and a
+    larger share holds out the same queries and more.
 
     Parameters
     ----------
     queries : array of shape (n_judgements,)
         Name of the query of each judgement: integers or strings.
     share : float between 0 and 1
-        Share of the queries, roughly, that is held out.
+        Approximate share of the queries to hold out.
     seed : int
-        Another seed splits otherwise.
+        A different seed holds out different queries.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def held_out(queries: Any, share: float = 0.3, seed: int = 0) -> NDArray[np.bool
 
     Examples
     --------
-    >>> held_out(["a", "b", "a", "c"], share=0.5).tolist()
+    >>> held_out(["a", "b", "a", "d"], share=0.5).tolist()
     [False, False, False, True]
     """
     rules = {"share": between(0, 1), "seed": seed_number}
@@ -58,3 +58,29 @@ def held_out(queries: Any, share: float = 0.3, seed: int = 0) -> NDArray[np.bool
 def _place(name: str, seed: int) -> float:
     digest = hashlib.blake2b(f"{seed}\n{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
+
+
+class Split(NamedTuple):
+    """A split recorded before learning, and the judgements it holds out.
+
+    Attributes
+    ----------
+    share, seed : float, int
+        Parameters of `held_out`.
+    n_queries, n_held_out : int
+        Numbers of held-out queries and judgements.
+    sha256 : str
+        Digest of the held-out judgements, by which they are recognized.
+    """
+
+    share: float
+    seed: int
+    n_queries: int
+    n_held_out: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return (
+            f"Held out {self.n_held_out} judgements of {self.n_queries} queries "
+            f"(share {self.share:g}, seed {self.seed})."
+        )

@@ -31,7 +31,7 @@ LARGEST = 0.125
 
 @compiled
 def shrunk(kind, t, total, horizon):
-    """Give the factor of the step at time t: see `linear.schedules`."""
+    """Factor of the step at time t: see `linear.passes.SCHEDULES`."""
     if kind == LINEAR:
         return max(1.0 - t / total, 0.0)
     if kind == SQRT:
@@ -235,3 +235,10 @@ def _below(state, n):
     x = x ^ (x >> np.uint64(31))
     # The upper half of x as a fraction of n: a remainder would take longer than all of the above.
     return state, np.int64(((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@compiled
+def shrink(factors, kind, t, total, horizon):
+    """Set `factors` to the factor of the step at each of the times t."""
+    for i in range(len(t)):
+        factors[i] = shrunk(kind, t[i], total, horizon)

@@ -1,0 +1,351 @@
+"""Finite sets of constraints: by vectors, by matrices, and unions of sets."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg, sparse
+
+from similia.constraints.base import (
+    ALL,
+    Constraints,
+    RankOne,
+    Selection,
+    per_constraint,
+    rank_one_bounds,
+    signs_of,
+)
+from similia.contract import Array, Indices, Matrix
+from similia.linalg.blas import products
+from similia.linalg.blocks import dense, row_blocks
+from similia.linalg.gibbs import GibbsState
+from similia.updates.definite_boost import RankOneTerms
+
+#: rows of Z multiplied at a time, which bounds the memory of a screening
+BLOCK = 4096
+#: departure from Hermitian symmetry that counts as rounding, relative to the largest entry
+ROUNDING = 1e-10
+
+
+class RankOneConstraints(Constraints):
+    """Constraints zᴴWz ≤ shift, or ≥, for vectors z: C_j = ±(zzᴴ - shift I).
+
+    Parameters
+    ----------
+    Z : real or complex array of shape (n_constraints, n_features)
+        One vector per constraint.
+    shifts : number or array of shape (n_constraints,)
+        The bounds.
+    sense : {"<=", ">="} or array of these of shape (n_constraints,)
+        Whether zᴴWz is to be at most or at least its bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia import RankOneConstraints
+    >>> constraints = RankOneConstraints(np.eye(3), [0.1, 0.5, 0.2], ["<=", ">=", "<="])
+    >>> constraints.values(np.eye(3) / 3).round(2)
+    array([0.23, 0.17, 0.13])
+    """
+
+    def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
+        owner = "RankOneConstraints"
+        given = np.asarray(Z)
+        if given.ndim != 2 or given.dtype.kind not in "fiuc" or given.shape[1] < 1:
+            raise ValueError(
+                f"{owner}: Z must be an array of numbers of shape (n_constraints, n_features), "
+                f"got shape {given.shape} and dtype {given.dtype}."
+            )
+        if not np.isfinite(given).all():
+            raise ValueError(f"{owner}: Z must be finite, but it contains NaN or infinity.")
+        self.dtype = np.dtype(np.complex128 if given.dtype.kind == "c" else np.float64)
+        self.Z = np.ascontiguousarray(given, dtype=self.dtype)
+        self.n_features = self.Z.shape[1]
+        self.signs = signs_of(owner, sense, len(self.Z))
+        self.shifts = self.signs * per_constraint(owner, "shifts", shifts, len(self.Z))
+        squares = np.vecdot(self.Z, self.Z).real
+        self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
+
+    @classmethod
+    def joined(cls, sets: Sequence["RankOneConstraints"]) -> Self:
+        """Several such sets as one, without checking them again."""
+        self = cls.__new__(cls)
+        self._concatenate(sets)
+        self.n_features = sets[0].n_features
+        self.Z = np.concatenate([one.Z for one in sets])
+        self.signs = np.concatenate([one.signs for one in sets])
+        return self
+
+    def _values(self, W: Array, which: Selection) -> Array:
+        Z = self.Z[which]
+        out = np.empty(len(Z))
+        for block in row_blocks(len(Z), BLOCK):
+            # zᴴWz = (Wᵀz̄)·z, row by row; the transpose of a Hermitian W is its conjugate.
+            left = _product(Z[block].conj(), W)
+            out[block] = np.vecdot(left.conj(), Z[block]).real
+        return self.signs[which] * out
+
+    def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
+        """As `values`, at the W of a state: zᴴWz = |conj(B) z|² if W = Bᵀ conj(B)."""
+        Z, B = self.Z[which], state.factor()
+        out = np.empty(len(Z))
+        for block in row_blocks(len(Z), BLOCK):
+            parts = _product(Z[block], B.conj().T)
+            out[block] = np.vecdot(parts, parts).real
+        return self.signs[which] * out - self.shifts[which]
+
+    def _combination(self, weights: Array) -> Array:
+        used = np.flatnonzero(weights)
+        Z, signed = self.Z[used], (weights * self.signs)[used]
+        if (signed > 0).all() or (signed < 0).all():
+            # A factor times itself: half the work, and exactly symmetric.
+            half = np.sqrt(np.abs(signed))[:, None] * Z
+            M = half.T @ half.conj()
+            return M if len(signed) == 0 or signed[0] > 0 else -M
+        M = (signed[:, None] * Z).T @ Z.conj()
+        return 0.5 * (M + M.conj().T)
+
+    def terms(self) -> RankOneTerms | None:
+        """All constraints as arrays for compiled loops, if they are real."""
+        if self.dtype.kind == "c":
+            return None
+        none = np.zeros(0, np.uint32)
+        return RankOneTerms(self.Z, none, none, self.signs, self.shifts)
+
+    def rank_one(self, j: int) -> RankOne:
+        """Constraint j."""
+        return RankOne(self.Z[j], float(self.signs[j]), float(self.shifts[j]))
+
+
+class MatrixConstraints(Constraints):
+    """Constraints tr(W C_j) ≤ shift_j for symmetric or Hermitian matrices, dense or sparse.
+
+    Parameters
+    ----------
+    matrices : array of shape (n_constraints, n_features, n_features), or sequence of matrices
+        The C_j. If any matrix of a sequence is sparse, all are stored sparse.
+    shifts : number or array of shape (n_constraints,)
+        The bounds.
+
+    Notes
+    -----
+    A matrix that is not symmetric is refused: for symmetric W, tr(WC) = tr(W (C + Cᵀ)/2), so pass
+    (C + Cᵀ)/2 instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from similia import MatrixConstraints
+    >>> MatrixConstraints([np.diag([1.0, -1.0]), np.eye(2)], [0.0, 0.5]).values(np.eye(2) / 2)
+    array([0. , 0.5])
+    """
+
+    def __init__(
+        self, matrices: Iterable[ArrayLike | sparse.sparray], shifts: ArrayLike = 0.0
+    ) -> None:
+        owner = "MatrixConstraints"
+        each = [_checked(owner, j, C) for j, C in enumerate(matrices)]
+        if not each:
+            raise ValueError(f"{owner}: matrices must be at least one, got none.")
+        shapes = {C.shape for C in each}
+        if len(shapes) > 1:
+            raise ValueError(f"{owner}: matrices must be of one shape, got {sorted(shapes)}.")
+        self.n_features = each[0].shape[0]
+        self.dtype = np.result_type(np.float64, *(C.dtype for C in each))
+        self.shifts = per_constraint(owner, "shifts", shifts, len(each))
+        extremes = np.array([_extreme_eigenvalues(C) for C in each])
+        self._lowest, self._highest = extremes[:, 0].copy(), extremes[:, 1].copy()
+        self._flat = _stacked([C.reshape(1, -1) for C in each])
+
+    @classmethod
+    def joined(cls, sets: Sequence["MatrixConstraints"]) -> Self:
+        """Several such sets as one, without checking them again."""
+        self = cls.__new__(cls)
+        self._concatenate(sets)
+        self.n_features = sets[0].n_features
+        self._flat = _stacked([one._flat for one in sets])
+        return self
+
+    def _values(self, W: Array, which: Selection) -> Array:
+        # tr(WC) = Σ W_ab C_ba = Σ W_ab conj(C_ab).
+        return np.asarray((self._flat[which].conj() @ np.asarray(W).ravel()).real)
+
+    def _combination(self, weights: Array) -> Array:
+        M = np.asarray(self._flat.T @ weights).reshape(self.n_features, self.n_features)
+        return 0.5 * (M + M.conj().T)
+
+    def matrix(self, j: int) -> Array:
+        """C_j, dense."""
+        C = np.array(dense(self._flat[[j]])).reshape(self.n_features, -1)
+        C[np.diag_indices_from(C)] -= self.shifts[j]
+        return C
+
+
+class UnionConstraints(Constraints):
+    """The constraints of several sets, in their order.
+
+    Parameters
+    ----------
+    parts : sequence of constraint sets
+        On matrices W of one size.
+    """
+
+    def __init__(self, parts: Sequence[Constraints]) -> None:
+        owner = "UnionConstraints"
+        finite = [isinstance(part, Constraints) and part.finite for part in parts]
+        if not parts or not all(finite):
+            raise ValueError(
+                f"{owner}: parts must be one or more finite sets of constraints, "
+                f"got {[type(part).__name__ for part in parts]!r:.80}."
+            )
+        sizes = {part.n_features for part in parts}
+        if len(sizes) > 1:
+            raise ValueError(f"{owner}: parts must have one n_features, got {sorted(sizes)}.")
+        self.n_features = parts[0].n_features
+        self._concatenate(parts)
+        ends = np.cumsum([0, *(len(part) for part in parts)])
+        self._arrange(parts, [np.arange(a, b) for a, b in pairwise(ends)])
+
+    @classmethod
+    def of_singles(
+        cls,
+        singles: Sequence[RankOneConstraints | MatrixConstraints],
+        n_features: int,
+        dtype: np.dtype[Any],
+    ) -> Self:
+        """Sets of one constraint each, in their order; each class of them is screened at once."""
+        self = cls.__new__(cls)
+        self.shifts = self._lowest = self._highest = np.zeros(0)
+        if singles:
+            self._concatenate(singles)
+        self.n_features, self.dtype = n_features, dtype
+        vectors = [one for one in singles if isinstance(one, RankOneConstraints)]
+        matrices = [one for one in singles if isinstance(one, MatrixConstraints)]
+        rank_one = np.array([isinstance(one, RankOneConstraints) for one in singles], dtype=bool)
+        parts: list[Constraints] = []
+        if vectors:
+            parts.append(RankOneConstraints.joined(vectors))
+        if matrices:
+            parts.append(MatrixConstraints.joined(matrices))
+        places = np.flatnonzero(rank_one), np.flatnonzero(~rank_one)
+        self._arrange(parts, [mine for mine in places if len(mine)])
+        return self
+
+    def _arrange(self, parts: Sequence[Constraints], places: Sequence[Indices]) -> None:
+        """Note each part, where its constraints stand, and for each constraint its part and row."""
+        self._parts = list(zip(parts, places, strict=True))
+        self._where = np.zeros((len(self), 2), dtype=np.intp)
+        for number, (_, mine) in enumerate(self._parts):
+            self._where[mine, 0] = number
+            self._where[mine, 1] = np.arange(len(mine))
+
+    def _values(self, W: Array, which: Selection) -> Array:
+        numbers, rows = self._where[which].T
+        out = np.empty(len(rows))
+        for number, (part, _) in enumerate(self._parts):
+            mine = numbers == number
+            out[mine] = part._values(W, rows[mine])
+        return out
+
+    def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
+        """As `values`, at the W of a state; a single part may do with a factor."""
+        if len(self._parts) != 1:
+            return super().state_values(state, which)
+        only = self._parts[0][0]
+        return only.state_values(state, which) + only.shifts[which] - self.shifts[which]
+
+    def _combination(self, weights: Array) -> Array:
+        M = np.zeros((self.n_features, self.n_features), dtype=self.dtype)
+        for part, places in self._parts:
+            M += part._combination(weights[places])
+        return M
+
+    def _place(self, j: int) -> tuple[Constraints, int]:
+        number, row = self._where[j].tolist()
+        return self._parts[number][0], row
+
+    def terms(self) -> RankOneTerms | None:
+        """All constraints as arrays for compiled loops, if all parts are of one such kind."""
+        known = [terms for part, _ in self._parts if (terms := part.terms()) is not None]
+        kinds = {len(terms.Z) > 0 for terms in known}
+        if len(known) < len(self._parts) or len(kinds) != 1:
+            return None
+        joined = RankOneTerms(*(np.concatenate(arrays) for arrays in zip(*known, strict=True)))
+        return joined._replace(shifts=self.shifts)
+
+    def rank_one(self, j: int) -> RankOne | None:
+        """Constraint j as a rank-one term, or None if it is not of that form."""
+        part, i = self._place(j)
+        term = part.rank_one(i)
+        return None if term is None else term._replace(shift=float(self.shifts[j]))
+
+    def matrix(self, j: int) -> Array:
+        """C_j, dense."""
+        part, i = self._place(j)
+        C = part.matrix(i)
+        C[np.diag_indices_from(C)] += part.shifts[i] - self.shifts[j]
+        return C
+
+
+def as_constraints(owner: str, given: Constraints | Sequence[Constraints]) -> Constraints:
+    """One set of constraints, from one or several."""
+    if isinstance(given, Constraints):
+        return given
+    if isinstance(given, list | tuple) and all(isinstance(part, Constraints) for part in given):
+        return UnionConstraints(given)
+    raise ValueError(
+        f"{owner}: constraints must be DistanceConstraints, RankOneConstraints, MatrixConstraints, "
+        f"a list of such sets, or a ConstraintOracle, got {type(given).__name__}."
+    )
+
+
+def _product(A: Array, B: Array) -> Array:
+    """A B; on all processors if real."""
+    if np.iscomplexobj(A) or np.iscomplexobj(B):
+        return A @ B
+    (out,) = products((A, B))
+    return out
+
+
+def _checked(owner: str, j: int, given: ArrayLike | sparse.sparray) -> Matrix:
+    C = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
+    if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":
+        raise ValueError(
+            f"{owner}: matrices must be square arrays of numbers, "
+            f"got shape {C.shape} and dtype {C.dtype} for number {j}."
+        )
+    entries = C.data if sparse.issparse(C) else C
+    if not np.isfinite(entries).all():
+        raise ValueError(
+            f"{owner}: matrices must be finite, but there is NaN or infinity in number {j}."
+        )
+    gap = abs(C - C.conj().T)
+    if gap.max() > ROUNDING * max(abs(C).max(), np.finfo(float).tiny):
+        raise ValueError(
+            f"{owner}: matrices must be symmetric or Hermitian, but number {j} is not; "
+            "pass (C + Cᵀ)/2, which has the same tr(WC)."
+        )
+    return C
+
+
+def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
+    """Least and greatest eigenvalue; of a sparse matrix, from its nonempty rows."""
+    outside = False
+    if sparse.issparse(C):
+        rows = np.unique(C.nonzero()[0])
+        outside = len(rows) < C.shape[0]
+        C = C[rows][:, rows].toarray()
+    values = linalg.eigvalsh(C) if C.size else np.zeros(1)
+    low, high = float(values[0]), float(values[-1])
+    return (min(low, 0.0), max(high, 0.0)) if outside else (low, high)
+
+
+def _stacked(rows: Sequence[Matrix]) -> Matrix:
+    """Rows as one matrix of at least double precision, sparse if any of them is."""
+    if any(sparse.issparse(part) for part in rows):
+        both = sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in rows]))
+    else:
+        both = np.concatenate(rows)
+    return both.astype(np.result_type(np.float64, both.dtype), copy=False)

@@ -1,0 +1,224 @@
+"""Training of two maps: penalties, descent by mini-batches of queries, and early stopping."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from similia.contract import Array, Indices
+from similia.linalg.blas import products
+from similia.linalg.blocks import rows_of
+from similia.linalg.threads import single_blas_thread
+from similia.neighbors.maps import Maps, largest_entry
+from similia.neighbors.search import ExactSearch, share_of_errors
+from similia.neighbors.sides import Sides
+from similia.progress import Advance
+from similia.updates.descent import adam_step
+from similia.updates.gerrymandering import infer, pulls
+
+#: value, and gradients by U and by V
+Penalty: TypeAlias = tuple[float, Array, Array]
+
+
+# -- penalties -------------------------------------------------------------------------------------
+
+
+def joint(U: Array, V: Array) -> Penalty:
+    """‖W‖²_F = ‖UᵀU‖² + 2‖UᵀV‖² + ‖VᵀV‖², with W the 2d × 2d matrix of the distance in (x, z).
+
+    The gradients are 4(UUᵀ + VVᵀ)U and 4(UUᵀ + VVᵀ)V; equations (11) and (12) of the notes are
+    neither those of ‖W‖ nor of its square.
+    """
+    P, Q = products((U, U.T), (V, V.T))
+    P += Q
+    G_U, G_V = products((4 * P, U), (4 * P, V))
+    return float(np.vdot(P, P)), G_U, G_V
+
+
+def separate(U: Array, V: Array) -> Penalty:
+    """‖UᵀU‖²_F + ‖VᵀV‖²_F: each map by itself."""
+    P, Q = products((U, U.T), (V, V.T))
+    G_U, G_V = products((4 * P, U), (4 * Q, V))
+    return float(np.vdot(P, P) + np.vdot(Q, Q)), G_U, G_V
+
+
+def frobenius(U: Array, V: Array) -> Penalty:
+    """‖U‖²_F + ‖V‖²_F."""
+    return float(np.vdot(U, U) + np.vdot(V, V)), 2 * U, 2 * V
+
+
+REGULARIZERS = {"joint": joint, "separate": separate, "frobenius": frobenius}
+
+
+# -- descent ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimized: costs of verdicts by k voters, and the penalty on the maps."""
+
+    cost: Array
+    k: int
+    ties: bool
+    regularizer: str
+    penalty: float  # weight of the regularizer against the mean loss
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How it is minimized: the steps, and when they end."""
+
+    optimizer: str = "sgd"
+    rate: float = 0.01
+    falling: bool = False
+    batch_size: int | None = None
+    n_database: int | None = None
+    n_epochs: int = 1
+    patience: int = 1  # epochs without a smaller held-out error
+
+    def batch(self, n: int) -> int:
+        """Queries per step: by default 20 steps an epoch, of 16 to 256 queries."""
+        return self.batch_size or min(256, max(16, n // 20))
+
+    def rates(self, n: int, first: int) -> Callable[[int], float]:
+        """Length of each step from step `first` on; a falling one is half a cosine wave."""
+        if not self.falling:
+            return lambda step: self.rate
+        n_steps = self.n_epochs * -(-n // self.batch(n))
+        return lambda step: (
+            self.rate * 0.5 * (1.0 + float(np.cos(np.pi * (step - first) / n_steps)))
+        )
+
+
+class Descent:
+    """Descent of two maps on penalty Ω(U, V) + mean loss; their arrays are changed in place.
+
+    `moments` are Adam's, first and second of U, then of V. Tied maps move by the sum of both
+    gradients.
+    """
+
+    def __init__(
+        self,
+        maps: Maps,
+        moments: tuple[Array, ...],
+        n_steps: int,
+        objective: Objective,
+        schedule: Schedule,
+    ) -> None:
+        self.maps, self.moments, self.n_steps = maps, moments, n_steps
+        self.objective, self.schedule = objective, schedule
+        self.total = 0.0
+        self.unsolvable = 0
+
+    def epoch(
+        self,
+        sides: Sides,
+        rates: Callable[[int], float],
+        rng: np.random.Generator,
+        advance: Advance,
+    ) -> float:
+        """Take each query once, in random order; return the mean loss. `sides` are by class."""
+        n = len(sides.y)
+        order, size = rng.permutation(n), self.schedule.batch(n)
+        self.total, self.unsolvable = 0.0, 0
+        with single_blas_thread():
+            for start in range(0, n, size):
+                rows = order[start : start + size]
+                X = rows_of(sides.X, rows, sides.X.dtype)
+                batch = sides._replace(X=X, y=sides.y[rows], own=sides.own[rows])
+                items = self._items(sides.labels, rng)
+                self._step(batch if items is None else batch.with_items(items), rates(self.n_steps))
+                advance(len(rows))
+        return self.total / max(1, n - self.unsolvable)
+
+    def _items(self, labels: Indices, rng: np.random.Generator) -> Indices | None:
+        """Items drawn for a batch, each class by its share but enough to win; None for all."""
+        wanted, n = self.schedule.n_database, len(labels)
+        if wanted is None or wanted >= n:
+            return None
+        sizes = np.bincount(labels, minlength=len(self.objective.cost))
+        shares = np.minimum(sizes, np.maximum(self.objective.k + 1, np.round(sizes * (wanted / n))))
+        keys = rng.random(n)
+        rank = np.empty(n, np.int64)
+        rank[np.lexsort((keys, labels))] = np.arange(n)
+        before = np.concatenate([[0], np.cumsum(sizes)])[labels]
+        return np.flatnonzero(rank - before < shares[labels])
+
+    def _step(self, batch: Sides, rate: float) -> None:
+        rules, (query_map, item_map) = self.objective, self.maps
+        A, B = query_map(batch.X), item_map(batch.Z)
+        starts = np.searchsorted(batch.labels, np.arange(len(rules.cost) + 1))
+        pull = infer(A, B, starts, batch.own, batch.y, rules.cost, rules.k, rules.ties)
+        self.total += float(pull.losses.sum())
+        self.unsolvable += int((~pull.solvable).sum())
+        by_query, by_item, touched = pulls(A, B, pull)
+        G_U = query_map.gradient(by_query, batch.X)
+        G_V = item_map.gradient(by_item, rows_of(batch.Z, touched, B.dtype))
+        _, R_U, R_V = REGULARIZERS[rules.regularizer](query_map.M, item_map.M)
+        G_U = (2.0 / len(batch.y)) * G_U + rules.penalty * R_U
+        G_V = (2.0 / len(batch.y)) * G_V + rules.penalty * R_V
+        self._move(G_U, G_V, rate)
+
+    def _move(self, G_U: Array, G_V: Array, rate: float) -> None:
+        self.n_steps += 1
+        U, V = self.maps.query.M, self.maps.item.M
+        steps = [(U, G_U + G_V)] if self.maps.tied else [(U, G_U), (V, G_V)]
+        for number, (M, G) in enumerate(steps):
+            if self.schedule.optimizer == "adam":
+                first, second = self.moments[2 * number : 2 * number + 2]
+                adam_step(M, G.astype(M.dtype, copy=False), first, second, self.n_steps, rate)
+            else:
+                M -= M.dtype.type(rate) * G
+            if not np.abs(M).max() < largest_entry(M.dtype):
+                raise FloatingPointError("the maps have diverged")
+
+
+# -- epochs ----------------------------------------------------------------------------------------
+
+
+class Trained(NamedTuple):
+    """The maps kept and the epochs they took; mean losses and held-out errors."""
+
+    maps: Maps
+    best: int
+    losses: Array
+    errors: Array
+
+
+def train(
+    descent: Descent,
+    sides: Sides,
+    held: Sides | None,
+    rng: np.random.Generator,
+    advance: Advance,
+) -> Trained:
+    """Run epochs; with held-out queries, keep the maps with the least error on them.
+
+    The start counts too, and `patience` epochs without a smaller error end the training, as does a
+    first epoch in which no query could be won. `sides` are by class.
+    """
+    schedule = descent.schedule
+    rates = schedule.rates(len(sides.y), descent.n_steps)
+    maps, best = descent.maps, schedule.n_epochs
+    losses: list[float] = []
+    errors: list[float] = []
+    for epoch in range(schedule.n_epochs + 1):
+        if epoch:
+            losses.append(descent.epoch(sides, rates, rng, advance))
+            if epoch == 1 and descent.unsolvable == len(sides.y):
+                break
+        if held is not None:
+            errors.append(_held_out_error(descent.maps, held, sides, descent.objective.k))
+            if errors[-1] <= min(errors):
+                maps, best = descent.maps.scaled(), epoch
+            if epoch - int(np.argmin(errors)) >= schedule.patience:
+                break
+    return Trained(maps, best, np.array(losses), np.array(errors))
+
+
+def _held_out_error(maps: Maps, held: Sides, sides: Sides, k: int) -> float:
+    """Share of held-out queries whose k nearest items vote for another class."""
+    search = ExactSearch(maps.item(sides.Z))
+    _, rows = search.nearest(maps.query(held.X), min(k, len(sides.labels)))
+    return share_of_errors(sides.labels[rows], held.y)
