@@ -44,12 +44,13 @@ class Implementation:
             self._memory, self._n = vectors, len(vectors)
             return
         more = longer_items(vectors) if self._l2 else vectors
-        before, self._n = self._n, self._n + len(more)
-        if self._n > len(self._memory):
-            memory = np.empty((max(self._n, 2 * before), more.shape[1]), self._memory.dtype)
-            memory[:before] = self._memory[:before]
+        total = self._n + len(more)
+        if total > len(self._memory):
+            memory = np.empty((max(total, 2 * self._n), more.shape[1]), self._memory.dtype)
+            memory[: self._n] = self._memory[: self._n]
             self._memory = memory
-        self._memory[before : self._n] = more
+        self._memory[self._n : total] = more
+        self._n = total
 
     def search(self, Q: Array, k: int) -> Found:
         """Return the best k items of each query."""

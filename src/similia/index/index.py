@@ -179,10 +179,8 @@ class Index:
             if asked is None:
                 own = sampled_rows(len(self))
                 asked = (np.asarray(self.backend.vectors()[own], self.dtype), own)
-            recall, n_queries = (
-                measured_recall(self.backend, self.geometry, *asked, k),
-                len(asked[0]),
-            )
+            recall = measured_recall(self.backend, self.geometry, *asked, k)
+            n_queries = len(asked[0])
         size = (len(self), self.n_features)
         self.report = BuildReport(self.name, self.geometry, *size, k, recall, n_queries, seconds)
 
