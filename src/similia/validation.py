@@ -54,6 +54,7 @@ class Rule:
 positive = Rule("a positive number", kind=Real, above=0)
 non_negative = Rule("a number of at least 0", kind=Real, least=0)
 positive_integer = Rule("a positive integer", kind=Integral, above=0)
+non_negative_integer = Rule("an integer of at least 0", kind=Integral, least=0)
 boolean = Rule("True or False", kind=(bool, np.bool_))
 none = Rule("None", kind=type(None))
 array = Rule("an array", kind=np.ndarray)

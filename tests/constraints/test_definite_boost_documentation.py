@@ -33,7 +33,7 @@ def test_documented_parameters_of_functions_are_the_signature():
 
 def test_every_parameter_has_a_rule():
     boost = similia.DefiniteBoost()
-    assert set(boost._rules) == set(boost.get_params())
+    assert set(similia.DefiniteBoost._rules) == set(boost.get_params())
     parameters = set(inspect.signature(similia.minimize_max_constraint).parameters)
     assert set(RULES) == parameters - {"constraints"}
 

@@ -128,8 +128,9 @@ def test_using_before_learning_says_so():
 
 def test_every_parameter_has_a_rule_and_a_broken_one_is_named(rng):
     X, y = clusters(rng)
-    assert set(quick()._rules) == set(quick().get_params())
-    for name in quick()._rules:
+    rules = NeighborhoodGerrymandering._rules
+    assert set(rules) == set(quick().get_params())
+    for name in rules:
         for call in ("fit", "partial_fit"):
             with pytest.raises(ValueError, match=f"^NeighborhoodGerrymandering: {name} must be "):
                 getattr(quick().set_params(**{name: object()}), call)(X, y)

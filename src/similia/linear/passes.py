@@ -176,9 +176,8 @@ class Part:
         for block in row_blocks(len(places), BLOCK):
             U, H = self.frame.block(places[block], some)
             y, now = np.ascontiguousarray(signs(block)), t[block]
-            factors = weights[..., block]
-            etas = descent.lengths(self.scaling, clock.begun + now, clock.total, U, factors)
-            etas = np.ascontiguousarray(np.broadcast_to(etas, y.shape), dtype=dtype)
+            when, factors, etas = clock.begun + now, weights[..., block], np.empty(y.shape, dtype)
+            etas[:] = descent.lengths(self.scaling, when, clock.total, U, factors)
             times = (clock.n_seen + now + clock.tick).astype(dtype)
             block_pass(*state, U, H, y, etas, times, descent.loss.code)
 

@@ -82,20 +82,9 @@ def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
         if cell >= 0:
             cells[i] = cell + np.int32(score > pivot) + np.int32(score >= pivot)
         else:
-            cells[i] = _cell_by_search(values, starts[cells[i]], starts[cells[i] + 1], score)
-
-
-@njit(cache=True, nogil=True)
-def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
-    """Cell of a score, by binary search among values[first:end]."""
-    last = end
-    while first < last:
-        middle = (first + last) >> 1
-        if values[middle] < score:
-            first = middle + 1
-        else:
-            last = middle
-    return 2 * first + (first < end and values[first] == score)
+            end = starts[b + np.uint64(1)]
+            u = starts[b] + np.searchsorted(values[starts[b] : end], score)
+            cells[i] = 2 * u + (u < end and values[u] == score)
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.ranks import all_finite, relevant_ranks
-from similia.retrieval.relevance import Relevance
+from similia.retrieval.relevance import Relevance, members
 
 MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
 AT_K = ("precision", "recall", "ndcg")  # those of the first k items only
@@ -92,36 +92,26 @@ class Wanted(NamedTuple):
     values: NDArray[np.float64]  # a row for each query, a column for each measure
     n_relevant: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
-        """Allocate the values of all queries."""
-        n = len(own)
-        return cls(relevant, own, codes, np.empty((n, len(codes))), np.empty(n, np.int64))
-
 
 @njit(cache=True, nogil=True)
 def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int:
-    """Set the measures of `queries`, whose scores these are.
-
-    Returns the first place with a non-finite score, or -1.
-    """
+    """Set the measures of `queries`; a `Fill` with its first argument."""
     relevant = wanted.relevant
     for place, query in enumerate(queries):
         if not all_finite(scores[place]):
             return place
-        group = relevant.group[query]
-        members = slice(relevant.starts[group], relevant.starts[group + 1])
-        ranks, order = relevant_ranks(scores[place], relevant.items[members], wanted.own[query])
-        wanted.n_relevant[query] = len(ranks)
-        fill_row(wanted.values[query], ranks, relevant.gains[members][order], wanted.codes)
+        some = members(relevant, query)
+        ranks, order = relevant_ranks(scores[place], relevant.items[some], wanted.own[query])
+        fill_row(wanted, query, ranks, relevant.gains[some][order])
     return -1
 
 
 @njit(cache=True, nogil=True)
-def fill_row(values: NDArray[np.float64], ranks: Integers, gains: Floats, codes: Integers) -> None:
-    """Set the measures of one query; `codes` holds places in MEASURES and cut-offs."""
-    for column in range(len(codes)):
-        values[column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
+def fill_row(wanted: Wanted, query: int, ranks: Integers, gains: Floats) -> None:
+    """Set the measures of one query."""
+    wanted.n_relevant[query] = len(ranks)
+    for column, (code, k) in enumerate(wanted.codes):
+        wanted.values[query, column] = _measure(code, ranks, gains, k)
 
 
 @njit(cache=True, nogil=True)

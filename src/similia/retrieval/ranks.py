@@ -42,7 +42,7 @@ def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Inte
 @njit(cache=True, nogil=True)
 def all_finite(scores: Floats) -> bool:
     """Whether no score is infinite or NaN."""
-    finite = np.int32(0)  # narrow, as in _count_above
+    finite = np.int32(0)  # narrow, as in `count_band`
     for i in range(len(scores)):
         finite += np.int32(scores[i] - scores[i] == 0)
     return finite == len(scores)
@@ -61,26 +61,20 @@ def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
         tile = scores[start : start + TILE]
         for r, j in enumerate(items):
             own = min(max(j - start, 0), len(tile))
-            ranks[r] += _count_reaching(tile[:own], scores[j])
-            ranks[r] += _count_above(tile[own:], scores[j])
+            ranks[r] += count_band(tile[:own], scores[j], scores[j])[1]
+            ranks[r] += count_band(tile[own:], scores[j], scores[j])[0]
     return ranks
 
 
 @njit(cache=True, nogil=True)
-def _count_above(scores: Floats, bound: float) -> np.int32:
+def count_band(scores: Floats, low: float, high: float) -> tuple[np.int32, np.int32]:
+    """Count the scores above the band from low to high, and those above or in it."""
     # A narrow counter lets the compiler compare as many scores at once as fit into a register.
-    count = np.int32(0)
+    beyond, reaching = np.int32(0), np.int32(0)
     for i in range(len(scores)):
-        count += np.int32(scores[i] > bound)
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _count_reaching(scores: Floats, bound: float) -> np.int32:
-    count = np.int32(0)
-    for i in range(len(scores)):
-        count += np.int32(scores[i] >= bound)
-    return count
+        beyond += np.int32(scores[i] > high)
+        reaching += np.int32(scores[i] >= low)
+    return beyond, reaching
 
 
 @njit(cache=True, nogil=True)
