@@ -304,11 +304,8 @@ class BilinearSimilarity(Learner):
         fitted = self.__sklearn_is_fitted__()
         if finite:
             check_is_fitted(self)
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": FLOATS,
-            "ensure_all_finite": finite,
-        }
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS}
+        options["ensure_all_finite"] = finite
         X = validate_data(self, X, reset=False, **options) if fitted else check_array(X, **options)
         if items is not None:
             return X, self._checked_items(items, finite=finite)

@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from similia.contract import Array, Ranker
+from similia.contract import Array, LearntRanker, Ranker
 from similia.files import BadRows, FeedbackFile, VectorFile, joined
 from similia.retrieval import Evaluation, compare
 from similia.stream.judged import evaluate_file
@@ -130,14 +130,9 @@ def learning_curves(paths: Sequence[Path]) -> dict[str, list[dict[str, float]]]:
     return curves
 
 
-@runtime_checkable
-class _Mapped(Protocol):
-    def query_matrix(self) -> Array | None: ...
-
-
 def singular_values(model: Any) -> Array:
     """Singular values of the matrix that queries are multiplied with, in descending order."""
-    matrix = model.query_matrix() if isinstance(model, _Mapped) else None
+    matrix = model.query_matrix() if isinstance(model, LearntRanker) else None
     if matrix is None:
         raise ValueError(f"a {type(model).__name__} has no matrix to show.")
     return np.linalg.svd(matrix, compute_uv=False)

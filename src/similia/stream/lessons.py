@@ -159,17 +159,7 @@ def lessons_for(
 
 
 def base_of(model: M, X: Matrix, items: Matrix | None = None) -> M:
-    """Unlearnt counterpart of a model: same parameters, initial state.
-
-    Parameters
-    ----------
-    model : learner
-        Of similarities or distances.
-    X : array or CSR matrix
-        Vectors from which it would start.
-    items : array or CSR matrix, optional
-        Vectors of items, if they are separate.
-    """
+    """Unlearnt counterpart of a similarity or distance: same parameters, initial state."""
     if model.learns_from == "labels":
         raise ValueError(
             f"{type(model).__name__} is a classifier and has no similarity to begin with; "
