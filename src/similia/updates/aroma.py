@@ -13,7 +13,7 @@ from scipy import sparse
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_some_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
 
 #: scores up to so far above the threshold may yet fall below it in a block; more do not pay
@@ -61,8 +61,8 @@ def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
         left, right, columns = QL[taken], PO[taken], columns[taken]
         side_by_side(
             [
-                partial(downdate, Lambda, left, unit_lower(H, c_Lambda, columns), c_Lambda),
-                partial(downdate, Omega, right, unit_lower(G, c_Omega, columns), c_Omega),
+                partial(downdate, Lambda, left, H, c_Lambda, columns),
+                partial(downdate, Omega, right, G, c_Omega, columns),
             ],
             count * (m * m + n * n),
         )
@@ -108,16 +108,16 @@ def _factored_walk(H, G, s, columns, given, steps, taken):
     before a triplet that has no row but needs one. Gives the number learnt from, and of the walked.
     """
     mr, nr, r, threshold = given
-    alpha, c_Lambda, c_Omega = steps
-    row = k = 0
+    alpha, c_Lambda, c_Omega = steps[0], steps[1], steps[2]
+    row = k = np.intp(0)  # a literal 0 would be a type of its own, and compile all twice
     for t in range(len(s)):
         known = row < len(columns) and columns[row] == t
         row += known
         if s[t] < threshold:
             if not known:
                 return k, t
-            eliminate_some_row(H, c_Lambda, k, row - 1, t)
-            eliminate_some_row(G, c_Omega, k, row - 1, t)
+            eliminate_row(H, c_Lambda, k, row - 1, t)
+            eliminate_row(G, c_Omega, k, row - 1, t)
             # Variances are positive; rounding alone can bring a tiny one below zero.
             a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
             if a * b > 0.0:

@@ -7,7 +7,7 @@ import numpy as np
 
 from similia.linalg.blas import cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_row
 
 
 def arow_pass(w, Sigma, moment, t, X, signs, r):
@@ -27,7 +27,7 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     if len(rows):
         alpha, c = steps[:, rows]
         moved = XS[rows]
-        downdate(Sigma, moved, unit_lower(H[rows], c, rows), c)
+        downdate(Sigma, moved, H[rows], c, rows)
         w += alpha @ moved
         if moment.size:
             moment += (alpha * (t + 1 + rows)).astype(w.dtype) @ moved
@@ -40,7 +40,7 @@ def _arow_walk(H, scores, signs, r, steps):
     for t in range(len(scores)):
         margin = signs[t] * scores[t]
         if margin < 1.0:
-            eliminate_row(H, c, t)
+            eliminate_row(H, c, t, t, t)
             # A variance is positive; rounding alone can bring a tiny one below zero.
             v = max(H[t, t], 0.0)
             if v > 0.0:

@@ -4,7 +4,7 @@ import numpy as np
 
 from similia.linalg.blas import add_cross_products, cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_row
 
 
 def lego_pass(A, moment, t, Z, targets, eta):
@@ -24,7 +24,7 @@ def lego_pass(A, moment, t, Z, targets, eta):
     rows = np.flatnonzero(c)
     if len(rows):
         moved = ZA[rows]
-        downdate(A, moved, unit_lower(H[rows], c[rows], rows), c[rows])
+        downdate(A, moved, H[rows], c[rows], rows)
         if moment.size:
             add_cross_products((moment, moved, moved, -c[rows] * (t + 1 + rows)))
     return len(rows)
@@ -33,7 +33,7 @@ def lego_pass(A, moment, t, Z, targets, eta):
 @compiled
 def _lego_walk(H, targets, eta, c):
     for t in range(len(c)):
-        eliminate_row(H, c, t)
+        eliminate_row(H, c, t, t, t)
         distance = H[t, t]
         target = min(max(distance, targets[t, 0]), targets[t, 1])
         if distance > 0.0 and target != distance:

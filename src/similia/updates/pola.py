@@ -4,7 +4,7 @@ import numpy as np
 
 from similia.linalg.blas import cross_products, products, row_products
 from similia.linalg.blocks import dense
-from similia.linalg.bound import add_square
+from similia.linalg.bound import add_squares
 from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.lanczos import SMALL, negative_eigenpair
 
@@ -69,21 +69,11 @@ def _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, 
         for j in range(i + 1, len(y)):
             distances[j] -= y[i] * alpha * G[i, j] * G[i, j]
         if pending >= room - 1:
-            _add_terms(A, R[:pending], c[:pending])
+            add_squares(A, c[:pending], R[:pending])
             if moment.size:
-                _add_terms(moment, R[:pending], c[:pending] * times[:pending])
+                add_squares(moment, c[:pending] * times[:pending], R[:pending])
             pending = 0
-    _add_terms(A, R[:pending], c[:pending])
+    add_squares(A, c[:pending], R[:pending])
     if moment.size:
-        _add_terms(moment, R[:pending], c[:pending] * times[:pending])
+        add_squares(moment, c[:pending] * times[:pending], R[:pending])
     return updates
-
-
-@compiled
-def _add_terms(A, R, c):
-    """Add Rᵀdiag(c)R to A, and keep it exactly symmetric."""
-    for sign in (1.0, -1.0):
-        rows = np.flatnonzero(c * sign > 0.0)
-        if len(rows):
-            weighted = R[rows] * np.sqrt(np.abs(c[rows])).reshape(-1, 1)
-            add_square(A, sign, weighted)
