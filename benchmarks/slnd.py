@@ -20,7 +20,7 @@ from benchmarks.workloads import unit_vectors
 from similia import SGDQN, SGDOneVsRest, SLNDClassifier
 from similia.datasets import load_caltech101, load_isolet, load_mnist
 from similia.linalg import threads
-from similia.linalg.aligned import aligned_empty, aligned_zeros
+from similia.linalg.memory import aligned_empty, aligned_zeros
 from similia.linear import framed
 from similia.linear.framed import Part
 from similia.linear.labels import Labels

@@ -1,7 +1,5 @@
 """The compilation cache: used when it can be, never a reason to fail."""
 
-import ast
-import importlib
 import os
 import shutil
 import subprocess
@@ -10,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 import similia
-from similia.linalg.compiled import KEPT, SOURCES, sweep
+from similia.linalg.compiled import KEPT, imported_files, sweep
 
 PROGRAM = """
 import warnings
@@ -142,39 +139,25 @@ def test_a_change_in_a_called_file_is_noticed_without_deleting_anything(tmp_path
     assert (result(), result()) == ("3 0\n", "3 1\n")
 
 
-def test_whatever_a_compiled_function_can_reach_is_part_of_the_digest():
+def test_a_module_depends_on_all_that_it_imports_and_on_nothing_else():
     package = Path(similia.__file__).parent
-    digested = {file for pattern in SOURCES for file in package.glob(pattern)}
-    for file in package.rglob("*.py"):
-        tree = ast.parse(file.read_text())
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        if not any(name.name.startswith("compiled") for node in imports for name in node.names):
-            continue
-        for node in imports:
-            if node.module.startswith("similia.") and _defines_compiled(node):
-                assert _file(node.module) in digested, f"{file} calls {node.module}"
-
-
-def _file(module):
-    return Path(similia.__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
-
-
-def _defines_compiled(node):
-    module = importlib.import_module(node.module)
-    values = [getattr(module, name.name) for name in node.names]
-    return any(isinstance(value, Dispatcher | int | float) for value in values)
+    files = {str(f.relative_to(package)) for f in imported_files(package / "updates" / "aroma.py")}
+    assert {"updates/aroma.py", "linalg/downdates.py", "linalg/bound.py"} < files
+    assert "updates/pola.py" not in files
 
 
 def test_old_folders_are_swept_and_others_left_alone(tmp_path):
     for age in range(KEPT + 2):
-        folder = tmp_path / f"similia-{age:016x}"
+        folder = tmp_path / f"linalg.blas.py-{age:016x}"
         folder.mkdir()
         (folder / "code.nbc").touch()
         os.utime(folder, (1e9 - age, 1e9 - age))
-    (tmp_path / "similia-models").mkdir()
-    sweep(tmp_path)
-    kept = {f"similia-{age:016x}" for age in range(KEPT)}
-    assert {folder.name for folder in tmp_path.iterdir()} == kept | {"similia-models"}
+    others = {"linalg.blas.py-notes", f"updates.blas.py-{0:016x}"}
+    for name in others:
+        (tmp_path / name).mkdir()
+    sweep(tmp_path / f"linalg.blas.py-{0:016x}")
+    kept = {f"linalg.blas.py-{age:016x}" for age in range(KEPT)}
+    assert {folder.name for folder in tmp_path.iterdir()} == kept | others
 
 
 def test_a_users_own_numba_functions_are_cached_where_they_would_be_without_us(tmp_path):
@@ -193,15 +176,15 @@ def test_a_users_own_numba_functions_are_cached_where_they_would_be_without_us(t
 def test_first_compilations_are_logged(run):
     program = (
         "import logging; logging.basicConfig(level='INFO')\n"
-        "from similia.losses import LOSSES\nprint(LOSSES['squared'].steepest)"
+        "from similia.losses import LOSSES\nprint(LOSSES['squared'].value(3.0))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(run.cache)}
     command = [sys.executable, "-c", program]
     first, second = (
         subprocess.run(command, env=environment, capture_output=True, text=True) for _ in range(2)
     )
-    assert "INFO:similia:compiling loss_curvature for the first time" in first.stderr
-    assert (second.stdout, second.stderr) == ("0.5\n", "")
+    assert "INFO:similia:compiling _fill for the first time" in first.stderr
+    assert (second.stdout, second.stderr) == ("1.0\n", "")
 
 
 def test_many_processes_may_compile_the_same_at_the_same_time(run):

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array
-from similia.linalg.low_rank import compressed
-from similia.updates.low_rank import low_rank_pass
+from similia.updates.low_rank import compressed, low_rank_pass
 
 #: terms that space is made for at first; it doubles up to the rank
 FIRST = 2

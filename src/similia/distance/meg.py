@@ -13,8 +13,7 @@ from similia.linalg.blocks import difference_of_rows
 from similia.linalg.eigen_update import SHARED
 from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
-from similia.updates.meg import MEGSetting, gathered, meg_pass
-from similia.updates.meg_matrices import meg_matrix_pass
+from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
 from similia.validation import boolean, one_of, pair_of_numbers, positive
 
 #: instances after which the eigenvectors are looked at

@@ -11,7 +11,7 @@ from similia.distance.base import MahalanobisDistance
 from similia.distance.start import start_eigenpairs
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows
-from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
+from similia.linalg.eigen_update import orthogonality_defect, orthogonalize
 from similia.linalg.psd import psd_factor
 from similia.linalg.spectral import from_eigenpairs, log_trace_exp
 from similia.validation import array, none, one_of, positive, positive_integer

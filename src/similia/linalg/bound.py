@@ -5,6 +5,8 @@ C-ordered, or row and column panels of such. BLAS counts in columns: it sees eac
 so factors are handed over in reverse.
 """
 
+from typing import Any
+
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
@@ -32,17 +34,18 @@ _ssyrk, _dsyrk = (routine("cython_blas", name, 10) for name in ("ssyrk", "dsyrk"
 _ssymv, _dsymv = (routine("cython_blas", name, 10) for name in ("ssymv", "dsymv"))
 
 
-@intrinsic
-def held(typing_context, number):
-    """Address of a copy of `number`, valid until the calling function returns."""
-
+def _held(typing_context, number):
     def generated(context, builder, signature, arguments):
         with builder.goto_entry_block():
             place = builder.alloca(arguments[0].type)
         builder.store(arguments[0], place)
-        return builder.ptrtoint(place, ir.IntType(types.intp.bitwidth))
+        return builder.ptrtoint(place, ir.IntType(8 * np.intp().itemsize))
 
     return types.intp(number), generated
+
+
+#: held(number): address of a copy of a number, valid until the calling function returns
+held: Any = intrinsic(_held)
 
 
 @compiled

@@ -1,11 +1,13 @@
-"""Compilation of loops, cached on disk in a folder named after the compiled sources.
+"""Compilation of loops, cached on disk in folders named after the compiled sources.
 
 numba's cache watches only the file that a function is in, not the files of the functions that it
-calls. Here every function is cached in a folder whose name is a digest of all compiled sources, so
-after any change the cache starts empty, and older folders are swept.
+calls. Here the functions of a module are cached in a folder whose name holds a digest of the module
+and of everything that it imports from this package, directly or not. So after a change the cache
+starts empty where it must, and older folders are swept.
 """
 
 import hashlib
+import inspect
 import logging
 import os
 import re
@@ -27,15 +29,15 @@ from numba.core.errors import NumbaError
 
 logger = logging.getLogger("similia")
 
-#: where compiled functions call, or take constants from, another file
-SOURCES = ("linalg/*.py", "losses.py", "retrieval/*.py", "updates/*.py")
-#: most folders kept; several versions of the sources may be in use at a time
+#: folders kept for a module: several versions of it may be in use at a time
 KEPT = 4
 # Sums may be reordered and fused, but NaN and infinity keep their meaning.
 FASTMATH = {"reassoc", "nsz", "contract", "arcp"}
 
 _PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(rb"^\s*(?:from|import) similia\.([\w.]+)", re.MULTILINE)
 _lock = Lock()
+config: Any = numba.config  # its settings are attributes made at run time
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -51,17 +53,17 @@ def compiled_in_order(function: Callable[..., Any]) -> Any:
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     plain = partial(njit, nogil=True, **options)
     with _lock:
-        folder = cache_folder()
-        if folder is None or numba.config.DISABLE_JIT:
+        folder = cache_folder(inspect.getfile(function))
+        if folder is None or config.DISABLE_JIT:
             return plain()(function)
         # numba reads this setting while it decorates: the user's own functions never see ours.
-        users, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+        users, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
-            dispatcher = plain(cache=True)(function)
-        except RuntimeError:  # the function is in no file
+            dispatcher: Any = plain(cache=True)(function)
+        except RuntimeError:  # numba finds nowhere to write to
             return plain()(function)
         finally:
-            numba.config.CACHE_DIR = users
+            config.CACHE_DIR = users
     dispatcher.compile = _forgiving(dispatcher, partial(plain(), function))
     return dispatcher
 
@@ -99,10 +101,16 @@ def _forgiving(dispatcher: Any, uncached: Callable[[], Any]) -> Callable[[Any], 
 
 
 @cache
-def cache_folder() -> Path | None:
-    """Folder for code compiled from the present sources; None if no folder can be written to."""
+def cache_folder(file: str) -> Path | None:
+    """Folder for code compiled from a file as it is now; None without a file or a writable folder."""
+    path = Path(file)
+    if not path.is_file():
+        return None
+    inside = path.is_relative_to(_PACKAGE)
+    name = ".".join((path.relative_to(_PACKAGE) if inside else Path(path.name)).parts)
+    digest = sources_digest(path)
     for root in _roots():
-        folder = root / f"similia-{sources_digest()}"
+        folder = root / "similia" / f"{name}-{digest}"
         try:
             new = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
@@ -111,39 +119,64 @@ def cache_folder() -> Path | None:
         except OSError:
             continue
         if new:
-            sweep(root)
+            sweep(folder)
         return folder
-    logger.info("no folder can be written to: compiled code is not cached")
+    logger.info("no folder can be written to: code compiled from %s is not cached", name)
     return None
 
 
 def _roots() -> Iterator[Path]:
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR)
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
     yield _PACKAGE / "__pycache__"
     users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if os.path.isabs(users):
-        yield Path(users) / "similia"
+        yield Path(users)
 
 
-def sources_digest() -> str:
-    """Digest of all compiled sources, and of the versions that compile them."""
+def sources_digest(file: Path) -> str:
+    """Digest of a file, of all files of the package that it imports, and of the compilers."""
     digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
-    for pattern in SOURCES:
-        for file in sorted(_PACKAGE.glob(pattern)):
-            digest.update(file.relative_to(_PACKAGE).as_posix().encode() + file.read_bytes())
+    for path in sorted(imported_files(file)):
+        digest.update(path.name.encode() + _read(path))
     return digest.hexdigest()[:16]
 
 
-def sweep(root: Path) -> None:
-    """Remove all cache folders in `root` but the most recently used."""
+def imported_files(file: Path) -> set[Path]:
+    """The file itself, and all files of the package that it imports, directly or not."""
+    found, waiting = set(), [file]
+    while waiting:
+        path = waiting.pop()
+        if path not in found and path.is_file():
+            found.add(path)
+            waiting += _imports(path)
+    return found
+
+
+@cache
+def _imports(file: Path) -> list[Path]:
+    modules = {module.decode() for module in _IMPORT.findall(_read(file))}
+    targets = [_PACKAGE.joinpath(*module.split(".")) for module in modules]
+    return [path for t in targets for path in (t.with_suffix(".py"), *t.glob("*.py"))]
+
+
+@cache
+def _read(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+def sweep(folder: Path) -> None:
+    """Remove the folders of older versions of the module that a folder is for."""
+    prefix = re.escape(folder.name.rpartition("-")[0])
     try:
-        folders = [f for f in root.iterdir() if re.fullmatch("similia-[0-9a-f]{16}", f.name)]
-        folders.sort(key=lambda folder: folder.stat().st_mtime)
+        versions = [
+            f for f in folder.parent.iterdir() if re.fullmatch(f"{prefix}-[0-9a-f]{{16}}", f.name)
+        ]
+        versions.sort(key=lambda version: version.stat().st_mtime)
     except OSError:  # another process is sweeping, too
         return
-    for folder in folders[:-KEPT]:
-        shutil.rmtree(folder, ignore_errors=True)
+    for version in versions[:-KEPT]:
+        shutil.rmtree(version, ignore_errors=True)
 
 
 class _Announcement(event.Listener):

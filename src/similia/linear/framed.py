@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from similia.contract import Array
-from similia.linalg.aligned import aligned_zeros
 from similia.linalg.blocks import row_blocks, squared
+from similia.linalg.memory import aligned_zeros
 from similia.linalg.threads import processors, side_by_side
 from similia.linear.frames import Frame
 from similia.linear.schedules import SCHEDULES, even_ranges, schedule_code, shrinkage, uncoded

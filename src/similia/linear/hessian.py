@@ -11,9 +11,9 @@ from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
 from similia.contract import Array
-from similia.linalg.aligned import aligned_empty
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, rows_of, squared
+from similia.linalg.memory import aligned_empty
 
 #: smallest side of a matrix from which on few eigenpairs are worth an iteration of their own
 LARGE = 2500

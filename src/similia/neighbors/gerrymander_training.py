@@ -13,8 +13,7 @@ from similia.neighbors.maps import Map
 from similia.neighbors.neighbor_search import ExactSearch, vote_shares
 from similia.neighbors.regularizers import REGULARIZERS
 from similia.neighbors.sides import Sides
-from similia.updates.descent import adam_step
-from similia.updates.gerrymandering import infer, pulls
+from similia.updates.gerrymandering import adam_step, infer, pulls
 
 
 def largest_entry(dtype: Any) -> float:

@@ -1,4 +1,4 @@
-"""LEGO: LogDet-regularised steps on a Mahalanobis distance [Jain2008]."""
+"""LEGO: LogDet-regularized steps on a Mahalanobis distance [Jain2008]."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from similia.linalg.downdates import downdate, eliminate_row
 
 
 def lego_pass(A, moment, t, Z, targets, eta):
-    """Learn a block of pairs with differences Z; change A (and `moment`); count the updates.
+    """Learn a block of pairs with differences Z: change A, gather `moment`, count updates.
 
     Each step solves min over B ≻ 0 of D_logdet(B, A) + η/2 (zᵀBz - y)², y the target, ŷ = zᵀAz:
 
@@ -39,13 +39,13 @@ def _lego_walk(H, targets, eta, c):
         if distance > 0.0 and target != distance:
             half = eta * target * distance - 1.0
             root = np.hypot(half, 2.0 * np.sqrt(eta) * distance)
-            # The same number either way; this form subtracts nothing of equal size.
+            # The same number either way, without subtracting numbers of similar size.
             if half >= 0.0:
                 after = (half + root) / (2.0 * eta * distance)
             else:
                 after = 2.0 * distance / (root - half)
-            # Again the same number twice, as ȳ = ŷ - cŷ². A long step ends near the target, a short
-            # one near its beginning: rounding leaves the larger of the two differences alone.
+            # Again the same number, as ȳ = ŷ - cŷ²: take the larger of the two differences, which
+            # rounding affects less.
             if abs(after - target) > abs(distance - after):
                 c[t] = eta * (after - target) * (after / distance)
             else:

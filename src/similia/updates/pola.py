@@ -8,26 +8,26 @@ from similia.linalg.bound import add_squares
 from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.lanczos import SMALL, negative_eigenpair
 
-#: rank-one terms that wait before they are added to A together, and the same for small A
+#: rank-one terms that are added to A together, and the same for small A
 PENDING, PENDING_SMALL = 48, 12
 #: residual of the eigenvector that is removed, relative to the size of A
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-6}
 
 
 def pola_pass(A, threshold, moment, t, Z, y, losses, rho, slack):
-    """Learn a block of pairs with differences Z; change A and b; count the updates.
+    """Learn a block of pairs with differences Z: change A and b, count updates.
 
-    `threshold` holds b and Σ_t t·Δb_t, as `moment` does for A; `losses` gets each pair's loss
+    `threshold` holds b and Σ_t t·Δb_t, as `moment` does for A; `losses` is set to each pair's loss
     before its step. A pair with ℓ > 0 moves (A, b) to the nearest point that satisfies it, and from
-    there to the nearest with A ⪰ 0 and b ≥ 1, where the squared distance between two points is
-    |ΔA|² + Δb²/ρ (in the paper ρ = 1), and `slack`, σ, makes steps shorter (in the paper γ):
+    there to the nearest with A ⪰ 0 and b ≥ 1. The squared distance between two points is
+    |ΔA|² + Δb²/ρ (in the paper ρ = 1), and `slack`, σ, shortens steps (in the paper γ):
 
         ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ + σ)
         A <- A - yα vvᵀ - λuuᵀ,        b <- max(b + yρα, 1)
 
-    and λ < 0 and u are the one negative eigenvalue that a similar pair (y = 1) can cause, and
-    its eigenvector. Two equal points are no lesson in distances and change nothing. Cost: 2 d²
-    flops a pair in matrix products, and for a similar pair that moves A some thirty products Aq.
+    where λ < 0 and u are the one negative eigenvalue that a similar pair (y = 1) can cause, and
+    its eigenvector. Two equal points change nothing. Cost: 2 d² flops a pair in matrix products,
+    and for a similar pair that moves A some thirty products Aq.
     """
     (ZA,) = products((Z, A))
     distances = np.asarray(row_products(ZA, Z))
