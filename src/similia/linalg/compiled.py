@@ -102,7 +102,7 @@ def _forgiving(dispatcher: Any, uncached: Callable[[], Any]) -> Callable[[Any], 
 
 @cache
 def cache_folder(file: str) -> Path | None:
-    """Folder for code compiled from a file as it is now; None without a file or a writable folder."""
+    """Folder for code compiled from a file as it is now; None if there is none to write to."""
     path = Path(file)
     if not path.is_file():
         return None

@@ -31,8 +31,8 @@ def warm_up(names: Sequence[str], forms: Sequence[str] = tuple(FORMS)) -> Iterat
                 X = FORMS[form](rng.normal(size=(max(N_QUERIES), width)))
                 model = learner_class(name)()
                 _teach(model, X, name in BATCH_LEARNERS)
-                if isinstance(model, Ranker):
-                    _rank(model, X)
+                for scorer in (model, "cosine") if isinstance(model, Ranker) else ():
+                    _rank(scorer, X)
             yield {"learner": name, "form": form, "seconds": time.perf_counter() - started}
 
 
@@ -52,9 +52,9 @@ def _teach(model: Any, X: Matrix, whole: bool) -> None:
             model.suggest(X, triplets)
 
 
-def _rank(model: Ranker, X: Matrix) -> None:
-    top_k(model, X, X, 2)
+def _rank(scorer: Ranker | str, X: Matrix) -> None:
+    top_k(scorer, X, X, 2)
     for n in N_QUERIES:
         grades = np.eye(n, X.shape[0], 1)
-        evaluate(model, X[:n], labels=np.arange(n) % 2)
-        evaluate(model, X[:n], X, relevance=sparse.csr_array(grades), exclude_self=True)
+        evaluate(scorer, X[:n], labels=np.arange(n) % 2)
+        evaluate(scorer, X[:n], X, relevance=sparse.csr_array(grades), exclude_self=True)
