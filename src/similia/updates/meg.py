@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from similia.linalg.bound import gemm
+from similia.linalg.bound import add_square
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import (
     SHARED,
@@ -227,17 +227,15 @@ def _turned_real(row, real, imaginary):
 @compiled
 def add_products(rows, memory, count, total, work):
     """Add `count` times the products of rows, weighted as in W, to `total`."""
-    weights, m, k = memory[1], rows.shape[1], 0
+    weights, weighted, k = memory[1], work.after.reshape(rows.shape), 0
     least = NEGLIGIBLE * _largest(weights)
-    plain = work.before.reshape(rows.shape)
-    weighted = work.after.reshape(rows.shape)
     for i in range(len(rows)):
         if weights[i] > least:
-            for j in range(m):
-                plain[k, j] = rows[i, j]
-                weighted[k, j] = count * weights[i] * rows[i, j]
+            root = np.sqrt(weights[i])
+            for j in range(rows.shape[1]):
+                weighted[k, j] = root * rows[i, j]
             k += 1
-    gemm(True, plain[:k], False, weighted[:k], 1.0, total)
+    add_square(total, float(count), weighted[:k])
 
 
 def gathered(total, n):
