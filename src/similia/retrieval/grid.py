@@ -10,8 +10,9 @@ scores and values are binned by the same arithmetic.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from similia.linalg.compiled import compiled_in_order
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
@@ -34,7 +35,7 @@ class Grid(NamedTuple):
     pivots: Floats  # the only value in bin b; infinite if it has none
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def grid_of(values: Floats) -> Grid:
     """Give the grid over distinct, increasing `values`."""
     n_bins = min(MAX_BINS, BINS_PER_VALUE * len(values))
@@ -52,7 +53,7 @@ def grid_of(values: Floats) -> Grid:
     return Grid(values, low, high, scale, starts, cells, pivots)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float]:
     unit = high - low
     scale = type(unit)(n_bins - 1) / unit if unit > 0 else unit
@@ -62,12 +63,12 @@ def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float
     return low, high, scale
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _bin_of(score: float, low: float, high: float, scale: float) -> Any:
     return np.int32((min(max(score, low), high) - low) * scale)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
     """Set cells[i] to the cell of scores[i]."""
     # Local names keep the loops free of reference counting; an unsigned index, which cannot
@@ -85,7 +86,7 @@ def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
             cells[i] = _cell_by_search(values, starts[cells[i]], starts[cells[i] + 1], score)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
     """Give the cell of a score by binary search among values[first:end]."""
     last = end
@@ -98,7 +99,7 @@ def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
     return 2 * first + (first < end and values[first] == score)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def best_first(values: Floats) -> Integers:
     """Give the stable order of decreasing `values`, in linear time if they spread evenly."""
     n = len(values)
@@ -120,7 +121,7 @@ def best_first(values: Floats) -> Integers:
     return order
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _sort_nearly_sorted(order: Integers, values: Floats) -> None:
     """Insertion sort of `order` by decreasing value; equal values keep their order."""
     for place in range(1, len(order)):

@@ -7,9 +7,9 @@ array in increasing order. A query without relevant items has no measure: the va
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.ranks import all_finite, relevant_ranks
 from similia.retrieval.relevance import Relevance
@@ -18,12 +18,12 @@ MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
 AT_K = ("precision", "recall", "ndcg")  # those that look at the first k items only
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _hits(ranks: Integers, k: int) -> Any:
     return np.searchsorted(ranks, k, side="right")
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def precision_at_k(ranks: Integers, k: int) -> float:
     """Part of the first k items that is relevant: #{i : r_i <= k} / k.
 
@@ -32,25 +32,25 @@ def precision_at_k(ranks: Integers, k: int) -> float:
     return _hits(ranks, k) / k if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def recall_at_k(ranks: Integers, k: int) -> float:
     """Part of the relevant items that is among the first k: #{i : r_i <= k} / R."""
     return _hits(ranks, k) / len(ranks) if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def r_precision(ranks: Integers) -> float:
     """Precision at R, which is also the recall at R: #{i : r_i <= R} / R."""
     return _hits(ranks, len(ranks)) / len(ranks) if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def reciprocal_rank(ranks: Integers) -> float:
     """One over the rank of the first relevant item: 1 / r_1. Its mean over queries is MRR."""
     return 1.0 / ranks[0] if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def average_precision(ranks: Integers) -> float:
     """Mean over the relevant items of the precision where each is found: (1/R) Σ_i i / r_i.
 
@@ -64,7 +64,7 @@ def average_precision(ranks: Integers) -> float:
     return total / len(ranks)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     """Discounted gain of the first k items, over that of the best possible order: DCG / IDCG.
 
@@ -83,7 +83,7 @@ def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     return found / ideal
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_values(
     values: NDArray[np.float64],
     n_relevant: Integers,
@@ -109,14 +109,14 @@ def fill_values(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_row(values: NDArray[np.float64], ranks: Integers, gains: Floats, codes: Integers) -> None:
     """Set the measures of one query; `codes` are their places in MEASURES and their cut-offs."""
     for column in range(len(codes)):
         values[column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
     """Give the measure at place `code` of MEASURES."""
     if code == 0:

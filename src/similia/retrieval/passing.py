@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.measures import fill_row
@@ -127,7 +127,7 @@ def _bands(q: Floats, z: Floats) -> tuple[Floats, Floats]:
         return (exact - width).astype(q.dtype), (exact + width).astype(q.dtype)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _watched(relevant: Relevance, own: Integers, queries: Integers) -> tuple[Integers, Integers]:
     """Give starts and items: the relevant ones of each query, and last the query itself, if any."""
     starts = np.zeros(len(queries) + 1, np.int64)
@@ -165,7 +165,7 @@ def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _count_tile(
     counts: Counts, sure: NDArray[np.bool_], tile: Floats, start: int, watched: Watched
 ) -> None:
@@ -185,7 +185,7 @@ def _count_tile(
                 sure[row] = False
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _count_beyond(scores: Floats, low: float, high: float) -> tuple[np.int32, np.int32]:
     """Count the scores above the band, and those in it as well."""
     beyond, reaching = np.int32(0), np.int32(0)  # narrow, for the reason given in `ranks`
@@ -195,7 +195,7 @@ def _count_beyond(scores: Floats, low: float, high: float) -> tuple[np.int32, np
     return beyond, reaching
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, high: float) -> bool:
     """Keep the scores in the band; say whether there was room for them."""
     n = counts.n_aside[w]
@@ -224,7 +224,7 @@ def _fill_ranks(
     sure[np.searchsorted(watched.starts, missing, side="right") - 1] = False
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _find_own(own: Floats, found: NDArray[np.bool_], counts: Counts, items: Integers) -> None:
     for w in range(len(items)):
         for e in range(counts.n_aside[w]):
@@ -232,7 +232,7 @@ def _find_own(own: Floats, found: NDArray[np.bool_], counts: Counts, items: Inte
                 own[w], found[w] = counts.scores[w, e], True
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _add_before(ranks: Integers, own: Floats, counts: Counts, items: Integers) -> None:
     """Add the items of this share that come before each watched one.
 
@@ -245,7 +245,7 @@ def _add_before(ranks: Integers, own: Floats, counts: Counts, items: Integers) -
             ranks[w] += score > own[w] or (score == own[w] and counts.aside[w, e] < items[w])
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _fill_measured(
     wanted: Wanted,
     queries: Integers,

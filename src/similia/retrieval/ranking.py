@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers, best_first
 from similia.retrieval.ranks import all_finite
 from similia.retrieval.scorers import (
@@ -90,7 +90,7 @@ def _select_block(
             refuse_scores("top_k", scores[query - start], query)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _fill_best(indices: Integers, best: Floats, scores: Floats, own: Integers) -> int:
     """Set each row's best items; give the first row with a non-finite score, or -1."""
     k = indices.shape[1]
@@ -103,7 +103,7 @@ def _fill_best(indices: Integers, best: Floats, scores: Floats, own: Integers) -
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: int) -> None:
     """Gather candidates for the best k in a pool of 2k, cut back to the best k when full.
 
@@ -121,7 +121,7 @@ def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: 
     _cut(pool[:size], pool_scores[:size], len(pool) // 2)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _cut(pool: Integers, pool_scores: Floats, k: int) -> None:
     """Bring the best k to the front, best first; equal scores stay in order of index."""
     order = best_first(pool_scores)[:k]

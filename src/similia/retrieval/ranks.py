@@ -1,15 +1,15 @@
 """Ranks of the relevant items in one row of scores: all that a measure of ranking needs."""
 
 import numpy as np
-from numba import njit
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import TILE, Floats, Integers, best_first, fill_cells, grid_of
 
 FEW = 20  # up to here, one vectorised comparison of the row per relevant item is fastest
 SOME = 0.2  # beyond this part of all items, sorting the whole row is fastest
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Integers, Integers]:
     """Give the ranks of `items`, best first, and the order of `items` they belong to.
 
@@ -39,7 +39,7 @@ def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Inte
     return ranks[:kept], order[:kept]
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def all_finite(scores: Floats) -> bool:
     """Say whether no score is infinite or not a number."""
     finite = np.int32(0)  # narrow, for the reason given in _count_above
@@ -48,12 +48,12 @@ def all_finite(scores: Floats) -> bool:
     return finite == len(scores)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _is_before(scores: Floats, i: int, j: int) -> bool:
     return scores[i] > scores[j] or (scores[i] == scores[j] and i < j)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
     """Compare each relevant score with every score, a tile of the row at a time."""
     ranks = np.ones(len(items), np.int64)
@@ -66,7 +66,7 @@ def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _count_above(scores: Floats, bound: float) -> np.int32:
     # A narrow counter lets the compiler compare as many scores at once as fit in a register.
     count = np.int32(0)
@@ -75,7 +75,7 @@ def _count_above(scores: Floats, bound: float) -> np.int32:
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _count_reaching(scores: Floats, bound: float) -> np.int32:
     count = np.int32(0)
     for i in range(len(scores)):
@@ -83,7 +83,7 @@ def _count_reaching(scores: Floats, bound: float) -> np.int32:
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _ranks_by_grid(scores: Floats, items: Integers, order: Integers) -> Integers:
     """Count the scores in each cell between and at the distinct relevant scores.
 
@@ -111,7 +111,7 @@ def _ranks_by_grid(scores: Floats, items: Integers, order: Integers) -> Integers
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _distinct_values(relevant: Floats, order: Integers) -> tuple[Floats, Integers]:
     """Give the distinct relevant scores, increasing, and the place of each item's score there."""
     values = np.empty_like(relevant)
@@ -125,7 +125,7 @@ def _distinct_values(relevant: Floats, order: Integers) -> tuple[Floats, Integer
     return values[:n_values], place
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _ranks_by_sorting(scores: Floats, items: Integers) -> Integers:
     """Sort the whole row."""
     ranks = np.empty(len(scores), np.int64)

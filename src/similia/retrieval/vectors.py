@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.threads import over_rows
 
@@ -119,7 +119,7 @@ def sparse_products(items: Any) -> Callable[[Floats, Any], None]:
     return fill
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_products(
     out: Floats,
     q_starts: Integers,
