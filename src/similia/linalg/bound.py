@@ -89,19 +89,7 @@ def solve_unit_lower(L, B):
 @compiled
 def add_square(A, weight, Z):
     """Add weight ZᵀZ to a symmetric A: half the work of a product, and exactly symmetric."""
-    lower, plain = held(LOWER), held(PLAIN)
-    size, inner = held(np.int32(len(A))), held(np.int32(len(Z)))
-    scale, one = held(A.dtype.type(weight)), held(A.dtype.type(1.0))
-    a, z, lda, ldz = A.ctypes.data, Z.ctypes.data, held(_leading(A)), held(_leading(Z))
-    if A.itemsize == 4:
-        _ssyrk(lower, plain, size, inner, scale, z, ldz, one, a, lda)
-    else:
-        _dsyrk(lower, plain, size, inner, scale, z, ldz, one, a, lda)
-    for top in range(0, len(A), TILE):
-        for left in range(0, top + 1, TILE):
-            for i in range(top, min(top + TILE, len(A))):
-                for j in range(left, min(left + TILE, i)):
-                    A[i, j] = A[j, i]
+    _add_square(A, weight, Z, True)
 
 
 @compiled
@@ -116,8 +104,26 @@ def add_squares(A, c, R):
                 for j in range(R.shape[1]):
                     scaled[k, j] = weight * R[t, j]
                 k += 1
-        if k > 0:
-            add_square(A, sign, scaled[:k])
+        _add_square(A, sign, scaled[:k], sign < 0.0)
+
+
+@compiled
+def _add_square(A, weight, Z, both):
+    """Add weight ZᵀZ to the upper triangle of A; then copy that to the lower one, if `both`."""
+    lower, plain = held(LOWER), held(PLAIN)
+    size, inner = held(np.int32(len(A))), held(np.int32(len(Z)))
+    scale, one = held(A.dtype.type(weight)), held(A.dtype.type(1.0))
+    a, z, lda, ldz = A.ctypes.data, Z.ctypes.data, held(_leading(A)), held(_leading(Z))
+    if A.itemsize == 4:
+        _ssyrk(lower, plain, size, inner, scale, z, ldz, one, a, lda)
+    else:
+        _dsyrk(lower, plain, size, inner, scale, z, ldz, one, a, lda)
+    if both:
+        for top in range(0, len(A), TILE):
+            for left in range(0, top + 1, TILE):
+                for i in range(top, min(top + TILE, len(A))):
+                    for j in range(left, min(left + TILE, i)):
+                        A[i, j] = A[j, i]
 
 
 @compiled
