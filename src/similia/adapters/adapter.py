@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from similia.contract import Array, State
-from similia.linalg.low_rank import compressed
-from similia.updates.low_rank import low_rank_pass
+from similia.updates.low_rank import compressed, low_rank_pass
 
 User = int | str
 

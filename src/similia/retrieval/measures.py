@@ -7,9 +7,9 @@ items of a query. For a query without relevant items, every measure is NaN.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.ranks import all_finite, relevant_ranks
 from similia.retrieval.relevance import Relevance, members
@@ -18,12 +18,12 @@ MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
 AT_K = ("precision", "recall", "ndcg")  # those of the first k items only
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _hits(ranks: Integers, k: int) -> np.intp:
     return np.searchsorted(ranks, k, side="right")
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def precision_at_k(ranks: Integers, k: int) -> float:
     """Share of the first k items that are relevant: #{i : r_i <= k} / k.
 
@@ -32,25 +32,25 @@ def precision_at_k(ranks: Integers, k: int) -> float:
     return _hits(ranks, k) / k if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def recall_at_k(ranks: Integers, k: int) -> float:
     """Share of the relevant items that are among the first k: #{i : r_i <= k} / R."""
     return _hits(ranks, k) / len(ranks) if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def r_precision(ranks: Integers) -> float:
     """Precision at R, which equals recall at R: #{i : r_i <= R} / R."""
     return _hits(ranks, len(ranks)) / len(ranks) if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def reciprocal_rank(ranks: Integers) -> float:
     """One over the rank of the first relevant item: 1 / r_1. Its mean over queries is MRR."""
     return 1.0 / ranks[0] if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def average_precision(ranks: Integers) -> float:
     """Mean over the relevant items of the precision at their ranks: (1/R) Σ_i i / r_i.
 
@@ -64,7 +64,7 @@ def average_precision(ranks: Integers) -> float:
     return total / len(ranks)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     """Discounted gain of the first k items over that of the best possible order: DCG / IDCG.
 
@@ -93,7 +93,7 @@ class Wanted(NamedTuple):
     n_relevant: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int:
     """Set the measures of `queries`; a `Fill` with its first argument."""
     relevant = wanted.relevant
@@ -106,7 +106,7 @@ def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_row(wanted: Wanted, query: int, ranks: Integers, gains: Floats) -> None:
     """Set the measures of one query."""
     wanted.n_relevant[query] = len(ranks)
@@ -114,7 +114,7 @@ def fill_row(wanted: Wanted, query: int, ranks: Integers, gains: Floats) -> None
         wanted.values[query, column] = _measure(code, ranks, gains, k)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
     """Measure at place `code` of MEASURES."""
     if code == 0:

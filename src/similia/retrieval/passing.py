@@ -17,9 +17,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.measures import Wanted, fill_row
@@ -102,7 +102,7 @@ def _bands(q: Floats, z: Floats) -> tuple[Floats, Floats]:
         return (exact - width).astype(q.dtype), (exact + width).astype(q.dtype)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _watched(wanted: Wanted, queries: Integers) -> tuple[Integers, Integers]:
     """Starts and items: the relevant items of each query, then the query itself if it is one."""
     relevant, own = wanted.relevant, wanted.own
@@ -143,7 +143,7 @@ def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _count_tile(
     counts: Counts, sure: NDArray[np.bool_], tile: Floats, start: int, watched: Watched
 ) -> None:
@@ -163,7 +163,7 @@ def _count_tile(
                 sure[row] = False
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, high: float) -> bool:
     """Keep the scores in the band; return whether there was room for them."""
     n = counts.n_aside[w]
@@ -177,7 +177,7 @@ def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, h
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _fill_measured(
     wanted: Wanted, sure: NDArray[np.bool_], queries: Integers, watched: Watched, counts: Counts
 ) -> None:
@@ -200,7 +200,7 @@ def _fill_measured(
         fill_row(wanted, query, ranks[places], gains[places])
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _rank(counts: Counts, w: int, item: int) -> int:
     """Rank of a watched item among all items; 0 if its score was not set aside.
 

@@ -3,10 +3,10 @@
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Matrix
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers, best_first
 from similia.retrieval.ranks import all_finite
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, Scores, scores_of
@@ -75,7 +75,7 @@ def best_of(scores: Scores, k: int, block_bytes: int) -> tuple[NDArray[np.int64]
     return indices, best
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _fill_best(
     indices: Integers, best: Floats, own: Integers, scores: Floats, queries: Integers
 ) -> int:
@@ -90,7 +90,7 @@ def _fill_best(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: int) -> None:
     """Collect candidates for the best k in a pool of 2k, cut back to the best k when full.
 
@@ -108,7 +108,7 @@ def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: 
     _cut(pool[:size], pool_scores[:size], len(pool) // 2)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _cut(pool: Integers, pool_scores: Floats, k: int) -> None:
     """Move the best k to the front, best first; equal scores stay in order of index."""
     order = best_first(pool_scores)[:k]

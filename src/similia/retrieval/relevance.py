@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import is_sparse
 
@@ -27,7 +27,7 @@ class Relevance(NamedTuple):
     gains: Floats
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def members(relevant: Relevance, query: int) -> slice:
     """Places of the query's items and gains in `relevant`."""
     group = relevant.group[query]

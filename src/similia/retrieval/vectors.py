@@ -5,10 +5,10 @@ from functools import partial
 from typing import TypeGuard, TypeVar, get_args
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from similia.contract import Array, Geometry, Matrix, Searchable
+from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side
 from similia.retrieval.grid import Floats
 from similia.validation import check_parameters, one_of
@@ -121,7 +121,7 @@ def _extended(X: Matrix, factor: int, *columns: Floats) -> Matrix:
     return wider
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _fill_products(out: Floats, queries: tuple[Array, ...], postings: tuple[Array, ...]) -> None:
     """Set out[i, j] to the inner product of sparse query i and sparse item j.
 
