@@ -3,18 +3,20 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import kendalltau
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, all_or_nothing
 from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
-from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of, squared
+from similia.linalg.blas import row_products
+from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.linalg.psd import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
@@ -112,11 +114,10 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         The learner itself. On an error nothing has changed.
         """
         self._check_parameters()
-        started = self.__sklearn_is_fitted__()
-        given, (X, pairs, y) = X, self._checked_judgements("learn", X, pairs, y, reset=not started)
-        with nullcontext() if started else all_or_nothing(self):
-            if not started:
-                validate_data(self, given, reset=True, skip_check_array=True)
+        reset = not self.__sklearn_is_fitted__()
+        with all_or_nothing(self) if reset else nullcontext():
+            X, pairs, y = self._checked_judgements("learn", X, pairs, y, reset=reset)
+            if reset:
                 self._init_state(X)
             with progress(self._owner, len(pairs), enabled=self.verbose) as advance:
                 self.learn_checked(X, pairs, y, advance)
@@ -175,18 +176,13 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     def _drawn(self, labels: Array) -> Iterator[tuple[Indices, Array]]:
         """Yield `n_pairs` pairs and their signs, in blocks."""
-        rng, where = self._rng(), f"{self._owner}.sampler"
-        named = PAIR_SAMPLERS[self.sampler](labels) if isinstance(self.sampler, str) else None
+        rng, where, by = self._rng(), f"{self._owner}.sampler", self.sampler
+        draw = PAIR_SAMPLERS[by](labels).draw if isinstance(by, str) else partial(by, labels)
         for block in row_blocks(self.n_pairs, DRAW):
-            size = block.stop - block.start
-            if named:
-                yield named.draw(size, rng)
-            elif callable(self.sampler):
-                pairs, signs = self.sampler(labels, size, rng)
-                pairs = check_tuples(where, "pairs", pairs, (len(labels),) * 2)
-                signs = checked_feedback(where, "labels", signs)
-                check_consistent_length(pairs, signs)
-                yield pairs, signs
+            drawn, signs = draw(block.stop - block.start, rng)
+            pairs = check_tuples(where, "pairs", drawn, (len(labels),) * 2)
+            check_consistent_length(pairs, signs)
+            yield pairs, checked_feedback(where, "labels", signs)
 
     def _random_squares(self, X: Matrix) -> Array:
         """Positive squared distances of random pairs of rows, from which scales are estimated.
@@ -201,7 +197,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
     def _start_squares(self, X: Matrix, pairs: Indices) -> Array:
         """Squared distance of each pair before learning."""
         Z = difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
-        return np.asarray(squared(Z).sum(axis=1)).ravel()
+        return row_products(Z, Z)
 
     # -- using ---------------------------------------------------------------------------------
 
@@ -344,7 +340,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
     ) -> tuple[Matrix, Indices, Array]:
         where = f"{self._owner}.{method}"
         options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
-        X = check_array(X, **options) if reset else validate_data(self, X, reset=False, **options)
+        X = validate_data(self, X, reset=reset, **options)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
         y = checked_feedback(where, self.feedback, y)
         check_consistent_length(pairs, y)

@@ -15,7 +15,7 @@ from similia.distance.base import SINGLE
 from similia.distance.bounds import FEEDBACK, BoundedDistance
 from similia.distance.instances import Given, checked_instances, checked_labels
 from similia.linalg.blas import row_products
-from similia.linalg.blocks import difference_of_rows, row_blocks, squared
+from similia.linalg.blocks import difference_of_rows, row_blocks
 from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.eigen_update import SHARED
 from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
@@ -194,7 +194,6 @@ class MEG(BoundedDistance):
         where, size = f"{self._owner}.learn_matrices", vars(self).get("n_features_in_")
         values, n, d = checked_instances(where, instances, size, self.field == "complex")
         targets = np.column_stack(2 * [checked_labels(where, y, n)])
-
         with all_or_nothing(self), progress(self._owner, n, enabled=self.verbose) as advance:
             if size is None:
                 self.n_features_in_ = d
@@ -377,7 +376,7 @@ class MEG(BoundedDistance):
             Z = self._differences(X, pairs[block])
             losses = row_products(np.asarray(Z @ U.real), Z) - labels[block]
             if isinstance(self.eta, str):
-                rho = self.trace_ * np.asarray(squared(Z).sum(axis=1)).ravel()
+                rho = self.trace_ * row_products(Z, Z)
                 losses *= np.divide(self.range_, rho, out=np.ones(len(rho)), where=rho > 0.0)
             total += float(losses @ losses)
         return total

@@ -8,13 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from similia.base import all_or_nothing
 from similia.contract import Array, Indices, Matrix, State
 from similia.distance.base import LARGEST, SINGLE, MahalanobisDistance
 from similia.linalg.blas import row_products
-from similia.linalg.blocks import squared
 from similia.linalg.spectral import hermitian_part
 from similia.parameters import parameter
 from similia.progress import progress
@@ -219,9 +218,8 @@ class POLA(MahalanobisDistance):
         self._check_parameters()
         rules, values = {"separator": none | non_negative}, {"separator": separator}
         check_parameters(f"{self._owner}.fit_pairs", rules, values)
-        given, (X, pairs, y) = X, self._checked_judgements("fit_pairs", X, pairs, y, reset=True)
         with all_or_nothing(self):
-            validate_data(self, given, reset=True, skip_check_array=True)
+            X, pairs, y = self._checked_judgements("fit_pairs", X, pairs, y, reset=True)
             self._init_state(X)
             self._pass(X, pairs, y, math.inf if separator is None else separator)
         return self
@@ -266,7 +264,7 @@ class POLA(MahalanobisDistance):
         largest, longest, equal = 0.0, 0.0, 0
         for block in self._blocks(len(pairs)):
             Z = self._differences(X, pairs[block])
-            lengths = np.asarray(squared(Z).sum(axis=1), dtype=np.float64).ravel()
+            lengths = row_products(Z, Z)
             distances = row_products(np.asarray(Z @ self.A_), Z)
             losses = np.maximum(0.0, y[block] * (distances - self.b_) + 1.0)
             hopeless = (lengths == 0.0) & (y[block] < 0)
