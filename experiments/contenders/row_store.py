@@ -1,64 +1,33 @@
-"""Rows one by one: a row of a matrix, and a store of rows that come and go."""
-
-from typing import NamedTuple
+"""A store of rows that come and go."""
 
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.blocks import dense
-
-#: rows up to which copying them one by one is faster than scipy's indexing
-FEW = 16
-
-
-class Row(NamedTuple):
-    """A vector by its entries: `values` at `places`, which is all of them for a dense one."""
-
-    places: slice | np.ndarray
-    values: np.ndarray
-
-
-def row_of(X, i):
-    """Give row i of an array or CSR matrix, without a copy."""
-    if sparse.issparse(X):
-        entries = slice(X.indptr[i], X.indptr[i + 1])
-        return Row(X.indices[entries], X.data[entries])
-    return Row(slice(None), X[i])
-
-
-def dense_rows(X, indices):
-    """Give the named rows of an array or CSR matrix as a new dense array."""
-    indices = np.asarray(indices, dtype=np.intp)
-    if len(indices) > FEW or not sparse.issparse(X):
-        return dense(X[indices])
-    rows = np.zeros((len(indices), X.shape[1]), X.dtype)
-    for row, i in zip(rows, indices, strict=True):
-        places, values = row_of(X, i)
-        row[places] = values
-    return rows
+from similia.contract import Array, Matrix
+from similia.filtering.relevance import row_of
 
 
 class RowStore:
     """Rows as an array or CSR matrix that grows at its end and shrinks at its beginning, in place.
 
-    Adding and removing a row costs no more than the row itself, on the average: room is doubled
-    when it runs out, and what was removed is cleared away at the same time.
+    On average, adding and removing a row costs no more than the row itself: room is doubled when it
+    runs out, and removed rows are cleared away at the same time.
     """
 
-    def __init__(self, like):
+    def __init__(self, like: Matrix) -> None:
         """Start without rows, of the width, dtype and form of the matrix `like`."""
         self._width, self._sparse = like.shape[1], sparse.issparse(like)
         self._values = np.empty(0, like.dtype)
         self._indices = np.empty(0, np.int32)
         self._starts = np.zeros(1, np.int64)  # of each row among the values, and the end of all
         self._first = self._last = 0
-        self._view = None
+        self._view: Matrix | None = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._last - self._first
 
     @property
-    def rows(self):
+    def rows(self) -> Matrix:
         """The rows: valid until the store changes."""
         if self._view is None:
             starts = self._starts[self._first : self._last + 1]
@@ -71,27 +40,28 @@ class RowStore:
                 self._view = values.reshape(len(self), self._width)
         return self._view
 
-    def append(self, row):
-        """Add a row, whose places must be sorted, at the end."""
+    def append(self, X: Matrix, i: int) -> None:
+        """Add row i of X, whose places must be sorted, at the end."""
+        places, values = row_of(X, i)
         start = self._starts[self._last]
-        stop = start + len(row.values)
+        stop = start + len(values)
         if stop > len(self._values) or self._last + 1 == len(self._starts):
-            self._make_room(len(row.values))
+            self._make_room(len(values))
             start = self._starts[self._last]
-            stop = start + len(row.values)
-        self._values[start:stop] = row.values
+            stop = start + len(values)
+        self._values[start:stop] = values
         if self._sparse:
-            self._indices[start:stop] = row.places
+            self._indices[start:stop] = places
         self._last += 1
         self._starts[self._last] = stop
         self._view = None
 
-    def remove_first(self):
-        """Take the oldest row away."""
+    def remove_first(self) -> None:
+        """Remove the oldest row."""
         self._first += 1
         self._view = None
 
-    def _make_room(self, n_values):
+    def _make_room(self, n_values: int) -> None:
         starts = self._starts[self._first : self._last + 1]
         used = slice(starts[0], starts[-1])
         size = 2 * (used.stop - used.start + n_values)
@@ -102,8 +72,8 @@ class RowStore:
         self._first, self._last = 0, len(starts) - 1
 
 
-def _moved(values, size):
-    """Give an array of that size that begins with the values."""
+def _moved(values: Array, size: int) -> Array:
+    """Array of that size that begins with the values."""
     larger = np.empty(size, values.dtype)
     larger[: len(values)] = values
     return larger
