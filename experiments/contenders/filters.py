@@ -8,10 +8,11 @@ from scipy import sparse
 from sklearn.linear_model import Perceptron
 
 from experiments.contenders.paum import PAUM
+from experiments.contenders.row_store import RowStore
 from experiments.problems import Problem
 from similia import POLA
 from similia.filtering import OnlineFilter, RelevanceFilter
-from similia.linalg.rows import RowStore, row_of
+from similia.filtering.relevance import row_of
 from similia.validation import Rule, none, positive_integer
 
 _online_classifier = Rule(
@@ -43,16 +44,16 @@ class NearestLabelFilter(OnlineFilter):
             self._facts = RowStore(np.empty((0, 2)))  # squared length and label of each document
 
     def _visit(self, X: Any, i: int, relevant: bool | None = None) -> bool:
-        x, said = row_of(X, i), False
+        (places, values), said = row_of(X, i), False
         if self._kept is not None and len(self._kept):
             Z, facts = self._kept.rows, self._facts.rows
             whole = np.zeros(Z.shape[1], dtype=Z.dtype)
-            whole[x.places] = x.values
+            whole[places] = values
             said = bool(facts[np.argmin(facts[:, 0] - 2 * (Z @ whole)), 1])
         if relevant is not None:
-            self._kept.append(x)
-            length2 = np.square(x.values, dtype=np.float64).sum()
-            self._facts.append(row_of(np.array([[length2, relevant]]), 0))
+            self._kept.append(X, i)
+            length2 = np.square(values, dtype=np.float64).sum()
+            self._facts.append(np.array([[length2, relevant]]), 0)
             if self.budget is not None and len(self._kept) > self.budget:
                 self._kept.remove_first()
                 self._facts.remove_first()

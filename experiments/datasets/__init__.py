@@ -19,7 +19,7 @@ from experiments.datasets.newsgroups import (
 from experiments.datasets.objects import load_gyrb, load_zappos
 from experiments.datasets.retrieval_sets import load_retrieval
 from experiments.datasets.reuters import load_reuters, load_reuters_terms, topics_by_ratio
-from experiments.datasets.synthetic import make_bilinear_triplets, make_clusters
+from experiments.datasets.synthetic import make_clusters
 from experiments.datasets.terms import information_gain, tfidf
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "load_tiny_imagenet",
     "load_usps",
     "load_zappos",
-    "make_bilinear_triplets",
     "make_clusters",
     "tfidf",
     "topics_by_ratio",

@@ -9,8 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from similia.base import Learner
 from similia.contract import Matrix, PairLearner, TripletLearner
 
-KINDS = ("triplets", "pairs")
-
 
 class JudgementEstimator(BaseEstimator):
     """A learner whose samples are judgements: for `cross_val_score`, `GridSearchCV` and the like.
@@ -49,9 +47,7 @@ class JudgementEstimator(BaseEstimator):
     def __init__(
         self, learner: TripletLearner | PairLearner, X: Matrix, *, items: Matrix | None = None
     ) -> None:
-        self.learner = learner
-        self.X = X
-        self.items = items
+        self.learner, self.X, self.items = learner, X, items
 
     def fit(self, judgements: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from judgements, in order, with a clone of `learner`.
@@ -74,24 +70,22 @@ class JudgementEstimator(BaseEstimator):
 
     def _arguments(
         self, method: str, judgements: ArrayLike, y: ArrayLike | None
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Positional and keyword arguments of the learner's method, or the house error."""
-        learner, where = self.learner, f"JudgementEstimator.{method}"
-        if not (isinstance(learner, Learner) and learner.learns_from in KINDS):
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of the learner's method, positional and by name, or the house error."""
+        kind = self.learner.learns_from if isinstance(self.learner, Learner) else None
+        if kind not in ("triplets", "pairs"):
             raise ValueError(
                 "JudgementEstimator: learner must be a learner of triplets or pairs, "
-                f"got {type(learner).__name__}."
+                f"got {type(self.learner).__name__}."
             )
-        pairs = learner.learns_from == "pairs"
+        pairs = kind == "pairs"
         if pairs == (y is None):
-            rule = "feedback on each pair" if pairs else "None for triplets"
-            found = "None" if y is None else "an array"
-            raise ValueError(f"{where}: y must be {rule}, got {found}.")
+            rule = "feedback on each pair, got None" if pairs else "None for triplets, got an array"
+            raise ValueError(f"JudgementEstimator.{method}: y must be {rule}.")
         if pairs and self.items is not None:
             raise ValueError("JudgementEstimator: items must be None for pairs, got an array.")
-        if pairs:
-            return [self.X, judgements, y], {}
-        return [self.X, judgements], {"items": self.items}
+        given = (self.X, judgements)
+        return ((*given, y), {}) if pairs else (given, {"items": self.items})
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(clone(self.learner), self.X, items=self.items)

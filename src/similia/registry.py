@@ -14,7 +14,7 @@ LEARNERS = {
     "OASIS": "similia.similarity.oasis",
     "LEGO": "similia.distance.lego",
     "POLA": "similia.distance.pola",
-    "KernelPOLA": "similia.distance.pola",
+    "KernelPOLA": "similia.distance.kernel_pola",
     "MEG": "similia.distance.meg",
     "AROW": "similia.linear.arow",
     "SLNDClassifier": "similia.linear.slnd",

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 
 from similia import LEGO, MEG, POLA, KernelPOLA
-from similia.distance.feedback import concordance
+from similia.distance.base import concordance
 from tests.problems import FORMS, labelled
 
 LEARNERS = {
@@ -31,7 +31,7 @@ def learnt(request, rng):
 
 def feedback_of(learner, y, pairs):
     same = y[pairs[:, 0]] == y[pairs[:, 1]]
-    return np.where(same, 1.0, 4.0) if learner._kind == "distances" else np.where(same, 1, -1)
+    return np.where(same, 1.0, 4.0) if learner.feedback == "distances" else np.where(same, 1, -1)
 
 
 # -- score -----------------------------------------------------------------------------------------

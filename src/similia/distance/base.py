@@ -2,19 +2,21 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import kendalltau
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, all_or_nothing
 from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
-from similia.distance.feedback import checked_feedback, concordance
-from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of, squared
+from similia.linalg.blas import row_products
+from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.linalg.psd import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
@@ -37,6 +39,10 @@ DRAW = 4096
 SCORED = 10_000
 #: random pairs from which scales are estimated
 SAMPLE = 1000
+#: numbers whose fourth powers stay finite
+LARGEST = 1e70
+#: departure from symmetry that counts as rounding in single precision
+SINGLE = 1e-6
 
 
 class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
@@ -58,14 +64,15 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
     n_components: int | None = parameter(
         default=None,
         rule=none | positive_integer,
-        doc="Directions that distances and `transform` keep, largest eigenvalues first; None keeps "
-        "all.",
+        doc="Directions that distances and `transform` keep, largest eigenvalues first.",
     )
 
     learns_from: ClassVar[Literal["pairs"]] = "pairs"
     geometry: ClassVar[Geometry] = "l2"
     #: the function of `linalg.bregman` that measures how far a step goes
     divergence: ClassVar[str]
+    #: what `learn` takes for a pair: "labels" (±1) or "distances"
+    feedback = "labels"
     _state: ClassVar = (*Learner._state, "A_")
     _averaged: ClassVar = "A_"
     #: arrays that a pass changes on copies, because it may fail half-way
@@ -75,18 +82,21 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Forget, then learn from `n_pairs` pairs that `sampler` draws from class labels."""
-        self._check_parameters()
-        with all_or_nothing(self):
-            X, labels = self._checked_labelled(X, y, reset=True)
-            self._init_state(X)
-            return self._learn_from_labels(X, labels)
+        return self._fit(X, y, reset=True)
 
     def partial_fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Continue learning from labels without forgetting; the first call equals `fit`."""
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y)
+        return self._fit(X, y, reset=not self.__sklearn_is_fitted__())
+
+    def _fit(self, X: Matrix, y: ArrayLike, *, reset: bool) -> Self:
         self._check_parameters()
-        return self._learn_from_labels(*self._checked_labelled(X, y, reset=False))
+        with all_or_nothing(self) if reset else nullcontext():
+            X, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+            check_magnitude(f"{self._owner}.fit", "X", X)
+            if reset:
+                self._init_state(X)
+            self._learn_from_labels(X, labels)
+        return self
 
     def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Learn from ready-made feedback, in order; pieces equal the whole.
@@ -104,11 +114,10 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         The learner itself. On an error nothing has changed.
         """
         self._check_parameters()
-        started = self.__sklearn_is_fitted__()
-        given, (X, pairs, y) = X, self._checked_judgements("learn", X, pairs, y, reset=not started)
-        with nullcontext() if started else all_or_nothing(self):
-            if not started:
-                validate_data(self, given, reset=True, skip_check_array=True)
+        reset = not self.__sklearn_is_fitted__()
+        with all_or_nothing(self) if reset else nullcontext():
+            X, pairs, y = self._checked_judgements("learn", X, pairs, y, reset=reset)
+            if reset:
                 self._init_state(X)
             with progress(self._owner, len(pairs), enabled=self.verbose) as advance:
                 self.learn_checked(X, pairs, y, advance)
@@ -121,36 +130,20 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         self._learn(X, pairs, self._targets(y), advance)
 
     def _learn(self, X: Matrix, pairs: Indices, targets: Array, advance: Advance) -> None:
-        def learn(block: slice) -> int:
-            return self._learn_block(self._differences(X, pairs[block]), targets[block])
+        self._walk(lambda block: self._differences(X, pairs[block]), targets, advance)
 
-        self._walk(learn, len(pairs), advance)
-
-    def _walk(self, learn: Callable[[slice], int], n: int, advance: Advance) -> None:
-        """Learn n judgements, block by block."""
-        with self._on_copies(), single_blas_thread():
-            for block in self._blocks(n):
-                self.n_updates_ += int(learn(block))
+    def _walk(self, rows: Callable[[slice], Any], targets: Array, advance: Advance) -> None:
+        """Learn judgements block by block; `rows` holds what those of a block compare."""
+        with all_or_nothing(self) if self._fragile else nullcontext(), single_blas_thread():
+            for name in self._fragile:
+                setattr(self, name, vars(self)[name].copy())
+            for block in self._blocks(len(targets)):
+                self.n_updates_ += int(self._learn_block(rows(block), targets[block]))
                 self.n_seen_ += block.stop - block.start
                 advance(block.stop - block.start)
 
-    @contextmanager
-    def _on_copies(self) -> Iterator[None]:
-        if not self._fragile:
-            yield
-            return
-        with all_or_nothing(self):
-            for name in self._fragile:
-                setattr(self, name, vars(self)[name].copy())
-            yield
-
     def _blocks(self, n: int) -> Iterator[slice]:
         return row_blocks(n, BLOCK)
-
-    @property
-    def _kind(self) -> str:
-        """What feedback consists of: "labels" (±1) or "distances"."""
-        return "labels"
 
     def _targets(self, y: Array) -> Array:
         """Checked feedback as `_learn_block` takes it."""
@@ -169,31 +162,27 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         """Learn the pairs with these differences; return the update count."""
 
     def _init_state(self, X: Matrix) -> None:
-        self.n_seen_ = 0
-        self.n_updates_ = 0
-        self.A_ = np.eye(X.shape[1], dtype=X.dtype)
+        self.n_seen_ = self.n_updates_ = 0
+        self._init_metric(X)
         self._init_moment()
 
-    def _learn_from_labels(self, X: Matrix, labels: Array) -> Self:
+    def _init_metric(self, X: Matrix) -> None:
+        self.A_ = np.eye(X.shape[1], dtype=X.dtype)
+
+    def _learn_from_labels(self, X: Matrix, labels: Array) -> None:
         with progress(self._owner, self.n_pairs, enabled=self.verbose) as advance:
             for pairs, signs in self._drawn(labels):
                 self._learn(X, pairs, self._targets_of_signs(signs), advance)
-        return self
 
     def _drawn(self, labels: Array) -> Iterator[tuple[Indices, Array]]:
         """Yield `n_pairs` pairs and their signs, in blocks."""
-        rng, where = self._rng(), f"{self._owner}.sampler"
-        named = PAIR_SAMPLERS[self.sampler](labels) if isinstance(self.sampler, str) else None
+        rng, where, by = self._rng(), f"{self._owner}.sampler", self.sampler
+        draw = PAIR_SAMPLERS[by](labels).draw if isinstance(by, str) else partial(by, labels)
         for block in row_blocks(self.n_pairs, DRAW):
-            size = block.stop - block.start
-            if named:
-                yield named.draw(size, rng)
-            elif callable(self.sampler):
-                pairs, signs = self.sampler(labels, size, rng)
-                pairs = check_tuples(where, "pairs", pairs, (len(labels),) * 2)
-                signs = checked_feedback(where, "labels", signs)
-                check_consistent_length(pairs, signs)
-                yield pairs, signs
+            drawn, signs = draw(block.stop - block.start, rng)
+            pairs = check_tuples(where, "pairs", drawn, (len(labels),) * 2)
+            check_consistent_length(pairs, signs)
+            yield pairs, checked_feedback(where, "labels", signs)
 
     def _random_squares(self, X: Matrix) -> Array:
         """Positive squared distances of random pairs of rows, from which scales are estimated.
@@ -208,7 +197,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
     def _start_squares(self, X: Matrix, pairs: Indices) -> Array:
         """Squared distance of each pair before learning."""
         Z = difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
-        return np.asarray(squared(Z).sum(axis=1)).ravel()
+        return row_products(Z, Z)
 
     # -- using ---------------------------------------------------------------------------------
 
@@ -304,8 +293,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
                 )
             pairs, closeness = BalancedPairs(pairs).draw(SCORED, np.random.default_rng(0))
         else:
-            closeness = checked_feedback(where, self._kind, feedback)
-            closeness = -closeness if self._kind == "distances" else closeness
+            closeness = checked_feedback(where, self.feedback, feedback)
+            closeness = -closeness if self.feedback == "distances" else closeness
         squares = self._pair_squares("score", X, pairs)
         check_consistent_length(squares, closeness)
         if len(np.unique(closeness)) < 2:
@@ -346,19 +335,14 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
 
-    def _checked_labelled(self, X: Matrix, y: ArrayLike, *, reset: bool) -> tuple[Matrix, Array]:
-        X, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(f"{self._owner}.fit", "X", X)
-        return X, labels
-
     def _checked_judgements(
         self, method: str, X: Matrix, pairs: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[Matrix, Indices, Array]:
         where = f"{self._owner}.{method}"
         options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
-        X = check_array(X, **options) if reset else validate_data(self, X, reset=False, **options)
+        X = validate_data(self, X, reset=reset, **options)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
-        y = checked_feedback(where, self._kind, y)
+        y = checked_feedback(where, self.feedback, y)
         check_consistent_length(pairs, y)
         check_magnitude(where, "X", X, pairs.ravel())
         return X, pairs, y
@@ -368,3 +352,34 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def checked_feedback(where: str, kind: str, y: ArrayLike) -> Array:
+    """Feedback as signs ("labels") or as "distances", or the house error."""
+    y = np.asarray(y)
+    if kind == "labels":
+        if y.ndim != 1 or not np.isin(y, (-1, 1)).all():
+            raise ValueError(f"{where}: y must be an array of +1 (similar) and -1 (dissimilar).")
+        return y.astype(np.int8)
+    if y.ndim != 1 or y.dtype.kind not in "fiu" or not ((y >= 0) & (y <= LARGEST)).all():
+        raise ValueError(f"{where}: y must be an array of distances between 0 and {LARGEST:.0e}.")
+    return y.astype(np.float64)
+
+
+def concordance(closeness: Array, scores: Array) -> float:
+    """P(scores order two judgements as `closeness` does), over all pairs that differ in it.
+
+    A tie of scores counts half; for two values of `closeness` this is the area under the ROC curve.
+    Kendall's tau holds the same count in O(n log n): τ_b √(comparable · untied) = right - wrong.
+    """
+
+    def distinct(values: Array) -> int:
+        counts = np.unique(values, return_counts=True)[1]
+        return (len(values) ** 2 - int((counts**2).sum())) // 2
+
+    comparable, untied = distinct(closeness), distinct(scores)
+    if untied == 0:
+        return 0.5
+    tau = kendalltau(closeness, scores).statistic
+    gain = round(tau * np.sqrt(comparable) * np.sqrt(untied))
+    return 0.5 + 0.5 * gain / comparable

@@ -1,63 +1,53 @@
 """Instance matrices X of tr(AX) = y, in the forms in which a user may have them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix
+from similia.distance.base import LARGEST
 
-#: entries whose squares and products with labels stay finite
-LARGEST = 1e70
 FORMS = "vectors of shape (n, d), matrices of shape (n, d, d), or a sequence of d × d matrices"
 
-
 Given: TypeAlias = ArrayLike | Matrix | Sequence[Matrix]
-
-
-class Instances(NamedTuple):
-    """n instances of size d."""
-
-    #: rows x with X = xxᴴ, or square matrices
-    values: Matrix | list[Matrix]
-    n: int
-    d: int
+#: rows x with X = xxᴴ, or square matrices; their number; their size
+Instances: TypeAlias = tuple[Matrix | list[Matrix], int, int]
 
 
 def checked_instances(where: str, given: Given, d: int | None, complex_allowed: bool) -> Instances:
     """Instances of size d, or of any one size if it is None, or the house error."""
-    instances = _as_instances(where, given)
-    square = isinstance(instances.values, list)
-    for part in instances.values if isinstance(instances.values, list) else [instances.values]:
+    values, n, size = _as_instances(where, given)
+    size = size if d is None else d
+    square = isinstance(values, list)
+    for part in values if isinstance(values, list) else [values]:
         entries = np.asarray(part.data if sparse.issparse(part) else part)
         if entries.dtype.kind not in ("fiubc" if complex_allowed else "fiub"):
             words = "real or complex" if complex_allowed else "real (unless field is 'complex')"
             raise ValueError(f"{where}: instances must be {words}, got dtype {entries.dtype}.")
         if entries.size and not np.abs(entries).max() <= LARGEST:  # so that NaN is refused, too
             raise ValueError(f"{where}: instances must be finite and at most {LARGEST:.0e}.")
-        size = instances.d if d is None else d
-        if part.shape[1] != size or size == 0 or (square and part.shape[0] != size):
+        if part.shape != (size if square else n, size) or size == 0:
             words = "one size" if d is None else f"size {d}"
             raise ValueError(
                 f"{where}: instances must be {FORMS}, all of {words}, got shape {part.shape}."
             )
-    return instances
+    return values, n, size
 
 
 def _as_instances(where: str, given: Given) -> Instances:
     if sparse.issparse(given):
         rows = sparse.csr_array(given)
-        return Instances(rows, *rows.shape)
-    if isinstance(given, list | tuple) and any(np.ndim(x) == 2 for x in given):
+        return rows, *rows.shape
+    if isinstance(given, list | tuple) and given and all(np.ndim(x) == 2 for x in given):
         matrices = [x if sparse.issparse(x) else np.asarray(x) for x in given]
-        if all(x.ndim == 2 for x in matrices):
-            return Instances(matrices, len(matrices), matrices[0].shape[1])
+        return matrices, len(matrices), matrices[0].shape[1]
     rows = np.asarray(given)
     if rows.ndim not in (2, 3):
         raise ValueError(f"{where}: instances must be {FORMS}, got shape {rows.shape}.")
-    return Instances(rows if rows.ndim == 2 else list(rows), rows.shape[0], rows.shape[-1])
+    return rows if rows.ndim == 2 else list(rows), rows.shape[0], rows.shape[-1]
 
 
 def checked_labels(where: str, y: ArrayLike, n: int) -> Array:

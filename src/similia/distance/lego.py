@@ -1,18 +1,15 @@
 """LEGO: online LogDet metric learning."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from similia.contract import Array, Matrix
-from similia.distance.base import MahalanobisDistance
-from similia.distance.feedback import BOUNDS, bound_targets, chosen_bounds, exact_targets
+from similia.distance.bounds import BoundedDistance
 from similia.parameters import parameter
 from similia.updates.lego import lego_pass
-from similia.validation import one_of, positive
+from similia.validation import positive
 
 
-class LEGO(MahalanobisDistance):
+class LEGO(BoundedDistance):
     """Mahalanobis distance learnt from pairs by LogDet-regularised steps.
 
     A pair with difference z and target y for its squared distance ŷ = zᵀAz moves A to
@@ -54,41 +51,15 @@ class LEGO(MahalanobisDistance):
     True
     """
 
-    feedback: str = parameter(
-        default="labels",
-        rule=one_of("labels", "distances"),
-        doc="What `learn` takes for a pair: +1 (similar) or -1 (dissimilar), or the distance that "
-        "it should have.",
-    )
-    bounds: str | tuple[float, float] = parameter(
-        default="auto",
-        rule=BOUNDS,
-        doc="For labels: similar pairs should be no farther apart than the first distance, "
-        "dissimilar ones no closer than the second; pairs within their bound need no step. "
-        '"auto" takes the 5th and 95th percentile of the Euclidean distances of random pairs, '
-        "as ITML does.",
-    )
     eta: float = parameter(
         default=0.1, rule=positive, doc="Larger eta follows each pair more closely."
     )
 
     divergence = "logdet"
-    _state: ClassVar = (*MahalanobisDistance._state, "bounds_")
-
-    def _init_state(self, X: Matrix) -> None:
-        super()._init_state(X)
-        self.bounds_ = chosen_bounds(self.bounds, self._random_squares(X))
-
-    @property
-    def _kind(self) -> str:
-        return self.feedback
-
-    def _targets(self, y: Array) -> Array:
-        return bound_targets(y, self.bounds_) if self.feedback == "labels" else exact_targets(y)
 
     def _targets_of_signs(self, signs: Array) -> Array:
         if self.feedback == "labels":
-            return self._targets(signs)
+            return super()._targets_of_signs(signs)
         return self._targets(np.where(signs > 0, self.bounds_[0], self.bounds_[1]))
 
     def _learn_block(self, Z: Matrix, targets: Array) -> int:

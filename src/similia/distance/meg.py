@@ -1,6 +1,7 @@
 """MEG: matrix exponentiated gradient, for metrics, kernels over objects and density matrices."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise, starmap
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,24 +11,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner, all_or_nothing
 from similia.contract import Array, Indices, Matrix, State
-from similia.distance.base import MahalanobisDistance
-from similia.distance.feedback import BOUNDS, bound_targets, chosen_bounds, exact_targets
+from similia.distance.base import SINGLE
+from similia.distance.bounds import FEEDBACK, BoundedDistance
 from similia.distance.instances import Given, checked_instances, checked_labels
-from similia.distance.loss_bound import checked_comparison, comparison_loss, loss_bound
-from similia.distance.start import start_eigenpairs
 from similia.linalg.blas import row_products
-from similia.linalg.blocks import difference_of_rows
-from similia.linalg.eigen_update import SHARED, orthogonality_defect, orthogonalize
+from similia.linalg.blocks import difference_of_rows, row_blocks
+from similia.linalg.bregman import von_neumann_divergence
+from similia.linalg.eigen_update import SHARED
+from similia.linalg.eigen_update import orthogonality_defect, orthogonalize
 from similia.linalg.psd import psd_factor
-from similia.linalg.spectral import from_eigenpairs, log_trace_exp
+from similia.linalg.spectral import from_eigenpairs, hermitian_part, log_trace_exp, null_threshold
 from similia.parameters import parameter
 from similia.progress import progress
-from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
+from similia.updates.meg import MEGSetting, gathered, meg_pass
+from similia.updates.meg import meg_matrix_pass
 from similia.validation import (
     Rule,
     array,
     boolean,
+    check_hermitian,
     check_parameters,
+    check_tuples,
+    non_negative,
     none,
     one_of,
     positive,
@@ -42,7 +47,7 @@ DEFECT = 1e-13
 RATE = 1.5
 
 
-class MEG(MahalanobisDistance):
+class MEG(BoundedDistance):
     """Positive definite matrix learnt from distances by matrix exponentiated gradient steps.
 
     A pair with difference z and distance y is an instance X = zzᵀ with label y² for tr(AX) = zᵀAz,
@@ -141,16 +146,8 @@ class MEG(MahalanobisDistance):
     )
     feedback: str = parameter(
         default="distances",
-        rule=one_of("distances", "labels"),
+        rule=FEEDBACK,
         doc="What `learn` takes for a pair: its distance (not squared), or +1 (similar) and -1.",
-    )
-    bounds: str | tuple[float, float] = parameter(
-        default="auto",
-        rule=BOUNDS,
-        doc="For labels, and for `fit`: similar pairs should be no farther apart than the first "
-        "distance, dissimilar ones no closer than the second; pairs within their bound need no "
-        'step. "auto" takes the 5th and 95th percentile of the distances of random pairs at the '
-        "start.",
     )
     n_objects: int | None = parameter(
         default=None,
@@ -197,31 +194,32 @@ class MEG(MahalanobisDistance):
         where, size = f"{self._owner}.learn_matrices", vars(self).get("n_features_in_")
         values, n, d = checked_instances(where, instances, size, self.field == "complex")
         targets = np.column_stack(2 * [checked_labels(where, y, n)])
-
-        def learn(block: slice) -> int:
-            return self._learn_block(values[block], targets[block])
-
         with all_or_nothing(self), progress(self._owner, n, enabled=self.verbose) as advance:
             if size is None:
                 self.n_features_in_ = d
                 self._init_state(sparse.csr_array((1, d)))
-            self._walk(learn, n, advance)
+            self._walk(values.__getitem__, targets, advance)
         return self
 
-    def _init_state(self, X: Matrix) -> None:
-        self.n_seen_ = self.n_updates_ = 0
+    def _init_metric(self, X: Matrix) -> None:
         values, self.eigenvectors_ = self._start(X.shape[1])
         self.log_eigenvalues_ = np.log(values) - np.log(values.sum())
         self.trace_ = float(values.sum() if isinstance(self.trace, str) else self.trace)
-        self._init_moment()
         self.total_loss_ = self.range_ = 0.0
-        self.bounds_ = chosen_bounds(self.bounds, self._random_squares(X))
 
     def _start(self, d: int) -> tuple[Array, Array]:
-        """Eigenpairs of the matrix before the first instance, up to its trace."""
+        """Eigenvalues, and eigenvectors as rows, of the matrix before learning, up to its trace."""
+        kinds, dtype = ("fiuc", np.complex128) if self.field == "complex" else ("fiu", np.float64)
         if isinstance(self.start, str):
-            return np.ones(d), np.eye(d, dtype=complex if self.field == "complex" else float)
-        return start_eigenpairs(self._owner, self.start, d, self.field)
+            return np.ones(d), np.eye(d, dtype=dtype)
+        check_hermitian(self._owner, self.start, d, kinds, SINGLE)
+        values, vectors = linalg.eigh(hermitian_part(self.start.astype(dtype)))
+        if not values[0] > null_threshold(values):
+            raise ValueError(
+                f"{self._owner}: start must be positive definite, got eigenvalues from "
+                f"{values[0]:.3g} to {values[-1]:.3g}; add a small multiple of the identity."
+            )
+        return values, np.ascontiguousarray(vectors.T)
 
     def _start_squares(self, X: Matrix, pairs: Indices) -> Array:
         if isinstance(self.start, str):
@@ -229,26 +227,14 @@ class MEG(MahalanobisDistance):
         Z = self._differences(X, pairs)
         return row_products(np.asarray(Z @ self.A_.real), Z)
 
-    @property
-    def _kind(self) -> str:
-        return self.feedback
-
-    def _targets(self, y: Array) -> Array:
-        return exact_targets(y) if self.feedback == "distances" else bound_targets(y, self.bounds_)
-
-    def _targets_of_signs(self, signs: Array) -> Array:
-        return bound_targets(signs, self.bounds_)
-
     def _differences(self, X: Matrix, pairs: Indices) -> Matrix:
         return difference_of_rows(X, pairs[:, 0], pairs[:, 1], np.float64)
 
     def _blocks(self, n: int) -> Iterator[slice]:
         """Cut n instances so that drift is checked after the same ones, whatever the pieces."""
-        largest = CHECKED if len(self.log_eigenvalues_) < SHARED else 32
-        start, stop, seen = 0, 0, self.n_seen_
-        while stop < n:
-            start, stop = stop, min(n, stop + largest - (seen + stop) % largest)
-            yield slice(start, stop)
+        size = CHECKED if len(self.log_eigenvalues_) < SHARED else 32
+        cuts = [0, *range(size - self.n_seen_ % size, n, size), n] if n else []
+        return starmap(slice, pairwise(cuts))
 
     def _learn_block(self, Z: Matrix | list[Matrix], targets: Array) -> int:
         learn = meg_matrix_pass if isinstance(Z, list) else meg_pass
@@ -359,16 +345,20 @@ class MEG(MahalanobisDistance):
         loss : number
             Its own loss on the same instances, `comparison_loss`; zero if it explains them.
         """
-        check_is_fitted(self)
-        where = f"{self._owner}.loss_bound"
-        U = checked_comparison(where, U, self.n_features_in_, self.trace_, loss)
+        U, where = self._checked_comparison("loss_bound", U), f"{self._owner}.loss_bound"
+        check_parameters(where, {"loss": non_negative}, {"loss": loss})
         if not self.normalized:
             raise ValueError(f"{where}: normalized must be True, as no other bound is proven.")
         rate, relative = self._rate()
         rate = rate if relative else rate * self.range_**2
+        if rate > 2.0 or (rate == 2.0 and loss > 0.0):
+            return np.inf
         values, rows = self._start(len(U))
         start = from_eigenpairs(values / values.sum(), rows.T)
-        return loss_bound(U / self.trace_, start, rate, self.range_, loss)
+        divergence = von_neumann_divergence(U / self.trace_, start)
+        # rate = 2c/(2 + c), so 1 + c/2 = 2/(2 - rate) and 1/2 + 1/c = 1/rate.
+        own = 2.0 / (2.0 - rate) * loss if loss > 0.0 else 0.0
+        return float(own + (self.range_**2 * divergence / rate if rate > 0.0 else 0.0))
 
     def comparison_loss(
         self, U: ArrayLike, X: Matrix | None, pairs: ArrayLike, y: ArrayLike
@@ -378,9 +368,32 @@ class MEG(MahalanobisDistance):
         With ``eta="auto"`` each counts (range_/ρ)² times, as the bound requires.
         """
         X, where = self._checked(X), f"{self._owner}.comparison_loss"
-        U = checked_comparison(where, U, self.n_features_in_, self.trace_)
-        weight = self.range_ / self.trace_ if isinstance(self.eta, str) else None
-        return comparison_loss(where, U, X, pairs, y, weight)
+        U = self._checked_comparison("comparison_loss", U)
+        pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
+        labels = checked_labels(where, y, len(pairs)) ** 2
+        total = 0.0
+        for block in row_blocks(len(pairs), CHECKED):
+            Z = self._differences(X, pairs[block])
+            losses = row_products(np.asarray(Z @ U.real), Z) - labels[block]
+            if isinstance(self.eta, str):
+                rho = self.trace_ * row_products(Z, Z)
+                losses *= np.divide(self.range_, rho, out=np.ones(len(rho)), where=rho > 0.0)
+            total += float(losses @ losses)
+        return total
+
+    def _checked_comparison(self, method: str, U: ArrayLike) -> Array:
+        """A matrix to compare with, of the size and trace of A, or the house error."""
+        check_is_fitted(self)
+        where, n, U = f"{self._owner}.{method}", self.n_features_in_, np.asarray(U)
+        if U.shape != (n, n) or not np.isclose(np.trace(U).real, self.trace_, rtol=1e-6):
+            found = f" and trace {np.trace(U).real:.6g}" if U.ndim == 2 else ""
+            raise ValueError(
+                f"{where}: U must be of shape ({n}, {n}) and trace {self.trace_:.6g}, "
+                f"got shape {U.shape}{found}."
+            )
+        if not np.abs(U - U.conj().T).max() <= SINGLE * np.abs(U).max():
+            raise ValueError(f"{where}: U must be a finite symmetric or Hermitian matrix.")
+        return U
 
     def _objects(self) -> Matrix:
         """One-hot vectors of the objects, over which the metric is the kernel."""

@@ -1,27 +1,37 @@
-"""POLA: pseudo-metrics learnt online by projections, of vectors or in a kernel's feature space."""
+"""POLA: pseudo-metrics learnt online by projections."""
 
-import copy
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+import math
+import warnings
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from similia.contract import Array, Indices, Matrix
-from similia.distance.start import semidefinite_start
-from similia.distance.threshold import ThresholdedDistance
-from similia.linalg.blocks import dense, row_blocks, rows_of
-from similia.linalg.gram_schmidt import coordinates, grown_basis
+from similia.base import all_or_nothing
+from similia.contract import Array, Indices, Matrix, State
+from similia.distance.base import LARGEST, SINGLE, MahalanobisDistance
+from similia.linalg.blas import row_products
+from similia.linalg.spectral import hermitian_part
 from similia.parameters import parameter
-from similia.progress import Advance
-from similia.validation import array, function, mapping, none, one_of, positive, positive_integer
+from similia.progress import progress
+from similia.updates.pola import pola_pass
+from similia.validation import (
+    array,
+    between,
+    check_hermitian,
+    check_parameters,
+    non_negative,
+    none,
+    one_of,
+    positive,
+    positive_integer,
+)
 
-#: random points from whose kernel scales are estimated
-SAMPLE = 50
 
-
-class POLA(ThresholdedDistance):
+class POLA(MahalanobisDistance):
     """Pseudo-metric and threshold learnt from pairs by projections.
 
     Similar pairs should be closer than √(b - 1), dissimilar ones farther apart than √(b + 1), where
@@ -81,6 +91,12 @@ class POLA(ThresholdedDistance):
     array([ 1, -1])
     """
 
+    gamma: float = parameter(
+        default=1.0,
+        rule=non_negative,
+        doc="0 satisfies each pair in full; larger gamma makes shorter steps, for judgements that "
+        "contradict each other: try 10 with many classes.",
+    )
     start: str | Array = parameter(
         default="identity",
         rule=one_of("identity", "zero") | array,
@@ -88,264 +104,220 @@ class POLA(ThresholdedDistance):
         "array of shape (n_features, n_features). The threshold starts at the mean squared "
         "distance of random points, at least at 1.",
     )
+    start_scale: float = parameter(
+        default=30.0,
+        rule=between(0, LARGEST),
+        doc='Mean squared distance of random points before the first pair, with "identity". The '
+        "margin is 1, so the larger the scale, the fewer pairs need a step.",
+    )
+    unit: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | between(0, LARGEST),
+        doc='Length that counts as 1, because |v|⁴ is compared with 1. "auto" takes the root mean '
+        "square distance of random points, so that the units of X do not matter.",
+    )
+    threshold_rate: float = parameter(
+        default=0.01, rule=positive, doc="How readily b moves, compared with A; 1 in the paper."
+    )
+    beta: float | None = parameter(
+        default=None,
+        rule=none | positive,
+        doc="With a number, `fit` and `fit_pairs` repeat their pairs until none has a larger loss.",
+    )
+    max_passes: int = parameter(
+        default=100, rule=positive_integer, doc="Limit of those repetitions."
+    )
+    n_pairs: int = parameter(
+        default=10_000, rule=positive_integer, doc="Pairs drawn by `fit` and by `partial_fit`."
+    )
+
+    divergence = "frobenius"
+    _state: ClassVar = (*MahalanobisDistance._state, "b_", "b_moment_", "unit_", "total_loss_")
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _init_metric(self, X: Matrix) -> None:
+        squares = self._random_squares(X)
+        typical = float(squares.mean()) if len(squares) else 1.0
+        identity = isinstance(self.start, str) and self.start == "identity"
+        least = float(np.finfo(X.dtype).max) ** -0.4  # below, fourth powers vanish
+        if (identity or isinstance(self.unit, str)) and typical < least:
+            raise ValueError(
+                f"{self._owner}: X must have points that typically differ by at least "
+                f"{least**0.5:.1e} for {X.dtype}, got {typical**0.5:.1e}; scale it up."
+            )
+        self.A_, b = self._start(X, typical)
+        self.b_ = float(max(b, 1.0))
+        self.unit_ = float(np.sqrt(typical) if isinstance(self.unit, str) else self.unit)
+        self.b_moment_ = self.total_loss_ = 0.0
+        for name in {"n_passes_", "largest_loss_"} & set(vars(self)):
+            delattr(self, name)
 
     def _start(self, X: Matrix, typical: float) -> tuple[Array, float]:
         n = X.shape[1]
         if not isinstance(self.start, str):
-            A = semidefinite_start(self._owner, self.start, n)
+            check_hermitian(self._owner, self.start, n, "fiu", SINGLE)
+            A = hermitian_part(self.start)
+            if np.linalg.eigvalsh(A)[0] < -SINGLE * np.abs(A).max():
+                raise ValueError(f"{self._owner}: start must be positive semidefinite.")
             return A.astype(X.dtype), typical * float(np.trace(A)) / n
         scale = self.start_scale if self.start == "identity" else 0.0
         return np.eye(n, dtype=X.dtype) * X.dtype.type(scale / typical), scale
 
-
-class Kernel(NamedTuple):
-    """Inner products in a feature space; points are rows, or numbers if they are precomputed."""
-
-    owner: str
-    function: str | Callable[..., float]
-    parameters: dict[str, Any]
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows hold the values themselves."""
-        return isinstance(self.function, str) and self.function == "precomputed"
-
-    def points(self, X: Matrix, numbers: Indices) -> Matrix:
-        """Rows of X, whose numbers are given, as points to compare with."""
-        return numbers if self.precomputed else X
-
-    def values(self, X: Matrix, points: Matrix) -> Array:
-        """Values k(x, z) for all rows x and points z, in double precision."""
-        if self.precomputed:
-            K = dense(X)[:, points]
-        elif not X.shape[0] or not points.shape[0]:
-            return np.zeros((X.shape[0], points.shape[0]))
-        else:
-            some: Any = X.astype(np.float64)  # in single precision only rounding would be left
-            others: Any = points.astype(np.float64)
-            if callable(self.function):
-                some, others = dense(some), dense(others)
-            elif sparse.issparse(X):
-                some.sum_duplicates()  # two entries for one place would be squared one by one
-                others = sparse.csr_array(others)
-            K = pairwise_kernels(some, others, metric=self.function, **self.parameters)
-        if not np.isfinite(K).all():
-            raise ValueError(f"{self.owner}: kernel must be finite, got NaN or infinity.")
-        return np.asarray(K, dtype=np.float64)
-
-    def squares(self, X: Matrix, numbers: Indices) -> Array:
-        """Values k(x, x) for each row."""
-        if self.precomputed:
-            squares = dense(X)[np.arange(len(numbers)), numbers].astype(np.float64)
-        else:
-            few = (X[block] for block in row_blocks(X.shape[0], 16))  # 16 values for each wanted
-            found = [np.diag(self.values(x, self.points(x, numbers))) for x in few]
-            squares = np.concatenate(found or [np.zeros(0)])
-        if (squares < 0).any():
-            raise ValueError(
-                f"{self.owner}: kernel must be positive semidefinite, got {squares.min():.3g} for "
-                "a point with itself."
-            )
-        return squares
-
-
-class KernelPOLA(ThresholdedDistance):
-    """Pseudo-metric and threshold in the feature space of a kernel, learnt from pairs.
-
-    The steps are those of `POLA` on feature vectors φ(x), known only by their inner products. An
-    orthonormal basis of the φ(x) seen so far grows by Gram–Schmidt; in its coordinates the kernel
-    algorithm is the plain one [ShalevShwartz2004]. With a linear kernel it is `POLA`.
-
-    Attributes
-    ----------
-    basis_ : array of shape (n_basis, n_features), or (n_basis,) with a precomputed kernel
-        Points of the basis, or their numbers.
-    factor_ : array of shape (n_basis, n_basis)
-        F, lower triangular, with FFᵀ the kernel matrix of the basis.
-    A_ : array of shape (n_basis, n_basis)
-        The metric in the coordinates F⁻¹k(x) of φ(x).
-    n_basis_ : int
-    start_ : float
-        Diagonal of `A_` in a direction that has just joined.
-    A_average_, components_, b_, b_average_, threshold_, unit_, total_loss_, n_passes_, \
-largest_loss_, n_seen_, n_updates_
-        As in `POLA`, for this `A_`.
-
-    Notes
-    -----
-    A pair costs 2 n_basis kernel values and O(n_basis²) beside them. Merging needs kernel values
-    between the points of different learners, and so is refused with a precomputed kernel.
-
-    References
-    ----------
-    .. [ShalevShwartz2004] S. Shalev-Shwartz, Y. Singer, A. Ng, "Online and Batch Learning of
-       Pseudo-Metrics", ICML 2004, section 3.3.
-
-    Examples
-    --------
-    Two rings, one within the other:
-
-    >>> from sklearn.datasets import make_circles
-    >>> from similia import KernelPOLA
-    >>> X, y = make_circles(200, factor=0.5, noise=0.05, random_state=0)
-    >>> learner = KernelPOLA(budget=50, n_pairs=2000, random_state=0).fit(X, y)
-    >>> learner.transform(X).shape
-    (200, 50)
-    """
-
-    kernel: str | Callable[..., float] = parameter(
-        default="rbf",
-        rule=one_of(*sorted(kernel_metrics()), "precomputed") | function,
-        doc='A kernel of scikit-learn, or a function of two vectors. With "precomputed", rows of X '
-        "are those of the kernel matrix: of one fixed set of points among themselves while "
-        "learning, of other points against that set afterwards.",
-    )
-    kernel_params: dict[str, Any] | None = parameter(
-        default=None,
-        rule=none | mapping,
-        doc='Parameters of a named kernel, such as ``{"gamma": 0.1}``.',
-    )
-    tol: float = parameter(
-        default=1e-10,
-        rule=positive,
-        doc="A point joins the basis if this share of its squared length, or more, lies outside.",
-    )
-    budget: int | None = parameter(
-        default=500,
-        rule=none | positive_integer,
-        doc="Largest size of the basis; beyond it, feature vectors count as far as the basis "
-        "reaches. The state takes about 24 budget² bytes, and a step that much memory traffic a "
-        "few times over.",
-    )
-
-    _state: ClassVar = (*ThresholdedDistance._state, "n_basis_", "basis_", "factor_", "start_")
-    _fragile: ClassVar = ("A_", "moment_")  # a kernel may fail half-way
+    def _learn_block(self, Z: Matrix, targets: Array) -> int:
+        threshold, losses = np.array([self.b_, self.b_moment_]), np.zeros(len(targets))
+        state = (self.A_, threshold, self.moment_, self.n_seen_)
+        updates = pola_pass(*state, Z, targets, losses, *self._rates)
+        self.b_, self.b_moment_ = threshold.tolist()
+        self.total_loss_ += float(losses @ losses)
+        return updates
 
     @property
-    def _kernel(self) -> Kernel:
-        return Kernel(self._owner, self.kernel, self.kernel_params or {})
+    def _rates(self) -> tuple[float, float]:
+        """The paper's ρ and σ, in units of the data."""
+        return self.threshold_rate * self.unit_**4, self.gamma * self.unit_**4
 
-    # -- learning ------------------------------------------------------------------------------
+    def _merged_state(self, parts: Sequence[Self]) -> State:
+        gap = self._mean_over(parts, [part.b_moment_ / (part.n_seen_ + 1) for part in parts])
+        n_seen = self.n_seen_ + sum(part.n_seen_ - self.n_seen_ for part in parts)
+        return {
+            **super()._merged_state(parts),
+            "b_": float(self._mean_over(parts, [part.b_ for part in parts])),
+            "b_moment_": float(gap * (n_seen + 1)),
+            "total_loss_": self.total_loss_ + sum(p.total_loss_ - self.total_loss_ for p in parts),
+        }
 
-    def _init_state(self, X: Matrix) -> None:
-        self._check_square(X)
-        precomputed = self._kernel.precomputed
-        self.n_basis_ = 0
-        self.basis_ = np.zeros(0, np.intp) if precomputed else np.zeros((0, X.shape[1]), X.dtype)
-        self.factor_ = np.zeros((0, 0))
-        super()._init_state(X)
+    # -- passes over a fixed set of pairs ------------------------------------------------------
 
-    def _check_square(self, X: Matrix) -> None:
-        if self._kernel.precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"{self._owner}: X must be a square kernel matrix while learning, "
-                f"got shape {X.shape}."
+    def fit_pairs(
+        self, X: Matrix, pairs: ArrayLike, y: ArrayLike, separator: float | None = None
+    ) -> Self:
+        """Forget, then pass over the pairs until none loses more than `beta`; once if it is None.
+
+        If some A* ⪰ 0 and b* ≥ 1 leave no pair a loss, the losses of all passes satisfy
+
+            Σ ℓ² ≤ R D,   D = |A* - A_1|² + (b* - b_1)²/ρ,   R = max |v|⁴ + ρ + σ,
+
+        so ⌈RD/β²⌉ passes are enough; if the sum exceeds R D, there is no such metric.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        pairs : integer array of shape (n_pairs, 2)
+            Rows of `X` that are compared.
+        y : array of shape (n_pairs,)
+            +1 for similar, -1 for dissimilar.
+        separator : number or None
+            D of a metric believed to exist: stop as soon as it is refuted.
+
+        Returns
+        -------
+        The learner itself, with `n_passes_` and `largest_loss_`. If a pair still loses more than
+        `beta`, a ConvergenceWarning says why. On an error nothing has changed.
+        """
+        self._check_parameters()
+        rules, values = {"separator": none | non_negative}, {"separator": separator}
+        check_parameters(f"{self._owner}.fit_pairs", rules, values)
+        with all_or_nothing(self):
+            X, pairs, y = self._checked_judgements("fit_pairs", X, pairs, y, reset=True)
+            self._init_state(X)
+            self._pass(X, pairs, y, math.inf if separator is None else separator)
+        return self
+
+    def _learn_from_labels(self, X: Matrix, labels: Array) -> None:
+        if self.beta is None:
+            super()._learn_from_labels(X, labels)
+        else:
+            pairs, signs = map(np.concatenate, zip(*self._drawn(labels), strict=True))
+            self._pass(X, pairs, signs, math.inf)
+
+    def _pass(self, X: Matrix, pairs: Indices, y: Array, separator: float) -> None:
+        """Repeat the pairs until all are satisfied, `separator` is refuted or passes run out."""
+        beta = math.inf if self.beta is None else self.beta
+        before, passes = self.total_loss_, 0
+        total = self.max_passes * len(pairs) if self.beta else len(pairs)
+        with progress(self._owner, total, enabled=self.verbose) as advance:
+            while True:
+                self.learn_checked(X, pairs, y, advance)
+                passes += 1
+                largest, R, equal = self._judged(X, pairs, y)
+                distance = (self.total_loss_ - before) / R
+                if largest <= beta or distance > separator or passes == self.max_passes:
+                    break
+        self.n_passes_, self.largest_loss_ = passes, largest
+        notices = []
+        if equal:
+            notices.append(
+                f"{equal} pairs of equal points are called dissimilar; no metric can set them "
+                "apart, so they are left out."
             )
+        if largest > beta:
+            notices.append(
+                f"after {passes} passes a pair still loses {largest:.3g}, more than "
+                f"beta = {beta:.3g}. {_why(distance, separator)}"
+            )
+        for notice in notices:
+            warnings.warn(f"{self._owner}: {notice}", ConvergenceWarning, stacklevel=3)
 
-    def _start(self, X: Matrix, typical: float) -> tuple[Array, float]:
-        scale = self.start_scale if self.start == "identity" else 0.0
-        self.start_ = float(scale / typical)
-        return np.zeros((0, 0), X.dtype), scale
-
-    def _random_squares(self, X: Matrix) -> Array:
-        rows = np.random.default_rng(0).integers(X.shape[0], size=SAMPLE)
-        points = rows_of(X, rows, X.dtype)
-        sound = np.isfinite(dense(points)).all(axis=1)
-        kernel, points = self._kernel, points[sound]
-        K = kernel.values(points, kernel.points(points, rows[sound]))
-        lengths = np.diag(K)
-        squares = (lengths[:, None] + lengths - 2 * K)[np.triu_indices(len(K), 1)]
-        return squares[squares > 0]
-
-    def _learn(self, X: Matrix, pairs: Indices, targets: Array, advance: Advance) -> None:
-        self._check_square(X)
-        super()._learn(X, pairs, targets, advance)
-
-    def _differences(self, X: Matrix, pairs: Indices) -> Matrix:
-        C = self._grow(rows_of(X, pairs.ravel(), X.dtype), pairs.ravel())
-        return np.ascontiguousarray(C[::2] - C[1::2], dtype=self.A_.dtype)
-
-    def _grow(self, X: Matrix, numbers: Indices) -> Array:
-        """Let rows, whose numbers are given, join the basis in turn; return their coordinates."""
-        kernel = self._kernel
-
-        def products(some: Indices, others: Indices) -> Array:
-            return kernel.values(X[some], kernel.points(X[others], numbers[others]))
-
-        room = np.inf if self.budget is None else self.budget - self.n_basis_
-        # A precomputed kernel may be rounded, and then so is the rest of a vector.
-        tol = max(self.tol, 100 * np.finfo(X.dtype).eps) if kernel.precomputed else self.tol
-        K, squares = kernel.values(X, self.basis_), kernel.squares(X, numbers)
-        factor, newcomers, C = grown_basis(self.factor_, K, squares, products, tol, room)
-        if len(newcomers):
-            joined = dense(kernel.points(X[newcomers], numbers[newcomers]))
-            self.factor_ = factor
-            self.basis_ = np.concatenate([self.basis_, joined])
-            self.n_basis_ = len(factor)
-            self.A_ = self._padded(self.A_, self.start_)
-            if self.average:
-                self.moment_ = self._padded(self.moment_, 0.0)
-        return C
-
-    def _padded(self, M: Array, diagonal: float) -> Array:
-        """M with the directions that have joined since, in which nothing is learnt yet."""
-        padded = np.eye(self.n_basis_, dtype=M.dtype) * M.dtype.type(diagonal)
-        padded[: len(M), : len(M)] = M
-        return padded
+    def _judged(self, X: Matrix, pairs: Indices, y: Array) -> tuple[float, float, int]:
+        """Largest loss under the last state, R, and the number of hopeless pairs."""
+        largest, longest, equal = 0.0, 0.0, 0
+        for block in self._blocks(len(pairs)):
+            Z = self._differences(X, pairs[block])
+            lengths = row_products(Z, Z)
+            distances = row_products(np.asarray(Z @ self.A_), Z)
+            losses = np.maximum(0.0, y[block] * (distances - self.b_) + 1.0)
+            hopeless = (lengths == 0.0) & (y[block] < 0)
+            equal += int(hopeless.sum())
+            largest = max(largest, float(losses[~hopeless].max(initial=0.0)))
+            longest = max(longest, float(lengths.max(initial=0.0)))
+        return largest, longest**2 + sum(self._rates), equal
 
     # -- using ---------------------------------------------------------------------------------
 
-    def _mapped(self, X: Matrix) -> Matrix:
-        K = self._kernel.values(X, self.basis_)
-        return coordinates(self.factor_, K).astype(self.A_.dtype)
+    @property
+    def b_average_(self) -> float:
+        """Mean of the thresholds b_0 … b_T; kept only with ``average=True``."""
+        self._check_average()
+        return self.b_ - self.b_moment_ / (self.n_seen_ + 1)
 
     @property
-    def _n_features_out(self) -> int:
-        return min(self.n_components or self.n_basis_, self.n_basis_)
+    def threshold_(self) -> float:
+        """Threshold that goes with the squared distances of `pairwise_score`."""
+        check_is_fitted(self)
+        return self.b_average_ if self.average else self.b_
 
-    def metric_matrix(self) -> None:
-        """None: `A_` is for coordinates in the basis, not for the features."""
+    def decision_function(self, X: Matrix, pairs: ArrayLike | None = None) -> Array:
+        """Threshold minus the squared distance of each pair: positive means similar.
 
-    def query_matrix(self) -> None:
-        """None: vectors are products of kernel values, not of the features."""
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        pairs : integer array of shape (n_pairs, 2), optional
+            Rows of `X` that are compared. Without it each row is compared with the origin, so `X`
+            may hold the differences themselves.
 
-    # -- merging and saving --------------------------------------------------------------------
+        Returns
+        -------
+        decisions : array of shape (n_pairs,)
+        """
+        X = self._checked(X)
+        if pairs is not None:
+            return self.threshold_ - self._pair_squares("decision_function", X, pairs)
+        return self.threshold_ - (np.asarray(self._mapped(X) @ self._factor().T) ** 2).sum(axis=1)
 
-    def merge(self, parts: Sequence[Self]) -> Self:
-        """Merge learners that each continued from this one, in a basis of all their points."""
-        if not parts or any(type(part) is not type(self) for part in parts):
-            return super().merge(parts)  # which raises
-        if self._kernel.precomputed:
-            raise ValueError(
-                f"{self._owner}.merge: kernel must be a name or a function, got 'precomputed'; "
-                "the kernel between the points of different parts is not known."
-            )
-        union = copy.deepcopy(self)
-        for part in parts:
-            union._grow(part.basis_, np.arange(part.n_basis_))
-        return super(KernelPOLA, self._lifted(union)).merge([part._lifted(union) for part in parts])
+    def predict(self, X: Matrix, pairs: ArrayLike | None = None) -> Array:
+        """+1 (similar) or -1 (dissimilar) for each pair; see `decision_function`."""
+        return np.where(self.decision_function(X, pairs) >= 0, 1, -1)
 
-    def _lifted(self, union: Self) -> Self:
-        """Copy in another basis, which reaches at least as far."""
-        lifted = copy.deepcopy(self)
-        C = coordinates(union.factor_, self._kernel.values(self.basis_, union.basis_))
-        T = coordinates(self.factor_, C.T).T  # directions of this basis, in those of the other
-        lifted.n_basis_, lifted.basis_, lifted.factor_ = union.n_basis_, union.basis_, union.factor_
-        learnt = T.T @ (self.A_ - self.start_ * np.eye(self.n_basis_)) @ T
-        lifted.A_ = (learnt + self.start_ * np.eye(union.n_basis_)).astype(self.A_.dtype)
-        if self.average:
-            lifted.moment_ = (T.T @ self.moment_ @ T).astype(self.A_.dtype)
-        return lifted
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        square = (self.n_basis_, self.n_basis_)
-        basis = (
-            (self.n_basis_,) if self._kernel.precomputed else (self.n_basis_, self.n_features_in_)
+def _why(distance: float, separator: float) -> str:
+    if distance > separator:
+        return (
+            f"No metric with |A - A_1|² + (b - b_1)²/ρ ≤ {separator:.3g} separates these pairs: "
+            "the losses would have stopped by now."
         )
-        moment = square if self.average else (0, 0)
-        return {"A_": square, "moment_": moment, "factor_": square, "basis_": basis}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._kernel.precomputed
-        return tags
+    return (
+        f"A metric that separates these pairs has |A - A_1|² + (b - b_1)²/ρ ≥ {distance:.3g}, if "
+        "there is one; raise max_passes, or set beta=None and gamma > 0 for pairs that contradict."
+    )

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from similia.contract import Matrix
+from similia.linalg.blocks import dense
 from similia.progress import progress
 from similia.validation import Rule, boolean, check_magnitude, check_parameters
 
@@ -92,16 +93,9 @@ class OnlineFilter(ABC):
     def predict(self, X: Matrix | ArrayLike) -> bool | Booleans:
         """Predict which documents are relevant, from what has been learnt so far.
 
-        Parameters
-        ----------
-        X : array of shape (n_features,), or array or sparse matrix of shape (n, n_features)
-            One document or several.
-
-        Returns
-        -------
-        bool or boolean array of shape (n,)
+        A boolean array of shape (n,) for n rows, one bool for a vector of shape (n_features,).
         """
-        self._check_parameters()
+        check_parameters(self._owner, self._rules, vars(self))
         rows, single = self._checked_rows("predict", X)
         said = np.array([self._visit(rows, i) for i in range(rows.shape[0])], dtype=bool)
         return bool(said[0]) if single else said
@@ -109,16 +103,8 @@ class OnlineFilter(ABC):
     def learn(self, X: Matrix | ArrayLike, relevant: ArrayLike) -> Self:
         """Learn the true labels of documents, in order; pieces equal the whole.
 
-        Parameters
-        ----------
-        X : array of shape (n_features,), or array or sparse matrix of shape (n, n_features)
-            One document or several.
-        relevant : bool or boolean array of shape (n,)
-            Whether each is relevant; 1 and 0 do as well.
-
-        Returns
-        -------
-        The filter itself. On an error nothing has changed.
+        There is one label for each row, or one for a vector: True and False, or 1 and 0. On an
+        error nothing has changed.
         """
         rows, truth = self._checked_stream("learn", X, relevant)
         for i, label in enumerate(truth.tolist()):
@@ -166,13 +152,10 @@ class OnlineFilter(ABC):
     def _owner(self) -> str:
         return type(self).__name__
 
-    def _check_parameters(self) -> None:
-        check_parameters(self._owner, self._rules, vars(self))
-
     def _checked_stream(
         self, method: str, X: Matrix | ArrayLike, relevant: ArrayLike
     ) -> tuple[Matrix, Booleans]:
-        self._check_parameters()
+        check_parameters(self._owner, self._rules, vars(self))
         rows, _ = self._checked_rows(method, X)
         truth = np.atleast_1d(np.asarray(relevant))
         if truth.shape != (rows.shape[0],) or not np.isin(truth, (0, 1)).all():
@@ -197,28 +180,24 @@ class OnlineFilter(ABC):
                 f"got shape {rows.shape} and dtype {rows.dtype}."
             )
         like = self._like
-        if like is not None and rows.shape[-1] != like.shape[1]:
+        if like is None:
+            narrow = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
+            like = rows = rows.astype(np.float32 if narrow else np.float64, copy=False)
+        if rows.shape[-1] != like.shape[-1]:
             raise ValueError(
                 f"{where}: X must have {like.shape[1]} features, as before, got {rows.shape[-1]}."
             )
-        if like is None:
-            narrow = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
-            rows = like = rows.astype(np.float32 if narrow else np.float64, copy=False)
-        rows = _in_form(rows.reshape(1, -1) if single else rows, like)
+        if single:
+            rows = rows.reshape(1, -1)
+        if not sparse.issparse(like):
+            rows = np.ascontiguousarray(dense(rows), dtype=like.dtype)
+        else:
+            rows = sparse.csr_array(rows, dtype=like.dtype)
+            if not rows.has_canonical_format:
+                rows = rows.copy()  # it may share its entries with X
+                rows.sum_duplicates()
         check_magnitude(where, "X", rows)
         return rows, single
-
-
-def _in_form(X: Any, like: Matrix) -> Matrix:
-    """X as an array or canonical CSR, in the form and precision of `like`."""
-    dtype = like.dtype
-    if not sparse.issparse(like):
-        return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=dtype)
-    rows = sparse.csr_array(X, dtype=dtype)
-    if not rows.has_canonical_format:
-        rows = rows.copy()  # it may share its entries with X
-        rows.sum_duplicates()
-    return rows
 
 
 def _last(curve: Floats) -> float:

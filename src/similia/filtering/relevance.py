@@ -1,14 +1,15 @@
 """Filtering by the distance to the relevant documents seen so far, while it is learnt."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix, Scorer
 from similia.filtering.protocol import OnlineFilter
 from similia.linalg.bilinear import quadratic_forms
-from similia.linalg.rows import RowStore, dense_rows, row_of
 from similia.validation import Rule, none, one_of, positive_integer
 
 
@@ -18,11 +19,9 @@ class ThresholdedMetric(Scorer, Protocol):
     @property
     def threshold_(self) -> float:
         """Squared distance up to which two points are similar."""
-        ...
 
-    def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Any:
+    def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> object:
         """Learn pairs of rows, similar (+1) or dissimilar (-1), in order."""
-        ...
 
 
 @runtime_checkable
@@ -37,7 +36,6 @@ class MatrixMetric(Protocol):
 
     def metric_matrix(self) -> Array | None:
         """A of the squared distances in use; None if they are not of that form."""
-        ...
 
 
 _thresholded = Rule(
@@ -109,15 +107,9 @@ class RelevanceFilter(OnlineFilter):
     _kept: "KeptDocuments | None" = None
 
     def __init__(
-        self,
-        learner: ThresholdedMetric,
-        *,
-        pairs: str | int = "nearest",
-        budget: int | None = None,
+        self, learner: ThresholdedMetric, *, pairs: str | int = "nearest", budget: int | None = None
     ) -> None:
-        self.learner = learner
-        self.pairs = pairs
-        self.budget = budget
+        self.learner, self.pairs, self.budget = learner, pairs, budget
 
     @property
     def relevant_(self) -> Matrix:
@@ -128,32 +120,30 @@ class RelevanceFilter(OnlineFilter):
 
     def _begin(self, X: Matrix) -> None:
         # Without pairs: the learner starts if it has not yet, and refuses what it cannot take.
-        self.learner.learn(X[:1], np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=np.int8))
+        self.learner.learn(X[:1], [], [])
         if self._kept is None:
             self._kept = KeptDocuments(X)
 
     def _visit(self, X: Matrix, i: int, relevant: bool | None = None) -> bool:
         kept, said = self._kept, False
-        if kept is not None and len(kept):
+        if kept is not None and kept.rows.shape[0]:
             distances = kept.squared_distances(self.learner, X, i)
             said = bool(distances.min() <= self.learner.threshold_)
             if relevant is not None:
-                self._teach(dense_rows(kept.rows, self._chosen(distances)), X, i, relevant)
+                partners = dense_rows(kept.rows, self._chosen(distances))
+                self._teach(partners, dense_rows(X, [i]), relevant)
         if kept is not None and relevant:
-            kept.append(row_of(X, i))
-            if self.budget is not None and len(kept) > self.budget:
-                kept.remove_first()
+            kept.append(X, i, self.budget)
         return said
 
-    def _teach(self, partners: Array, X: Matrix, i: int, relevant: bool) -> None:
-        """Teach the pairs of row i with its partners, as dense rows.
+    def _teach(self, partners: Array, x: Array, relevant: bool) -> None:
+        """Teach the pairs of x with its partners.
 
-        A learner of d² numbers spends less on a row of d than on finding out that it is sparse.
+        Rows are dense: a learner of d² numbers would spend more on finding out that they are not.
         """
         n = len(partners)
         pairs = np.column_stack([np.full(n, n), np.arange(n)])
-        y = np.full(n, 1 if relevant else -1, dtype=np.int8)
-        self.learner.learn(np.concatenate([partners, dense_rows(X, [i])]), pairs, y)
+        self.learner.learn(np.concatenate([partners, x]), pairs, np.full(n, 1 if relevant else -1))
 
     def _chosen(self, distances: Array) -> Indices:
         if self.pairs == "nearest":
@@ -162,39 +152,50 @@ class RelevanceFilter(OnlineFilter):
         return order if isinstance(self.pairs, str) else order[: self.pairs]
 
 
-class KeptDocuments(RowStore):
+class KeptDocuments:
     """Documents z with their squared distances to a new one under a learner.
 
     For a learner of (x-z)ᵀA(x-z) that is xᵀAx - 2zᵀAx + zᵀAz, where zᵀAz is kept until the learner
     changes. Others are asked for their `pairwise_score`.
     """
 
+    _learner: ThresholdedMetric | None = None
+    _metric: MatrixMetric | None = None
+    _state: Array | None = None
+    _version: tuple[int | None, ...] = ()
+    _A: Array | None = None
+    _own: Array = np.empty(0)  # zᵀAz of the first documents kept
+
     def __init__(self, like: Matrix) -> None:
         """Start without documents, in the form of the rows `like`."""
-        super().__init__(like)
-        self._learner: ThresholdedMetric | None = None
-        self._metric: MatrixMetric | None = None
-        self._state: Array | None = None
-        self._version: tuple[int | None, ...] = ()
-        self._A: Array | None = None
-        self._own = np.empty(0)  # zᵀAz of the first documents kept
+        self.rows = like[:0].copy()
 
-    def remove_first(self) -> None:
-        """Remove the oldest document."""
-        super().remove_first()
-        self._own = self._own[1:]
+    def append(self, X: Matrix, i: int, budget: int | None) -> None:
+        """Keep row i of X as well; beyond the budget, forget the oldest document."""
+        Z = self.rows
+        first = 0 if budget is None else max(0, Z.shape[0] + 1 - budget)
+        self._own = self._own[first:]
+        if isinstance(Z, np.ndarray):
+            self.rows = np.concatenate([Z[first:], X[i : i + 1]])
+            return
+        places, values = row_of(X, i)
+        starts = np.append(Z.indptr, Z.indptr[-1] + len(values))[first:]
+        data = np.concatenate([Z.data[starts[0] :], values])
+        indices = np.concatenate([Z.indices[starts[0] :], places])
+        shape = (len(starts) - 1, Z.shape[1])
+        self.rows = sparse.csr_array((data, indices, starts - starts[0]), shape=shape)
 
     def squared_distances(self, learner: ThresholdedMetric, X: Matrix, i: int) -> Array:
         """Squared distances of row i of X to all documents."""
         Z, A = self.rows, self._matrix(learner)
         if A is None:
             return np.asarray(-learner.pairwise_score(X[i : i + 1], Z)[0])
-        if len(self._own) < len(self):
+        if len(self._own) < Z.shape[0]:
             new = Z[len(self._own) :].astype(A.dtype, copy=False)
             self._own = np.concatenate([self._own, quadratic_forms(A, new)])
-        x = row_of(X, i)
-        Ax = x.values @ A[x.places]
-        return np.maximum(Ax[x.places] @ x.values - 2 * (Z @ Ax) + self._own, 0.0)
+        places, values = row_of(X, i)
+        Ax = values @ A[places]
+        return np.maximum(Ax[places] @ values - 2 * (Z @ Ax) + self._own, 0.0)
 
     def _matrix(self, learner: ThresholdedMetric) -> Array | None:
         """The learner's matrix, fetched again only if the learner has changed."""
@@ -212,3 +213,20 @@ class KeptDocuments(RowStore):
             self._A = metric.metric_matrix()
             self._own = np.empty(0, dtype=np.float64 if self._A is None else self._A.dtype)
         return self._A
+
+
+def row_of(X: Matrix, i: int) -> tuple[Any, Array]:
+    """Places and values of the entries of row i, not copied; all places of a dense row."""
+    if isinstance(X, np.ndarray):
+        return slice(None), X[i]
+    entries = slice(X.indptr[i], X.indptr[i + 1])
+    return X.indices[entries], X.data[entries]
+
+
+def dense_rows(X: Matrix, indices: Sequence[int] | Indices) -> Array:
+    """Rows of an array or CSR matrix, as a new dense array."""
+    rows = np.zeros((len(indices), X.shape[1]), X.dtype)
+    for row, i in zip(rows, indices, strict=True):  # for a few rows faster than scipy's indexing
+        places, values = row_of(X, i)
+        row[places] = values
+    return rows

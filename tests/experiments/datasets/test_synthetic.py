@@ -1,77 +1,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from experiments.datasets import make_bilinear_triplets, make_clusters, synthetic
-
-
-def satisfied(data):
-    scores = data.queries @ data.W @ data.items.T
-    query, better, worse = data.triplets.T
-    return scores[query, better] > scores[query, worse]
-
-
-@pytest.mark.parametrize("density", [1.0, 0.1])
-def test_without_noise_the_known_similarity_satisfies_every_triplet(density):
-    data = make_bilinear_triplets(50, 80, 12, 17, 3000, rank=3, density=density, random_state=0)
-    assert data.triplets.shape == (3000, 3)
-    assert data.W.shape == (12, 17)
-    assert np.linalg.matrix_rank(data.W) == 3
-    assert satisfied(data).all()
-
-
-def test_noise_reverses_the_share_of_triplets_it_should():
-    data = make_bilinear_triplets(300, 300, 20, 20, 20_000, rank=20, noise=1.0, random_state=0)
-    assert 1 - satisfied(data).mean() == pytest.approx(0.25, abs=0.03)
-
-
-def test_sparse_points_have_the_density_asked_for_and_no_empty_row():
-    data = make_bilinear_triplets(400, 500, 100, 200, 10, density=0.02, random_state=0)
-    for points, share in ((data.queries, 0.03), (data.items, 0.025)):
-        assert sparse.issparse(points)
-        assert points.format == "csr"
-        assert np.diff(points.indptr).min() >= 1
-        assert points.nnz / np.prod(points.shape) == pytest.approx(share, rel=0.1)
-
-
-def test_the_two_items_of_a_triplet_differ_and_all_occur():
-    data = make_bilinear_triplets(3, 2, 4, 4, 500, rank=1, random_state=0)
-    assert np.all(data.triplets[:, 1] != data.triplets[:, 2])
-    many = make_bilinear_triplets(5, 6, 4, 4, 2000, rank=1, random_state=0)
-    assert len(np.unique(many.triplets[:, 0])) == 5
-    assert len(np.unique(many.triplets[:, 1:])) == 6
-
-
-def test_blocks_do_not_change_the_triplets(monkeypatch):
-    whole = make_bilinear_triplets(n_triplets=1000, noise=0.5, random_state=0)
-    monkeypatch.setattr(synthetic, "BLOCK", 7)
-    pieces = make_bilinear_triplets(n_triplets=1000, noise=0.5, random_state=0)
-    assert_array_equal(whole.triplets, pieces.triplets)
+from experiments.datasets import make_clusters
 
 
 def test_a_seed_repeats_the_problem():
-    a, b, c = (make_bilinear_triplets(random_state=s, density=0.5) for s in (1, 1, 2))
-    assert_array_equal(a.triplets, b.triplets)
-    assert_array_equal(a.items.toarray(), b.items.toarray())
-    assert not np.array_equal(a.W, c.W)
     assert_array_equal(make_clusters(random_state=1).X, make_clusters(random_state=1).X)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rank": 21}, "rank must be at most the smaller number of features, 20, got 21"),
-        ({"n_items": 1}, "n_items must be at least 2"),
-        ({"noise": -1}, "noise must be a number of at least 0"),
-        ({"density": 0}, "density must be a number above 0 and at most 1"),
-        ({"n_triplets": 0}, "n_triplets must be a positive integer"),
-    ],
-)
-def test_impossible_triplets_are_refused(options, message):
-    with pytest.raises(ValueError, match=f"make_bilinear_triplets: {message}"):
-        make_bilinear_triplets(**options)
+    assert not np.array_equal(make_clusters(random_state=1).X, make_clusters(random_state=2).X)
 
 
 def share_of_same_class(D, y):

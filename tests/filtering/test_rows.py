@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.rows import RowStore, dense_rows, row_of
+from experiments.contenders.row_store import RowStore
+from similia.filtering.relevance import dense_rows, row_of
 
 ACTIONS = st.lists(st.sampled_from(["append", "append", "remove_first"]), max_size=60)
 
@@ -16,7 +17,7 @@ def test_a_store_holds_what_a_list_would(actions, seed, form):
     rows, store, expected = form(X), RowStore(form(X)), []
     for i, action in enumerate(actions):
         if action == "append":
-            store.append(row_of(rows, i))
+            store.append(rows, i)
             expected.append(X[i])
         elif expected:
             store.remove_first()
@@ -42,7 +43,7 @@ def test_a_store_with_a_budget_takes_no_more_room_as_rows_go_by(form, rng):
     rows = form(rng.normal(size=(1, 5)))
     store, sizes = RowStore(rows), []
     for _ in range(2000):
-        store.append(row_of(rows, 0))
+        store.append(rows, 0)
         if len(store) > 10:
             store.remove_first()
         sizes.append(len(store._values))
@@ -51,7 +52,7 @@ def test_a_store_with_a_budget_takes_no_more_room_as_rows_go_by(form, rng):
 
 def test_a_row_is_a_view_of_its_matrix(rng):
     X = rng.normal(size=(3, 4))
-    assert np.shares_memory(row_of(X, 1).values, X)
+    assert np.shares_memory(row_of(X, 1)[1], X)
     C = sparse.csr_array(X)
-    assert np.shares_memory(row_of(C, 1).values, C.data)
-    assert row_of(C, 2).places.tolist() == [0, 1, 2, 3]
+    assert np.shares_memory(row_of(C, 1)[1], C.data)
+    assert row_of(C, 2)[0].tolist() == [0, 1, 2, 3]
