@@ -55,7 +55,7 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
     Two steps for different classes that follow each other know nothing of one another: they are
     taken together, so that one's sums fill the time in which the other waits for its slope.
     """
-    U, far = rows[0], Z.size * Z.itemsize > NEAR
+    U, far = rows[0], (some[1] - some[0]) * Z[0].size * Z.itemsize > NEAR
     places, classes = np.empty(2 * LISTED + 1, np.int64), np.empty(2 * LISTED + 1, np.int64)
     lengths, signs, times = np.empty((3, 2 * LISTED + 1))
     due = (places, classes, lengths, signs, times)
