@@ -91,7 +91,7 @@ def balanced(U, y, average=False):
     descent = Descent(LOSSES["logistic"], LINEAR, n, True, True, None)
     w = np.zeros((examples.n_vectors, k), U.dtype)
     scaling = Scaling(np.eye(k, dtype=U.dtype), 1.0 / k, 1.0)
-    frame = Frame(slice(0, len(w)), scaling, w, average)
+    frame = Frame(slice(0, len(w)), scaling, descent, w, average)
     frame.kept = U
     run = Passes(task, descent, w, w[: len(w) * average], 0, frames=[frame])
 

@@ -113,26 +113,24 @@ class LinearOneVsRest(ClassifierMixin, Learner):
         *,
         first: bool,
     ) -> Examples:
-        """Check what to learn from; start if it is the first, else refuse other classes."""
+        """Checked examples; the first ones start the learner, later ones must have its classes."""
         owner, several = f"{self._owner}.{method}", self._accepts_several_labels
         form = {"accept_sparse": "csr", "dtype": FLOATS, "multi_output": several}
         X, y = validate_data(self, X, y, reset=first, **form)
         check_magnitude(owner, "X", X)
         examples = Examples(owner, X, y, sample_weight, classes, intercept=self.fit_intercept)
-        if not examples.multilabel and len(examples.classes) < 2:
+        found, multilabel = examples.classes, examples.multilabel
+        if not multilabel and len(found) < 2:
             raise ValueError(
                 f"{self._owner}: y must have at least two classes, but it has only one class: "
-                f"{examples.classes[0]!r}."
+                f"{found[0]!r}."
             )
         if first:
             self._start(examples)
-        elif (
-            not np.array_equal(examples.classes, self.classes_)
-            or examples.multilabel != self.multilabel_
-        ):
+        elif multilabel != self.multilabel_ or not np.array_equal(found, self.classes_):
             raise ValueError(
-                f"{owner}: y must have the classes {self.classes_}, as before, "
-                f"got {examples.classes}; fit without warm_start to forget them."
+                f"{owner}: y must have the classes {self.classes_}, as before, got {found}; "
+                "fit without warm_start to forget them."
             )
         return examples
 
@@ -152,7 +150,8 @@ class LinearOneVsRest(ClassifierMixin, Learner):
         """Learn the examples once, in this order."""
         with single_blas_thread():
             while len(order):
-                some, order = np.split(order, [self._rows_at_once()])
+                n = self._rows_at_once()
+                some, order = order[:n], order[n:]
                 signs = examples.signs(some, self.w_.dtype)
                 rows = examples.at(some, self.w_.dtype)
                 self.n_updates_ += int(self._learn_block(rows, signs, examples.weights[some]))

@@ -72,8 +72,10 @@ class Descent:
 class Frame:
     """The weight vectors `some`, and what they learn: z and its moment M, in one scaling."""
 
-    def __init__(self, some: slice, scaling: Scaling, start: Array, average: bool) -> None:
-        self.some, self.scaling, self.start = some, scaling, start
+    def __init__(
+        self, some: slice, scaling: Scaling, descent: Descent, start: Array, average: bool
+    ) -> None:
+        self.some, self.scaling, self.descent, self.start = some, scaling, descent, start
         self.started = bool(start.any())
         self.dtype, self.size = scaling.scale.dtype, scaling.scale.shape[-1]
         self.Z = aligned_zeros((len(start), self.size), self.dtype)
@@ -105,28 +107,21 @@ class Frame:
         return rows * scale, H
 
     def learn(
-        self,
-        descent: Descent,
-        coordinates: tuple[Matrix, Array],
-        signs: Array,
-        weights: Array,
-        t: Array,
-        times: Array,
-        some: slice = slice(None),
+        self, U: Matrix, H: Array, signs: Array, weights: Array, t: Array, times: Array, some: slice
     ) -> None:
         """Teach a block of rows: at t for the schedule, at `times` for the mean of the states."""
         etas = np.empty(signs.shape, self.dtype)
-        etas[:] = descent.lengths(self.scaling, t, coordinates[0], weights)
-        rows = (*coordinates, np.ascontiguousarray(signs), etas, times.astype(self.dtype))
-        block_pass(self.Z[some], self.M[some], *rows, descent.loss.code)
+        etas[:] = self.descent.lengths(self.scaling, t, U, weights)
+        rows = (U, H, np.ascontiguousarray(signs), etas, times.astype(self.dtype))
+        block_pass(self.Z[some], self.M[some], *rows, self.descent.loss.code)
 
     def add_to(self, w: Array, moment: Array) -> None:
         """Add what was learnt to the weights, and to the moment if there is one."""
         scale = self.scaling.scale
         for whole, change in ((w, self.Z), (moment, self.M)):
             if whole.size:
-                diagonal = scale.ndim == 1
-                whole[self.some] += change * scale if diagonal else products((change, scale.T))[0]
+                full = scale.ndim == 2
+                whole[self.some] += products((change, scale.T))[0] if full else change * scale
 
 
 def projected(examples: Examples, rows: Indices, basis: Array) -> Array:

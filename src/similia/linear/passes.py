@@ -37,7 +37,7 @@ class Passes:
         self.w, self.moment = self.state()
         ranges = row_blocks(len(self.w), len(self.w) // len(scalings))
         self.frames = [
-            Frame(some, scaling, self.w[some], self.moment.size > 0)
+            Frame(some, scaling, self.descent, self.w[some], self.moment.size > 0)
             for some, scaling in zip(ranges, scalings, strict=True)
         ]
         # A balanced class visits few of the rows: a frame of its own is not worth storing.
@@ -70,27 +70,21 @@ class Passes:
         return frame.kept.take(places, axis=0), H
 
     def _learn_rows(
-        self,
-        frame: Frame,
-        places: Indices,
-        signs: Array,
-        t: Array,
-        tick: float = 1.0,
-        some: slice = slice(None),
+        self, frame: Frame, places: Indices, signs: Array, t: Array, tick: float, some: slice
     ) -> None:
         """Teach some weight vectors a block of rows, t after the pass began, a tick apart."""
-        weights = self.task.examples.weights[self.task.rows[places]]
-        when = (self.number * len(self.task.rows) + t, self.n_seen + t + tick)
-        coordinates = self._coordinates(frame, places, some)
-        frame.learn(self.descent, coordinates, signs, weights, *when, some)
+        weights = self.task.weights[places] if self.task.weights.size else np.ones(1)
+        begun, times = self.number * len(self.task.rows), self.n_seen + t + tick
+        U, H = self._coordinates(frame, places, some)
+        frame.learn(U, H, signs, weights, begun + t, times, some)
 
     def _learn_all(self, frame: Frame, rng: np.random.Generator) -> int:
         task, n = self.task, len(self.task.rows)
         order = rng.permutation(n)
         for block in row_blocks(n, BLOCK):
-            places = order[block]
+            places, t = order[block], np.arange(block.start, block.stop)
             signs = task.examples.signs(task.rows[places], frame.dtype)[frame.some]
-            self._learn_rows(frame, places, signs, np.arange(block.start, block.stop))
+            self._learn_rows(frame, places, signs, t, 1.0, slice(None))
         return len(frame.Z) * n
 
     # -- balanced examples ---------------------------------------------------------------------

@@ -124,6 +124,7 @@ class SLNDClassifier(StochasticOneVsRest):
         "at their present scores (averaged over the classes if shared); in a stream, never stop "
         "adding examples to it.",
     )
+
     _state: ClassVar = (
         *StochasticOneVsRest._state,
         "rank_",

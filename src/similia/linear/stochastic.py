@@ -17,7 +17,6 @@ from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.progress import progress
-from similia.retrieval.ranking import top_k
 from similia.validation import between, boolean, one_of, positive, positive_integer
 
 
@@ -42,7 +41,7 @@ class StochasticOneVsRest(LinearOneVsRest):
         default="auto",
         rule=one_of("auto") | positive,
         doc="Step size at the start. \"auto\" makes η F''(0)|x|² equal 1 on average, and at most 1 "
-        "for every example. SLND takes D^{-½}Pᵀx for x, and 0.3 for 1 with balanced sampling.",
+        "for every example. SLND uses D^{-½}Pᵀx in place of x and, if balanced, 0.3 on average.",
     )
     schedule: str = parameter(
         default="auto",
@@ -215,25 +214,26 @@ class StochasticOneVsRest(LinearOneVsRest):
 
     def _take_steps(self, rows: Matrix, signs: Array, weights: Array, scaling: Scaling) -> None:
         """Learn rows of a stream in order, all with one scaling."""
-        frame = Frame(slice(None), scaling, self.w_, self.average)
+        every, t = slice(None), self.n_seen_ + np.arange(rows.shape[0])
+        frame = Frame(every, scaling, self._descent(), self.w_, self.average)
         if frame.size:
-            t = self.n_seen_ + np.arange(rows.shape[0])
-            coordinates = frame.coordinates(rows, slice(None))
-            frame.learn(self._descent(), coordinates, signs, weights, t, t + 1)
+            frame.learn(*frame.coordinates(rows, every), signs, weights, t, t + 1, every)
             frame.add_to(self.w_, self.moment_)
 
     # -- deciding ------------------------------------------------------------------------------
 
     def predict_top_k(self, X: Matrix, k: int = 5) -> Array:
         """The k classes or labels with the highest scores for every row, best first."""
-        w, n = self._scoring_state(), len(self.classes_)
+        scores, n = self.decision_function(X), len(self.classes_)
         if not positive_integer.holds(k) or k > n:
             raise ValueError(
                 f"{self._owner}.predict_top_k: k must be a positive integer, at most the number of "
                 f"classes, {n}, got {k!r}."
             )
-        w = np.vstack([-w, w]) if len(w) < n else w
-        return self.classes_[top_k("inner_product", self._checked_rows(X), w, k)[0]]
+        losses = -scores if scores.ndim == 2 else np.column_stack([scores, -scores])
+        best = np.argpartition(losses, k - 1, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(losses, best, axis=1), axis=1, kind="stable")
+        return self.classes_[np.take_along_axis(best, order, axis=1)]
 
     def predict_proba(self, X: Matrix) -> Array:
         """Probability of each class (they sum to 1) or of each label, for every row.
