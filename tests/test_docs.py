@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_quoted_files_are_the_real_ones(document):
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
         assert ((ROOT / document).parent / target).exists(), target
+
+
+def test_the_drawing_of_the_layers_is_the_import_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    drawing = re.search(
+        r"```\n( cli.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL
+    )
+    rows = [line for line in drawing[1].splitlines() if line.strip() != "│"]
+    drawn = [re.split(r" {3,}", row.strip())[0].replace("│", "|") for row in rows]
+    assert drawn == contract["contracts"][0]["layers"]
 
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.constraints import Constraints
+from similia.constraints.base import Constraints
 
 
 class TripletConstraints(Constraints):

@@ -10,11 +10,11 @@ from similia.registry import ALL_LEARNERS, learner_class
 __version__ = "0.1.0"
 
 _FUNCTIONS = {
-    "ConstraintOracle": "similia.constraints",
+    "ConstraintOracle": "similia.constraints.oracle",
     "DefiniteBoost": "similia.constraints.definite_boost",
-    "DistanceConstraints": "similia.constraints",
-    "MatrixConstraints": "similia.constraints",
-    "RankOneConstraints": "similia.constraints",
+    "DistanceConstraints": "similia.constraints.pairs",
+    "MatrixConstraints": "similia.constraints.sets",
+    "RankOneConstraints": "similia.constraints.sets",
     "minimize_max_constraint": "similia.constraints.min_max",
     "FeedbackFile": "similia.files",
     "learn_file": "similia.stream",

@@ -38,6 +38,7 @@ def _is_integer(value: Any) -> bool:
 positive = Rule("a positive number", lambda v: _is_number(v) and v > 0)
 non_negative = Rule("a number of at least 0", lambda v: _is_number(v) and v >= 0)
 positive_integer = Rule("a positive integer", lambda v: _is_integer(v) and v > 0)
+non_negative_integer = Rule("an integer of at least 0", lambda v: _is_integer(v) and v >= 0)
 boolean = Rule("True or False", lambda v: isinstance(v, (bool, np.bool_)))
 none = Rule("None", lambda v: v is None)
 array = Rule("an array", lambda v: isinstance(v, np.ndarray))

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from similia import ConstraintOracle, DistanceConstraints, MatrixConstraints, RankOneConstraints
-from similia.constraints import UnionConstraints, as_constraints, pairs
+from similia.constraints import pairs
+from similia.constraints.sets import UnionConstraints, as_constraints
 from similia.linalg.gibbs import GibbsState
 from tests.constraint_problems import SEEDS, density, hermitian
 from tests.problems import FORMS

@@ -371,8 +371,8 @@ WRONG = {
     "start's rank": ({}, {"start": np.diag([1.0] + [0.0] * 7)}, "start must be positive definite"),
     "start's NaN": ({}, {"start": np.full((8, 8), np.nan)}, "start must be finite"),
     "alpha's length": ({}, {"alpha": np.zeros(21)}, "alpha must be an array of at most 20 numbers"),
-    "alpha's sign": ({}, {"alpha": [-1.0]}, "alpha must be finite numbers of at least 0"),
-    "alpha's NaN": ({}, {"alpha": [np.nan]}, "alpha must be finite numbers of at least 0"),
+    "alpha's sign": ({}, {"alpha": [-1.0]}, "alpha must be at least 0, got -1"),
+    "alpha's NaN": ({}, {"alpha": [np.nan]}, "alpha must be finite, but it contains NaN"),
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from numpydoc.docscrape import ClassDoc, FunctionDoc
 import similia
 from similia.constraints.min_max import RULES, MinMaxResult
 from similia.constraints.projections import Certificate
+from similia.parameters import rules_of
 
 CLASSES = ["ConstraintOracle", "DefiniteBoost", "DistanceConstraints", "MatrixConstraints",
            "RankOneConstraints"]  # fmt: skip
@@ -33,7 +34,7 @@ def test_documented_parameters_of_functions_are_the_signature():
 
 def test_every_parameter_has_a_rule():
     boost = similia.DefiniteBoost()
-    assert set(boost._rules) == set(boost.get_params())
+    assert set(rules_of(similia.DefiniteBoost)) == set(boost.get_params())
     parameters = set(inspect.signature(similia.minimize_max_constraint).parameters)
     assert set(RULES) == parameters - {"constraints"}
 

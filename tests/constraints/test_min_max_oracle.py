@@ -13,7 +13,7 @@ from similia import (
     RankOneConstraints,
     minimize_max_constraint,
 )
-from similia.constraints import UnionConstraints
+from similia.constraints.sets import UnionConstraints
 from tests.constraint_problems import SEEDS, hermitian, oracle_of
 
 KINDS = st.sampled_from(["real", "complex"])

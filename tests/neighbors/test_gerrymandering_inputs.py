@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from similia import NeighborhoodGerrymandering
 from similia.exceptions import MissingExtraError
+from similia.parameters import rules_of
 from tests.gerrymandering_problems import clusters, quick
 
 
@@ -128,8 +129,9 @@ def test_using_before_learning_says_so():
 
 def test_every_parameter_has_a_rule_and_a_broken_one_is_named(rng):
     X, y = clusters(rng)
-    assert set(quick()._rules) == set(quick().get_params())
-    for name in quick()._rules:
+    rules = rules_of(NeighborhoodGerrymandering)
+    assert set(rules) == set(quick().get_params())
+    for name in rules:
         for call in ("fit", "partial_fit"):
             with pytest.raises(ValueError, match=f"^NeighborhoodGerrymandering: {name} must be "):
                 getattr(quick().set_params(**{name: object()}), call)(X, y)

@@ -4,18 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.registry import LEARNERS
+from similia.registry import LEARNERS, learner_class
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.trust import pairs_as_triplets, triplet_evaluation, triplet_margins
 from tests.checks import case_of
 from tests.problems import triplets_of
 
-RANKING = [name for name in LEARNERS if hasattr(case_of(name).learner, "query_vectors")]
+RANKING = [
+    name for name in LEARNERS if hasattr(case_of(learner_class(name)).learner, "query_vectors")
+]
 
 
 @pytest.mark.parametrize("name", RANKING)
 def test_margins_are_differences_of_scores(name, rng):
-    case = case_of(name)
+    case = case_of(learner_class(name))
     case.learn()
     triplets = triplets_of(rng, len(case.X), len(case.X), 60)
     scores = case.learner.pairwise_score(case.X)

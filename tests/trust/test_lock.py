@@ -8,13 +8,12 @@ import threading
 import numpy as np
 
 from similia.trust import Promotion
-from similia.trust.generations import LOCK, locked
+from similia.trust.generations import LOCK, Generations
 
 HOLDER = """
 import sys, time
-from pathlib import Path
-from similia.trust.generations import locked
-with locked(Path(sys.argv[1])):
+from similia.trust.generations import Generations
+with Generations(sys.argv[1]).changing():
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -89,7 +88,7 @@ def test_a_process_that_dies_leaves_no_lock(tmp_path):
         process.kill()
         process.wait()
         assert (tmp_path / LOCK).exists()
-        with locked(tmp_path):
+        with Generations(tmp_path).changing():
             pass
 
 
@@ -97,7 +96,7 @@ def test_whoever_comes_second_waits(tmp_path):
     done = []
 
     def second():
-        with locked(tmp_path):
+        with Generations(tmp_path).changing():
             done.append("second")
 
     with started(HOLDER, tmp_path) as process:
@@ -117,7 +116,7 @@ def test_threads_wait_for_each_other_too(tmp_path):
     def count():
         nonlocal inside, most
         for _ in range(50):
-            with locked(tmp_path):
+            with Generations(tmp_path).changing():
                 inside += 1
                 most = max(most, inside)
                 inside -= 1
@@ -136,7 +135,8 @@ def test_rollback_returns_from_what_is_in_use_now(rng, tmp_path):
 
     model = OASIS().learn(rng.normal(size=(5, 3)), [[0, 1, 2]])
     ours, theirs = Promotion(tmp_path), Promotion(tmp_path)
-    for champion in range(2):
-        theirs._generations.promote(model, {}, champion)
+    for _ in range(2):
+        with theirs._generations.changing():
+            theirs._generations.promote(model, {})
     assert (ours.current, ours.rollback(), ours.current) == (0, 1, 1)
     assert np.array_equal(ours.champion().W_, model.W_)

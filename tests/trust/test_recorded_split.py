@@ -7,6 +7,7 @@ import pytest
 
 from similia import AROW, LEGO, OASIS
 from similia.exceptions import ModelFileError
+from similia.registry import learner_class
 from similia.trust import Promotion
 from similia.trust.generations import HISTORY
 from tests.checks import case_of
@@ -15,7 +16,7 @@ from tests.trust.test_promotion import problem, promotion_in
 
 @pytest.mark.parametrize("name", ["FactoredAROMA", "OASIS", "LEGO", "MEG", "POLA"])
 def test_a_model_learnt_elsewhere_is_judged_as_if_it_had_been_learnt_here(name, tmp_path):
-    case = case_of(name, n=600)
+    case = case_of(learner_class(name), n=600)
     here, there = promotion_in(tmp_path / "here"), promotion_in(tmp_path / "there")
     expected = here.run(case.learner, case.X, *case.stream)
     there.record_split(*case.stream)

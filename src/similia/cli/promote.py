@@ -1,8 +1,7 @@
 """``similia split``, ``promote`` and ``rollback``: use what was learnt only if it is better."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -16,20 +15,11 @@ if TYPE_CHECKING:
 NOT_PROMOTED = 4
 
 
-class Kind(StrEnum):
-    """Kind of judgement in a matrix, whose columns have no names."""
-
-    triplets = "triplets"
-    pairs = "pairs"
-    grades = "grades"
-
-
 Folder = Annotated[
     Path, Argument(metavar="FOLDER", help="Home of the generations and their history.")
 ]
 Continue = Annotated[
-    bool,
-    Option("--continue", help="Continue from a copy of the champion, not a new learner."),
+    bool, Option("--continue", help="Continue from a copy of the champion, not a new learner.")
 ]
 Model = Annotated[
     Path | None,
@@ -76,11 +66,10 @@ To = Annotated[
     Option("--to", min=0, help="A generation, 0 for the base; by default the one before."),
 ]
 Output = Annotated[
-    Path,
-    Option("--output", "-o", help="Where to write the judgements to learn from."),
+    Path, Option("--output", "-o", help="Where to write the judgements to learn from.")
 ]
 KindOption = Annotated[
-    Kind | None,
+    Literal["triplets", "pairs", "grades"] | None,
     Option("--kind", help="What a .npy matrix holds; other files tell by their columns."),
 ]
 
@@ -116,12 +105,12 @@ def split(
     promotion = Promotion(folder, share=share, seed=seed)
     with opt.bad_rows_of(bad_rows, bad_log) as bad, spooled(feedback) as path:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
-        found = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
+        found, n_learning = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
-        figures = {**found.split._asdict(), "n_learning": found.n_learning, "output": str(output)}
+        figures = {**found._asdict(), "n_learning": n_learning, "output": str(output)}
         opt.print_json({**figures, "bad_rows": bad.to_dict()})
     else:
-        typer.echo(f"{found.split} {found.n_learning} judgements to learn from: {output}")
+        typer.echo(f"{found} {n_learning} judgements to learn from: {output}")
 
 
 def promote(
@@ -162,16 +151,15 @@ def promote(
     from similia.stream import promote_file
     from similia.trust import Promotion
 
-    start = opt.base_named(base)
-    promotion = Promotion(folder, base=start, share=share, level=level, seed=seed)
+    before = opt.base_named(base)
+    promotion = Promotion(folder, base=before, share=share, level=level, seed=seed)
     if model is not None:
         challenger = opt.load_model(model)
     elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = opt.new_learner(
-            learner or "FactoredAROMA", dict(map(opt.setting, settings or []))
-        )
+        values = dict(map(opt.setting, settings or []))
+        challenger = opt.new_learner(learner or "FactoredAROMA", values)
     with opt.bad_rows_of(bad_rows, bad_log) as bad:
         X, Z = opt.read_sides(vectors, ids, items, item_ids, (vector_column, id_column), bad)
         outcome = promote_file(
@@ -194,24 +182,17 @@ def promote(
 
 
 def _print(outcome: "Outcome") -> None:
-    means = outcome.figures
-    comparisons = {"champion": outcome.against_champion, "base": outcome.against_base}
+    fields = {"measure": f"{outcome.measure} on {outcome.n_queries} held-out queries"}
+    fields |= {name: f"{mean:.4f}" for name, mean in outcome.figures.items()}
+    fields["champion"] += f"  (generation {outcome.champion})"
+    for name, found in (("champion", outcome.against_champion), ("base", outcome.against_base)):
+        low, high = found.interval
+        interval = f"({low:+.4f} to {high:+.4f}), p = {found.p_value:.2g}"
+        fields[f"against {name}"] = f"{found.difference:+.4f} {interval}"
+    fields["learnt from"] = f"{outcome.n_learnt} judgements"
+    fields["in use"] = f"generation {outcome.generation}"
     typer.echo(outcome.reason)
-    opt.print_fields(
-        {
-            "measure": f"{outcome.measure} on {outcome.n_queries} held-out queries",
-            "base": f"{means['base']:.4f}",
-            "champion": f"{means['champion']:.4f}  (generation {outcome.champion})",
-            "challenger": f"{means['challenger']:.4f}",
-            **{
-                f"against {name}": f"{found.difference:+.4f} ({found.interval[0]:+.4f} to "
-                f"{found.interval[1]:+.4f}), p = {found.p_value:.2g}"
-                for name, found in comparisons.items()
-            },
-            "learnt from": f"{outcome.n_learnt} judgements",
-            "in use": f"generation {outcome.generation}",
-        }
-    )
+    opt.print_fields(fields)
 
 
 def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None:

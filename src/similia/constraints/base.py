@@ -2,7 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import RankOneTerms
-from similia.validation import positive_integer
 
+#: whether an array may have a shape
+Fits: TypeAlias = Callable[[tuple[int, ...]], bool]
 #: constraints of a set, by number
 Selection: TypeAlias = slice | Array | list[int]
 ALL = slice(None)
@@ -29,17 +30,10 @@ class RankOne(NamedTuple):
 class Constraints(ABC):
     """Constraints tr(W C_j) ≤ 0 on Hermitian W of trace one, with C_j = A_j - shift_j I.
 
-    Since tr W = 1, the shift is a bound: tr(W A_j) ≤ shift_j. A subclass sets the attributes below
-    and computes tr(W A_j) and Σ weights_j A_j; it overrides `rank_one` or `matrix`, and whatever
-    else it can do faster.
-
-    Attributes
-    ----------
-    n_features : int
-        Rows of W.
-    dtype : dtype
-        float64, or complex128 if W is to be complex.
-    shifts : array of shape (n_constraints,)
+    Since tr W = 1, the shift is a bound: tr(W A_j) ≤ shift_j. A subclass sets `n_features` (the
+    rows of W), `dtype` (complex128 if W is to be complex), `shifts`, `_lowest` and `_highest`,
+    computes tr(W A_j) and Σ weights_j A_j, and overrides `rank_one` or `matrix` and whatever else
+    it can do faster.
     """
 
     n_features: int
@@ -47,6 +41,8 @@ class Constraints(ABC):
     #: whether all constraints are known
     finite = True
     shifts: Array
+    #: of rank-one constraints
+    signs: Array
     #: extreme eigenvalues of the A_j
     _lowest: Array
     _highest: Array
@@ -58,6 +54,14 @@ class Constraints(ABC):
     @abstractmethod
     def _combination(self, weights: Array) -> Array:
         """Σ weights_j A_j, as a new array."""
+
+    def _set_rank_one(self, owner: str, squares: Array, bounds: Array, sense: ArrayLike) -> None:
+        """Set what follows from |z|² and from the bounds of zᴴWz: signs, shifts, eigenvalues."""
+        self.signs = signs_of(owner, sense, len(bounds))
+        self.shifts = self.signs * bounds
+        values = self.signs * squares
+        least = 0.0 if self.n_features > 1 else np.inf  # with one feature there is no other one
+        self._lowest, self._highest = np.minimum(values, least), np.maximum(values, -least)
 
     def __len__(self) -> int:
         return len(self.shifts)
@@ -102,39 +106,25 @@ class Constraints(ABC):
         C[np.diag_indices_from(C)] -= term.shift
         return C
 
-    def _concatenate(self, sets: Sequence["Constraints"]) -> None:
-        """Take shifts, bounds and dtype from several sets."""
-        self.dtype = np.result_type(*(one.dtype for one in sets))
-        self.shifts = np.concatenate([one.shifts for one in sets])
-        self._lowest = np.concatenate([one._lowest for one in sets])
-        self._highest = np.concatenate([one._highest for one in sets])
 
-
-def rank_one_bounds(squares: Array, signs: Array, n_features: int) -> tuple[Array, Array]:
-    """Extreme eigenvalues of sign·zzᴴ, from |z|²."""
-    values = signs * squares
-    if n_features == 1:
-        return values, values
-    return np.minimum(values, 0.0), np.maximum(values, 0.0)
-
-
-def checked_count(owner: str, name: str, value: int) -> int:
-    """A positive integer, or the house error."""
-    if not positive_integer.holds(value):
-        raise ValueError(f"{owner}: {name} must be {positive_integer.words}, got {value!r}.")
-    return int(value)
-
-
-def per_constraint(owner: str, name: str, given: ArrayLike, n: int) -> Array:
-    """Finite numbers, one per constraint, from a single number or n of them."""
+def finite_numbers(
+    owner: str, name: str, given: ArrayLike, words: str, fits: Fits, kinds: str = "fiu"
+) -> Array:
+    """An array of finite numbers of a shape that fits, or the house error."""
     numbers = np.asarray(given)
-    if numbers.dtype.kind not in "fiu" or numbers.shape not in ((), (n,)):
+    if numbers.dtype.kind not in kinds or not fits(numbers.shape):
         raise ValueError(
-            f"{owner}: {name} must be a number or an array of shape ({n},), "
-            f"got shape {numbers.shape} and dtype {numbers.dtype}."
+            f"{owner}: {name} must be {words}, got shape {numbers.shape} and dtype {numbers.dtype}."
         )
     if not np.isfinite(numbers).all():
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
+    return numbers
+
+
+def per_constraint(owner: str, name: str, given: ArrayLike, n: int) -> Array:
+    """Finite real numbers, one per constraint, from a single number or n of them."""
+    words = f"a number or an array of shape ({n},)"
+    numbers = finite_numbers(owner, name, given, words, lambda shape: shape in ((), (n,)))
     return np.array(np.broadcast_to(numbers, n), dtype=np.float64)
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from similia.base import generator
 from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
 from similia.constraints.projections import Choice, Projections
@@ -18,19 +19,12 @@ from similia.constraints.sets import as_constraints
 from similia.contract import Array, Matrix
 from similia.linalg.psd import psd_factor
 from similia.linalg.threads import single_blas_thread
+from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
-from similia.validation import (
-    Rule,
-    boolean,
-    check_parameters,
-    none,
-    one_of,
-    positive,
-    positive_integer,
-    seed,
-)
+from similia.validation import boolean, none, one_of, positive, positive_integer, seed
 
 
+@parameterized
 class DefiniteBoost(BaseEstimator):
     """Matrix of trace one that meets linear constraints, nearest to a start: Bregman projections.
 
@@ -44,38 +38,6 @@ class DefiniteBoost(BaseEstimator):
 
         min Δ(W, W₀) + C Σ ξ_j  subject to  tr(W C_j) ≤ ξ_j,  ξ_j ≥ 0,  tr W = 1,  W ⪰ 0.
 
-    Parameters
-    ----------
-    C : positive number or None
-        Price of violating a constraint by one, in units of Δ; None means that all must be met. A
-        larger C allows less: with W₀ = I/d, the total violation exceeds the least possible by at
-        most (log d)/C. C bounds the dual variables, so that no constraint outweighs the others by
-        more; if all constraints can be met, a C of at least the largest unbounded dual variable
-        changes nothing.
-    projection : {"approximate", "exact"}
-        Step onto a constraint: in closed form, raising the dual by at least the bound of Theorem
-        4.1; or to the point where the constraint holds with equality. An exact step costs several
-        times as much, and often fewer are needed.
-    choice : {"most_violated", "cyclic", "random", "all"}
-        Which constraint comes next: the most violated after screening all; in order; in random
-        orders, each seen once. "all" moves along all of them together, by quasi-Newton and then
-        Newton steps: by far the fastest way to an accurate nearest W, but without the bound on the
-        number of steps.
-    nearest : bool
-        Continue until W is the nearest, to accuracy `tol`. False stops as soon as all constraints
-        are met, as the paper does; W then need not be the nearest, because a constraint may have
-        been pushed too far before others came into play. With `C`, the nearest is the solution
-        with the price, and constraints whose dual variable is C need not be met.
-    tol : positive number
-        ε, the violation that counts as none: the search ends when tr(W C_j) ≤ tol for all j and,
-        for `nearest`, tr(W C_j) ≥ -tol for all that have pushed. In units of the constraints.
-    max_iter : int
-        Maximum number of steps, or of points with choice "all". Reaching it raises a warning.
-    random_state : int, RandomState or None
-        Seed of the random orders.
-    verbose : bool
-        Show a progress bar.
-
     Attributes
     ----------
     W_ : array of shape (n_features, n_features)
@@ -87,17 +49,13 @@ class DefiniteBoost(BaseEstimator):
         If infeasible, the proof: weights with sum one and the positive smallest eigenvalue of the
         combination of the C_j with these weights.
     n_iter_ : int
-    slack_ : array of shape (n_constraints,)
-        ξ_j = max(0, tr(W C_j)), the violation of each constraint.
-    violation_ : float
-        The largest of them.
+    slack_, violation_ : array of shape (n_constraints,) and float
+        ξ_j = max(0, tr(W C_j)), the violation of each constraint, and the largest of them.
     dual_ : float
         h(α) = -log tr exp(log W₀ - Σ α_j C_j): no W that meets all constraints is nearer; with `C`,
         no W has a lower objective.
-    divergence_ : float
-        Δ(W, W₀).
-    objective_ : float
-        Δ(W, W₀) + C Σ ξ_j; the divergence alone without `C`.
+    divergence_, objective_ : float
+        Δ(W, W₀), and with `C` added to it C Σ ξ_j.
     gap_ : float
         Duality gap; see the notes.
     iteration_bound_ : float
@@ -111,13 +69,12 @@ class DefiniteBoost(BaseEstimator):
     Notes
     -----
     *Gap.* W need not meet the constraints exactly, so Δ(W, W₀) - h(α) = -Σ α_j r_j, with
-    r_j = tr(W C_j), can be negative. But W meets tr(W C_j) ≤ v for v = `violation_`, and the dual
-    of *that* problem is h(α) - v Σ α_j. So
+    r_j = tr(W C_j), can be negative. But W meets tr(W C_j) ≤ v for v = `violation_`, and so
 
-        gap = Δ(W, W₀) - (h(α) - v Σ α_j) = Σ α_j (v - r_j) ≥ 0,
+        gap = Δ(W, W₀) - (h(α) - v Σ α_j) = Σ α_j (v - r_j) ≥ 0
 
-    and W is within `gap_` of the nearest among all that violate no constraint by more than v. Any
-    W* that meets all constraints has Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
+    bounds how far W is from the nearest of all that violate no constraint by more than v. Any W*
+    that meets all constraints has Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
 
     *Price.* The dual with `C` is the same under α_j ≤ C. There is always a solution, and
 
@@ -158,43 +115,55 @@ class DefiniteBoost(BaseEstimator):
            [0.77, 0.66, 0.3 , 0.  ]])
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {
-        "C": none | positive,
-        "projection": one_of("approximate", "exact"),
-        "choice": one_of("most_violated", "cyclic", "random", "all"),
-        "nearest": boolean,
-        "tol": positive,
-        "max_iter": positive_integer,
-        "random_state": seed,
-        "verbose": boolean,
-    }
-
-    W_: Array
-    alpha_: Array
-    n_iter_: int
-    violation_: float
-    gap_: float
-
-    def __init__(
-        self,
-        *,
-        C: float | None = None,
-        projection: str = "approximate",
-        choice: str = "most_violated",
-        nearest: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.C = C
-        self.projection = projection
-        self.choice = choice
-        self.nearest = nearest
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+    C: float | None = parameter(
+        default=None,
+        rule=none | positive,
+        doc="Price of violating a constraint by one, in units of Δ; None means that all must be "
+        "met. A larger C allows less: with W₀ = I/d, the total violation exceeds the least "
+        "possible by at most (log d)/C. C bounds the dual variables, so that no constraint "
+        "outweighs the others by more; if all constraints can be met, a C of at least the largest "
+        "unbounded dual variable changes nothing.",
+    )
+    projection: str = parameter(
+        default="approximate",
+        rule=one_of("approximate", "exact"),
+        doc="Step onto a constraint: in closed form, raising the dual by at least the bound of "
+        "Theorem 4.1; or to the point where the constraint holds with equality. An exact step "
+        "costs several times as much, and often fewer are needed.",
+    )
+    choice: str = parameter(
+        default="most_violated",
+        rule=one_of("most_violated", "cyclic", "random", "all"),
+        doc="Which constraint comes next: the most violated after screening all; in order; in "
+        'random orders, each seen once. "all" moves along all of them together, by quasi-Newton '
+        "and then Newton steps: by far the fastest way to an accurate nearest W, but without the "
+        "bound on the number of steps.",
+    )
+    nearest: bool = parameter(
+        default=True,
+        rule=boolean,
+        doc="Continue until W is the nearest, to accuracy `tol`. False stops as soon as all "
+        "constraints are met, as the paper does; W then need not be the nearest, because a "
+        "constraint may have been pushed too far before others came into play. With `C`, the "
+        "nearest is the solution with the price, and constraints whose dual variable is C need "
+        "not be met.",
+    )
+    tol: float = parameter(
+        default=1e-4,
+        rule=positive,
+        doc="ε, the violation that counts as none: the search ends when tr(W C_j) ≤ tol for all j "
+        "and, for `nearest`, tr(W C_j) ≥ -tol for all that have pushed. In units of the "
+        "constraints.",
+    )
+    max_iter: int = parameter(
+        default=10_000,
+        rule=positive_integer,
+        doc='Most steps, or points with choice "all", before a warning ends the search.',
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        default=None, rule=seed, doc="Seed of the random orders."
+    )
+    verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
 
     # -- solving -------------------------------------------------------------------------------
 
@@ -220,53 +189,47 @@ class DefiniteBoost(BaseEstimator):
         -------
         The estimator itself. On an error nothing has changed.
         """
-        check_parameters("DefiniteBoost", self._rules, self.get_params(deep=False))
+        check_declared(self)
         where = "DefiniteBoost.fit"
         chosen = as_constraints(where, constraints)
-        if not chosen.finite and self.choice != "most_violated":
-            raise ValueError(
-                f'{where}: choice must be "most_violated" with an oracle, which chooses itself, '
-                f"got {self.choice!r}."
-            )
-        if not chosen.finite and self.C is not None:
-            raise ValueError(
-                f"{where}: C must be None with an oracle, which would name a constraint that stays "
-                f"violated again and again, got {self.C}."
-            )
+        if not chosen.finite:
+            self._check_oracle(where)
         log_start = log_of_start(where, start, chosen)
         cap = np.inf if self.C is None else float(self.C)
         first = checked_alpha(where, alpha, len(chosen), cap)
-        with (
-            single_blas_thread(),
-            progress("DefiniteBoost", self.max_iter, enabled=self.verbose) as advance,
-        ):
+        bar = progress("DefiniteBoost", self.max_iter, enabled=self.verbose)
+        with single_blas_thread(), bar as advance:
             run = Projections(chosen, log_start, first, float(self.tol), cap, bool(self.nearest))
             if self.choice == "all":
                 status = solve_together(run, self.max_iter, advance)
             else:
                 exact = self.projection == "exact"
                 status = solve_in_turn(run, self._choice(chosen), exact, self.max_iter, advance)
-            result = run.result()
-        for name, value in result.items():
-            setattr(self, name, value)
+            self.__dict__.update(run.result())
         self.certificate_ = None if status == "solved" else run.certificate()
         self.status_ = status if self.certificate_ is None else "infeasible"
         self.n_features_in_ = chosen.n_features
         self._warn()
         return self
 
+    def _check_oracle(self, where: str) -> None:
+        if self.choice != "most_violated":
+            raise ValueError(
+                f'{where}: choice must be "most_violated" with an oracle, which chooses itself, '
+                f"got {self.choice!r}."
+            )
+        if self.C is not None:
+            raise ValueError(
+                f"{where}: C must be None with an oracle, which would name a constraint that stays "
+                f"violated again and again, got {self.C}."
+            )
+
     def _choice(self, constraints: Constraints) -> Choice:
         if not constraints.finite:
             return asked
         if self.choice == "most_violated":
             return most_violated
-        return InTurn(self._rng() if self.choice == "random" else None)
-
-    def _rng(self) -> np.random.Generator:
-        state = self.random_state
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**32, dtype=np.uint64))
-        return np.random.default_rng(state)
+        return InTurn(generator(self.random_state) if self.choice == "random" else None)
 
     def _warn(self) -> None:
         if self.status_ == "solved":

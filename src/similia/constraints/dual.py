@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, minimize
 
-from similia.constraints.base import Constraints
+from similia.constraints.base import Constraints, finite_numbers
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_log
@@ -204,16 +204,12 @@ def log_of_start(owner: str, start: ArrayLike | None, constraints: Constraints) 
 def checked_alpha(owner: str, alpha: ArrayLike | None, n: int, cap: float) -> Array:
     """Dual variables of n constraints, between 0 and the cap; missing ones are zero."""
     first = np.zeros(n)
-    if alpha is None:
-        return first
-    given = np.asarray(alpha)
-    if given.ndim != 1 or len(given) > n or given.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{owner}: alpha must be an array of at most {n} numbers, one for each constraint, "
-            f"got shape {given.shape} and dtype {given.dtype}."
-        )
-    if not (np.isfinite(given) & (given >= 0.0)).all():
-        raise ValueError(f"{owner}: alpha must be finite numbers of at least 0.")
+    words = f"an array of at most {n} numbers, one for each constraint"
+    given = finite_numbers(
+        owner, "alpha", [] if alpha is None else alpha, words, lambda s: len(s) == 1 and s[0] <= n
+    )
+    if (given < 0.0).any():
+        raise ValueError(f"{owner}: alpha must be at least 0, got {given.min():.6g}.")
     if (given > cap).any():
         raise ValueError(
             f"{owner}: alpha must be at most C = {cap:.6g}, got {given.max():.6g}; "

@@ -1,22 +1,45 @@
-"""The trace-one semidefinite program: the W whose worst constraint is as good as possible."""
+"""The trace-one semidefinite program: the W whose worst constraint is as good as possible.
+
+The search is for the smallest θ for which some W of trace one has tr(W C_j) ≤ θ for all j. For each
+θ the dual of (4.12) is ascended in all variables (`constraints.dual`), from the dual variables of
+the last θ, rescaled to fit the new one. Every point α on the way proves both ends of a bracket:
+max_j tr(W C_j) at its W is an upper bound, and with p = α/Σα the smallest eigenvalue of Σ p_j C_j
+is a lower one, which is free as the eigenvalues of log W are known. When either end has moved far
+enough, θ is chosen again, in the middle.
+
+An oracle's constraints are searched among those it has named, a smaller problem whose lower ends
+hold for all. Its upper ends do not, so the oracle is asked at any W that seems good enough. The
+value of the constraint it names there, the worst of all, is a proven upper end; if that is not good
+enough, the smaller problem has gained a constraint.
+"""
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from similia.constraints.base import Constraints
+from similia.constraints.dual import DualPoint, ascend
 from similia.constraints.oracle import ConstraintOracle
 from similia.constraints.sets import as_constraints
-from similia.constraints.theta_search import NamedSource, Source, ThetaSearch, lowest_value
 from similia.contract import Array
-from similia.linalg.spectral import hermitian_part
+from similia.linalg.gibbs import GibbsState
+from similia.linalg.roots import decreasing_bracket, decreasing_root
+from similia.linalg.spectral import gibbs_weights, hermitian_part
 from similia.linalg.threads import single_blas_thread
-from similia.progress import progress
+from similia.progress import Advance, progress
+from similia.updates.definite_boost import approximate_step
 from similia.validation import boolean, check_parameters, one_of, positive, positive_integer
 
+#: share of the bracket to cut off before θ is chosen again
+CUT = 0.4
+#: largest factor of the dual variables when they are fitted to a new θ
+GROWTH = 64.0
+#: difference between two computations of a value, relative to the size of the constraints
+ROUNDING = 1e-8
 RULES = {
     "tol": positive,
     "spread": one_of("auto") | positive,
@@ -33,20 +56,14 @@ class MinMaxResult:
     ----------
     W : array of shape (n_features, n_features)
         Positive semidefinite with trace one.
-    value : float
-        max_j tr(W C_j), an upper bound of the smallest θ.
-    lower : float
-        Smallest eigenvalue of Σ weights_j C_j, a lower bound of the smallest θ.
+    value, lower : float
+        max_j tr(W C_j) and the smallest eigenvalue of Σ weights_j C_j, which bracket the least θ.
     weights : array of shape (n_constraints,)
         The dual solution: non-negative, with sum one; for an oracle, in the order of its `keys`.
     spread : float
         Unit of the requested accuracy.
-    n_iter : int
-        Eigendecompositions and screenings, of all constraints or of those an oracle has named.
-    n_thetas : int
-        Values of θ tried.
-    n_queries : int
-        Questions asked of an oracle; 0 without one.
+    n_iter, n_thetas, n_queries : int
+        Screenings, each with an eigendecomposition; values of θ tried; questions to an oracle.
     status : {"solved", "max_iter", "stalled", "met"}
         "stalled": rounding allows no better point. "met": an oracle named no constraint at W, which
         says that none is violated, so `value` is 0; it cannot tell more.
@@ -91,8 +108,7 @@ def minimize_max_constraint(
     ----------
     constraints : Constraints, list of such, or ConstraintOracle
         Bounds are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle must
-        name, at every W, the constraint with the largest tr(W C_j), even if it is met; None ends
-        the search, see `status` of the result.
+        name, at every W, the constraint with the largest tr(W C_j), even if it is met.
     tol : positive number
         Requested accuracy, as a share of `spread`.
     spread : "auto" or positive number
@@ -112,11 +128,9 @@ def minimize_max_constraint(
 
     Notes
     -----
-    Every W and every combination of constraints on the way proves an end of the bracket; see
-    `constraints.theta_search`. With an oracle the search runs among the constraints named so far
-    and asks only at a W that seems good enough: each answer proves an upper end or adds a
-    constraint. An answer below one that was named before is refused with an error, because then no
-    upper end would be proven.
+    With an oracle the search runs among the constraints named so far and asks only at a W that
+    seems good enough: each answer proves an upper end or adds a constraint. An answer below one
+    that was named before is refused, because then no upper end would be proven.
 
     Examples
     --------
@@ -138,8 +152,22 @@ def minimize_max_constraint(
     with single_blas_thread(), progress(owner, max_iter, enabled=verbose) as advance:
         source = NamedSource(chosen) if isinstance(chosen, ConstraintOracle) else Source(chosen)
         search = ThetaSearch(source, tol, spread, max_iter, advance)
-        result = _result(search, search.run())
-    if result.status != "solved":
+        status = search.run()
+        W = hermitian_part(search.state.matrix())
+        result = MinMaxResult(
+            W=W,
+            # Both ends of the bracket are recomputed.
+            value=source.largest(W, search.upper),
+            lower=lowest_value(source.constraints, search.weights),
+            weights=search.weights,
+            spread=search.spread,
+            n_iter=len(search.history),
+            n_thetas=search.n_thetas,
+            n_queries=source.n_queries,
+            status=status,
+            history=np.array(search.history).reshape(-1, 2),
+        )
+    if status != "solved":
         _warn(result, tol)
     return result
 
@@ -159,18 +187,206 @@ def _warn(result: MinMaxResult, tol: float) -> None:
     )
 
 
-def _result(search: ThetaSearch, status: str) -> MinMaxResult:
-    """The result, with both ends of the bracket recomputed."""
-    W = hermitian_part(search.state.matrix())
-    return MinMaxResult(
-        W=W,
-        value=search.source.largest(W, search.upper),
-        lower=lowest_value(search.source.constraints, search.weights),
-        weights=search.weights,
-        spread=search.spread,
-        n_iter=len(search.history),
-        n_thetas=search.n_thetas,
-        n_queries=search.source.n_queries,
-        status=status,
-        history=np.array(search.history).reshape(-1, 2),
-    )
+# -- the search ------------------------------------------------------------------------------------
+
+
+class Source:
+    """Constraints that are all known: a finite set to search among, and proofs for all of them."""
+
+    #: questions asked of an oracle
+    n_queries = 0
+    #: whether an oracle has said that no constraint is violated: θ ≤ 0, and it knows no more
+    met = False
+
+    def __init__(self, constraints: Constraints) -> None:
+        self.constraints = constraints
+
+    def first(self, center: GibbsState) -> tuple[Array, float]:
+        """Weights that prove a first lower end, and the upper end that W = I/d proves."""
+        n = len(self.constraints)
+        return np.full(n, 1.0 / n), float(self.constraints.state_values(center).max())
+
+    def upper_end(self, point: DualPoint, theta: float, wanted: float) -> float:
+        """Upper end that a point at θ proves; may be infinite if it is not below `wanted`."""
+        return float(point.values.max()) + theta
+
+    def largest(self, W: Array, upper: float) -> float:
+        """max_j tr(W C_j) over all constraints, for the W that proved `upper`."""
+        return float(self.constraints.values(W).max())
+
+    def more(self) -> Constraints | None:
+        """All constraints known by now, if they are more than `constraints`."""
+        return None
+
+
+class NamedSource(Source):
+    """Constraints that an oracle has named so far; it is asked for proofs and for more."""
+
+    def __init__(self, oracle: ConstraintOracle) -> None:
+        super().__init__(oracle.named())
+        self.oracle = oracle
+
+    def first(self, center: GibbsState) -> tuple[Array, float]:
+        """All weight on the constraint that is worst at I/d, and its value."""
+        upper = self._ask(center, self.oracle.state_values(center))
+        self.constraints = self.oracle.named()
+        weights = np.zeros(len(self.oracle))
+        if len(weights):
+            weights[self.oracle.state_values(center).argmax()] = 1.0
+        return weights, upper
+
+    def upper_end(self, point: DualPoint, theta: float, wanted: float) -> float:
+        """The value of the constraint named at a point that seems good enough."""
+        values = point.values + theta
+        return np.inf if values.max() > wanted else self._ask(point.state, values)
+
+    def largest(self, W: Array, upper: float) -> float:
+        """The largest value at W of the constraints named, which the oracle has vouched for."""
+        known = self.oracle.values(W)
+        worst = float(known.max(initial=-np.inf))
+        if worst > upper + self._rounding():
+            self._refuse("another one", upper, known)
+        return max(worst, upper) if self.met else worst
+
+    def more(self) -> Constraints | None:
+        """All constraints named so far, if there are new ones."""
+        return self.oracle.named() if len(self.oracle) > len(self.constraints) else None
+
+    def _ask(self, state: GibbsState, known: Array) -> float:
+        """max_j tr(W C_j) over all constraints, from the one that the oracle names."""
+        j = self.oracle.search(state.matrix())
+        self.n_queries += 1
+        if j is None:
+            self.met, named = True, 0.0
+        else:
+            named = float(known[j] if j < len(known) else self.oracle.state_values(state, [j])[0])
+        worst = float(known.max(initial=-np.inf))
+        if worst > named + self._rounding():
+            self._refuse("None" if j is None else repr(self.oracle.keys[j]), named, known)
+        return max(worst, named)
+
+    def _rounding(self) -> float:
+        sizes = (np.abs(bound).max(initial=0.0) for bound in self.oracle.bounds())
+        return ROUNDING * float(max(sizes))
+
+    def _refuse(self, what: str, value: float, known: Array) -> NoReturn:
+        key = self.oracle.keys[int(known.argmax())]
+        raise ValueError(
+            "minimize_max_constraint: find must name the constraint with the largest tr(WC), "
+            f"got {what:.60}, with {value:.6g}, where {key!r:.60} has {known.max():.6g}."
+        )
+
+
+class ThetaSearch:
+    """The bracket of the smallest θ, what proves its ends, and the search that closes it."""
+
+    def __init__(
+        self, source: Source, tol: float, spread: float | str, max_iter: int, advance: Advance
+    ) -> None:
+        self.source, self.max_iter, self.advance = source, max_iter, advance
+        d = source.constraints.n_features
+        # log I instead of log I/d: the same problem, and G then belongs to α alone.
+        self.log_start = np.zeros((d, d), dtype=source.constraints.dtype)
+        self.history: list[tuple[float, float]] = []
+        self.n_thetas = 0
+        self.state = GibbsState(self.log_start)
+        self.weights, self.upper = source.first(self.state)
+        self.lower = lowest_value(source.constraints, self.weights)
+        width = self.upper - self.lower
+        self.spread = width if isinstance(spread, str) else float(spread)
+        self.goal = tol * self.spread if width < np.inf else 0.0
+        self.alpha = self.weights * (np.log(d) / width if width > 0.0 and d > 1 else 1.0)
+
+    def run(self) -> str:
+        """Close the bracket; return the status."""
+        while self.upper - self.lower > self.goal:
+            if self.source.met:
+                return "met"
+            if len(self.history) >= self.max_iter:
+                return "max_iter"
+            before = self.upper - self.lower
+            theta = 0.5 * (self.lower + self.upper)
+            self.n_thetas += 1
+            cut = self._look_at(theta, CUT * before)
+            grown = self._grow(theta)
+            if not (cut or grown or self.upper - self.lower < before):
+                return "stalled"
+        return "solved"
+
+    def _look_at(self, theta: float, cut: float) -> bool:
+        """Ascend the dual at θ until the bracket is cut; return whether it was."""
+        lowest, highest = self.lower + cut, self.upper - cut
+        done = False
+
+        def enough(point: DualPoint) -> bool:
+            nonlocal done
+            self._note(point, theta, max(highest, self.lower + self.goal))
+            done = (
+                self.source.met
+                or self.upper - self.lower <= self.goal
+                or self.lower >= lowest
+                or self.upper <= highest
+            )
+            grown = self.source.more() is not None
+            return done or grown or len(self.history) >= self.max_iter
+
+        constraints = self.source.constraints.shifted(theta)
+        self.alpha = ascend(constraints, self.log_start, self._fitted(theta), enough).alpha
+        return done
+
+    def _note(self, point: DualPoint, theta: float, wanted: float) -> None:
+        """Move the ends to what a point at θ proves."""
+        upper = self.source.upper_end(point, theta, wanted)
+        if upper < self.upper:
+            self.upper, self.state = upper, point.state
+        total = point.alpha.sum()
+        if total > 0.0:
+            lower = theta - point.state.largest / total
+            if lower > self.lower:
+                self.lower, self.weights = lower, point.alpha / total
+        self.history.append((self.lower, self.upper))
+        self.advance(1)
+
+    def _grow(self, theta: float) -> bool:
+        """Take in constraints named during the ascent at θ; return whether there were any."""
+        known, constraints = len(self.source.constraints), self.source.more()
+        if constraints is None:
+            return False
+        self.source.constraints = constraints
+        new = np.zeros(len(constraints) - known)
+        self.weights, self.alpha = np.append(self.weights, new), np.append(self.alpha, new)
+        state = GibbsState(-constraints.combination(self.alpha))
+        values = constraints.state_values(state, slice(known, None)) - theta
+        low, high = (bound[known:] - theta for bound in constraints.bounds())
+        best = int(low.argmax())
+        if low[best] + theta > self.lower:
+            self.lower = float(low[best]) + theta
+            self.weights = np.zeros(len(constraints))
+            self.weights[known + best] = 1.0
+        can = (values > 0.0) & (low < 0.0) & (values < high)
+        self.alpha[known:][can] = approximate_step(values[can], low[can], high[can])
+        return True
+
+    def _fitted(self, theta: float) -> Array:
+        """The multiple of α that maximizes the dual for θ: a problem in one number."""
+        total = self.alpha.sum()
+        G = -self.source.constraints.combination(self.alpha)
+        g = np.linalg.eigvalsh(G) + theta * total
+
+        def slope(t: float) -> tuple[float, float]:
+            w = gibbs_weights(t * g)
+            mean = float(w @ g)
+            return -mean, -(float(w @ (g - mean) ** 2))
+
+        if slope(1.0 / GROWTH)[0] <= 0.0:
+            return self.alpha
+        low, high = decreasing_bracket(lambda t: slope(t)[0], 1.0, GROWTH)
+        t = low if low == high else decreasing_root(slope, low, high, 1.0, 1e-3 * abs(slope(0)[0]))
+        return t * self.alpha
+
+
+def lowest_value(constraints: Constraints, weights: Array) -> float:
+    """Smallest eigenvalue of Σ weights_j C_j; no θ is below it if the weights have sum one."""
+    if not len(weights):
+        return -np.inf
+    return float(np.linalg.eigvalsh(constraints.combination(weights))[0])

@@ -6,18 +6,21 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from similia.constraints.base import ALL, Constraints, RankOne, Selection, checked_count
-from similia.constraints.sets import MatrixConstraints, RankOneConstraints, UnionConstraints
+from similia.constraints.sets import (
+    MatrixConstraints,
+    RankOneConstraints,
+    Single,
+    UnionConstraints,
+)
 from similia.contract import Array
-from similia.linalg.gibbs import GibbsState
+from similia.validation import check_parameters, function, non_negative, positive_integer
 
 #: (z, sense, bound) or a matrix
 Found: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
-Single: TypeAlias = RankOneConstraints | MatrixConstraints
 Find: TypeAlias = Callable[[Array], tuple[Hashable, Found] | None]
 
 
-class ConstraintOracle(Constraints):
+class ConstraintOracle(UnionConstraints):
     """Constraints that a function knows; those named so far are kept.
 
     Parameters
@@ -54,18 +57,20 @@ class ConstraintOracle(Constraints):
 
     def __init__(self, n_features: int, find: Find, dtype: DTypeLike = np.float64) -> None:
         owner = "ConstraintOracle"
-        self.n_features = checked_count(owner, "n_features", n_features)
-        if not callable(find):
-            raise ValueError(f"{owner}: find must be a function, got {type(find).__name__}.")
-        self.dtype = np.dtype(dtype)
+        rules = {"n_features": positive_integer, "find": function}
+        check_parameters(owner, rules, {"n_features": n_features, "find": find})
+        self.n_features, self.find, self.dtype = int(n_features), find, np.dtype(dtype)
         if self.dtype not in (np.float64, np.complex128):
             raise ValueError(f"{owner}: dtype must be float64 or complex128, got {dtype}.")
-        self.find = find
-        self.keys: list[Hashable] = []
         self._places: dict[Hashable, int] = {}
         self._single: list[Single] = []
         self._allowed = 0.0
-        self._gather()
+        self._hold_singles([])
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """Keys of the constraints named so far."""
+        return list(self._places)
 
     def search(self, W: Array) -> int | None:
         """Ask for a violated constraint; return its number among those named, or None."""
@@ -74,27 +79,29 @@ class ConstraintOracle(Constraints):
             return None
         key, constraint = _key_and_constraint(found)
         if key not in self._places:
-            self._add(key, constraint)
+            self._single.append(self._checked(constraint))
+            self._hold_singles(self._single)
+            self._places[key] = len(self._places)
         return self._places[key]
 
     def named(self) -> UnionConstraints:
         """The constraints named so far, as a finite set that does not grow."""
-        return self._named
+        named = UnionConstraints.__new__(UnionConstraints)
+        named.n_features, named.dtype = self.n_features, self.dtype
+        named._hold_singles(self._single)
+        return named
 
     def shifted(self, by: float | Array) -> Self:
         """The constraints tr(W C_j) ≤ by, for a number of at least 0, with none named yet.
 
         They are violated only where the original ones are, so the same function finds them.
         """
-        if np.ndim(by) != 0 or not 0.0 <= float(by) < np.inf:
-            raise ValueError(
-                f"ConstraintOracle.shifted: by must be a number of at least 0, got {by!r:.60}."
-            )
+        check_parameters("ConstraintOracle.shifted", {"by": non_negative}, {"by": by})
         other = type(self)(self.n_features, self.find, self.dtype)
         other._allowed = self._allowed + float(by)
         return other
 
-    def _add(self, key: Hashable, constraint: Any) -> None:
+    def _checked(self, constraint: Any) -> Single:
         if isinstance(constraint, tuple):
             z, sense, bound = constraint
             single: Single = RankOneConstraints(np.asarray(z)[None], bound, sense)
@@ -105,33 +112,7 @@ class ConstraintOracle(Constraints):
                 f"ConstraintOracle: find must return constraints on {self.n_features} features of "
                 f"dtype {self.dtype}, got {single.n_features} and {single.dtype}."
             )
-        self._places[key] = len(self.keys)
-        self.keys.append(key)
-        self._single.append(single.shifted(self._allowed))
-        self._gather()
-
-    def _gather(self) -> None:
-        named = UnionConstraints.of_singles(self._single, self.n_features, self.dtype)
-        self.shifts, self._lowest, self._highest = named.shifts, named._lowest, named._highest
-        self._named = named
-
-    def _values(self, W: Array, which: Selection) -> Array:
-        return self._named._values(W, which)
-
-    def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
-        """As `values`, at the W of a state."""
-        return self._named.state_values(state, which)
-
-    def _combination(self, weights: Array) -> Array:
-        return self._named._combination(weights)
-
-    def rank_one(self, j: int) -> RankOne | None:
-        """Constraint j as a rank-one term, or None if it is not of that form."""
-        return self._single[j].rank_one(0)
-
-    def matrix(self, j: int) -> Array:
-        """C_j, dense."""
-        return self._single[j].matrix(0)
+        return single.shifted(self._allowed)
 
 
 def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:

@@ -1,6 +1,6 @@
 """Constraints on distances of pairs, of objects or of feature vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -8,16 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.constraints.base import (
-    ALL,
-    Constraints,
-    RankOne,
-    Selection,
-    checked_count,
-    per_constraint,
-    rank_one_bounds,
-    signs_of,
-)
+from similia.constraints.base import ALL, Constraints, RankOne, Selection, per_constraint
 from similia.contract import Array, Matrix
 from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, difference_of_rows, row_blocks
@@ -32,7 +23,7 @@ from similia.updates.definite_boost import (
     screen_pairs,
     transposed,
 )
-from similia.validation import check_magnitude, check_tuples
+from similia.validation import check_magnitude, check_parameters, check_tuples, positive_integer
 
 #: pairs below which a screening is neither sorted nor shared among processors
 MANY = 100_000
@@ -65,12 +56,11 @@ class DistanceConstraints(Constraints):
 
     Notes
     -----
-    The paper's C_j is half of zzᵀ with z = e_a - e_b, less γI; its γ is half of our squared bound.
-    Doubling the constraints halves the dual variables and changes nothing else.
+    The paper's C_j is half of ours, (zzᵀ)/2 - γI with z = e_a - e_b: doubling the constraints
+    halves the dual variables and changes nothing else.
 
     Screening n pairs of objects reads the pairs once and three entries of W for each, in memory
-    order if there are many. Over features it multiplies blocks of differences by W, or, if that is
-    less work, forms XWXᵀ and treats rows as objects.
+    order if there are many; over features it multiplies blocks of differences by W or forms XWXᵀ.
 
     Examples
     --------
@@ -91,27 +81,35 @@ class DistanceConstraints(Constraints):
         n_objects: int | None = None,
     ) -> None:
         owner = "DistanceConstraints"
-        self.X = None if X is None else _checked_vectors(owner, X, n_objects)
-        n = _number_of_objects(owner, pairs, n_objects) if self.X is None else self.X.shape[0]
+        self.X = None
+        if X is not None:
+            if n_objects is not None:
+                raise ValueError(f"{owner}: n_objects must be None if X is given, got {n_objects}.")
+            self.X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+            check_magnitude(owner, "X", self.X)
+            n_objects = self.X.shape[0]
+        elif n_objects is None:
+            given = np.asarray(pairs)
+            if given.size == 0 or given.dtype.kind not in "iu":
+                raise ValueError(f"{owner}: n_objects must be given if there are no pairs.")
+            n_objects = int(given.max()) + 1
+        else:
+            check_parameters(owner, {"n_objects": positive_integer}, {"n_objects": n_objects})
+        n = self.n_objects = int(n_objects)
         rows = check_tuples(owner, "pairs", pairs, (n, n))
         # Unsigned, so that compiled code need not handle indices that count from the end.
         kind = np.uint32 if n < 2**32 else np.uint64
         self.first, self.second = (np.ascontiguousarray(column, kind) for column in rows.T)
-        self.n_objects = n
         self.n_features = n if self.X is None else self.X.shape[1]
         bounds = per_constraint(owner, "distances", distances, len(rows))
         if (bounds < 0.0).any():
             raise ValueError(f"{owner}: distances must be at least 0, got {bounds.min()}.")
-        self.signs = signs_of(owner, sense, len(rows))
-        self.shifts = self.signs * bounds**2
-        squares = self._squared_lengths()
-        self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
-        self._sorted = self._in_order() if len(rows) >= MANY and n >= LARGE else None
-
-    def _in_order(self) -> tuple[Array, Array, Array]:
-        """Pairs in the row order of W, and the place of each among the constraints."""
-        order = np.lexsort((self.second, self.first))
-        return self.first[order], self.second[order], order.astype(np.uint64)
+        self._set_rank_one(owner, self._squared_lengths(), bounds**2, sense)
+        #: many pairs in the row order of W, and the place of each among the constraints
+        self._sorted: tuple[Array, ...] | None = None
+        if len(rows) >= MANY and n >= LARGE:
+            order = np.lexsort((self.second, self.first))
+            self._sorted = self.first[order], self.second[order], order.astype(np.uint64)
 
     def _squared_lengths(self) -> Array:
         if self.X is None:
@@ -129,20 +127,20 @@ class DistanceConstraints(Constraints):
     def values(self, W: Array, which: Selection = ALL) -> Array:
         """tr(W C_j) of all constraints, or of some."""
         W = np.asarray(W).real  # the imaginary part does not show in real differences
-        first, second = self.first[which], self.second[which]
         signs, shifts = self.signs[which], self.shifts[which]
-        n, (N, d) = len(first), W.shape if self.X is None else self.X.shape
+        n, (N, d) = len(signs), W.shape if self.X is None else self.X.shape
         if self.X is None or N * (N + d) < n * d:
             K = W if self.X is None else dense(self.X @ W) @ dense(self.X).T
             K = np.ascontiguousarray(K)
             if self._sorted is None or n < len(self.first):
-                return _screened(screen_pairs, K, first, second, signs, shifts)
-            out = _scattered(K, *self._sorted)[which]
+                return self._screened(screen_pairs, K, which, n)
+            out = np.empty(n)
+            _share(scatter_pairs, K, self._sorted, out, shared=True)
+            out = out[which]
             out *= signs
             out -= shifts
             return out
-        out = np.empty(n)
-        places = np.arange(len(self.first))[which]
+        out, places = np.empty(n), np.arange(len(self.first))[which]
         for block in row_blocks(n, BLOCK):
             Z = self._differences(places[block])
             out[block] = np.vecdot(Z @ W, Z)
@@ -150,18 +148,26 @@ class DistanceConstraints(Constraints):
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: few pairs are differences of columns of its factor."""
-        first, second = self.first[which], self.second[which]
-        signs, shifts = self.signs[which], self.shifts[which]
-        B = state.factor()
-        if self.X is None and not np.iscomplexobj(B) and len(first) < FEW * self.n_features**2:
-            return _screened(screen_few_pairs, transposed(B), first, second, signs, shifts)
-        if len(first) >= self.n_features:
+        B, signs = state.factor(), self.signs[which]
+        n, d = len(signs), self.n_features
+        if self.X is None and not np.iscomplexobj(B) and n < FEW * d**2:
+            return self._screened(screen_few_pairs, transposed(B), which, n * len(B))
+        if n >= d:
             return self.values(B.T @ B.conj(), which)
         if self.X is None:
-            parts = B.T[first] - B.T[second]
+            parts = B.T[self.first[which]] - B.T[self.second[which]]
         else:
             parts = self._differences(np.arange(len(self))[which]) @ B.T
-        return signs * np.vecdot(parts, parts).real - shifts
+        return signs * np.vecdot(parts, parts).real - self.shifts[which]
+
+    def _screened(
+        self, screen: Callable[..., None], W: Array, which: Selection, work: int
+    ) -> Array:
+        """Values of pairs of objects by compiled code; much work is shared among processors."""
+        chosen = [a[which] for a in (self.first, self.second, self.signs, self.shifts)]
+        out = np.empty(len(chosen[0]))
+        _share(screen, W, (*chosen, out), shared=work >= MANY)
+        return out
 
     def _values(self, W: Array, which: Selection) -> Array:
         return self.values(W, which) + self.shifts[which]
@@ -193,37 +199,10 @@ class DistanceConstraints(Constraints):
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
 
 
-def _checked_vectors(owner: str, X: Matrix, n_objects: int | None) -> Matrix:
-    if n_objects is not None:
-        raise ValueError(f"{owner}: n_objects must be None if X is given, got {n_objects}.")
-    X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
-    check_magnitude(owner, "X", X)
-    return X
-
-
-def _number_of_objects(owner: str, pairs: ArrayLike, n_objects: int | None) -> int:
-    if n_objects is not None:
-        return checked_count(owner, "n_objects", n_objects)
-    given = np.asarray(pairs)
-    if given.size == 0 or given.dtype.kind not in "iu":
-        raise ValueError(f"{owner}: n_objects must be given if there are no pairs.")
-    return int(given.max()) + 1
-
-
-def _screened(screen: Callable[..., None], W: Array, *arrays: Array) -> Array:
-    """Values of pairs, given as first, second, signs and shifts; many on all processors."""
-    out = np.empty(len(arrays[0]))
-    work = len(out) * (W.shape[1] if screen is screen_few_pairs else 1)
-    parts = panels(len(out), 1 if work < MANY else processors())
-    each = [[array[start:stop] for array in (*arrays, out)] for start, stop in parts]
-    side_by_side([partial(screen, W, *part) for part in each])
-    return out
-
-
-def _scattered(W: Array, *arrays: Array) -> Array:
-    """Squared distances of pairs that come in the memory order of W."""
-    n = len(arrays[0])
-    out = np.empty(n)
-    each = [[a[start:stop] for a in arrays] for start, stop in panels(n, processors())]
-    side_by_side([partial(scatter_pairs, W, *part, out) for part in each])
-    return out
+def _share(
+    screen: Callable[..., None], W: Array, arrays: Sequence[Array], *whole: Array, shared: bool
+) -> None:
+    """Call screen(W, *arrays, *whole), sharing out the entries of the arrays among processors."""
+    parts = panels(len(arrays[0]), processors() if shared else 1)
+    each = [[array[start:stop] for array in arrays] for start, stop in parts]
+    side_by_side([partial(screen, W, *part, *whole) for part in each])

@@ -4,7 +4,8 @@ A projection onto constraint j raises the dual h (`constraints.dual`) along α_j
 be violated, at a price of C Σ max(0, tr(W C_j)), the dual is the same under α ≤ C.
 """
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -59,29 +60,15 @@ class Chosen(NamedTuple):
     gap: float = np.nan
 
 
-class Choice(Protocol):
-    """Chooses the constraint to project onto next."""
-
-    def __call__(self, run: "Projections") -> Chosen | None:
-        """The next constraint at the current W, or None if nothing is left to do."""
+#: chooses the next constraint at the current W, or None if nothing is left to do
+Choice: TypeAlias = Callable[["Projections"], Chosen | None]
 
 
 class Projections:
     """A dual point α with its W, moved by projections, and its history.
 
-    Parameters
-    ----------
-    constraints : Constraints
-    log_start : array of shape (n_features, n_features)
-        log W₀.
-    alpha : array of shape (n_constraints,)
-        Where to begin.
-    tol : float
-        Violation that counts as none.
-    cap : float
-        Upper bound of each α_j: the price of a violation, infinite if none is allowed.
-    nearest : bool
-        Whether to release constraints that were pushed too far.
+    `tol` is the violation that counts as none; `cap` bounds each α_j: the price of a violation,
+    infinite if none is allowed. With `nearest`, constraints that were pushed too far are released.
     """
 
     def __init__(
@@ -191,11 +178,9 @@ class Projections:
         """Run at most `steps` projections onto the most violated constraint; return the count."""
         records = np.empty((steps, len(RECORDED)))
         dual, state = self.dual, self.state
-        taken = int(
-            boost_pass(
-                state.values, state.rows, state.workspace(), self.alpha, terms,
-                self._low, self._high, self.tol, self.nearest, self.cap, records,
-            )
+        taken = boost_pass(
+            state.values, state.rows, state.workspace(), self.alpha, terms,
+            self._low, self._high, self.tol, self.nearest, self.cap, records,
         )  # fmt: skip
         records = records[:taken]
         if taken:
@@ -207,7 +192,7 @@ class Projections:
             self.history[name] += (column.astype(int) if name == "constraint" else column).tolist()
         self.dual_bound = self.history["dual_bound"][-1] if taken else self.dual_bound
         self.total = float(self.alpha.sum())
-        return taken
+        return int(taken)
 
     def take(self, point: DualPoint) -> None:
         """Move to a point that was found otherwise."""
@@ -218,12 +203,6 @@ class Projections:
         """Add to the history."""
         for name, entry in entries.items():
             self.history[name].append(entry)
-
-    def history_arrays(self) -> dict[str, Array]:
-        """History by name; names without entries only if there are no others."""
-        arrays = {name: np.array(entries) for name, entries in self.history.items()}
-        recorded = {name: array for name, array in arrays.items() if len(array)}
-        return recorded or arrays
 
     # -- knowledge -----------------------------------------------------------------------------
 
@@ -254,6 +233,9 @@ class Projections:
         violation, gap = self.gap(r)
         slack, divergence = np.maximum(r, 0.0), -state.log_trace - float(self.alpha @ r)
         paid = self.cap * float(slack.sum()) if self.cap < np.inf else 0.0
+        # Names without entries only if there are no others.
+        recorded = {name: entries for name, entries in self.history.items() if entries}
+        history = {name: np.array(entries) for name, entries in (recorded or self.history).items()}
         return {
             "W_": W,
             "alpha_": self.alpha,
@@ -265,7 +247,7 @@ class Projections:
             "gap_": gap,
             "n_iter_": len(self.history["dual"]),
             "iteration_bound_": self.iteration_bound(),
-            "history_": self.history_arrays(),
+            "history_": history,
         }
 
     def iteration_bound(self) -> float:
@@ -295,18 +277,13 @@ class Projections:
         if len(self._impossible):
             weights = np.zeros(len(self.alpha))
             weights[self._impossible[0]] = 1.0
-            return verified(self.constraints, weights)
         # Σ α_j C_j = log W₀ - G, so its smallest eigenvalue is at least this.
-        if self.total <= 0.0 or self.lowest - self.state.largest <= 0.0:
+        elif self.total > 0.0 and self.lowest - self.state.largest > 0.0:
+            weights = self.alpha / self.alpha.sum()
+        else:
             return None
-        return verified(self.constraints, self.alpha / self.alpha.sum())
-
-
-def verified(constraints: Constraints, weights: Array) -> Certificate | None:
-    """The certificate with these weights, if it holds by itself."""
-    values = np.linalg.eigvalsh(constraints.combination(weights))
-    low, high = constraints.bounds()
-    size = float(weights @ np.maximum(np.abs(low), np.abs(high)))
-    rounding = len(values) * np.finfo(np.float64).eps * size
-    smallest = float(values[0]) - rounding
-    return Certificate(weights, smallest) if smallest > 0.0 else None
+        values = np.linalg.eigvalsh(self.constraints.combination(weights))
+        low, high = self.constraints.bounds()
+        size = float(weights @ np.maximum(np.abs(low), np.abs(high)))
+        smallest = float(values[0]) - len(values) * np.finfo(np.float64).eps * size
+        return Certificate(weights, smallest) if smallest > 0.0 else None

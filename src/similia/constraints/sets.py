@@ -1,8 +1,9 @@
 """Finite sets of constraints: by vectors, by matrices, and unions of sets."""
 
+import copy
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +14,8 @@ from similia.constraints.base import (
     Constraints,
     RankOne,
     Selection,
+    finite_numbers,
     per_constraint,
-    rank_one_bounds,
-    signs_of,
 )
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
@@ -25,6 +25,8 @@ from similia.updates.definite_boost import RankOneTerms
 
 #: rows of Z multiplied at a time, which bounds the memory of a screening
 BLOCK = 4096
+#: attributes of a set that have one entry or row for each constraint
+ROWS = {"Z", "signs", "_flat", "shifts", "_lowest", "_highest"}
 #: departure from Hermitian symmetry that counts as rounding, relative to the largest entry
 ROUNDING = 1e-10
 
@@ -52,39 +54,22 @@ class RankOneConstraints(Constraints):
 
     def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
         owner = "RankOneConstraints"
-        given = np.asarray(Z)
-        if given.ndim != 2 or given.dtype.kind not in "fiuc" or given.shape[1] < 1:
-            raise ValueError(
-                f"{owner}: Z must be an array of numbers of shape (n_constraints, n_features), "
-                f"got shape {given.shape} and dtype {given.dtype}."
-            )
-        if not np.isfinite(given).all():
-            raise ValueError(f"{owner}: Z must be finite, but it contains NaN or infinity.")
+        words = "an array of numbers of shape (n_constraints, n_features)"
+        given = finite_numbers(
+            owner, "Z", Z, words, lambda shape: len(shape) == 2 and shape[1] > 0, "fiuc"
+        )
         self.dtype = np.dtype(np.complex128 if given.dtype.kind == "c" else np.float64)
         self.Z = np.ascontiguousarray(given, dtype=self.dtype)
         self.n_features = self.Z.shape[1]
-        self.signs = signs_of(owner, sense, len(self.Z))
-        self.shifts = self.signs * per_constraint(owner, "shifts", shifts, len(self.Z))
-        squares = np.vecdot(self.Z, self.Z).real
-        self._lowest, self._highest = rank_one_bounds(squares, self.signs, self.n_features)
-
-    @classmethod
-    def joined(cls, sets: Sequence["RankOneConstraints"]) -> Self:
-        """Several such sets as one, without checking them again."""
-        self = cls.__new__(cls)
-        self._concatenate(sets)
-        self.n_features = sets[0].n_features
-        self.Z = np.concatenate([one.Z for one in sets])
-        self.signs = np.concatenate([one.signs for one in sets])
-        return self
+        bounds = per_constraint(owner, "shifts", shifts, len(self.Z))
+        self._set_rank_one(owner, np.vecdot(self.Z, self.Z).real, bounds, sense)
 
     def _values(self, W: Array, which: Selection) -> Array:
         Z = self.Z[which]
         out = np.empty(len(Z))
         for block in row_blocks(len(Z), BLOCK):
             # zᴴWz = (Wᵀz̄)·z, row by row; the transpose of a Hermitian W is its conjugate.
-            left = _product(Z[block].conj(), W)
-            out[block] = np.vecdot(left.conj(), Z[block]).real
+            out[block] = np.vecdot(_product(Z[block].conj(), W).conj(), Z[block]).real
         return self.signs[which] * out
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
@@ -159,15 +144,6 @@ class MatrixConstraints(Constraints):
         self._lowest, self._highest = extremes[:, 0].copy(), extremes[:, 1].copy()
         self._flat = _stacked([C.reshape(1, -1) for C in each])
 
-    @classmethod
-    def joined(cls, sets: Sequence["MatrixConstraints"]) -> Self:
-        """Several such sets as one, without checking them again."""
-        self = cls.__new__(cls)
-        self._concatenate(sets)
-        self.n_features = sets[0].n_features
-        self._flat = _stacked([one._flat for one in sets])
-        return self
-
     def _values(self, W: Array, which: Selection) -> Array:
         # tr(WC) = Σ W_ab C_ba = Σ W_ab conj(C_ab).
         return np.asarray((self._flat[which].conj() @ np.asarray(W).ravel()).real)
@@ -183,14 +159,11 @@ class MatrixConstraints(Constraints):
         return C
 
 
-class UnionConstraints(Constraints):
-    """The constraints of several sets, in their order.
+Single: TypeAlias = RankOneConstraints | MatrixConstraints
 
-    Parameters
-    ----------
-    parts : sequence of constraint sets
-        On matrices W of one size.
-    """
+
+class UnionConstraints(Constraints):
+    """The constraints of several sets, on matrices W of one size, in their order."""
 
     def __init__(self, parts: Sequence[Constraints]) -> None:
         owner = "UnionConstraints"
@@ -204,37 +177,27 @@ class UnionConstraints(Constraints):
         if len(sizes) > 1:
             raise ValueError(f"{owner}: parts must have one n_features, got {sorted(sizes)}.")
         self.n_features = parts[0].n_features
-        self._concatenate(parts)
+        self.dtype = np.result_type(*(part.dtype for part in parts))
         ends = np.cumsum([0, *(len(part) for part in parts)])
-        self._arrange(parts, [np.arange(a, b) for a, b in pairwise(ends)])
+        self._hold(parts, parts, [np.arange(a, b) for a, b in pairwise(ends)])
 
-    @classmethod
-    def of_singles(
-        cls,
-        singles: Sequence[RankOneConstraints | MatrixConstraints],
-        n_features: int,
-        dtype: np.dtype[Any],
-    ) -> Self:
-        """Sets of one constraint each, in their order; each class of them is screened at once."""
-        self = cls.__new__(cls)
-        self.shifts = self._lowest = self._highest = np.zeros(0)
-        if singles:
-            self._concatenate(singles)
-        self.n_features, self.dtype = n_features, dtype
-        vectors = [one for one in singles if isinstance(one, RankOneConstraints)]
-        matrices = [one for one in singles if isinstance(one, MatrixConstraints)]
-        rank_one = np.array([isinstance(one, RankOneConstraints) for one in singles], dtype=bool)
-        parts: list[Constraints] = []
-        if vectors:
-            parts.append(RankOneConstraints.joined(vectors))
-        if matrices:
-            parts.append(MatrixConstraints.joined(matrices))
-        places = np.flatnonzero(rank_one), np.flatnonzero(~rank_one)
-        self._arrange(parts, [mine for mine in places if len(mine)])
-        return self
+    def _hold_singles(self, singles: Sequence[Single]) -> None:
+        """Hold sets of one constraint each, in their order; each class is screened at once."""
+        kinds = (RankOneConstraints, MatrixConstraints)
+        rows = ([i for i, one in enumerate(singles) if isinstance(one, kind)] for kind in kinds)
+        places = [np.array(mine) for mine in rows if mine]
+        self._hold(singles, [_joined([singles[i] for i in mine]) for mine in places], places)
 
-    def _arrange(self, parts: Sequence[Constraints], places: Sequence[Indices]) -> None:
-        """Note each part, where its constraints stand, and for each constraint its part and row."""
+    def _hold(
+        self, sets: Sequence[Constraints], parts: Sequence[Constraints], places: Sequence[Indices]
+    ) -> None:
+        """Hold the constraints of `sets`, regrouped as `parts` whose constraints stand at `places`.
+
+        Notes for each constraint its part and its row there.
+        """
+        self.shifts = np.concatenate([np.zeros(0), *(one.shifts for one in sets)])
+        self._lowest = np.concatenate([np.zeros(0), *(one._lowest for one in sets)])
+        self._highest = np.concatenate([np.zeros(0), *(one._highest for one in sets)])
         self._parts = list(zip(parts, places, strict=True))
         self._where = np.zeros((len(self), 2), dtype=np.intp)
         for number, (_, mine) in enumerate(self._parts):
@@ -340,6 +303,15 @@ def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
     values = linalg.eigvalsh(C) if C.size else np.zeros(1)
     low, high = float(values[0]), float(values[-1])
     return (min(low, 0.0), max(high, 0.0)) if outside else (low, high)
+
+
+def _joined(sets: Sequence[Single]) -> Single:
+    """Several sets of one class as one, without checking them again."""
+    both = copy.copy(sets[0])
+    both.dtype = np.result_type(*(one.dtype for one in sets))
+    for name in ROWS & set(vars(both)):
+        setattr(both, name, _stacked([vars(one)[name] for one in sets]))
+    return both
 
 
 def _stacked(rows: Sequence[Matrix]) -> Matrix:

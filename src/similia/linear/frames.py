@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix
-from similia.linalg.aligned import aligned_empty, aligned_zeros
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, squared
+from similia.linalg.memory import aligned_empty, aligned_zeros
 from similia.linear.examples import Examples, Task
 from similia.losses import Loss
 from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrink

@@ -1,38 +1,38 @@
 """Neighborhood gerrymandering: maps for kNN, one for queries and one for the database."""
 
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Learner, Revision
+from similia.base import Revision, accepts_one_query, all_or_nothing, generator
 from similia.contract import FLOATS, Array, Indices, Matrix, State
 from similia.neighbors.maps import STARTS, Given, Map, Maps, Start, squared_distances
 from similia.neighbors.search import SEARCHES, NeighborSearch, vote_shares
 from similia.neighbors.sides import (
+    Labels,
     Sides,
-    as_queries,
     as_rows,
     check_sizes,
     checked_cost,
-    checked_items,
     class_numbers,
+    item_rows,
     joined,
+    labelled_items,
     labelled_sides,
     split,
 )
-from similia.neighbors.state import misfit, packed, unpacked
-from similia.neighbors.training import (
-    REGULARIZERS,
-    Descent,
-    Objective,
-    Schedule,
-    train,
-)
+from similia.neighbors.state import packed, unpacked
+from similia.neighbors.training import REGULARIZERS, Descent, Objective, Schedule, train
+from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
 from similia.validation import (
     Rule,
@@ -45,9 +45,10 @@ from similia.validation import (
     one_of,
     positive,
     positive_integer,
+    seed,
 )
 
-Labels: TypeAlias = ArrayLike | None
+OWNER = "NeighborhoodGerrymandering"
 
 two_arrays = Rule(
     "a pair of arrays",
@@ -55,8 +56,9 @@ two_arrays = Rule(
 )
 
 
+@parameterized
 class NeighborhoodGerrymandering(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Learner
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
 ):
     """kNN classifier that learns a map of queries, x ↦ Ux, and one of the database, z ↦ Vz.
 
@@ -69,67 +71,6 @@ class NeighborhoodGerrymandering(
     Both sets are found exactly, and Ω(U, V) + C Σ L is minimized by mini-batches [Trivedi2014,
     Trivedi]. It asks only for what kNN needs: that votes are won, not that all points of a class
     are near each other.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        k, the number of items that vote, in training and prediction.
-    asymmetric : bool
-        Different maps for queries and items. False ties them, V = U: a Mahalanobis metric.
-    cost : array of shape (n_classes, n_classes) or None
-        Δ: rows are true classes, columns verdicts, in the order of `classes_`; at least 0, with a
-        zero diagonal. None is 0/1.
-    ties : bool
-        Whether a tie counts as its cheapest class. False counts it as its most expensive one, so
-        that the correct set must win outright.
-    C : positive number
-        Weight of the summed losses against Ω, measured in units of its value at the start. A
-        smaller C keeps the maps smaller.
-    regularizer : {"joint", "separate", "frobenius"}
-        Ω: ‖W‖² of the distance as a form in (x, z), which is ‖UᵀU‖² + 2‖UᵀV‖² + ‖VᵀV‖²; the same
-        without the middle term; or ‖U‖² + ‖V‖².
-    n_components : int or None
-        p, the dimension of the images; None is that of the data (for "classes", their number).
-    init : {"auto", "identity", "pca", "lda", "classes"}, array or pair of arrays
-        Where the maps start, up to `start_scale`: the data unchanged, principal directions,
-        Fisher's directions in coordinates that whiten the classes, or a regression on the classes,
-        for queries and items with different features. "auto" is "identity" (with `n_components`,
-        "pca") or "lda", whichever has the smaller kNN error. A single array serves both maps.
-    start_scale : positive number or None
-        Mean squared distance of a point to its k-th neighbor at the start, against costs of 1. A
-        larger one leaves fewer points to learn from. None leaves the maps of `init` unscaled.
-    optimizer : {"adam", "sgd"}
-        Adam, or the plain gradient of the notes.
-    learning_rate : positive number
-        In units of `scale_`, or of its square for plain gradients, hence independent of the units
-        of the data.
-    schedule : {"cosine", "constant"}
-        Whether the rate falls to zero over the epochs of a call.
-    batch_size : int or None
-        Queries per step, for which the database is mapped once. None means 20 steps per epoch, of
-        16 to 256 queries.
-    max_iter : int
-        Epochs of `fit`; `partial_fit` runs one.
-    early_stopping : bool
-        Hold out points, keep the maps with the least kNN error on them, the start included, and
-        stop when it no longer falls. All points are in the database afterwards. With fewer than 20
-        held-out points, nothing is held out.
-    validation_fraction : number between 0 and 1
-        Share of each class to hold out.
-    n_iter_no_change : int
-        Epochs without a smaller error before stopping.
-    n_database : int or None
-        Items drawn, by class, for each step, for large databases; None uses all. The price is
-        locality: k neighbors among n sampled items stand for k N/n among all N.
-    center : bool
-        Subtract means. Asymmetric maps subtract separate means of queries and items.
-    search : {"exact", "faiss"}
-        How `predict` and `kneighbors` search: by all distances, or by a faiss graph index, which
-        occasionally misses a neighbor. Training is always exact on its items.
-    random_state : int, RandomState or None
-        Seed of the order of queries, of the held-out points and of `n_database`.
-    verbose : bool
-        Show a progress bar.
 
     Attributes
     ----------
@@ -179,108 +120,117 @@ class NeighborhoodGerrymandering(
     learns_from = "labels"
     geometry = "l2"
 
-    _rules: ClassVar = {
-        **Learner._rules,
-        "n_neighbors": positive_integer,
-        "asymmetric": boolean,
-        "cost": none | array,
-        "ties": boolean,
-        "C": positive,
-        "regularizer": one_of(*REGULARIZERS),
-        "n_components": none | positive_integer,
-        "init": one_of("auto", *STARTS) | array | two_arrays,
-        "start_scale": none | positive,
-        "optimizer": one_of("adam", "sgd"),
-        "learning_rate": positive,
-        "schedule": one_of("cosine", "constant"),
-        "batch_size": none | positive_integer,
-        "max_iter": positive_integer,
-        "early_stopping": boolean,
-        "validation_fraction": between(0, 1),
-        "n_iter_no_change": positive_integer,
-        "n_database": none | positive_integer,
-        "center": boolean,
-        "search": one_of(*SEARCHES),
-    }
-    _state: ClassVar = (
-        *Learner._state,
-        "n_item_features_",
-        "classes_",
-        "U_",
-        "V_",
-        "query_center_",
-        "item_center_",
-        "database_",
-        "database_labels_",
-        "queries_are_items_",
-        "n_iter_",
-        "best_iter_",
-        "scale_",
-        "penalty_",
-        "losses_",
-        "validation_errors_",
-        "adam_moments_",
+    n_neighbors: int = parameter(
+        default=5, rule=positive_integer, doc="k, the number of items that vote."
     )
-
-    classes_: Array
-    U_: Array
-    V_: Array
-    query_center_: Array
-    item_center_: Array
-    database_: Matrix
-    database_labels_: Indices
-    queries_are_items_: bool
-    adam_moments_: tuple[Array, ...]
-    _search: tuple[str, NeighborSearch]
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 5,
-        asymmetric: bool = True,
-        cost: Array | None = None,
-        ties: bool = False,
-        C: float = 0.01,
-        regularizer: str = "joint",
-        n_components: int | None = None,
-        init: str | Given = "auto",
-        start_scale: float | None = 1.0,
-        optimizer: str = "adam",
-        learning_rate: float = 0.003,
-        schedule: str = "cosine",
-        batch_size: int | None = None,
-        max_iter: int = 10,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        n_database: int | None = None,
-        center: bool = True,
-        search: str = "exact",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.asymmetric = asymmetric
-        self.cost = cost
-        self.ties = ties
-        self.C = C
-        self.regularizer = regularizer
-        self.n_components = n_components
-        self.init = init
-        self.start_scale = start_scale
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_database = n_database
-        self.center = center
-        self.search = search
-        self.random_state = random_state
-        self.verbose = verbose
+    asymmetric: bool = parameter(
+        default=True,
+        rule=boolean,
+        doc="Different maps for queries and items. False ties them, V = U: a Mahalanobis metric.",
+    )
+    cost: Array | None = parameter(
+        default=None,
+        rule=none | array,
+        doc="Δ, of shape (n_classes, n_classes): rows are true classes, columns verdicts, in the "
+        "order of `classes_`; at least 0, with a zero diagonal. None is 0/1.",
+    )
+    ties: bool = parameter(
+        default=False,
+        rule=boolean,
+        doc="Whether a tie counts as its cheapest class. False counts it as its most expensive "
+        "one, so that the correct set must win outright.",
+    )
+    C: float = parameter(
+        default=0.01,
+        rule=positive,
+        doc="Weight of the summed losses against Ω, measured in units of its value at the start. "
+        "A smaller C keeps the maps smaller.",
+    )
+    regularizer: str = parameter(
+        default="joint",
+        rule=one_of(*REGULARIZERS),
+        doc="Ω: ‖W‖² of the distance as a form in (x, z), which is ‖UᵀU‖² + 2‖UᵀV‖² + ‖VᵀV‖²; the "
+        "same without the middle term; or ‖U‖² + ‖V‖².",
+    )
+    n_components: int | None = parameter(
+        default=None,
+        rule=none | positive_integer,
+        doc='Dimension p of the images; None is that of the data (for "classes", their number).',
+    )
+    init: str | Given = parameter(
+        default="auto",
+        rule=one_of("auto", *STARTS) | array | two_arrays,
+        doc="Where the maps start, up to `start_scale`: the data unchanged, principal directions, "
+        "Fisher's directions in coordinates that whiten the classes, or a regression on the "
+        'classes, for queries and items with different features. "auto" is "identity" (with '
+        '`n_components`, "pca") or "lda", whichever has the smaller kNN error. A single array '
+        "serves both maps.",
+    )
+    start_scale: float | None = parameter(
+        default=1.0,
+        rule=none | positive,
+        doc="Mean squared distance of a point to its k-th neighbor at the start, against costs of "
+        "1. The larger, the fewer points to learn from. None leaves `init` unscaled.",
+    )
+    optimizer: str = parameter(
+        default="adam", rule=one_of("adam", "sgd"), doc="Adam, or the notes' plain gradient."
+    )
+    learning_rate: float = parameter(
+        default=0.003,
+        rule=positive,
+        doc="In units of `scale_`, or of its square for plain gradients, hence independent of the "
+        "units of the data.",
+    )
+    schedule: str = parameter(
+        default="cosine",
+        rule=one_of("cosine", "constant"),
+        doc="Whether the rate falls to zero over the epochs of a call.",
+    )
+    batch_size: int | None = parameter(
+        default=None,
+        rule=none | positive_integer,
+        doc="Queries per step, for which the database is mapped once. None means 20 steps per "
+        "epoch, of 16 to 256 queries.",
+    )
+    max_iter: int = parameter(
+        default=10, rule=positive_integer, doc="Epochs of `fit`; `partial_fit` runs one."
+    )
+    early_stopping: bool = parameter(
+        default=True,
+        rule=boolean,
+        doc="Hold out points, keep the maps with the least kNN error on them, the start included, "
+        "and stop when it no longer falls. All points are in the database afterwards. With fewer "
+        "than 20 held-out points, nothing is held out.",
+    )
+    validation_fraction: float = parameter(
+        default=0.1, rule=between(0, 1), doc="Share of each class to hold out."
+    )
+    n_iter_no_change: int = parameter(
+        default=5, rule=positive_integer, doc="Epochs without a smaller error before stopping."
+    )
+    n_database: int | None = parameter(
+        default=None,
+        rule=none | positive_integer,
+        doc="Items drawn, by class, for each step, for large databases; None uses all. The price "
+        "is locality: k neighbors among n sampled items stand for k N/n among all N.",
+    )
+    center: bool = parameter(
+        default=True,
+        rule=boolean,
+        doc="Subtract means. Asymmetric maps subtract separate means of queries and items.",
+    )
+    search: str = parameter(
+        default="exact",
+        rule=one_of(*SEARCHES),
+        doc="How `predict` and `kneighbors` search: by all distances, or by a faiss graph index, "
+        "which occasionally misses a neighbor. Training is always exact on its items.",
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        default=None,
+        rule=seed,
+        doc="Seed of the order of queries, of the held-out points and of `n_database`.",
+    )
+    verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -302,9 +252,9 @@ class NeighborhoodGerrymandering(
         -------
         The learner itself. On an error nothing has changed.
         """
-        self._check_parameters()
-        with self._all_or_nothing():
-            return self._fit(X, y, items, item_labels, None)
+        check_declared(self)
+        with all_or_nothing(self):
+            return self._begin(X, y, items, item_labels, None)
 
     def partial_fit(
         self,
@@ -321,85 +271,80 @@ class NeighborhoodGerrymandering(
         that call. If the learner has a separate database, X are queries only, and `items`, if
         given, join the database. Everything else is as in `fit`.
         """
-        self._check_parameters()
-        with self._all_or_nothing():
-            if not self.__sklearn_is_fitted__():
-                return self._fit(X, y, items, item_labels, classes)
-            return self._continue(X, y, items, item_labels, classes)
+        check_declared(self)
+        with all_or_nothing(self):
+            learn = self._continue if "U_" in vars(self) else self._begin
+            return learn(X, y, items, item_labels, classes)
 
-    def _fit(
+    def _begin(
         self, X: Matrix, y: ArrayLike, items: Matrix | None, item_labels: Labels, classes: Labels
     ) -> Self:
-        where = f"{self._owner}.fit"
+        where = f"{OWNER}.fit"
         rows, labels = self._checked_points(where, X, y, reset=True)
         self.classes_, sides = labelled_sides(where, rows, labels, items, item_labels, classes)
-        check_sizes(self._owner, sides, self.classes_, self.n_neighbors, not self.asymmetric)
-        checked_cost(self._owner, self.cost, len(self.classes_))
+        check_sizes(OWNER, sides, self.classes_, self.n_neighbors, not self.asymmetric)
         self.queries_are_items_ = items is None
         self.n_item_features_ = sides.Z.shape[1]
         self.database_, self.database_labels_ = sides.Z, sides.labels
         self.n_seen_ = self.n_updates_ = self.n_iter_ = 0
-        self._start(sides)
-        self._train(sides, self.max_iter, stopping=self.early_stopping)
-        self._remember_vectors()
-        return self
+        maps = Start(
+            OWNER, self.init, self.n_components, self.start_scale, bool(self.center),
+            not self.asymmetric, len(self.classes_), self.n_neighbors,
+        ).maps(sides)  # fmt: skip
+        self.U_, self.V_ = maps.query.M, maps.item.M
+        self.query_center_, self.item_center_ = maps.query.center, maps.item.center
+        self.scale_ = float(np.linalg.norm(self.U_, 2))
+        self.penalty_ = REGULARIZERS[self.regularizer](self.U_, self.V_)[0]
+        moved = (self.U_,) if maps.tied else (self.U_, self.V_)
+        self.adam_moments_ = tuple(np.zeros_like(M) for M in moved for _ in range(2))
+        return self._train(sides, self.max_iter, stopping=self.early_stopping)
 
     def _continue(
         self, X: Matrix, y: ArrayLike, items: Matrix | None, item_labels: Labels, classes: Labels
     ) -> Self:
-        where = f"{self._owner}.partial_fit"
+        where = f"{OWNER}.partial_fit"
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"{where}: classes must be {self.classes_}, as before.")
         if items is not None and self.queries_are_items_:
             raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
         if len(self.adam_moments_) != (4 if self.asymmetric else 2):
             raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")
-        rows, given = self._checked_points(where, X, y, reset=False)
-        codes, n_old = class_numbers(where, given, self.classes_), len(self.database_labels_)
+        rows, labels = self._checked_points(where, X, y, reset=False)
+        codes = class_numbers(where, labels, self.classes_)
         own = np.full(len(codes), -1)
         if self.queries_are_items_:
-            own = n_old + np.arange(len(codes))
+            own = len(self.database_labels_) + np.arange(len(codes))
             self._add_items(rows, codes)
         elif items is not None:
-            Z, labels = checked_items(where, items, item_labels, self.V_.dtype, self.classes_)
-            self._check_width(where, Z)
+            kind = self.classes_, self.V_.dtype, self.n_item_features_
+            Z, labels = labelled_items(where, items, item_labels, *kind)
             self._add_items(Z, class_numbers(where, labels, self.classes_))
         # Training works in place, and an error must leave the old arrays untouched.
-        self.U_ = self.U_.copy()
-        self.V_ = self.V_.copy() if self.asymmetric else self.U_
+        U = self.U_.copy()
+        self.U_, self.V_ = U, self.V_.copy() if self.asymmetric else U
         self.adam_moments_ = tuple(moment.copy() for moment in self.adam_moments_)
         sides = Sides(rows, codes, self.database_, self.database_labels_, own)
-        self._train(sides, 1, stopping=False)
-        self._remember_vectors()
-        return self
+        return self._train(sides, 1, stopping=False)
+
+    def _checked_points(
+        self, where: str, X: Matrix, y: ArrayLike, *, reset: bool
+    ) -> tuple[Matrix, Array]:
+        rows, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+        check_classification_targets(labels)
+        dtype = rows.dtype if reset else self.U_.dtype
+        check_magnitude(where, "X", rows, dtype=dtype)
+        return as_rows(rows, dtype), labels
 
     def _add_items(self, Z: Matrix, labels: Indices) -> None:
         self.database_ = joined(self.database_, Z)
         self.database_labels_ = np.concatenate([self.database_labels_, labels])
 
-    def _start(self, sides: Sides) -> None:
-        maps = Start(
-            self._owner,
-            init=self.init,
-            p=self.n_components,
-            scale=self.start_scale,
-            center=bool(self.center),
-            tied=not self.asymmetric,
-            n_classes=len(self.classes_),
-            k=self.n_neighbors,
-        ).maps(sides)
-        (self.U_, self.query_center_), (self.V_, self.item_center_) = maps
-        self.scale_ = float(np.linalg.norm(self.U_, 2))
-        self.penalty_ = REGULARIZERS[self.regularizer](self.U_, self.V_)[0]
-        moved = (self.U_,) if maps.tied else (self.U_, self.V_)
-        self.adam_moments_ = tuple(np.zeros_like(M) for M in moved for _ in range(2))
-
-    def _train(self, sides: Sides, n_epochs: int, *, stopping: bool) -> None:
-        rng = self._rng()
+    def _train(self, sides: Sides, n_epochs: int, *, stopping: bool) -> Self:
+        rng = generator(self.random_state, self.n_seen_)
         sides, held = split(sides, self.validation_fraction, rng) if stopping else (sides, None)
         sides, n = sides.by_class(), len(sides.y)
         objective = Objective(
-            cost=checked_cost(self._owner, self.cost, len(self.classes_)),
+            cost=checked_cost(OWNER, self.cost, len(self.classes_)),
             k=min(self.n_neighbors, len(sides.labels) - bool(self.queries_are_items_)),
             ties=bool(self.ties),
             regularizer=self.regularizer,
@@ -416,26 +361,28 @@ class NeighborhoodGerrymandering(
             patience=self.n_iter_no_change,
         )
         descent = Descent(self._maps(), self.adam_moments_, self.n_updates_, objective, schedule)
-        with progress(self._owner, n_epochs * n, enabled=self.verbose) as advance:
+        with progress(OWNER, n_epochs * n, enabled=self.verbose) as advance:
             try:
-                trained = train(descent, sides, held, rng, advance)
+                maps, best, self.losses_, errors = train(descent, sides, held, rng, advance)
             except FloatingPointError:
                 raise ValueError(
-                    f"{self._owner}: learning_rate must be small enough for the maps to stay "
-                    f"finite, got {self.learning_rate}."
+                    f"{OWNER}: learning_rate must be small enough for the maps to stay finite, "
+                    f"got {self.learning_rate}."
                 ) from None
-        if not self.n_seen_ and len(trained.losses) == 1 and descent.unsolvable == n:
+        n_iter = len(self.losses_)
+        if not self.n_seen_ and n_iter == 1 and descent.unsolvable == n:
             raise ValueError(
-                f"{self._owner}: y must have a class with enough points to win a vote of "
-                f"{objective.k}, but all are too small; use fewer n_neighbors, or hold out fewer "
-                "points."
+                f"{OWNER}: y must have a class with enough points to win a vote of {objective.k}, "
+                "but all are too small; use fewer n_neighbors, or hold out fewer points."
             )
-        self.U_, self.V_ = trained.maps.query.M, trained.maps.item.M
+        self.U_, self.V_ = maps.query.M, maps.item.M
         self.n_updates_ = descent.n_steps
-        self.n_seen_ += n * len(trained.losses)
-        self.n_iter_ += len(trained.losses)
-        self.best_iter_ = self.n_iter_ if held is None else trained.best
-        self.losses_, self.validation_errors_ = trained.losses, trained.errors
+        self.n_seen_ += n * n_iter
+        self.n_iter_ += n_iter
+        self.best_iter_ = self.n_iter_ if held is None else best
+        self.validation_errors_ = errors
+        self._remember_vectors()
+        return self
 
     # -- vectors and distances -----------------------------------------------------------------
 
@@ -453,30 +400,22 @@ class NeighborhoodGerrymandering(
     def _query_images(self, X: Matrix) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(self._owner, "X", X, dtype=self.U_.dtype)
+        check_magnitude(OWNER, "X", X, dtype=self.U_.dtype)
         return self._maps().query(X.astype(self.U_.dtype, copy=False))
 
+    @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
         """U(q - m) of each query, or of a single one: vectors to search an l2 index with."""
-        rows, single = as_queries(Q)
-        images = self._query_images(rows)
-        return images[0] if single else images
+        return self._query_images(Q)
 
     def item_vectors(self, Z: Matrix) -> Array:
         """V(z - n) of each item: vectors to put into an l2 index."""
         check_is_fitted(self)
-        Z = check_array(Z, accept_sparse="csr", dtype=FLOATS)
-        self._check_width(self._owner, Z)
-        check_magnitude(self._owner, "items", Z, dtype=self.V_.dtype)
+        Z = item_rows(OWNER, Z, self.V_.dtype, self.n_item_features_)
         return self._maps().item(Z.astype(self.V_.dtype, copy=False))
 
     def query_matrix(self) -> None:
         """None: no matrix alone makes query vectors, as the maps also subtract a mean."""
-
-    def revision(self) -> Revision:
-        """Token that changes whenever the learner changes."""
-        check_is_fitted(self)
-        return Revision((self.n_seen_, self.n_updates_, False), self.U_)
 
     def pairwise_distance(self, Q: Matrix, Z: Matrix | None = None) -> Array:
         """|U(q - m) - V(z - n)| of all queries and items; not symmetric if U and V differ.
@@ -493,14 +432,14 @@ class NeighborhoodGerrymandering(
         """
         return np.sqrt(-self.pairwise_score(Q, Z))
 
+    @accepts_one_query
     def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
         """Negated squared distances: larger is closer. Parameters as in `pairwise_distance`."""
-        rows, single = as_queries(Q)
-        queries, items = self._query_images(rows), self.item_vectors(rows if Z is None else Z)
+        queries, items = self._query_images(Q), self.item_vectors(Q if Z is None else Z)
         squares = squared_distances(queries, items)
         if Z is None and np.array_equal(queries, items):
             np.fill_diagonal(squares, 0.0)
-        return -(squares[0] if single else squares)
+        return -squares
 
     # -- neighbors -----------------------------------------------------------------------------
 
@@ -525,9 +464,9 @@ class NeighborhoodGerrymandering(
             Rows of the database, in the order in which its points arrived.
         """
         check_is_fitted(self)
-        where = f"{self._owner}.kneighbors"
+        where = f"{OWNER}.kneighbors"
         k = self.n_neighbors if n_neighbors is None else n_neighbors
-        rules = {name: self._rules[name] for name in ("n_neighbors", "search")}
+        rules = {"n_neighbors": positive_integer, "search": one_of(*SEARCHES)}
         check_parameters(where, rules, {"n_neighbors": k, "search": self.search})
         n_items = len(self.item_vectors_) - (X is None)
         if k > n_items:
@@ -562,40 +501,25 @@ class NeighborhoodGerrymandering(
         name, search = self._search
         return search if name == self.search else SEARCHES[self.search](self.item_vectors_)
 
-    # -- checks --------------------------------------------------------------------------------
-
-    def _checked_points(
-        self, where: str, X: Matrix, y: ArrayLike, *, reset: bool
-    ) -> tuple[Matrix, Array]:
-        rows, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
-        check_classification_targets(labels)
-        dtype = rows.dtype if reset else self.U_.dtype
-        check_magnitude(where, "X", rows, dtype=dtype)
-        return as_rows(rows, dtype), labels
-
-    def _check_width(self, where: str, Z: Matrix) -> None:
-        if Z.shape[1] != self.n_item_features_:
-            raise ValueError(
-                f"{where}: items must have {self.n_item_features_} features, got {Z.shape[1]}."
-            )
-
     # -- state ---------------------------------------------------------------------------------
 
     def get_state(self) -> State:
         """Learnt attributes by name; a sparse database by its three arrays."""
-        return {**super().get_state(), "database_": packed(self.database_)}
+        check_is_fitted(self)
+        return packed(self.__dict__)
 
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
-        with self._all_or_nothing():
-            super().set_state(state)
-            learnt = super().get_state()
-            learnt["database_"] = self.database_ = unpacked(learnt)
-            problem = misfit(learnt, self.asymmetric)
-            if problem:
-                raise ValueError(f"{self._owner}.set_state: {problem}.")
+        check_declared(self)
+        with all_or_nothing(self):
+            self.__dict__.update(unpacked(f"{OWNER}.set_state", state, bool(self.asymmetric)))
             self._remember_vectors()
         return self
+
+    def revision(self) -> Revision:
+        """Token that changes whenever the learner changes."""
+        check_is_fitted(self)
+        return Revision((self.n_seen_, self.n_updates_, False), self.U_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

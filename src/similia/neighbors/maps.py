@@ -104,8 +104,8 @@ def whitening_map(X: Matrix, y: Indices, p: int) -> Array:
     principal directions of the points after S^(-1/2): Fisher's first, in which class means differ,
     then all others, so that nothing is lost if p = d.
     """
-    _, member = np.unique(y, return_inverse=True)
-    gaps = _class_sums(X, member) / np.sqrt(np.bincount(member) * len(y))[:, None]
+    sizes = np.bincount(y)
+    gaps = _class_sums(X, y, len(sizes)) / np.sqrt(np.maximum(sizes, 1) * len(y))[:, None]
     total = _covariance(X)
     within = total - gaps.T @ gaps
     d = len(within)
@@ -125,19 +125,16 @@ def class_map(X: Matrix, y: Indices, p: int) -> Array:
 
     Both sides get the same corners, so this start serves queries and items of different kinds.
     """
-    sizes = np.bincount(y, minlength=p)
-    S = _covariance(X)
+    S, sums = _covariance(X), _class_sums(X, y, p)
     ridge = SHRINKAGE * np.trace(S) / len(S)
-    sums = np.zeros((p, len(S)))
-    sums[sizes > 0] = _class_sums(X, np.unique(y, return_inverse=True)[1])
     return linalg.solve(S + (ridge or 1.0) * np.eye(len(S)), sums.T / len(y), assume_a="pos").T
 
 
-def _class_sums(X: Matrix, member: Indices) -> Array:
+def _class_sums(X: Matrix, y: Indices, n_classes: int) -> Array:
     """Σ (x - mean of all) over the rows of each class."""
-    chosen = sparse.csr_array((np.ones(len(member)), (member, np.arange(len(member)))))
+    members = sparse.csr_array((np.ones(len(y)), (y, np.arange(len(y)))), (n_classes, len(y)))
     center = column_means(X).astype(np.float64)
-    return dense(chosen @ X) - np.bincount(member)[:, None] * center
+    return dense(members @ X) - np.bincount(y, minlength=n_classes)[:, None] * center
 
 
 def _covariance(X: Matrix) -> Array:
@@ -179,7 +176,7 @@ class Start(NamedTuple):
         U, V = (np.array(M, dtype=sides.X.dtype, order="C") for M in pair)
         maps = Maps(Map(U, centers[0]), Map(U if self.tied else V, centers[1]))
         if self.scale is not None:
-            maps = maps.scaled(np.sqrt(self.scale / _typical_square(sides, maps, self.k)))
+            maps = maps.scaled(np.sqrt(self.scale / self._typical_square(sides, maps)))
         if not max(np.abs(each.M).max() for each in maps) < largest_entry(U.dtype):
             raise ValueError(
                 f"{self.owner}: X must have points far enough apart for maps to be finite in "
@@ -189,31 +186,31 @@ class Start(NamedTuple):
 
     def _centers(self, sides: Sides) -> tuple[Array, Array]:
         """Means of queries and of items; of both together for tied maps."""
-        if not self.center:
-            d, width = sides.X.shape[1], sides.Z.shape[1]
-            return np.zeros(d, sides.X.dtype), np.zeros(width, sides.X.dtype)
         of_queries, of_items = column_means(sides.X), column_means(sides.Z)
+        if not self.center:
+            return np.zeros_like(of_queries), np.zeros_like(of_items)
         if self.tied and not sides.shared:
             n, m = len(sides.y), len(sides.labels)
             of_queries = of_items = (n * of_queries + m * of_items) / (n + m)
         return of_queries.astype(sides.X.dtype), of_items.astype(sides.X.dtype)
 
     def _named(self, sides: Sides, centers: tuple[Array, Array], init: str) -> tuple[Array, Array]:
-        d, width, p, n_classes = sides.X.shape[1], sides.Z.shape[1], self.p, self.n_classes
+        d, width, n_classes = sides.X.shape[1], sides.Z.shape[1], self.n_classes
         if init == "auto" and d != width:
             init = "classes"
         largest = n_classes if init == "classes" else min(d, width)
-        if p is not None and p > largest:
+        p = largest if self.p is None else self.p
+        if p > largest:
             raise ValueError(
                 f"{self.owner}: n_components must be at most {largest} for init={init!r}, got {p}."
             )
-        if init == "classes" and p is not None and p < n_classes:
+        if init == "classes" and p < n_classes:
             raise ValueError(
                 f"{self.owner}: n_components must be None or {n_classes}, the number of classes, "
                 f"for init='classes', got {p}."
             )
         if init == "classes" and not self.tied:
-            return class_map(sides.X, sides.y, largest), class_map(sides.Z, sides.labels, largest)
+            return class_map(sides.X, sides.y, p), class_map(sides.Z, sides.labels, p)
         if d != width:
             raise ValueError(
                 f"{self.owner}: init must be 'classes' or a pair of arrays if queries have {d} and "
@@ -224,13 +221,10 @@ class Start(NamedTuple):
             both = zip((X, sides.Z), centers, strict=True)
             X = np.vstack([dense(rows) - center for rows, center in both])
             y = np.concatenate([y, sides.labels])
-        p = largest if p is None else p
         names = ("identity" if p == d else "pca", "lda") if init == "auto" else (init,)
         starts = [STARTS[name](X, y, p).astype(sides.X.dtype) for name in names]
         if len(starts) > 1:
-            starts.sort(
-                key=lambda M: _start_error(sides, Maps(*(Map(M, c) for c in centers)), self.k)
-            )
+            starts.sort(key=lambda M: self._error(sides, Maps(*(Map(M, c) for c in centers))))
         return starts[0], starts[0]
 
     def _given(self, init: Given, widths: tuple[int, int]) -> tuple[Array, Array]:
@@ -250,35 +244,27 @@ class Start(NamedTuple):
             )
         return U, V
 
+    def _error(self, sides: Sides, maps: Maps) -> float:
+        """Share of sampled queries whose k nearest items vote wrongly."""
+        some, squares = _sampled_squares(sides, maps)
+        nearest = np.argpartition(squares, self.k - 1, axis=1)[:, : self.k]
+        return share_of_errors(some.labels[nearest], some.y)
 
-def _sample(sides: Sides) -> Sides:
-    """Some queries and, of a large database, some items."""
+    def _typical_square(self, sides: Sides, maps: Maps) -> float:
+        """Mean squared distance of sampled queries to their k-th item; 1 if that is zero."""
+        kth = np.partition(_sampled_squares(sides, maps)[1], self.k - 1, axis=1)[:, self.k - 1]
+        kth = kth[np.isfinite(kth)]
+        typical = float(kth.mean(dtype=np.float64)) if len(kth) else 0.0
+        return typical if typical > 0.0 else 1.0
+
+
+def _sampled_squares(sides: Sides, maps: Maps) -> tuple[Sides, Array]:
+    """Some queries and items, and their squared distances, infinite from a query to itself."""
     rng = np.random.default_rng(0)
-    rows = rng.permutation(len(sides.y))[:SAMPLE]
-    some = sides._replace(X=sides.X[rows], y=sides.y[rows], own=sides.own[rows])
-    if len(sides.labels) <= POOL:
-        return some
-    return some.with_items(rng.permutation(len(sides.labels))[:POOL])
-
-
-def _squares(sides: Sides, maps: Maps) -> Array:
-    """Squared distances of queries to items, infinite to themselves."""
-    squares = squared_distances(maps.query(sides.X), maps.item(sides.Z))
-    has = sides.own >= 0
-    squares[has, sides.own[has]] = np.inf
-    return squares
-
-
-def _start_error(sides: Sides, maps: Maps, k: int) -> float:
-    """Share of sampled queries whose k nearest items, without themselves, vote wrongly."""
-    some = _sample(sides)
-    nearest = np.argpartition(_squares(some, maps), k - 1, axis=1)[:, :k]
-    return share_of_errors(some.labels[nearest], some.y)
-
-
-def _typical_square(sides: Sides, maps: Maps, k: int) -> float:
-    """Mean squared distance of sampled queries to their k-th item; 1 if that is zero."""
-    kth = np.partition(_squares(_sample(sides), maps), k - 1, axis=1)[:, k - 1]
-    kth = kth[np.isfinite(kth)]
-    typical = float(kth.mean(dtype=np.float64)) if len(kth) else 0.0
-    return typical if typical > 0.0 else 1.0
+    some = sides.with_queries(rng.permutation(len(sides.y))[:SAMPLE])
+    if len(sides.labels) > POOL:
+        some = some.with_items(rng.permutation(len(sides.labels))[:POOL])
+    squares = squared_distances(maps.query(some.X), maps.item(some.Z))
+    has = some.own >= 0
+    squares[has, some.own[has]] = np.inf
+    return some, squares

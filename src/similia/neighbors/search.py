@@ -48,32 +48,22 @@ class GraphSearch:
     def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> Found:
         """Squared distances and rows of about the k nearest items, as `ExactSearch` has them."""
         squares, rows = np.empty((len(queries), k), queries.dtype), np.empty((len(queries), k), int)
+        n = k + bool(exclude_self)
         self.index.hnsw.efSearch = max(128, 8 * k)
         for block in row_blocks(len(queries), 1024):
             part = queries[block]
-            found = self.index.search(
-                np.ascontiguousarray(part, dtype=np.float32), k + bool(exclude_self)
-            )[1]
-            own = np.arange(block.start, block.stop)
+            found = self.index.search(np.ascontiguousarray(part, dtype=np.float32), n)[1]
+            lost = (found < 0).any(axis=1)
+            if lost.any():
+                found[lost] = ExactSearch(self.items).nearest(part[lost], n)[1]
             if exclude_self:
-                other = found != own[:, None]
+                other = found != np.arange(block.start, block.stop)[:, None]
                 other[other.all(axis=1), -1] = False  # its own item was not found
                 found = found[other].reshape(len(found), k)
             gaps = part[:, None, :] - self.items[found]
             squares[block], rows[block] = np.vecdot(gaps, gaps), found
-            for i in np.flatnonzero((found < 0).any(axis=1)):
-                nearest = self._one_exact(part[i], k, own[i] if exclude_self else -1)
-                squares[block.start + i], rows[block.start + i] = nearest
         order = np.argsort(squares, axis=1, kind="stable")
         return np.take_along_axis(squares, order, 1), np.take_along_axis(rows, order, 1)
-
-    def _one_exact(self, query: Array, k: int, own: int) -> Found:
-        gaps = self.items - query
-        squares = np.vecdot(gaps, gaps)
-        if own >= 0:
-            squares[own] = np.inf
-        nearest = np.argsort(squares, kind="stable")[:k]
-        return squares[nearest], nearest
 
 
 NeighborSearch: TypeAlias = ExactSearch | GraphSearch

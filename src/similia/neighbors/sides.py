@@ -1,6 +1,6 @@
 """Labelled queries and labelled items, from which two maps are learnt."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -15,6 +15,8 @@ from similia.validation import check_magnitude
 
 #: held-out points below which their error says too little to stop by
 FEWEST = 20
+
+Labels: TypeAlias = ArrayLike | None
 
 
 class Sides(NamedTuple):
@@ -31,51 +33,43 @@ class Sides(NamedTuple):
         """Whether queries are items."""
         return bool((self.own >= 0).any())
 
-    def by_class(self) -> "Sides":
-        """The same with items sorted by class, as inference needs them."""
-        order = np.argsort(self.labels, kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        own = np.where(self.own >= 0, place[self.own], -1)
-        Z = rows_of(self.Z, order, self.Z.dtype)
-        return self._replace(Z=Z, labels=self.labels[order], own=own)
-
-    def without(self, rows: Indices) -> "Sides":
-        """The same without some queries, and without the items that these are."""
-        kept = np.setdiff1d(np.arange(len(self.y)), rows)
-        X, y, own = self.X[kept], self.y[kept], self.own[kept]
-        if not self.shared:
-            return self._replace(X=X, y=y, own=own)
-        items = np.setdiff1d(np.arange(len(self.labels)), self.own[rows])
-        own = np.searchsorted(items, own)
-        return Sides(X, y, self.Z[items], self.labels[items], own)
+    def with_queries(self, rows: Indices) -> "Sides":
+        """The same with some queries only."""
+        X = rows_of(self.X, rows, self.X.dtype)
+        return self._replace(X=X, y=self.y[rows], own=self.own[rows])
 
     def with_items(self, items: Indices) -> "Sides":
-        """The same with some items only."""
+        """The same with some items only, in the given order."""
         place = np.full(len(self.labels), -1, np.int64)
         place[items] = np.arange(len(items))
         own = np.where(self.own >= 0, place[self.own], -1)
         Z = rows_of(self.Z, items, self.Z.dtype)
         return self._replace(Z=Z, labels=self.labels[items], own=own)
 
-
-def as_queries(Q: Matrix) -> tuple[Matrix, bool]:
-    """Rows of queries, and whether Q is a single one."""
-    single = np.ndim(Q) == 1
-    return (np.reshape(Q, (1, -1)) if single else Q), single
+    def by_class(self) -> "Sides":
+        """The same with items sorted by class, as inference needs them."""
+        return self.with_items(np.argsort(self.labels, kind="stable"))
 
 
-def checked_items(
-    where: str, items: Matrix, labels: ArrayLike | None, dtype: DTypeLike, like: Array
+def item_rows(where: str, items: Matrix, dtype: DTypeLike, width: int | None) -> Matrix:
+    """Items of moderate size and of `width` features, if it is given, or the house error."""
+    Z = check_array(items, accept_sparse="csr", dtype=FLOATS, input_name="items")
+    if width not in (None, Z.shape[1]):
+        raise ValueError(f"{where}: items must have {width} features, got {Z.shape[1]}.")
+    check_magnitude(where, "items", Z, dtype=dtype)
+    return Z
+
+
+def labelled_items(
+    where: str, items: Matrix, labels: Labels, like: Array, dtype: DTypeLike, width: int | None
 ) -> tuple[Matrix, Array]:
-    """Items and their labels, of the same kind as the labels `like`, or the house error."""
+    """A copy of the items, and labels of the same kind as the labels `like`, or the house error."""
     if labels is None:
         raise ValueError(f"{where}: item_labels must be given with items, got None.")
-    Z = check_array(items, accept_sparse="csr", dtype=FLOATS, input_name="items")
+    Z = item_rows(where, items, dtype, width)
     given = column_or_1d(labels)
     check_classification_targets(given)
     check_consistent_length(Z, given)
-    check_magnitude(where, "items", Z, dtype=dtype)
     # NumPy would silently turn numbers beside words into words.
     kinds = {part.dtype.kind in "biuf" for part in (like, given) if part.dtype.kind != "O"}
     if len(kinds) > 1:
@@ -86,17 +80,12 @@ def checked_items(
 
 
 def labelled_sides(
-    where: str,
-    X: Matrix,
-    y: Array,
-    items: Matrix | None,
-    item_labels: ArrayLike | None,
-    classes: ArrayLike | None,
+    where: str, X: Matrix, y: Array, items: Matrix | None, item_labels: Labels, classes: Labels
 ) -> tuple[Array, Sides]:
     """Classes and sides of a first call, in which X are the items unless some are given."""
     Z, labels, own = X, y, np.arange(len(y))
     if items is not None:
-        Z, labels = checked_items(where, items, item_labels, X.dtype, y)
+        Z, labels = labelled_items(where, items, item_labels, y, X.dtype, None)
         own = np.full(len(y), -1)
     elif item_labels is not None:
         raise ValueError(f"{where}: items must be given with item_labels, got None.")
@@ -137,18 +126,15 @@ def class_numbers(where: str, labels: Array, classes: Array) -> Indices:
 
 def checked_cost(owner: str, cost: Array | None, n_classes: int) -> Array:
     """Δ as an array of shape (n_classes, n_classes); 0/1 for None."""
-    n = n_classes
     if cost is None:
-        return 1.0 - np.eye(n)
-    if cost.shape != (n, n) or cost.dtype.kind not in "fiu":
-        found = f"shape {cost.shape} and dtype {cost.dtype}"
-    elif not (np.isfinite(cost).all() and (cost >= 0).all() and not np.diagonal(cost).any()):
-        found = "other values"
-    else:
+        return 1.0 - np.eye(n_classes)
+    square = cost.shape == (n_classes, n_classes) and cost.dtype.kind in "fiu"
+    if square and np.isfinite(cost).all() and (cost >= 0).all() and not np.diagonal(cost).any():
         return cost.astype(np.float64)
+    found = "other values" if square else f"shape {cost.shape} and dtype {cost.dtype}"
     raise ValueError(
-        f"{owner}: cost must be an array of shape ({n}, {n}), finite, at least 0, with a zero "
-        f"diagonal, got {found}."
+        f"{owner}: cost must be an array of shape ({n_classes}, {n_classes}), finite, at least 0, "
+        f"with a zero diagonal, got {found}."
     )
 
 
@@ -178,4 +164,7 @@ def split(sides: Sides, share: float, rng: np.random.Generator) -> tuple[Sides, 
     out = np.concatenate([part[: min(round(share * len(part)), len(part) - 1)] for part in rows])
     if len(out) < FEWEST:
         return sides, None
-    return sides.without(out), sides._replace(X=sides.X[out], y=sides.y[out])
+    kept = sides.with_queries(np.setdiff1d(order, out))
+    if sides.shared:
+        kept = kept.with_items(np.setdiff1d(np.arange(len(sides.labels)), sides.own[out]))
+    return kept, sides.with_queries(out)

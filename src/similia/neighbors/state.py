@@ -1,65 +1,71 @@
-"""The learnt state of two maps and a database, as plain arrays: packed, unpacked and checked."""
-
-from typing import Any
+"""The learnt state of two maps and a database as plain arrays: packed, unpacked and checked."""
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Matrix, State
+from similia.contract import State
+
+COUNTS = ("n_features_in_", "n_item_features_", "n_seen_", "n_updates_", "n_iter_", "best_iter_")
+FLOATS = ("U_", "V_", "query_center_", "item_center_", "database_")
+VECTORS = ("classes_", "database_labels_", "losses_", "validation_errors_")
+NAMES = (*COUNTS, *FLOATS, *VECTORS, "queries_are_items_", "scale_", "penalty_", "adam_moments_")
 
 
-def packed(database: Matrix) -> Any:
-    """A dense database as it is, a sparse one as its three arrays by name."""
-    if isinstance(database, np.ndarray):
-        return database
-    return {"data": database.data, "indices": database.indices, "indptr": database.indptr}
+def packed(learnt: State) -> State:
+    """The state among the attributes of a learner, a sparse database as its three arrays."""
+    state = {name: learnt[name] for name in (*NAMES, "feature_names_in_") if name in learnt}
+    rows = state["database_"]
+    if sparse.issparse(rows):
+        state["database_"] = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+    return state
 
 
-def unpacked(state: State) -> Matrix:
-    """The database of a state."""
-    database = state["database_"]
-    if not isinstance(database, dict):
-        return database
-    shape = (len(state["database_labels_"]), state["n_item_features_"])
-    parts = database["data"], database["indices"], database["indptr"]
-    rows = sparse.csr_array(parts, shape=shape)
-    rows.check_format()
-    return rows
+def unpacked(where: str, state: State, asymmetric: bool) -> State:
+    """The attributes of a packed state, or the house error for what does not fit the rest."""
+    missing, unknown = set(NAMES) - set(state), set(state) - {*NAMES, "feature_names_in_"}
+    if missing or unknown:
+        raise ValueError(
+            f"{where}: state must have the names {sorted(NAMES)}, but "
+            f"{sorted(missing or unknown)} {'is missing' if missing else 'is unknown'}."
+        )
+    rows = state["database_"]
+    if isinstance(rows, dict):
+        shape = (len(state["database_labels_"]), state["n_item_features_"])
+        rows = sparse.csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=shape)
+        rows.check_format()
+    learnt = {**state, "database_": rows}
+    problem = _misfit(learnt, asymmetric)
+    if problem:
+        raise ValueError(f"{where}: {problem}.")
+    return learnt
 
 
-def misfit(state: State, asymmetric: bool) -> str | None:
-    """First part of a state, its database unpacked, that does not fit the rest; None if all fit."""
-    U, V, codes = state["U_"], state["V_"], state["database_labels_"]
-    for name, value in state.items():
-        if name.startswith("n_") and (type(value) is not int or value < 0):
-            return f"{name} must be a count, got {value!r}"
-    if U.ndim != 2 or codes.ndim != 1 or state["classes_"].ndim != 1:
-        return "U_ must be a matrix, database_labels_ and classes_ vectors"
-    d, width = state["n_features_in_"], state["n_item_features_"]
-    shapes = {
-        "U_": (len(U), d),
-        "V_": (len(U), width),
-        "query_center_": (d,),
-        "item_center_": (width,),
-        "database_": (len(codes), width),
-    }
-    for name, shape in shapes.items():
-        found = state[name]
+def _misfit(learnt: State, asymmetric: bool) -> str | None:
+    for name in COUNTS:
+        if type(learnt[name]) is not int or learnt[name] < 0:
+            return f"{name} must be a count, got {learnt[name]!r}"
+    U, codes, moments = learnt["U_"], learnt["database_labels_"], learnt["adam_moments_"]
+    if U.ndim != 2 or any(learnt[name].ndim != 1 for name in VECTORS):
+        return f"U_ must be a matrix, {', '.join(VECTORS)} vectors"
+    d, width = learnt["n_features_in_"], learnt["n_item_features_"]
+    of_U, of_V = (len(U), d), (len(U), width)
+    of_moments = (of_U, of_U, of_V, of_V) if asymmetric else (of_U, of_U)
+    if len(moments) != len(of_moments):
+        return f"adam_moments_ must be {len(of_moments)} arrays, got {len(moments)}"
+    floats = [*(learnt[name] for name in FLOATS), *moments]
+    shapes = [of_U, of_V, (d,), (width,), (len(codes), width), *of_moments]
+    names = [*FLOATS, *["adam_moments_"] * len(moments)]
+    for name, found, shape in zip(names, floats, shapes, strict=True):
         if found.shape != shape or found.dtype != U.dtype:
             return (
                 f"{name} must be of shape {shape} and dtype {U.dtype}, "
                 f"got {found.shape} and {found.dtype}"
             )
     known = codes.dtype == np.intp and len(codes) > 0
-    if not known or codes.min() < 0 or codes.max() >= len(state["classes_"]):
+    if not known or codes.min() < 0 or codes.max() >= len(learnt["classes_"]):
         return "database_labels_ must be numbers of classes"
-    if "feature_names_in_" in state and np.shape(state["feature_names_in_"]) != (d,):
+    if "feature_names_in_" in learnt and np.shape(learnt["feature_names_in_"]) != (d,):
         return f"feature_names_in_ must be {d} names"
-    kinds = [(M.shape, M.dtype) for M in ((U, V) if asymmetric else (U,)) for _ in range(2)]
-    if [(moment.shape, moment.dtype) for moment in state["adam_moments_"]] != kinds:
-        return f"adam_moments_ must be of shapes and dtypes {kinds}"
-    if state["losses_"].ndim != 1 or state["validation_errors_"].ndim != 1:
-        return "losses_ and validation_errors_ must be vectors"
-    if not (state["scale_"] > 0.0 and state["penalty_"] > 0.0):
+    if not (learnt["scale_"] > 0.0 and learnt["penalty_"] > 0.0):
         return "scale_ and penalty_ must be positive"
     return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from similia.neighbors.maps import Maps, largest_entry
 from similia.neighbors.search import ExactSearch, share_of_errors
 from similia.neighbors.sides import Sides
 from similia.progress import Advance
-from similia.updates.descent import adam_step
-from similia.updates.gerrymandering import infer, pulls
+from similia.updates.gerrymandering import adam_step, infer, pulls
 
+#: length of each step, by its number
+Rates: TypeAlias = Callable[[int], float]
 #: value, and gradients by U and by V
 Penalty: TypeAlias = tuple[float, Array, Array]
 
@@ -81,7 +82,7 @@ class Schedule:
         """Queries per step: by default 20 steps an epoch, of 16 to 256 queries."""
         return self.batch_size or min(256, max(16, n // 20))
 
-    def rates(self, n: int, first: int) -> Callable[[int], float]:
+    def rates(self, n: int, first: int) -> Rates:
         """Length of each step from step `first` on; a falling one is half a cosine wave."""
         if not self.falling:
             return lambda step: self.rate
@@ -91,6 +92,7 @@ class Schedule:
         )
 
 
+@dataclass
 class Descent:
     """Descent of two maps on penalty Ω(U, V) + mean loss; their arrays are changed in place.
 
@@ -98,25 +100,16 @@ class Descent:
     gradients.
     """
 
-    def __init__(
-        self,
-        maps: Maps,
-        moments: tuple[Array, ...],
-        n_steps: int,
-        objective: Objective,
-        schedule: Schedule,
-    ) -> None:
-        self.maps, self.moments, self.n_steps = maps, moments, n_steps
-        self.objective, self.schedule = objective, schedule
-        self.total = 0.0
-        self.unsolvable = 0
+    maps: Maps
+    moments: tuple[Array, ...]
+    n_steps: int
+    objective: Objective
+    schedule: Schedule
+    total: float = 0.0  # of the losses in this epoch
+    unsolvable: int = 0  # queries of this epoch whose class cannot win
 
     def epoch(
-        self,
-        sides: Sides,
-        rates: Callable[[int], float],
-        rng: np.random.Generator,
-        advance: Advance,
+        self, sides: Sides, rates: Rates, rng: np.random.Generator, advance: Advance
     ) -> float:
         """Take each query once, in random order; return the mean loss. `sides` are by class."""
         n = len(sides.y)
@@ -125,8 +118,7 @@ class Descent:
         with single_blas_thread():
             for start in range(0, n, size):
                 rows = order[start : start + size]
-                X = rows_of(sides.X, rows, sides.X.dtype)
-                batch = sides._replace(X=X, y=sides.y[rows], own=sides.own[rows])
+                batch = sides.with_queries(rows)
                 items = self._items(sides.labels, rng)
                 self._step(batch if items is None else batch.with_items(items), rates(self.n_steps))
                 advance(len(rows))
@@ -177,28 +169,17 @@ class Descent:
 # -- epochs ----------------------------------------------------------------------------------------
 
 
-class Trained(NamedTuple):
-    """The maps kept and the epochs they took; mean losses and held-out errors."""
-
-    maps: Maps
-    best: int
-    losses: Array
-    errors: Array
-
-
 def train(
-    descent: Descent,
-    sides: Sides,
-    held: Sides | None,
-    rng: np.random.Generator,
-    advance: Advance,
-) -> Trained:
+    descent: Descent, sides: Sides, held: Sides | None, rng: np.random.Generator, advance: Advance
+) -> tuple[Maps, int, Array, Array]:
     """Run epochs; with held-out queries, keep the maps with the least error on them.
+
+    Returns the maps, the epochs that they took, mean losses and held-out errors.
 
     The start counts too, and `patience` epochs without a smaller error end the training, as does a
     first epoch in which no query could be won. `sides` are by class.
     """
-    schedule = descent.schedule
+    schedule, k = descent.schedule, descent.objective.k
     rates = schedule.rates(len(sides.y), descent.n_steps)
     maps, best = descent.maps, schedule.n_epochs
     losses: list[float] = []
@@ -209,16 +190,11 @@ def train(
             if epoch == 1 and descent.unsolvable == len(sides.y):
                 break
         if held is not None:
-            errors.append(_held_out_error(descent.maps, held, sides, descent.objective.k))
+            nearest = ExactSearch(descent.maps.item(sides.Z)).nearest
+            _, rows = nearest(descent.maps.query(held.X), min(k, len(sides.labels)))
+            errors.append(share_of_errors(sides.labels[rows], held.y))
             if errors[-1] <= min(errors):
                 maps, best = descent.maps.scaled(), epoch
             if epoch - int(np.argmin(errors)) >= schedule.patience:
                 break
-    return Trained(maps, best, np.array(losses), np.array(errors))
-
-
-def _held_out_error(maps: Maps, held: Sides, sides: Sides, k: int) -> float:
-    """Share of held-out queries whose k nearest items vote for another class."""
-    search = ExactSearch(maps.item(sides.Z))
-    _, rows = search.nearest(maps.query(held.X), min(k, len(sides.labels)))
-    return share_of_errors(sides.labels[rows], held.y)
+    return maps, best, np.array(losses), np.array(errors)

@@ -5,52 +5,34 @@ tuple costs O(1), without rejection, whatever the number of classes.
 """
 
 from collections.abc import Callable
-from numbers import Integral
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
-from similia.validation import Rule, boolean, check_parameters, positive_integer
+from similia.validation import Rule, check_parameters, non_negative_integer, positive_integer
 
 Signs: TypeAlias = NDArray[np.int8]
 #: scores of two index arrays of equal length, row by row; larger is closer
 Score: TypeAlias = Callable[[Indices, Indices], ArrayLike]
 
-_PAIRS_PER_CALL = 1 << 16  # bounds what `score` holds at once
+#: rows in one call of `score`, unless there are more candidates
+_PAIRS_PER_CALL = 1 << 16
 
 _DRAW_RULES = {
-    "n": Rule(
-        "an integer of at least 0",
-        lambda v: isinstance(v, Integral) and not boolean.holds(v) and int(v) >= 0,
-    ),
+    "n": non_negative_integer,
     "rng": Rule(
         "a numpy.random.Generator, such as numpy.random.default_rng(0)",
-        lambda v: isinstance(v, np.random.Generator),
+        lambda v: isinstance(v, Generator),
     ),
 }
 
 
-class TripletSampler(Protocol):
-    """What a learner knows of a sampler of triplets."""
-
-    def draw(self, n: int, rng: np.random.Generator, score: Score | None = None) -> Indices:
-        """Draw n triplets (query, better, worse) of indices, shape (n, 3)."""
-        ...
-
-
-class PairSampler(Protocol):
-    """What a learner knows of a sampler of pairs."""
-
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Indices, Signs]:
-        """Draw n pairs of indices, shape (n, 2), and their signs, shape (n,)."""
-        ...
-
-
-def check_draw(owner: str, n: int, rng: np.random.Generator) -> None:
+def check_draw(sampler: object, n: int, rng: Generator) -> None:
     """Raise the house error unless `n` is a count and `rng` a Generator."""
-    check_parameters(f"{owner}.draw", _DRAW_RULES, {"n": n, "rng": rng})
+    check_parameters(f"{type(sampler).__name__}.draw", _DRAW_RULES, {"n": n, "rng": rng})
 
 
 class LabelSampler:
@@ -59,11 +41,8 @@ class LabelSampler:
     Methods work on *positions* in that order: ``order[position]`` is the point, ``class_of`` its
     class. Memory is O(points + classes).
 
-    Parameters
-    ----------
-    y : array-like of shape (n_points,)
-        Labels of any type that can be ordered, without missing values: at least two classes, one of
-        them with at least two points.
+    Labels may be of any type that can be ordered, without missing values: at least two classes, one
+    of them with at least two points.
     """
 
     def __init__(self, y: ArrayLike) -> None:
@@ -89,23 +68,23 @@ class LabelSampler:
                 "tuples to learn."
             )
 
-    def _draw_usable(self, n: int, rng: np.random.Generator) -> Indices:
+    def _draw_first(self, n: int, rng: Generator) -> Indices:
         """Draw n positions, uniform over the points whose class has at least two."""
         return self.usable[rng.integers(len(self.usable), size=n)]
 
-    def _draw_same(self, positions: Indices, rng: np.random.Generator) -> Indices:
+    def _draw_same(self, positions: Indices, rng: Generator) -> Indices:
         """Draw for each position another one of its class, uniformly."""
         own = self.class_of[positions]
         drawn = self.starts[own] + rng.integers(self.sizes[own] - 1)
         return drawn + (drawn >= positions)
 
-    def _draw_other(self, positions: Indices, rng: np.random.Generator) -> Indices:
+    def _draw_other(self, positions: Indices, rng: Generator) -> Indices:
         """Draw for each position one of another class, uniform over all such points."""
         own = self.class_of[positions]
         drawn = rng.integers(len(self.order) - self.sizes[own])
         return drawn + self.sizes[own] * (drawn >= self.starts[own])
 
-    def _draw_in(self, classes: Indices, rng: np.random.Generator) -> Indices:
+    def _draw_in(self, classes: Indices, rng: Generator) -> Indices:
         """Draw for each class one of its positions, uniformly."""
         return self.starts[classes] + rng.integers(self.sizes[classes])
 
@@ -119,8 +98,10 @@ def _class_codes(owner: str, y: ArrayLike) -> Indices:
             f"got shape {labels.shape}."
         )
     try:
-        missing = _missing(labels)
-        if len(missing) == 0:
+        missing = labels != labels
+        if labels.dtype == object:
+            missing = missing | np.array([label is None for label in labels])
+        if not missing.any():
             return np.unique(labels, return_inverse=True)[1].astype(np.intp, copy=False)
     except TypeError:
         raise ValueError(
@@ -128,17 +109,9 @@ def _class_codes(owner: str, y: ArrayLike) -> Indices:
             "missing values; make them all strings or all integers."
         ) from None
     raise ValueError(
-        f"{owner}: y must be labels without missing values, got {len(missing)} missing, the "
-        f"first in row {missing[0]}; leave those points out or give them a class."
+        f"{owner}: y must be labels without missing values, got {missing.sum()} missing, the "
+        f"first in row {missing.argmax()}; leave those points out or give them a class."
     )
-
-
-def _missing(labels: Array) -> Indices:
-    """Rows whose label is None, NaN or NaT."""
-    missing = labels != labels
-    if labels.dtype == object:
-        missing = missing | np.array([label is None for label in labels])
-    return np.flatnonzero(missing)
 
 
 # -- triplets ----------------------------------------------------------------------------------
@@ -162,31 +135,22 @@ class UniformTriplets(LabelSampler):
     ['dog dog cat', 'cat cat fox', 'cat cat dog', 'cat cat dog']
     """
 
-    def draw(self, n: int, rng: np.random.Generator, score: Score | None = None) -> Indices:
-        """Draw n independent triplets.
+    def draw(self, n: int, rng: Generator, score: Score | None = None) -> Indices:
+        """Draw n independent triplets: rows (query, better, worse) of indices, shape (n, 3).
 
-        Parameters
-        ----------
-        n : int
-            Number of triplets.
-        rng : numpy.random.Generator
-            Source of randomness, which advances.
-        score : ignored
-            Accepted so that all samplers can be called alike.
-
-        Returns
-        -------
-        triplets : array of shape (n, 3)
-            Rows (query, better, worse) of indices into the points.
+        `score` is that of the current model; only `HardTriplets` needs it.
         """
-        check_draw(type(self).__name__, n, rng)
-        query = self._draw_usable(n, rng)
+        check_draw(self, n, rng)
+        query = self._draw_first(n, rng)
         better = self._draw_same(query, rng)
-        worse = self._draw_other(query, rng)
+        worse = self._draw_worse(query, rng, score)
         return self.order[np.column_stack([query, better, worse])]
 
+    def _draw_worse(self, query: Indices, rng: Generator, score: Score | None) -> Indices:
+        return self._draw_other(query, rng)
 
-class BalancedTriplets(LabelSampler):
+
+class BalancedTriplets(UniformTriplets):
     """Triplets from labels, uniform over classes: small ones occur as often as large ones.
 
     - the query's class: uniform over the classes with at least two points;
@@ -195,64 +159,47 @@ class BalancedTriplets(LabelSampler):
     - worse: uniform over that class.
     """
 
-    def draw(self, n: int, rng: np.random.Generator, score: Score | None = None) -> Indices:
-        """Draw n independent triplets; see `UniformTriplets.draw`."""
-        check_draw(type(self).__name__, n, rng)
-        own = self.usable_classes[rng.integers(len(self.usable_classes), size=n)]
-        query = self._draw_in(own, rng)
-        better = self._draw_same(query, rng)
-        other = rng.integers(len(self.sizes) - 1, size=n)
-        worse = self._draw_in(other + (other >= own), rng)
-        return self.order[np.column_stack([query, better, worse])]
+    def _draw_first(self, n: int, rng: Generator) -> Indices:
+        classes = self.usable_classes
+        return self._draw_in(classes[rng.integers(len(classes), size=n)], rng)
+
+    def _draw_worse(self, query: Indices, rng: Generator, score: Score | None) -> Indices:
+        other = rng.integers(len(self.sizes) - 1, size=len(query))
+        return self._draw_in(other + (other >= self.class_of[query]), rng)
 
 
-class HardTriplets(LabelSampler):
-    """Triplets from labels whose worse point deceives the current model.
+class HardTriplets(UniformTriplets):
+    """Triplets from labels whose worse point deceives the current model; draws need its `score`.
 
     Query and better are drawn as by `UniformTriplets`. For worse, `n_candidates` points are drawn
     uniformly, with replacement, from all other classes; the one that scores highest with the
     query is kept. Among equal scores the first drawn wins, so ties are broken at random.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_points,)
-        As in `LabelSampler`.
-    n_candidates : int, default=8
-        Points to choose from: 1 is `UniformTriplets`; more makes triplets harder, which also favors
-        mislabelled points.
+    One candidate is `UniformTriplets`; more make triplets harder, which also favors mislabelled
+    points.
     """
 
-    _rules = {"n_candidates": positive_integer}
-
     def __init__(self, y: ArrayLike, n_candidates: int = 8) -> None:
-        check_parameters(type(self).__name__, self._rules, {"n_candidates": n_candidates})
+        rules = {"n_candidates": positive_integer}
+        check_parameters("HardTriplets", rules, {"n_candidates": n_candidates})
         super().__init__(y)
         self._n_candidates = n_candidates
 
-    def draw(self, n: int, rng: np.random.Generator, score: Score | None = None) -> Indices:
-        """Draw n independent triplets under the current model; see `UniformTriplets.draw`.
-
-        ``score(queries, items)`` is called on at most 65536 rows at a time, or on `n_candidates`
-        rows if those are more.
-        """
-        check_draw(type(self).__name__, n, rng)
+    def _draw_worse(self, query: Indices, rng: Generator, score: Score | None) -> Indices:
         if score is None:
             raise ValueError(
                 "HardTriplets.draw: score must be a function of (queries, items), got None; pass "
                 "the current model's scores, or use UniformTriplets."
             )
-        query = self._draw_usable(n, rng)
-        better = self._draw_same(query, rng)
-        triplets = self.order[np.column_stack([query, better, better])]
+        worse = np.empty_like(query)
         step = max(1, _PAIRS_PER_CALL // self._n_candidates)
-        for start in range(0, n, step):
+        for start in range(0, len(query), step):
             chunk = np.repeat(query[start : start + step], self._n_candidates)
-            items = self.order[self._draw_other(chunk, rng)]
-            scores = _row_scores(score, self.order[chunk], items)
+            candidates = self._draw_other(chunk, rng)
+            scores = _row_scores(score, self.order[chunk], self.order[candidates])
             hardest = scores.reshape(-1, self._n_candidates).argmax(axis=1)
-            rows = np.arange(len(hardest))
-            triplets[start : start + step, 2] = items.reshape(-1, self._n_candidates)[rows, hardest]
-        return triplets
+            first = np.arange(0, len(chunk), self._n_candidates)
+            worse[start : start + step] = candidates[first + hardest]
+        return worse
 
 
 def _row_scores(score: Score, queries: Indices, items: Indices) -> Array:
@@ -266,11 +213,7 @@ def _row_scores(score: Score, queries: Indices, items: Indices) -> Array:
     return scores
 
 
-TRIPLET_SAMPLERS: dict[str, Callable[[ArrayLike], TripletSampler]] = {
-    "uniform": UniformTriplets,
-    "balanced": BalancedTriplets,
-    "hard": HardTriplets,
-}
+TRIPLET_SAMPLERS = {"uniform": UniformTriplets, "balanced": BalancedTriplets, "hard": HardTriplets}
 
 
 # -- pairs -------------------------------------------------------------------------------------
@@ -282,24 +225,9 @@ class UniformPairs(LabelSampler):
     With many classes nearly all signs are -1; `BalancedPairs` draws as many of either.
     """
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Indices, Signs]:
-        """Draw n independent pairs.
-
-        Parameters
-        ----------
-        n : int
-            Number of pairs.
-        rng : numpy.random.Generator
-            Source of randomness, which advances.
-
-        Returns
-        -------
-        pairs : array of shape (n, 2)
-            Rows of two different indices into the points.
-        signs : int8 array of shape (n,)
-            +1 where the two are of one class, else -1.
-        """
-        check_draw(type(self).__name__, n, rng)
+    def draw(self, n: int, rng: Generator) -> tuple[Indices, Signs]:
+        """Draw n independent pairs of indices, shape (n, 2), and their signs: +1 in one class."""
+        check_draw(self, n, rng)
         first = rng.integers(len(self.order), size=n)
         second = rng.integers(len(self.order) - 1, size=n)
         second += second >= first
@@ -324,11 +252,11 @@ class BalancedPairs(LabelSampler):
     0
     """
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[Indices, Signs]:
+    def draw(self, n: int, rng: Generator) -> tuple[Indices, Signs]:
         """Draw n pairs; see `UniformPairs.draw`."""
-        check_draw(type(self).__name__, n, rng)
+        check_draw(self, n, rng)
         n_same = (n + int(rng.integers(2))) // 2
-        same = self._draw_usable(n_same, rng)
+        same = self._draw_first(n_same, rng)
         other = rng.integers(len(self.order), size=n - n_same)
         first = np.concatenate([same, other])
         second = np.concatenate([self._draw_same(same, rng), self._draw_other(other, rng)])
@@ -337,7 +265,7 @@ class BalancedPairs(LabelSampler):
         return pairs, np.where(shuffled < n_same, 1, -1).astype(np.int8)
 
 
-PAIR_SAMPLERS: dict[str, Callable[[ArrayLike], PairSampler]] = {
+PAIR_SAMPLERS: dict[str, type[UniformPairs] | type[BalancedPairs]] = {
     "uniform": UniformPairs,
     "balanced": BalancedPairs,
 }

@@ -44,11 +44,10 @@ class RelevanceTriplets:
     [[0, 0, 1], [0, 0, 2], [0, 1, 2], [1, 2, 0], [1, 2, 1]]
     """
 
-    _rules = {"unjudged": one_of("worse", "ignore")}
-
     def __init__(self, relevance: Grades, unjudged: str = "worse") -> None:
-        check_parameters(type(self).__name__, self._rules, {"unjudged": unjudged})
-        query, document, grade, shape = _judgements(type(self).__name__, relevance)
+        owner, rules = type(self).__name__, {"unjudged": one_of("worse", "ignore")}
+        check_parameters(owner, rules, {"unjudged": unjudged})
+        query, document, grade, shape = _judgements(owner, relevance)
         if unjudged == "worse":
             # A judged zero is then the same as no judgement: keep neither.
             kept = grade > 0
@@ -56,9 +55,7 @@ class RelevanceTriplets:
         n_listed = np.bincount(query, minlength=shape[0])
         self._ends: Indices = np.cumsum(n_listed)
         self._starts: Indices = self._ends - n_listed
-        self._n_unlisted: Indices = (
-            shape[1] - n_listed if unjudged == "worse" else np.zeros_like(n_listed)
-        )
+        self._n_unlisted: Indices = (shape[1] - n_listed) * (unjudged == "worse")
 
         # The number of unlisted documents before each listed one, offset by query, increases
         # along the whole array: one search finds a place within any query.
@@ -74,22 +71,18 @@ class RelevanceTriplets:
         self._first_better: Indices = self._ends - n_better
         self._queries: Indices = np.flatnonzero(n_better)
         if len(self._queries) == 0:
+            advice = {
+                "ignore": 'add judgements of worse documents, or use unjudged="worse".',
+                "worse": "add a positive grade to a query whose documents are not all equal.",
+            }
             raise ValueError(
-                f"{type(self).__name__}: relevance must be grades that put some document above "
-                f"another of the same query, got none in {shape[0]} queries; "
-                + (
-                    'add judgements of worse documents, or use unjudged="worse".'
-                    if unjudged == "ignore"
-                    else "add a positive grade to a query whose documents are not all equal."
-                )
+                f"{owner}: relevance must be grades that put some document above another of the "
+                f"same query, got none in {shape[0]} queries; {advice[unjudged]}"
             )
 
     def draw(self, n: int, rng: np.random.Generator, score: Score | None = None) -> Indices:
-        """Draw n independent triplets: the index of a query, then those of two documents.
-
-        Parameters and shape are those of `UniformTriplets.draw`.
-        """
-        check_draw(type(self).__name__, n, rng)
+        """Draw n independent triplets of a query and two documents; see `UniformTriplets.draw`."""
+        check_draw(self, n, rng)
         query = self._queries[rng.integers(len(self._queries), size=n)]
         entry = rng.integers(self._first_better[query], self._ends[query])
         n_lower = self._n_lower[entry]
@@ -115,7 +108,7 @@ def _judgements(owner: str, relevance: Grades) -> tuple[Indices, Indices, Array,
             f"got shape {given.shape}."
         )
     if isinstance(given, np.ndarray):
-        query, document = (index.ravel() for index in np.indices(given.shape))
+        query, document = np.indices(given.shape).reshape(2, -1)
         grade = given.ravel()
     else:
         matrix = sp.csr_array(given, copy=True)
@@ -136,7 +129,6 @@ def _judgements(owner: str, relevance: Grades) -> tuple[Indices, Indices, Array,
 
 def _first_of_run(query: Indices, grade: Array) -> Indices:
     """First entry of each entry's run of equal query and grade."""
-    index = np.arange(len(query))
     new = np.ones(len(query), dtype=bool)
     new[1:] = (query[1:] != query[:-1]) | (grade[1:] != grade[:-1])
-    return np.maximum.accumulate(np.where(new, index, 0))
+    return np.maximum.accumulate(np.where(new, np.arange(len(query)), 0))

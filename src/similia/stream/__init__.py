@@ -12,7 +12,7 @@ from similia.stream.evaluating import (
 from similia.stream.judged import evaluate_file, order_evaluations
 from similia.stream.learning import Learning, learn_file, learn_stream
 from similia.stream.lessons import base_of, lessons_for
-from similia.stream.promoting import SplitFile, promote_file, split_file
+from similia.stream.promoting import promote_file, split_file
 from similia.stream.questions import Questions, candidate_questions, suggest_questions
 from similia.stream.tally import Tally
 from similia.stream.warmup import warm_up
@@ -23,7 +23,6 @@ __all__ = [
     "Entry",
     "Learning",
     "Questions",
-    "SplitFile",
     "Tally",
     "base_of",
     "calibration_on",

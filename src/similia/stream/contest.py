@@ -11,7 +11,7 @@ from similia.contract import AnyLearner
 from similia.files import BadRows, FeedbackFile, VectorFile
 from similia.retrieval import Evaluation
 from similia.stream.judged import evaluate_file
-from similia.stream.learning import CHUNK, learn_stream
+from similia.stream.learning import learn_stream
 from similia.stream.lessons import base_of, lessons_for
 from similia.stream.tally import Tally
 from similia.trust import held_out
@@ -39,33 +39,15 @@ def contest(
     unjudged: str = "ignore",
     action: str = "stop",
 ) -> list[Entry]:
-    """Teach each learner one part of the feedback, and evaluate it on the other.
+    """Teach each of some new learners one part of the feedback, and evaluate it on the other.
 
-    The first entry is the base: the first learner before it learns.
-
-    Parameters
-    ----------
-    learners : dict from name to learner
-        New learners of one kind; they are changed.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
-    path : path
-        Judgements, split by query (pairs by their first point) with `similia.trust.held_out`.
-    share, seed : float, int
-        Parameters of `held_out`.
-    k : sequence of int
-        Cut-offs of retrieval measures.
-    unjudged : {"ignore", "worse"}
-        For learning from grades: see `triplets_of_grades`.
-    action : {"stop", "skip"}
-        Action on bad rows.
-
-    Returns
-    -------
-    list of Entry
+    The first entry is the base: the first learner before it learns. Judgements are split by query
+    (pairs by their first point) with `similia.trust.held_out`, to which `share` and `seed` belong;
+    `k` are the cut-offs of retrieval measures, and `action` says what to do with bad rows.
     """
     X, Z = vectors.X, None if items is None else items.X
     out = held_out(vectors.ids.names(np.arange(X.shape[0])), share, seed)
+    learning, judging = (~out).__getitem__, out.__getitem__
     kinds = {model.learns_from for model in learners.values()}
     if len(kinds) != 1:
         raise ValueError(f"learners must learn from one kind of feedback, got {sorted(kinds)}.")
@@ -73,31 +55,19 @@ def contest(
     models: dict[str, Any] = {"base": base_of(first, X, Z)}
     notes: dict[str, tuple[Tally, float]] = {"base": (Tally(), 0.0)}
     for name, model in learners.items():
-        bad_rows = BadRows(action)
+        bad_rows, ids = BadRows(action), (vectors.ids, items and items.ids)
         file = FeedbackFile(
-            path,
-            model.learns_from,
-            vectors.ids,
-            items and items.ids,
-            bad_rows=bad_rows,
-            unjudged=unjudged,
-            keep=lambda rows: ~out[rows],
+            path, model.learns_from, *ids, bad_rows=bad_rows, unjudged=unjudged, keep=learning
         )
         started = time.perf_counter()
         lessons = lessons_for(model, X, Z)
         models[name], tally = learn_stream(
-            model, lessons, file, chunk=CHUNK, bad_rows=bad_rows, source=str(path)
+            model, lessons, file, bad_rows=bad_rows, source=str(path)
         )
         notes[name] = (tally, time.perf_counter() - started)
         if not tally.n:
             raise ValueError(f"{path}: nothing is left to learn from; hold out a smaller share.")
     found = evaluate_file(
-        models,
-        vectors,
-        path,
-        items=items,
-        k=k,
-        bad_rows=BadRows("skip"),
-        keep=lambda rows: out[rows],
+        models, vectors, path, items=items, k=k, bad_rows=BadRows("skip"), keep=judging
     )
     return [Entry(name, models[name], found[name], *notes[name]) for name in models]

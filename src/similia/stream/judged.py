@@ -48,34 +48,14 @@ def evaluate_file(
     - a,b,label: the same for the triplets of `pairs_as_triplets`. Labels other than +1 and -1 are
       distances: smaller is closer.
 
-    Parameters
-    ----------
-    scorers : dict from name to scorer
-        Learners with vectors, or names of plain similarities.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
-    path : path
-        Judgements.
-    k : sequence of int
-        Cut-offs of retrieval measures.
-    bad_rows : BadRows, optional
-    keep : function from an array of rows to a mask, optional
-        Selects queries.
-    verbose : bool
-        Show progress on a terminal.
+    Scorers are learners with vectors, or names of plain similarities; `k` are the cut-offs of
+    retrieval measures, and `keep` selects queries.
     """
     kind = kind_of(path)
     X, Z = vectors.X, None if items is None else items.X
     classes = classes_in(path, vectors.ids) if kind == "labels" else None
-    file = FeedbackFile(
-        path,
-        kind,
-        vectors.ids,
-        items and items.ids,
-        classes=classes,
-        bad_rows=bad_rows,
-        keep=keep,
-    )
+    ids = (vectors.ids, items and items.ids)
+    file = FeedbackFile(path, kind, *ids, classes=classes, bad_rows=bad_rows, keep=keep)
     if kind == "triplets":
         return order_evaluations(scorers, X, Z, file)
     parts = [part for part in file if len(part)]
@@ -107,21 +87,7 @@ def order_evaluations(
 ) -> dict[str, Evaluation]:
     """Share of each query's triplets in the right order, from a stream in flat memory.
 
-    Equals `triplet_evaluation` of each scorer on all triplets.
-
-    Parameters
-    ----------
-    scorers : dict from name to scorer
-        Learners with vectors, or names of plain similarities.
-    X, items : arrays or CSR matrices
-        Vectors of queries, and of items if they are separate.
-    batches : iterable of Judgements
-        Triplets, read once.
-
-    Returns
-    -------
-    dict from name to Evaluation
-        `n_relevant` is the number of triplets of a query.
+    Equals `triplet_evaluation` of each scorer on all triplets, which are read once.
     """
     counts = np.zeros(X.shape[0])
     right = {name: np.zeros(X.shape[0]) for name in scorers}

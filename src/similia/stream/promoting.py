@@ -3,34 +3,18 @@
 import copy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.durable import replacing
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Judgements,
-    VectorFile,
-    copy_rows,
-    joined,
-    kind_of,
-)
+from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, copy_rows, joined, kind_of
 from similia.stream.judged import graded
 from similia.stream.learning import learn_stream
 from similia.stream.lessons import lessons_for
 from similia.trust import Outcome, Promotion, Split
 from similia.trust.judging import Judged, RankingLearner
-
-
-class SplitFile(NamedTuple):
-    """A recorded split, and the number of judgements that it leaves to learn from."""
-
-    split: Split
-    n_learning: int
 
 
 class _Sides:
@@ -77,16 +61,11 @@ def promote_file(
 ) -> Outcome:
     """Teach a copy of a learner the queries of a file that are not held out, and challenge.
 
+    What is held out is decided by the ids of queries. The file is read once, so it may be standard
+    input.
+
     Parameters
     ----------
-    promotion : Promotion
-        Decides by the ids of queries what is held out.
-    learner : learner
-        Of triplets or of pairs; fresh, or fitted on queries that are not held out.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
-    path : path
-        Triplets, grades, or pairs for a learner of pairs. It is read once; ``-`` is standard input.
     learnt : bool
         The learner is a model learnt elsewhere: nothing is learnt, and what is held out must be as
         recorded (`split_file`). Otherwise the model may have seen it, and ValueError is raised.
@@ -95,11 +74,6 @@ def promote_file(
         the right order decides.
     unjudged : {"ignore", "worse"}
         For triplets from grades: see `triplets_of_grades`.
-    bad_rows : BadRows, optional
-
-    Returns
-    -------
-    Outcome
     """
     kind, bad_rows = learner.learns_from, bad_rows or BadRows()
     if kind not in ("triplets", "pairs"):
@@ -113,42 +87,29 @@ def promote_file(
             f"given, got {measure}."
         )
     X, Z = vectors.X, None if items is None else items.X
-    file = FeedbackFile(
-        path,
-        kind if measure is None else "grades",
-        vectors.ids,
-        items and items.ids,
-        bad_rows=bad_rows,
-        unjudged=unjudged,
-    )
+    ids, read = (vectors.ids, items and items.ids), kind if measure is None else "grades"
+    file = FeedbackFile(path, read, *ids, bad_rows=bad_rows, unjudged=unjudged)
     sides = _Sides(promotion, file)
     if learnt:
         for _ in sides.learning():
             pass
         held = sides.held()
         promotion.check_split(held.tuples, held.y, queries=held.queries)
-        challenger, n_learnt = learner, learner.n_seen_
+        challenger, n = learner, learner.n_seen_
     else:
         challenger = copy.deepcopy(learner)
-        _, tally = learn_stream(
-            challenger,
-            lessons_for(challenger, X, Z),
-            file.drawn(sides.learning()),
-            bad_rows=bad_rows,
-            source=file.source,
-        )
-        n_learnt = tally.n
-        if not n_learnt:
+        lessons, batches = lessons_for(challenger, X, Z), file.drawn(sides.learning())
+        _, tally = learn_stream(challenger, lessons, batches, bad_rows=bad_rows, source=file.source)
+        n = tally.n
+        if not n:
             raise ValueError(f"{path}: some query must be left to learn from, got none.")
     if measure is None or Z is None:
-        triplets, names = sides.held(drawn=True).triplets(challenger)
-        return promotion.challenge(
-            challenger, X, triplets, items=Z, queries=names, n_learnt=n_learnt
-        )
+        rows, names = sides.held(drawn=True).triplets(challenger)
+        return promotion.challenge(challenger, X, rows, items=Z, queries=names, n_learnt=n)
     held = sides.held()
     queries, grades = graded(held.tuples, held.y, Z.shape[0])
     return promotion.challenge_by_relevance(
-        challenger, X[queries], Z, grades, measure=measure, n_learnt=n_learnt
+        challenger, X[queries], Z, grades, measure=measure, n_learnt=n
     )
 
 
@@ -161,26 +122,12 @@ def split_file(
     items: VectorFile | None = None,
     kind: str | None = None,
     bad_rows: BadRows | None = None,
-) -> SplitFile:
+) -> tuple[Split, int]:
     """Record which queries of a file are held out, and write the rest to learn from.
 
-    Parameters
-    ----------
-    promotion : Promotion
-        Decides by the ids of queries what is held out, and records it.
-    vectors, items : VectorFile
-        Queries, and items if they are separate vectors.
-    path : path
-        Triplets, grades or pairs.
-    output : path
-        Rows of `path` that are not held out, unchanged and in the same format.
-    kind : {"triplets", "pairs", "grades"}, optional
-        Kind of judgement in a .npy matrix, triplets by default; other files tell by their columns.
-    bad_rows : BadRows, optional
-
-    Returns
-    -------
-    SplitFile
+    The output has the rows of `path` that are not held out, unchanged and in the same format; their
+    number is returned with the split. Only a .npy matrix needs its `kind` to be named ("triplets",
+    by default, "pairs" or "grades"); other files tell by their columns.
     """
     path, output = Path(path), Path(output)
     if output.suffix != path.suffix:
@@ -199,4 +146,4 @@ def split_file(
     with replacing(output) as temporary:
         copy_rows(path, numbers, temporary)
         split = promotion.record_split(held.tuples, held.y, queries=held.queries)
-    return SplitFile(split, len(numbers))
+    return split, len(numbers)

@@ -1,17 +1,15 @@
 """Whether the posterior's standard deviations mean what they say."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
-from similia.contract import Matrix, Posterior
+from similia.contract import Array, Matrix, Posterior
 from similia.validation import check_parameters, positive, positive_integer
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,10 @@ class Calibration:
         Factor applied to the standard deviations.
     """
 
-    confidence: Floats
-    accuracy: Floats
-    count: NDArray[np.int64]
-    edges: Floats
+    confidence: Array
+    accuracy: Array
+    count: Array
+    edges: Array
     error: float
     log_loss: float
     scale: float
@@ -51,8 +49,7 @@ class Calibration:
     @property
     def overconfidence(self) -> float:
         """Mean confidence minus share of right orders: positive if the model is too sure."""
-        gaps = np.where(self.count > 0, self.confidence - self.accuracy, 0.0)
-        return float(self.count @ gaps / self.n)
+        return float(np.nansum(self.count * (self.confidence - self.accuracy)) / self.n)
 
     def __str__(self) -> str:
         verdict = "too sure" if self.overconfidence > 0 else "not sure enough"
@@ -64,21 +61,10 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON; None stands for an empty bin."""
-        return {
-            "error": self.error,
-            "overconfidence": self.overconfidence,
-            "log_loss": self.log_loss,
-            "scale": self.scale,
-            "n": self.n,
-            "edges": self.edges.tolist(),
-            "confidence": _plain(self.confidence),
-            "accuracy": _plain(self.accuracy),
-            "count": self.count.tolist(),
-        }
-
-
-def _plain(values: Floats) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
+        plain = {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+        for name in ("confidence", "accuracy"):
+            plain[name] = [None if np.isnan(value) else value for value in plain[name]]
+        return {**plain, "n": self.n, "overconfidence": self.overconfidence}
 
 
 def calibration(
@@ -100,10 +86,6 @@ def calibration(
     n_bins : int
         Bins of equal width between 0.5 and 1.
 
-    Returns
-    -------
-    Calibration
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -117,25 +99,15 @@ def calibration(
     rules = {"scale": positive, "n_bins": positive_integer}
     check_parameters("calibration", rules, {"scale": scale, "n_bins": n_bins})
     z = _standardized(m, deviations * scale)
-    confidence = ndtr(np.abs(z))
-    right = np.where(m == 0, 0.5, m > 0)
+    sure, right = ndtr(np.abs(z)), np.where(m == 0, 0.5, m > 0)
     edges = np.linspace(0.5, 1.0, n_bins + 1)
-    place = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, n_bins - 1)
+    place = np.clip(np.searchsorted(edges, sure, side="right") - 1, 0, n_bins - 1)
     count = np.bincount(place, minlength=n_bins)
     with np.errstate(invalid="ignore"):
-        mean_confidence = np.bincount(place, confidence, n_bins) / count
+        confidence = np.bincount(place, sure, n_bins) / count
         accuracy = np.bincount(place, right, n_bins) / count
-    filled = count > 0
-    gaps = np.abs(accuracy[filled] - mean_confidence[filled])
-    return Calibration(
-        confidence=mean_confidence,
-        accuracy=accuracy,
-        count=count,
-        edges=edges,
-        error=float(count[filled] @ gaps / count.sum()),
-        log_loss=_log_loss(z),
-        scale=float(scale),
-    )
+    error = float(np.nansum(count * np.abs(accuracy - confidence)) / len(m))
+    return Calibration(confidence, accuracy, count, edges, error, _log_loss(z), float(scale))
 
 
 def chosen_scale(margins: ArrayLike, std: ArrayLike) -> float:
@@ -144,15 +116,12 @@ def chosen_scale(margins: ArrayLike, std: ArrayLike) -> float:
     Minimizes Σ -log Φ(margin / (s·std)) over s > 0, a proper score: with enough judgements it
     rewards honest confidence and nothing else. Choose it on some queries and use it on others.
 
+    The result lies between 1e-4 and 1e4: above 1 if the model was too sure.
+
     Parameters
     ----------
     margins, std : arrays of shape (n_triplets,)
         As in `calibration`.
-
-    Returns
-    -------
-    scale : float
-        Between 1e-4 and 1e4; above 1 where the model was too sure.
     """
     z = _standardized(*_checked("chosen_scale", margins, std))
     found = minimize_scalar(
@@ -183,10 +152,6 @@ def calibration_of(
         As in ``learner.triplet_scores``.
     scale, n_bins : float, int
         As in `calibration`.
-
-    Returns
-    -------
-    Calibration
     """
     if not isinstance(learner, Posterior):
         raise ValueError(
@@ -197,7 +162,7 @@ def calibration_of(
     return calibration(margins, std, scale=scale, n_bins=n_bins)
 
 
-def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
     m, deviations = np.asarray(margins, dtype=float), np.asarray(std, dtype=float)
     if m.ndim != 1 or m.shape != deviations.shape or len(m) == 0:
         raise ValueError(
@@ -209,12 +174,12 @@ def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Floats, Fl
     return m, deviations
 
 
-def _standardized(margins: Floats, std: Floats) -> Floats:
+def _standardized(margins: Array, std: Array) -> Array:
     """Quotient margin / std, 0 for a margin of 0 even where std is 0."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         z = np.where(margins == 0, 0.0, margins / std)
     return np.clip(z, -1e150, 1e150)  # beyond any probability, and its square still a number
 
 
-def _log_loss(z: Floats) -> float:
+def _log_loss(z: Array) -> float:
     return float(-log_ndtr(z).mean())

@@ -30,23 +30,8 @@ LOCK = ".lock"
 Event: TypeAlias = dict[str, Any]
 
 
-class OvertakenError(Exception):
-    """The generation in use is no longer the one that a challenger was compared with."""
-
-
-def locked(folder: Path) -> FileLock:
-    """Folder lock, held across threads and processes, released when its process exits."""
-    return FileLock(folder / LOCK)
-
-
 class Generations:
-    """Models numbered from 1; 0 is the base, which has no file.
-
-    Parameters
-    ----------
-    folder : path
-        Created by the first change.
-    """
+    """Models numbered from 1 in a folder that the first change creates; 0 is the base."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -58,20 +43,29 @@ class Generations:
 
     def refresh(self) -> None:
         """Reread the history, which other processes may have changed."""
-        if (self.folder / HISTORY).exists():
-            self._read()
-
-    def latest(self, event: str) -> Event | None:
-        """The most recent event of a kind, if any."""
-        return next((e for e in reversed(self.events) if e["event"] == event), None)
-
-    def path(self, generation: int) -> Path:
-        """File of a generation."""
-        return self.folder / f"generation-{generation:06d}.safetensors"
+        path = self.folder / HISTORY
+        if not path.exists():
+            return
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            seal, form = document.pop("sha256"), document["format"]
+            if form <= FORMAT:
+                if seal != _seal(document):
+                    raise ValueError("it does not match its checksum")
+                self.current, self.events = document["current"], document["events"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(
+                f"{path} is damaged: {error or type(error).__name__}; restore it from a copy."
+            ) from error
+        if form > FORMAT:
+            raise ModelFileError(
+                f"{path} has format {form}, but this version of similia reads formats up to "
+                f"{FORMAT}; upgrade similia."
+            )
 
     def load(self, generation: int) -> Any:
         """Load the learner of a generation, if its file is the one that was promoted."""
-        path, promoted = self.path(generation), self._promotions()
+        path, promoted = self._path(generation), self._promotions()
         if generation not in promoted:
             raise ValueError(
                 f"Promotion: generation must be one that was promoted, got {generation}; "
@@ -86,16 +80,23 @@ class Generations:
             )
         return load(path)
 
-    def promote(self, learner: Stateful, figures: Event, champion: int) -> int:
-        """Save a learner as the next generation and put it to use.
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Lock the folder, across threads and processes, and reread its history.
 
-        Raises OvertakenError if `champion`, which it was compared with, is no longer in use.
+        The lock is released when its process exits, however that ends.
         """
-        with self.changing(champion):
-            number = max(self._promotions(), default=0) + 1
-            save(learner, self.path(number))
-            entry = {"sha256": _file_sha256(self.path(number)), "learner": type(learner).__name__}
-            self.record("promotion", {**entry, **figures}, number)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / LOCK):
+            self.refresh()
+            yield
+
+    def promote(self, learner: Stateful, figures: Event) -> int:
+        """Save a learner as the next generation and put it to use; only while `changing`."""
+        number = max(self._promotions(), default=0) + 1
+        save(learner, self._path(number))
+        entry = {"sha256": _file_sha256(self._path(number)), "learner": type(learner).__name__}
+        self.record("promotion", {**entry, **figures}, number)
         return number
 
     def roll_back(self, to: int | None) -> int:
@@ -103,7 +104,11 @@ class Generations:
         if not self.folder.is_dir():
             raise FileNotFoundError(f"{self.folder}: no folder of generations.")
         with self.changing():
-            target = self._previous() if to is None else to
+            if to is None and self.current == 0:
+                raise ValueError(
+                    "Promotion.rollback: there must be a promoted generation, got the base already."
+                )
+            target = self._promotions()[self.current]["from"] if to is None else to
             if isinstance(target, bool) or not isinstance(target, int) or target < 0:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
@@ -111,61 +116,21 @@ class Generations:
             self.record("rollback", {}, target)
         return target
 
-    def _promotions(self) -> dict[int, Event]:
-        return {e["to"]: e for e in self.events if e["event"] == "promotion"}
-
-    def _previous(self) -> int:
-        if self.current == 0:
-            raise ValueError(
-                "Promotion.rollback: there must be a promoted generation, got the base already."
-            )
-        return int(self._promotions()[self.current]["from"])
-
-    # -- the file ------------------------------------------------------------------------------
-
-    @contextmanager
-    def changing(self, champion: int | None = None) -> Iterator[None]:
-        """Lock the folder and reread its history.
-
-        Raises OvertakenError if `champion` is no longer in use.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder):
-            self.refresh()
-            if champion not in (None, self.current):
-                raise OvertakenError
-            yield
-
     def record(self, event: str, figures: Event, to: int | None = None) -> None:
         """Append an event, and put generation `to` to use; only while `changing`."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         to = self.current if to is None else to
         entry = {"event": event, "time": now, "from": self.current, "to": to, **figures}
-        events = [*self.events, entry]
-        body = {"format": FORMAT, "current": to, "events": events}
+        body = {"format": FORMAT, "current": to, "events": [*self.events, entry]}
         text = json.dumps({**body, "sha256": _seal(body)}, indent=1)
         replace_text(self.folder / HISTORY, text)
-        self.current, self.events = to, events
+        self.current, self.events = to, [*self.events, entry]
 
-    def _read(self) -> None:
-        path = self.folder / HISTORY
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            seal = document.pop("sha256")
-            if document["format"] > FORMAT:
-                raise ModelFileError(
-                    f"{path} has format {document['format']}, but this version of similia reads "
-                    f"formats up to {FORMAT}; upgrade similia."
-                )
-            if seal != _seal(document):
-                raise ValueError("it does not match its checksum")
-            self.current, self.events = document["current"], document["events"]
-        except ModelFileError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ModelFileError(
-                f"{path} is damaged: {error or type(error).__name__}; restore it from a copy."
-            ) from error
+    def _path(self, generation: int) -> Path:
+        return self.folder / f"generation-{generation:06d}.safetensors"
+
+    def _promotions(self) -> dict[int, Event]:
+        return {e["to"]: e for e in self.events if e["event"] == "promotion"}
 
 
 def _seal(body: Event) -> str:

@@ -11,12 +11,14 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import squared_lengths
-from similia.validation import check_tuples
+from similia.validation import check_parameters, check_tuples, one_of
 
 #: learners that rank, and so can be judged
 RankingLearner: TypeAlias = TripletLearner | PairLearner
 #: the measure of triplets: share of them in the right order, ties counting half
 ACCURACY = "pairwise_accuracy"
+#: width of judgements, and whether something is known of each
+_FORMS = {"triplets": (3, "without"), "pairs": (2, "with")}
 #: judgements whose vectors are held at once
 BLOCK = 1024
 
@@ -24,9 +26,7 @@ BLOCK = 1024
 def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
     """Return the scorer, or the plain similarity of that name; raise unless it ranks."""
     if isinstance(scorer, str):
-        if scorer not in PLAIN_SCORERS:
-            names = ", ".join(repr(name) for name in PLAIN_SCORERS)
-            raise ValueError(f"{owner}: scorer must be one of {names}, got {scorer!r}.")
+        check_parameters(owner, {"scorer": one_of(*PLAIN_SCORERS)}, {"scorer": scorer})
         return PLAIN_SCORERS[scorer]
     if not isinstance(scorer, Searchable):
         raise ValueError(
@@ -39,7 +39,7 @@ def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
 def triplet_margins(
     scorer: Searchable | str, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
 ) -> Array:
-    """Margins score(query, better) - score(query, worse) of triplets.
+    """Margins score(query, better) - score(query, worse) of triplets: positive if in order.
 
     Parameters
     ----------
@@ -51,11 +51,6 @@ def triplet_margins(
     triplets : integer array of shape (n_triplets, 3)
         Rows (query, better, worse).
     items : array or CSR matrix of shape (n_items, n_item_features), optional
-
-    Returns
-    -------
-    margins : array of shape (n_triplets,)
-        Positive where the order is right.
     """
     scorer = ranker_of("triplet_margins", scorer)
     Z = X if items is None else items
@@ -86,7 +81,9 @@ def triplet_evaluation(
     items: Matrix | None = None,
     queries: ArrayLike | None = None,
 ) -> Evaluation:
-    """Share of each query's triplets that a scorer puts in the right order.
+    """Share of each query's triplets that a scorer puts in the right order; ties count half.
+
+    The measure is called "pairwise_accuracy"; queries without triplets have none.
 
     Parameters
     ----------
@@ -94,11 +91,6 @@ def triplet_evaluation(
         As in `triplet_margins`.
     queries : array of shape (n_triplets,), optional
         Names of the queries, where several rows of X are one query; by default the rows.
-
-    Returns
-    -------
-    Evaluation
-        The measure "pairwise_accuracy" of the queries that have triplets; ties count half.
     """
     margins = triplet_margins(scorer, X, triplets, items=items)
     if len(margins) == 0:
@@ -113,6 +105,8 @@ def triplet_evaluation(
 def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -> Indices:
     """Triplets (first, closer, farther) from pairs that share their first point.
 
+    A point whose pairs are all equally close has none.
+
     Parameters
     ----------
     pairs : integer array of shape (n_pairs, 2)
@@ -120,11 +114,6 @@ def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -
         Larger is closer: signs, or negated distances.
     most : int
         Maximum number of triplets per first point, spread evenly over all possible ones.
-
-    Returns
-    -------
-    triplets : array of shape (n_triplets, 3)
-        No triplets for a point whose pairs are all equally close.
     """
     points, values = np.asarray(pairs), np.asarray(closeness, dtype=float)
     order = np.argsort(points[:, 0], kind="stable")
@@ -171,14 +160,19 @@ class Judged(NamedTuple):
 
 
 def judged(
-    owner: str, kind: str, judgements: ArrayLike, y: ArrayLike | None, queries: ArrayLike | None
+    owner: str,
+    kind: str | None,
+    judgements: ArrayLike,
+    y: ArrayLike | None,
+    queries: ArrayLike | None,
 ) -> Judged:
-    """Judgements as arrays; raise the house error unless they are of that kind."""
-    tuples, width = np.asarray(judgements), {"triplets": 3, "pairs": 2}[kind]
+    """Judgements as arrays; raise the house error unless they are of that kind, if it is known."""
+    kind = kind or ("triplets" if y is None else "pairs")
+    tuples, (width, known) = np.asarray(judgements), _FORMS[kind]
     if tuples.ndim != 2 or tuples.shape[1] != width or (y is None) != (width == 3):
         raise ValueError(
-            f"{owner}: judgements must be {kind} of shape (n, {width})"
-            f"{' with y' if width == 2 else ' without y'}, got shape {tuples.shape}."
+            f"{owner}: judgements must be {kind} of shape (n, {width}) {known} y, "
+            f"got shape {tuples.shape}."
         )
     names = tuples[:, 0] if queries is None else np.asarray(queries)
     if names.shape != (len(tuples),):

@@ -12,36 +12,51 @@ class Outcome:
 
     Attributes
     ----------
-    promoted : bool
-    generation : int
-        The generation in use now; 0 is the base.
-    reason : str
-        The verdict in a sentence.
     against_champion, against_base : Comparison
         Challenger (a) against champion and base (b) on held-out queries; the same comparison while
         the base is the champion.
-    champion : int
-        Generation that was challenged.
+    champion, generation : int
+        Generation that was challenged, and generation in use now; 0 is the base.
     n_learnt, n_held_out : int
         Judgements that the challenger learnt from (0 if unknown), and judgements that decided.
-    n_queries : int
-        Held-out queries.
     """
 
-    promoted: bool
-    generation: int
-    reason: str
     against_champion: Comparison
     against_base: Comparison
     champion: int
+    generation: int
     n_learnt: int
     n_held_out: int
-    n_queries: int
+
+    @property
+    def promoted(self) -> bool:
+        """Whether the challenger is better than the champion, and no worse than the base."""
+        return self.against_champion.better == "a" and self.against_base.difference >= 0
+
+    @property
+    def reason(self) -> str:
+        """The verdict in a sentence."""
+        name = f"generation {self.champion}" if self.champion else "the base"
+        found = self.against_champion
+        gain, chance = found.difference, f"p = {found.p_value:.2g}"
+        if self.promoted:
+            return f"Promoted: better than {name} by {gain:.4f}, {chance}."
+        if found.better == "a":
+            return f"Kept {name}: the challenger is better than it, but worse than the base."
+        if found.better == "b":
+            return f"Kept {name}: the challenger is worse by {-gain:.4f}."
+        enough = "" if self.champion else "it is already as good, as far as can be told; "
+        return f"Kept {name}: {enough}the difference of {gain:+.4f} is within chance, {chance}."
 
     @property
     def measure(self) -> str:
         """Name of the measure."""
         return self.against_base.measure
+
+    @property
+    def n_queries(self) -> int:
+        """Number of held-out queries."""
+        return self.against_base.wins + self.against_base.ties + self.against_base.losses
 
     @property
     def figures(self) -> dict[str, float]:
@@ -78,21 +93,3 @@ class Outcome:
             "n_held_out": self.n_held_out,
             "n_queries": self.n_queries,
         }
-
-
-def verdict(
-    against_champion: Comparison, against_base: Comparison, champion: int
-) -> tuple[bool, str]:
-    """Whether to promote, and the reason: better than the champion, and no worse than the base."""
-    name = "the base" if champion == 0 else f"generation {champion}"
-    gain, chance = against_champion.difference, f"p = {against_champion.p_value:.2g}"
-    if against_champion.better == "b":
-        return False, f"Kept {name}: the challenger is worse by {-gain:.4f}."
-    if against_champion.better == "a":
-        if against_base.difference >= 0:
-            return True, f"Promoted: better than {name} by {gain:.4f}, {chance}."
-        return False, f"Kept {name}: the challenger is better than it, but worse than the base."
-    finding = f"the difference of {gain:+.4f} is within chance, {chance}."
-    if champion == 0:
-        return False, f"Kept the base: it is already as good, as far as can be told; {finding}"
-    return False, f"Kept {name}: {finding}"

@@ -4,26 +4,32 @@ import copy
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from similia.contract import Matrix, Searchable
 from similia.retrieval import Comparison, Evaluation, compare, evaluate
-from similia.trust.generations import Event, Generations, OvertakenError
+from similia.trust.generations import Event, Generations
 from similia.trust.judging import ACCURACY, RankingLearner, judged, ranker_of, triplet_evaluation
-from similia.trust.outcome import Outcome, verdict
-from similia.trust.split import Split, held_out, seed_number
-from similia.validation import between, check_parameters, none, positive_integer
+from similia.trust.outcome import Outcome
+from similia.trust.split import Split, held_out
+from similia.validation import (
+    between,
+    check_parameters,
+    non_negative_integer,
+    none,
+    positive_integer,
+)
 
 _RULES = {
     "share": between(0, 1) | none,
     "level": between(0, 1),
     "n_resamples": positive_integer,
     "least_queries": positive_integer,
-    "seed": seed_number | none,
+    "seed": non_negative_integer | none,
 }
 
 
@@ -34,7 +40,8 @@ class Promotion:
     query by query, with the champion and with the base: the similarity before any learning. It is
     promoted if it is better than the champion beyond chance (a paired sign-flip test) and no worse
     than the base. Several processes may share the folder: if another challenger is promoted in the
-    meantime, this one is compared with it before anything is recorded.
+    meantime, this one is compared with it before anything is recorded. The guide to trust has an
+    example.
 
     Parameters
     ----------
@@ -53,24 +60,6 @@ class Promotion:
         Smallest number of held-out queries that may decide: five signs cannot reach p < 0.05.
     seed : int, optional
         Seed of the split and the resampling; by default that of the recorded split, else 0.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from similia import OASIS
-    >>> from similia.trust import Promotion
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 8)) * [3, 3, 1, 1, 1, 1, 1, 1]   # the last six matter
-    >>> rows = rng.integers(300, size=(3000, 3))
-    >>> score = lambda a, b: (X[a] * X[b])[:, 2:].sum(1)
-    >>> swap = score(rows[:, 0], rows[:, 1]) < score(rows[:, 0], rows[:, 2])
-    >>> rows[swap] = rows[swap][:, [0, 2, 1]]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     promotion = Promotion(folder, base="inner_product")
-    ...     outcome = promotion.run(OASIS(), X, rows)
-    ...     outcome.promoted, promotion.current, promotion.rollback()
-    (True, 1, 0)
     """
 
     def __init__(
@@ -126,8 +115,8 @@ class Promotion:
     @property
     def recorded_split(self) -> Split | None:
         """The split that was recorded last, if any."""
-        event = self._generations.latest("split")
-        return None if event is None else Split(*(event[field] for field in Split._fields))
+        splits = [event for event in self._generations.events if event["event"] == "split"]
+        return Split(*(splits[-1][field] for field in Split._fields)) if splits else None
 
     def split(self, queries: ArrayLike) -> NDArray[np.bool_]:
         """Mask of the judgements whose query is held out; see `held_out`.
@@ -158,8 +147,7 @@ class Promotion:
         judgements, y, queries : arrays
             As in `run`.
         """
-        kind = "triplets" if y is None else "pairs"
-        given = judged("Promotion.record_split", kind, judgements, y, queries)
+        given = judged("Promotion.record_split", None, judgements, y, queries)
         kept = given.part(self.split(given.queries))
         n_queries = len(np.unique(kept.queries))
         self._check_queries(n_queries)
@@ -190,8 +178,7 @@ class Promotion:
                 f"{self._generations.folder}; record it (`similia split`), then learn from the "
                 "judgements that are not held out."
             )
-        kind = "triplets" if y is None else "pairs"
-        given = judged("Promotion.check_split", kind, judgements, y, queries)
+        given = judged("Promotion.check_split", None, judgements, y, queries)
         mask = self.split(given.queries)
         kept = given.part(mask)
         if kept.sha256 != recorded.sha256:
@@ -243,10 +230,9 @@ class Promotion:
             challenger.learn(X, learnt.tuples, np.asarray(learnt.y))
         else:
             challenger.learn(X, learnt.tuples, items=items)
-        triplets, names = given.part(kept).triplets(challenger)
-        return self.challenge(
-            challenger, X, triplets, items=items, queries=names, n_learnt=len(learnt.tuples)
-        )
+        rows, names = given.part(kept).triplets(challenger)
+        n = len(learnt.tuples)
+        return self.challenge(challenger, X, rows, items=items, queries=names, n_learnt=n)
 
     def judge(
         self,
@@ -273,10 +259,8 @@ class Promotion:
         ranker_of("Promotion.judge", model)
         given = judged("Promotion.judge", model.learns_from, judgements, y, queries)
         kept = self.check_split(given.tuples, given.y, queries=given.queries)
-        triplets, names = given.part(kept).triplets(model)
-        return self.challenge(
-            model, X, triplets, items=items, queries=names, n_learnt=model.n_seen_
-        )
+        rows, names = given.part(kept).triplets(model)
+        return self.challenge(model, X, rows, items=items, queries=names, n_learnt=model.n_seen_)
 
     def challenge(
         self,
@@ -301,17 +285,10 @@ class Promotion:
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
         """
-        rows = np.asarray(triplets)
-        if len(rows) == 0:
-            raise ValueError(
-                "Promotion.challenge: triplets must be some of held-out queries, got none; "
-                "gather judgements of more queries, or hold out a larger share."
-            )
-
-        def measured(scorer: Searchable) -> Evaluation:
-            return triplet_evaluation(scorer, X, rows, items=items, queries=queries)
-
-        return self._decided(challenger, measured, ACCURACY, n_learnt, len(rows))
+        if len(np.asarray(triplets)) == 0:
+            self._check_queries(0)
+        measured = partial(triplet_evaluation, X=X, triplets=triplets, items=items, queries=queries)
+        return self._decided(challenger, measured, ACCURACY, n_learnt)
 
     def challenge_by_relevance(
         self,
@@ -328,11 +305,8 @@ class Promotion:
         Parameters
         ----------
         challenger : fitted learner
-        Q : array or CSR matrix of shape (n_queries, n_features)
-            Held-out queries only.
-        Z : array or CSR matrix of shape (n_items, n_item_features)
-        relevance : array or sparse matrix of shape (n_queries, n_items)
-            Grades; see `similia.evaluate`.
+        Q, Z, relevance : arrays or sparse matrices
+            Held-out queries only, the items, and grades; see `similia.evaluate`.
         measure : str
             Such as "ndcg@10", "precision@10", "map".
         n_learnt : int
@@ -341,12 +315,8 @@ class Promotion:
         self._check_queries(Q.shape[0])
         name, _, cut = measure.partition("@")
         k = int(cut) if cut.isdigit() else 10
-
-        def measured(scorer: Searchable) -> Evaluation:
-            return evaluate(scorer, Q, Z, relevance=relevance, measures=[name], k=k)
-
-        grades = relevance.data if sparse.issparse(relevance) else np.asarray(relevance)
-        return self._decided(challenger, measured, measure, n_learnt, int(np.count_nonzero(grades)))
+        measured = partial(evaluate, Q=Q, Z=Z, relevance=relevance, measures=[name], k=k)
+        return self._decided(challenger, measured, measure, n_learnt)
 
     def _decided(
         self,
@@ -354,50 +324,31 @@ class Promotion:
         measured: Callable[[Searchable], Evaluation],
         measure: str,
         n_learnt: int,
-        n_held_out: int,
     ) -> Outcome:
         ours = measured(ranker_of("Promotion", challenger))
         self._check_queries(ours.n_judged)
+        sizes = {"n_learnt": n_learnt, "n_held_out": int(ours.n_relevant.sum())}
+        resampling = {"n_resamples": self.n_resamples, "random_state": self.seed}
 
-        def compared(theirs: Evaluation) -> Comparison:
-            return compare(
-                *(ours, theirs, measure),
-                level=self.level,
-                n_resamples=self.n_resamples,
-                random_state=self.seed,
-            )
+        def compared(scorer: Searchable) -> Comparison:
+            return compare(ours, measured(scorer), measure, level=self.level, **resampling)
 
-        against_base = compared(measured(self.base))
+        against_base = compared(self.base)
         while True:
             champion = self.current
-            against_champion = (
-                compared(measured(self._generations.load(champion))) if champion else against_base
-            )
-            promoted, reason = verdict(against_champion, against_base, champion)
-            outcome = Outcome(
-                promoted=promoted,
-                generation=champion,
-                reason=reason,
-                against_champion=against_champion,
-                against_base=against_base,
-                champion=champion,
-                n_learnt=n_learnt,
-                n_held_out=n_held_out,
-                n_queries=ours.n_judged,
-            )
-            try:
-                return self._recorded(challenger, outcome)
-            except OvertakenError:  # another process was faster: compare with its champion
-                continue
+            against = compared(self.champion()) if champion else against_base
+            outcome = Outcome(against, against_base, champion, champion, **sizes)
+            with self._generations.changing():
+                if self.current == champion:
+                    return self._recorded(challenger, outcome)
+            # Another challenger was promoted in the meantime: compare with that one.
 
     def _recorded(self, challenger: RankingLearner, outcome: Outcome) -> Outcome:
         told = ("promoted", "generation", "challenged")  # the event itself says so
         figures = {name: v for name, v in outcome.to_dict().items() if name not in told}
         if outcome.promoted:
-            generation = self._generations.promote(challenger, figures, outcome.champion)
-            return replace(outcome, generation=generation)
-        with self._generations.changing(outcome.champion):
-            self._generations.record("refusal", figures)
+            return replace(outcome, generation=self._generations.promote(challenger, figures))
+        self._generations.record("refusal", figures)
         return outcome
 
     def _check_queries(self, n_queries: int) -> None:

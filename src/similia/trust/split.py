@@ -6,12 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.validation import Rule, between, check_parameters
-
-seed_number = Rule(
-    "an integer of at least 0",
-    lambda v: not isinstance(v, bool) and isinstance(v, int | np.integer) and bool(v >= 0),
-)
+from similia.validation import between, check_parameters, non_negative_integer
 
 
 def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
@@ -30,16 +25,12 @@ def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[n
     seed : int
         A different seed holds out different queries.
 
-    Returns
-    -------
-    mask : array of shape (n_judgements,)
-
     Examples
     --------
     >>> held_out(["a", "b", "a", "d"], share=0.5).tolist()
     [False, False, False, True]
     """
-    rules = {"share": between(0, 1), "seed": seed_number}
+    rules = {"share": between(0, 1), "seed": non_negative_integer}
     check_parameters("held_out", rules, {"share": share, "seed": seed})
     given = np.asarray(queries)
     if given.ndim != 1 or given.dtype.kind not in "iuUO":
@@ -56,6 +47,7 @@ def held_out(queries: ArrayLike, share: float = 0.3, seed: int = 0) -> NDArray[n
 
 
 def _place(name: str, seed: int) -> float:
+    """Hash of a name and a seed, between 0 and 1."""
     digest = hashlib.blake2b(f"{seed}\n{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
@@ -63,14 +55,7 @@ def _place(name: str, seed: int) -> float:
 class Split(NamedTuple):
     """A split recorded before learning, and the judgements it holds out.
 
-    Attributes
-    ----------
-    share, seed : float, int
-        Parameters of `held_out`.
-    n_queries, n_held_out : int
-        Numbers of held-out queries and judgements.
-    sha256 : str
-        Digest of the held-out judgements, by which they are recognized.
+    The digest recognizes the held-out judgements, of which there are `n_held_out`.
     """
 
     share: float
