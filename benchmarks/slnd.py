@@ -22,10 +22,11 @@ from similia import SGDOneVsRest, SLNDClassifier
 from similia.linalg import threads
 from similia.linalg.memory import aligned_empty
 from similia.linear import passes as linear_passes
-from similia.linear.frames import Frame, Scaling
-from similia.linear.labels import Examples, Labels
-from similia.linear.passes import SCHEDULES, Descent, Part, Passes, Task
+from similia.linear.examples import Examples, Task
+from similia.linear.frames import Descent, Frame, Scaling
+from similia.linear.passes import Passes
 from similia.losses import LOSSES
+from similia.updates.balanced import LINEAR
 
 N = 100_000
 
@@ -85,16 +86,14 @@ def projected_rows(n, k):
 
 def balanced(U, y, average=False):
     """A function that makes one balanced pass over projected rows."""
-    labels, (n, k) = Labels("benchmark", y), U.shape
-    task = Task(Examples(U, labels, np.ones(n, U.dtype)), np.arange(n), np.arange(0), False)
-    descent = Descent(LOSSES["logistic"], SCHEDULES["auto"], True, True, False, 0.5)
-    w = np.zeros((labels.n_vectors, k), U.dtype)
-    frame = Frame(U, task.rows, w, np.eye(k, dtype=U.dtype), intercept=False, store=False)
-    frame.stored = U
-    some = slice(0, labels.n_vectors)
-    part = Part(some, Scaling(frame.scale, 1.0 / k, 1.0), frame, average)
-    run = Passes(task, descent, lambda *_: None, 1, w, w[: len(w) * average], 0)
-    run.parts = [part]
+    examples, (n, k) = Examples("benchmark", U, y, intercept=False), U.shape
+    task = Task(examples, np.arange(n), np.arange(0))
+    descent = Descent(LOSSES["logistic"], LINEAR, n, True, True, None)
+    w = np.zeros((examples.n_vectors, k), U.dtype)
+    scaling = Scaling(np.eye(k, dtype=U.dtype), 1.0 / k, 1.0)
+    frame = Frame(slice(0, len(w)), scaling, descent, w, average)
+    frame.kept = U
+    run = Passes(task, descent, w, w[: len(w) * average], 0, frames=[frame])
 
     def again():
         run.number = run.n_seen = 0

@@ -9,7 +9,6 @@ from scipy import sparse
 from similia.contract import Array, Matrix, State
 from similia.linalg.compiled import compiled
 from similia.linear.base import LinearOneVsRest
-from similia.linear.labels import Labels
 from similia.parameters import parameter
 from similia.validation import moderate, non_negative, one_of
 
@@ -92,7 +91,7 @@ class PAUM(LinearOneVsRest):
 
     _state: ClassVar = (*LinearOneVsRest._state, "R_")
 
-    def _init_state(self, labels: Labels) -> None:
+    def _init_state(self) -> None:
         fixed = self.fit_intercept and not isinstance(self.radius, str)
         self.R_ = float(self.radius) if fixed else 0.0
 

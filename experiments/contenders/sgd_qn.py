@@ -5,12 +5,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from similia.contract import Array, Matrix, State
-from similia.linalg.blocks import dense, row_blocks, rows_of, squared
+from similia.contract import Array, Indices, Matrix, State
+from similia.linalg.blocks import dense, row_blocks, squared
 from similia.linalg.compiled import compiled
-from similia.linear.frames import with_intercept
-from similia.linear.labels import Labels
-from similia.linear.passes import BLOCK, Passes, Scalings, Task, decoded, each_class
+from similia.linear.examples import Task
+from similia.linear.passes import BLOCK, Passes, each_class
 from similia.linear.sgd import mean_energy
 from similia.linear.stochastic import StochasticOneVsRest
 from similia.losses import LOSSES, loss_slope
@@ -80,8 +79,8 @@ class SGDQN(StochasticOneVsRest):
 
     _state: ClassVar = (*StochasticOneVsRest._state, "B_", "v_", "clock_")
 
-    def _init_state(self, labels: Labels) -> None:
-        super()._init_state(labels)
+    def _init_state(self) -> None:
+        super()._init_state()
         self.B_, self.v_ = np.zeros_like(self.w_), np.zeros_like(self.w_)
         self.clock_ = np.tile(np.array([self.skip, 0]), (len(self.w_), 1))
 
@@ -96,8 +95,8 @@ class SGDQN(StochasticOneVsRest):
             self._start_gains(mean_energy(task, rng))
         return GainPasses(self, task)
 
-    def _scalings(self, passes: Passes, rng: np.random.Generator) -> Scalings:
-        return None
+    def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
+        """Gains are the scaling."""
 
     def _learn_weighted(self, rows: Matrix, signs: Array, weights: Array) -> None:
         if not self.B_.any():
@@ -137,17 +136,15 @@ class GainPasses:
 
     def make(self, rng: np.random.Generator) -> int:
         learner, task, n = self.learner, self.task, len(self.task.rows)
-        X, _, weights = task.examples
-        dtype = learner.w_.dtype
+        examples, dtype = task.examples, learner.w_.dtype
 
-        def learn(j: int, visits: Array) -> None:
-            progress = np.arange(1, len(visits) + 1) * (n / max(len(visits), 1))
-            times = learner.n_seen_ + progress
-            for block in row_blocks(len(visits), BLOCK):
-                places, positive = decoded(visits[block])
-                rows = task.rows[places]
-                some = with_intercept(dense(rows_of(X, rows, dtype)), task.intercept)
-                learner.learn_rows(j, some, np.where(positive, 1, -1), weights[rows], times[block])
+        def learn(j: int, places: Indices, positive: Array) -> None:
+            signs = np.where(positive, 1, -1)
+            times = learner.n_seen_ + np.arange(1, len(places) + 1) * (n / max(len(places), 1))
+            for block in row_blocks(len(places), BLOCK):
+                rows = task.rows[places[block]]
+                some = (dense(examples.at(rows, dtype)), signs[block], examples.weights[rows])
+                learner.learn_rows(j, *some, times[block])
 
         every, balanced = slice(0, len(learner.w_)), learner.sampling == "balanced"
         return each_class(task, balanced, every, rng, learn, learner.w_.shape[1])

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from similia.linear import hessian
+from similia.linear.examples import Examples
 from similia.linear.frames import projected
 from similia.linear.hessian import Hessian, leading_eigenpairs, with_rows
 
@@ -68,7 +69,8 @@ def test_projection_whitens_the_second_moment(rng):
     rows = np.hstack([rng.normal(size=(60, 4)), np.ones((60, 1))])
     basis = leading_eigenpairs(rows, None, 3, 0).scale(0.25, 0.0)
     for X in (rows[:, :-1], sparse.csr_array(rows[:, :-1])):
-        U = projected(X, np.arange(60), basis, intercept=True)
+        examples = Examples("test", X, np.arange(60) % 2, intercept=True)
+        U = projected(examples, np.arange(60), basis)
         np.testing.assert_allclose(U, rows @ basis, atol=1e-10)
         np.testing.assert_allclose(0.25 * U.T @ U / 60, np.eye(3), atol=1e-9)
 

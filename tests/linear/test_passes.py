@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from similia.linear import frames
-from similia.linear.frames import Scaling
-from similia.linear.labels import Examples, Labels
-from similia.linear.passes import SCHEDULES, Descent, Passes, Task
+from similia.linear.examples import Examples, Task
+from similia.linear.frames import Descent, Scaling
+from similia.linear.passes import Passes
 from similia.losses import LOSSES
+from similia.updates.balanced import CONSTANT
 
 N, D = 120, 5
 
@@ -15,17 +16,14 @@ N, D = 120, 5
 def passes(rng_of_data, n_classes, sampling, start=None, **state):
     """Passes of constant steps over random rows, from `start` or zero."""
     X, y = rng_of_data.normal(size=(N, D)), np.arange(N) % n_classes
-    task = Task(Examples(X, Labels("test", y), np.ones(N)), np.arange(N), np.arange(0), False)
+    examples = Examples("test", X, y, intercept=False)
+    task = Task(examples, np.arange(N), np.arange(0))
     balanced = sampling == "balanced"
-    descent = Descent(LOSSES["logistic"], SCHEDULES["constant"], True, balanced, False, 0.5)
-    n_vectors = task.examples.labels.n_vectors
-    w, moment = np.zeros((2, n_vectors, D)) if start is None else start
-    scalings = [(slice(0, n_vectors), Scaling(np.eye(D), 0.1, 1.0))]
-
-    def once(run, rng):
-        return None if run.parts else scalings
-
-    return Passes(task, descent, once, 2, w, moment, **state)
+    descent = Descent(LOSSES["logistic"], CONSTANT, 2 * N, True, balanced, None)
+    w, moment = np.zeros((2, examples.n_vectors, D)) if start is None else start
+    run = Passes(task, descent, w, moment, **state)
+    run.rescale(Scaling(np.eye(D), 0.1, 1.0))
+    return run
 
 
 @pytest.fixture(params=["stored", "projected by blocks"])

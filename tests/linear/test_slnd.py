@@ -221,7 +221,7 @@ def test_several_labels_a_row():
     streamed = SLNDClassifier(random_state=0).partial_fit(X[:200], y[:200])
     streamed.partial_fit(X[200:], y[200:])
     assert np.mean(streamed.predict(X) == y) > reached - 0.05
-    with pytest.raises(ValueError, match=r"classes must be"):
+    with pytest.raises(ValueError, match="y must have the classes"):
         streamed.partial_fit(X, y[:, :2])
 
 
@@ -253,7 +253,7 @@ def test_top_k_is_the_order_of_the_scores(digits):
     np.testing.assert_array_equal(best[:, 0], learner.predict(X))
     expected = np.argsort(-learner.decision_function(X), axis=1)[:, :3]
     np.testing.assert_array_equal(best, expected)
-    with pytest.raises(ValueError, match="k must be at most the number of classes, 10, got 11"):
+    with pytest.raises(ValueError, match=r"k must be .*at most the number of classes, 10, got 11"):
         learner.predict_top_k(X, 11)
 
 

@@ -11,7 +11,6 @@ from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_full
 from similia.linear.base import LinearOneVsRest
-from similia.linear.labels import Labels
 from similia.parameters import parameter
 from similia.updates.aroma import diagonal_pass
 from similia.updates.arow import arow_pass
@@ -73,7 +72,7 @@ class AROW(LinearOneVsRest):
 
     _state: ClassVar = (*LinearOneVsRest._state, "Sigma_")
 
-    def _init_state(self, labels: Labels) -> None:
+    def _init_state(self) -> None:
         rows, d = self.w_.shape
         if self.covariance == "full":
             self.Sigma_ = np.tile(np.eye(d, dtype=self.w_.dtype), (rows, 1, 1))
@@ -81,20 +80,18 @@ class AROW(LinearOneVsRest):
             self.Sigma_ = np.ones((rows, d), dtype=self.w_.dtype)
 
     def _learn_block(self, rows: Matrix, signs: Array, weights: Array) -> int:
-        learn = self._full_steps if self.covariance == "full" else self._diagonal_steps
-        return sum(learn(j, rows, signs[j]) for j in range(len(self.w_)))
-
-    def _full_steps(self, j: int, X: Matrix, signs: Array) -> int:
-        moment = self.moment_[j] if self.average else self.moment_
-        state = (self.w_[j], self.Sigma_[j], moment, self.n_seen_)
-        return int(arow_pass(*state, X, signs, float(self.r)))
-
-    def _diagonal_steps(self, j: int, X: Matrix, signs: Array) -> int:
-        one = slice(j, j + 1)
-        moment = self.moment_[one] if self.average else self.moment_
-        Q = sparse.csr_array(signs[:, None]) if sparse.issparse(X) else signs[:, None]
-        state = (self.w_[one], self.Sigma_[one], moment, self.n_seen_)
-        return int(diagonal_pass(*state, Q, X, float(self.r), 1.0, False))
+        r, steps = float(self.r), 0
+        for j, y in enumerate(signs):
+            if self.covariance == "full":
+                moment = self.moment_[j] if self.average else self.moment_
+                state = (self.w_[j], self.Sigma_[j], moment, self.n_seen_)
+                steps += int(arow_pass(*state, rows, y, r))
+            else:
+                one = slice(j, j + 1)
+                state = (self.w_[one], self.Sigma_[one], self.moment_[one], self.n_seen_)
+                Q = sparse.csr_array(y[:, None]) if sparse.issparse(rows) else y[:, None]
+                steps += int(diagonal_pass(*state, Q, rows, r, 1.0, False))
+        return steps
 
     def decision_std(self, X: Matrix) -> Array:
         """Posterior standard deviation of each score of `decision_function`."""
@@ -111,9 +108,6 @@ class AROW(LinearOneVsRest):
         if self.covariance == "diagonal":
             w, Sigma = merged_diagonal(states[0], states[1:])
             return {"w_": w, "Sigma_": Sigma}
-        by_row = [[(w[j], Sigma[j]) for w, Sigma in states] for j in range(len(self.w_))]
-        merged = [merged_full(row[0], row[1:]) for row in by_row]
-        return {
-            "w_": np.array([w for w, _ in merged]),
-            "Sigma_": np.array([Sigma for _, Sigma in merged]),
-        }
+        by_vector = zip(*(zip(*state, strict=True) for state in states), strict=True)
+        w, Sigma = zip(*(merged_full(start, ends) for start, *ends in by_vector), strict=True)
+        return {"w_": np.array(w), "Sigma_": np.array(Sigma)}

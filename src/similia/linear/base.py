@@ -1,7 +1,6 @@
 """One-vs-rest linear classifiers: weights, decisions, and learning one example after another."""
 
 from abc import abstractmethod
-from contextlib import nullcontext
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,10 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, all_or_nothing
 from similia.contract import FLOATS, Array, Indices, Matrix
-from similia.linalg.blocks import rows_of
 from similia.linalg.threads import single_blas_thread
-from similia.linear.frames import with_intercept
-from similia.linear.labels import Examples, Labels, checked_weights
+from similia.linear.examples import Examples, with_intercept
 from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.validation import boolean, check_magnitude, positive_integer
@@ -65,8 +62,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
         """
         self._check_parameters()
         with all_or_nothing(self):
-            examples = self._checked("fit", X, y, reset=True)
-            self._start(examples)
+            examples = self._begun("fit", X, y, first=True)
             n, rng = examples.X.shape[0], check_random_state(self.random_state)
             with progress(self._owner, self.max_iter * n, enabled=self.verbose) as advance:
                 for _ in range(self.max_iter):
@@ -102,29 +98,64 @@ class LinearOneVsRest(ClassifierMixin, Learner):
                 f"{self._owner}.partial_fit: classes must be given in the first call, and be at "
                 "least two."
             )
-        with all_or_nothing(self) if first else nullcontext():
-            examples = self._checked("partial_fit", X, y, sample_weight, known, reset=first)
-            if first:
-                self._start(examples)
-            elif not self._knows(examples.labels):
-                raise ValueError(
-                    f"{self._owner}.partial_fit: classes must be {self.classes_}, as before."
-                )
+        with all_or_nothing(self):
+            examples = self._begun("partial_fit", X, y, sample_weight, known, first=first)
         self._learn(examples, np.arange(examples.X.shape[0]))
         return self
 
+    def _begun(
+        self,
+        method: str,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        classes: Array | None = None,
+        *,
+        first: bool,
+    ) -> Examples:
+        """Checked examples; the first ones start the learner, later ones must have its classes."""
+        owner, several = f"{self._owner}.{method}", self._accepts_several_labels
+        form = {"accept_sparse": "csr", "dtype": FLOATS, "multi_output": several}
+        X, y = validate_data(self, X, y, reset=first, **form)
+        check_magnitude(owner, "X", X)
+        examples = Examples(owner, X, y, sample_weight, classes, intercept=self.fit_intercept)
+        found, multilabel = examples.classes, examples.multilabel
+        if not multilabel and len(found) < 2:
+            raise ValueError(
+                f"{self._owner}: y must have at least two classes, but it has only one class: "
+                f"{found[0]!r}."
+            )
+        if first:
+            self._start(examples)
+        elif multilabel != self.multilabel_ or not np.array_equal(found, self.classes_):
+            raise ValueError(
+                f"{owner}: y must have the classes {self.classes_}, as before, got {found}; "
+                "fit without warm_start to forget them."
+            )
+        return examples
+
+    def _start(self, examples: Examples) -> None:
+        self.classes_, self.multilabel_ = examples.classes, bool(examples.multilabel)
+        self.n_iter_ = self.n_seen_ = self.n_updates_ = 0
+        shape = (examples.n_vectors, examples.X.shape[1] + self.fit_intercept)
+        self.w_ = np.zeros(shape, dtype=examples.X.dtype)
+        self._init_moment()
+        self._init_state()
+
+    @abstractmethod
+    def _init_state(self) -> None:
+        """Allocate everything learnt besides `w_`."""
+
     def _learn(self, examples: Examples, order: Indices, advance: Advance = lambda n: None) -> None:
         """Learn the examples once, in this order."""
-        X, labels, weights = examples
-        start, dtype = 0, self.w_.dtype
         with single_blas_thread():
-            while start < len(order):
-                some = order[start : start + self._rows_at_once()]
-                rows = with_intercept(rows_of(X, some, dtype), self.fit_intercept)
-                signs = labels.signs(some, dtype)
-                self.n_updates_ += int(self._learn_block(rows, signs, weights[some]))
+            while len(order):
+                n = self._rows_at_once()
+                some, order = order[:n], order[n:]
+                signs = examples.signs(some, self.w_.dtype)
+                rows = examples.at(some, self.w_.dtype)
+                self.n_updates_ += int(self._learn_block(rows, signs, examples.weights[some]))
                 self.n_seen_ += len(some)
-                start += len(some)
                 advance(len(some))
         self.n_iter_ += 1
 
@@ -138,48 +169,6 @@ class LinearOneVsRest(ClassifierMixin, Learner):
     def _rows_at_once(self) -> int:
         """Most rows of the next block."""
         return self._block
-
-    def _start(self, examples: Examples) -> None:
-        labels = examples.labels
-        self.classes_ = labels.classes
-        self.n_iter_ = self.n_seen_ = self.n_updates_ = 0
-        shape = (labels.n_vectors, examples.X.shape[1] + self.fit_intercept)
-        self.w_ = np.zeros(shape, dtype=examples.X.dtype)
-        self._init_moment()
-        self._init_state(labels)
-
-    @abstractmethod
-    def _init_state(self, labels: Labels) -> None:
-        """Allocate everything learnt besides `w_`."""
-
-    def _checked(
-        self,
-        method: str,
-        X: Matrix,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        classes: Array | None = None,
-        *,
-        reset: bool,
-    ) -> Examples:
-        owner = f"{self._owner}.{method}"
-        several = self._accepts_several_labels
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS, multi_output=several
-        )
-        check_magnitude(owner, "X", X)
-        labels = Labels(owner, y, classes)
-        if not labels.multilabel and len(labels.classes) < 2:
-            raise ValueError(
-                f"{self._owner}: y must have at least two classes, but it has only one class: "
-                f"{labels.classes[0]!r}."
-            )
-        return Examples(X, labels, checked_weights(owner, sample_weight, X.shape[0]))
-
-    def _knows(self, labels: Labels) -> bool:
-        """Whether the labels are of the classes learnt so far."""
-        same = np.array_equal(labels.classes, self.classes_)
-        return same and labels.multilabel == self.multilabel_
 
     # -- deciding ------------------------------------------------------------------------------
 
@@ -209,7 +198,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
 
     def _per_class(self, values: Array) -> Array:
         """Values (rows, weight vectors) as scikit-learn has them: one axis for two classes."""
-        return values[:, 0] if len(self.classes_) == 2 and not self.multilabel_ else values
+        return values[:, 0] if values.shape[1] == 1 else values
 
     def _checked_rows(self, X: Matrix) -> Matrix:
         check_is_fitted(self)

@@ -1,5 +1,6 @@
-"""Rows as the passes see them: u = scaleᵀx, and the scores of the weights they start from."""
+"""Weights in the coordinates of their steps: w = start + scale·z, learnt as z from u = scaleᵀx."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -8,11 +9,25 @@ from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
-from similia.linalg.blocks import row_blocks, rows_of
-from similia.linalg.memory import aligned_empty
+from similia.linalg.blocks import row_blocks, squared
+from similia.linalg.memory import aligned_empty, aligned_zeros
+from similia.linear.examples import Examples, Task
+from similia.losses import Loss
+from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrink
+from similia.updates.slnd import block_pass
 
 #: bytes of projected rows kept in memory; beyond, each block is projected when it is needed
 STORED = 2**31
+
+#: how steps shrink in passes whose end is known, and in an endless stream
+SCHEDULES = {
+    "auto": (LINEAR, SQRT),
+    "constant": (CONSTANT, CONSTANT),
+    "linear": (LINEAR, SQRT),
+    "sqrt": (SQRT, SQRT),
+    "inverse": (INVERSE, INVERSE),
+    "theorem": (CONSTANT, CONSTANT),
+}
 
 
 class Scaling(NamedTuple):
@@ -27,79 +42,93 @@ class Scaling(NamedTuple):
     horizon: float
 
 
-class Frame:
-    """Weights start + scale·z, learnt as z from u = scaleᵀx.
+@dataclass(frozen=True)
+class Descent:
+    """How steps are taken: on which loss, how long, from which examples.
 
-    `rows` are the rows of X to learn from, named below by their places in this array. With an
-    intercept, d counts a last entry 1 that X does not have. `store` keeps u of all rows, if they
-    fit into `STORED` bytes.
+    `shrinking` is a schedule of `similia.updates.balanced`, over `total` examples where it needs
+    their number. A `bounded` step satisfies η F''(0)|u|² <= 1, so it never overshoots its own
+    example. With `epsilon`, steps have the length of Theorem 2 instead.
     """
 
+    loss: Loss
+    shrinking: int
+    total: int
+    bounded: bool
+    balanced: bool
+    epsilon: float | None
+
+    def lengths(self, scaling: Scaling, t: Array, U: Matrix, weights: Array) -> Array:
+        """Step size × schedule × weight for each row of U (and each weight vector)."""
+        factors = np.empty(len(t))
+        shrink(factors, self.shrinking, t, self.total, scaling.horizon)
+        etas = scaling.eta * factors * weights
+        if self.bounded:
+            norms2 = np.asarray(squared(U).sum(axis=1)).ravel()
+            etas = np.minimum(etas, 1.0 / np.maximum(self.loss.steepest * norms2, 1e-30))
+        return etas
+
+
+class Frame:
+    """The weight vectors `some`, and what they learn: z and its moment M, in one scaling."""
+
     def __init__(
-        self, X: Matrix, rows: Indices, start: Array, scale: Array, intercept: bool, store: bool
+        self, some: slice, scaling: Scaling, descent: Descent, start: Array, average: bool
     ) -> None:
-        self.X, self.rows, self.intercept, self.scale = X, rows, intercept, scale
-        self.start = start
+        self.some, self.scaling, self.descent, self.start = some, scaling, descent, start
         self.started = bool(start.any())
-        self.stored: Array | None = None
-        if store and scale.ndim == 2 and len(rows) * scale.shape[1] * scale.itemsize <= STORED:
-            self.stored = projected(X, rows, scale, intercept)
+        self.dtype, self.size = scaling.scale.dtype, scaling.scale.shape[-1]
+        self.Z = aligned_zeros((len(start), self.size), self.dtype)
+        self.M = aligned_zeros(self.Z.shape if average else (0, 0), self.dtype)
+        #: u of all rows of a task, if stored
+        self.kept: Array | None = None
 
-    def block(self, places: Indices, some: slice) -> tuple[Matrix, Array]:
-        """Rows u of the places, and the scores of the weight vectors `some` at z = 0."""
-        start = self.start[some]
-        if self.kept is not None:
-            U = self.kept.take(places, axis=0)
-            return U, np.zeros((len(start), len(places)), U.dtype)
-        rows = with_intercept(rows_of(self.X, self.rows[places], self.scale.dtype), self.intercept)
-        if not self.started:
-            return self._scaled(rows), np.zeros((len(start), len(places)), self.scale.dtype)
-        return self._scaled(rows), np.ascontiguousarray(products((rows, start.T))[0].T)
-
-    def _scaled(self, rows: Matrix) -> Matrix:
-        if self.scale.ndim == 2:
-            return products((rows, self.scale))[0]
-        if sparse.issparse(rows):
-            return sparse.csr_array(rows @ sparse.diags_array(self.scale))
-        return rows * self.scale
-
-    @property
-    def kept(self) -> Array | None:
-        """Rows u, if stored and the weights start from zero."""
-        return None if self.started else self.stored
+    def keep(self, task: Task) -> None:
+        """Store u of all rows, if they fit into `STORED` bytes and weights start from zero."""
+        scale, n = self.scaling.scale, len(task.rows)
+        if scale.ndim == 2 and not self.started and n * self.size * scale.itemsize <= STORED:
+            self.kept = projected(task.examples, task.rows, scale)
 
     @cached_property
     def norms2(self) -> Array:
-        """Squared lengths of all u, if stored."""
-        return np.zeros(0) if self.stored is None else np.vecdot(self.stored, self.stored)
+        """Squared lengths of the u stored."""
+        return np.zeros(0) if self.kept is None else np.vecdot(self.kept, self.kept)
 
-    @property
-    def size(self) -> int:
-        """Length of z."""
-        return int(self.scale.shape[-1])
+    def coordinates(self, rows: Matrix, some: slice) -> tuple[Matrix, Array]:
+        """Rows u, and the scores of the weight vectors `some` at z = 0."""
+        start, scale = self.start[some], self.scaling.scale
+        H = np.zeros((len(start), rows.shape[0]), self.dtype)
+        if self.started:
+            H += products((rows, start.T))[0].T
+        if scale.ndim == 2:
+            return products((rows, scale))[0], H
+        if sparse.issparse(rows):
+            return sparse.csr_array(rows @ sparse.diags_array(scale)), H
+        return rows * scale, H
 
-    def back(self, Z: Array) -> Array:
-        """Change of the weights by z; exact for moments too, because the map is linear."""
-        return Z * self.scale if self.scale.ndim == 1 else products((Z, self.scale.T))[0]
+    def learn(
+        self, U: Matrix, H: Array, signs: Array, weights: Array, t: Array, times: Array, some: slice
+    ) -> None:
+        """Teach a block of rows: at t for the schedule, at `times` for the mean of the states."""
+        etas = np.empty(signs.shape, self.dtype)
+        etas[:] = self.descent.lengths(self.scaling, t, U, weights)
+        rows = (U, H, np.ascontiguousarray(signs), etas, times.astype(self.dtype))
+        block_pass(self.Z[some], self.M[some], *rows, self.descent.loss.code)
+
+    def add_to(self, w: Array, moment: Array) -> None:
+        """Add what was learnt to the weights, and to the moment if there is one."""
+        scale = self.scaling.scale
+        for whole, change in ((w, self.Z), (moment, self.M)):
+            if whole.size:
+                full = scale.ndim == 2
+                whole[self.some] += products((change, scale.T))[0] if full else change * scale
 
 
-def with_intercept(X: Matrix, intercept: bool = True) -> Matrix:
-    """Rows with a last entry 1 if there is an intercept; dense rows C-ordered."""
-    if not intercept:
-        return X
-    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    if sparse.issparse(X):
-        return sparse.csr_array(sparse.hstack([X, sparse.csr_array(ones)], format="csr"))
-    return np.ascontiguousarray(np.hstack([X, ones]))
-
-
-def projected(X: Matrix, indices: Indices, basis: Array, intercept: bool) -> Array:
+def projected(examples: Examples, rows: Indices, basis: Array) -> Array:
     """Rows u = basisᵀx, computed in blocks that read X in memory order."""
-    U = aligned_empty((len(indices), basis.shape[1]), basis.dtype)
-    linear = np.ascontiguousarray(basis[:-1] if intercept else basis)
-    places = np.argsort(indices, kind="stable")
-    for block in row_blocks(len(indices), 1024):
+    U = aligned_empty((len(rows), basis.shape[1]), basis.dtype)
+    places = np.argsort(rows, kind="stable")
+    for block in row_blocks(len(rows), 1024):
         some = places[block]
-        (scores,) = products((rows_of(X, indices[some], basis.dtype), linear))
-        U[some] = scores + basis[-1] if intercept else scores
+        U[some] = products((examples.at(rows[some], basis.dtype), basis))[0]
     return U

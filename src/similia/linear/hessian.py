@@ -4,8 +4,6 @@ At w = 0 the Hessian of the risk is F''(0)·(1/m')Σ xxᵀ, so the mean of xxᵀ
 it, together with its trace, the *energy*.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -78,29 +76,26 @@ class Hessian(NamedTuple):
         return float(shares.sum())
 
 
-@dataclass(frozen=True)
-class HessianForm:
+class HessianForm(NamedTuple):
     """Which Hessian is asked for: "low-rank", "diagonal" or "auto", and its rank."""
 
     form: str
     rank: str | int | float
 
-    def of(self, rows: Matrix, weights: Array | None, most: int, seed: int) -> Hessian:
-        """Hessian of these rows; of rank `most` where the rank is neither named nor "auto"."""
+    def of(self, rows: Matrix, weights: Array | None, seed: int) -> Hessian:
+        """Hessian of these rows."""
         if self._is_diagonal(rows):
             squares = squared(rows)
-            if weights is not None:
-                squares = squares * weights[:, None].astype(rows.dtype)
-            return _diagonal(np.asarray(squares.mean(axis=0)).ravel().astype(rows.dtype))
-        return self._of_energy(leading_eigenpairs(rows, weights, self._most(most), seed))
+            sums = squares.sum(axis=0) if weights is None else squares.T @ weights
+            return _diagonal(sums / rows.shape[0], rows.dtype)
+        return self._cut(leading_eigenpairs(rows, weights, self._most(rows.shape[1]), seed))
 
     def grown(self, hessian: Hessian, n: int, rows: Array) -> Hessian:
         """Hessian of the n rows behind `hessian` and of the new ones."""
         if hessian.diagonal if n else self._is_diagonal(rows):
-            known = hessian.values if n else 0.0
-            values = (n * known + squared(rows).sum(axis=0)) / (n + len(rows))
-            return _diagonal(values.astype(rows.dtype))
-        return self._of_energy(with_rows(hessian, n, rows, self._most(RECENT)))
+            sums = n * (hessian.values if n else 0.0) + squared(rows).sum(axis=0)
+            return _diagonal(sums / (n + len(rows)), rows.dtype)
+        return self._cut(with_rows(hessian, n, rows, self._most(RECENT)))
 
     def _is_diagonal(self, rows: Matrix) -> bool:
         if self.form != "auto":
@@ -110,21 +105,16 @@ class HessianForm:
         return self.rank == "auto" and rows.shape[1] > RANK and bool(few)
 
     def _most(self, otherwise: int) -> int:
+        """Eigenpairs to compute."""
         if self.rank == "auto":
             return RANK
         return int(self.rank) if positive_integer.holds(self.rank) else otherwise
 
-    def _of_energy(self, hessian: Hessian) -> Hessian:
+    def _cut(self, hessian: Hessian) -> Hessian:
+        """The share of its energy that is asked for."""
         if isinstance(self.rank, str) or self.rank >= 1:
             return hessian
         return hessian.first(hessian.rank_of_energy(self.rank))
-
-
-def best_rank(hessian: Hessian, accuracy: Callable[[Hessian], float]) -> int:
-    """Rank among 8, 16, 32, … up to all with the highest accuracy; ties go to the smaller one."""
-    most = len(hessian.values)
-    ranks = [k for k in (2 ** np.arange(3, 20)).tolist() if k < most] + [most]
-    return int(ranks[int(np.argmax([accuracy(hessian.first(k)) for k in ranks]))]) if most else 0
 
 
 def leading_eigenpairs(rows: Matrix, weights: Array | None, k: int, seed: int) -> Hessian:
@@ -144,7 +134,11 @@ def leading_eigenpairs(rows: Matrix, weights: Array | None, k: int, seed: int) -
     else:
         _, lengths, Vt = randomized_svd(rows, k, n_iter=POWERS, random_state=seed, flip_sign=False)
         values, vectors = lengths**2, Vt.T
-    return _significant(values / m, vectors, energy, rows.dtype)
+    values, dtype = values / m, np.finfo(rows.dtype)
+    # Rounding cannot tell smaller eigenvalues from zero.
+    kept = values > 30 * dtype.eps * max(values.max(initial=0.0), dtype.tiny / 1e-8)
+    vectors = np.ascontiguousarray(vectors[:, kept], dtype=rows.dtype)
+    return Hessian(values[kept].astype(rows.dtype), vectors, energy)
 
 
 def with_rows(hessian: Hessian, n: int, rows: Array, k: int) -> Hessian:
@@ -160,8 +154,9 @@ def with_rows(hessian: Hessian, n: int, rows: Array, k: int) -> Hessian:
     return Hessian(found.values * rows.dtype.type(share), found.vectors, energy)
 
 
-def _diagonal(values: Array) -> Hessian:
-    return Hessian(values, np.zeros((len(values), 0), values.dtype), float(values.sum()))
+def _diagonal(values: Array, dtype: DTypeLike) -> Hessian:
+    values = values.astype(dtype)
+    return Hessian(values, np.zeros((len(values), 0), dtype), float(values.sum()))
 
 
 def _by_smaller_side(rows: Matrix, k: int) -> tuple[Array, Array]:
@@ -173,12 +168,3 @@ def _by_smaller_side(rows: Matrix, k: int) -> tuple[Array, Array]:
     if m < d:
         vectors = rows.T @ vectors / np.sqrt(np.where(values > 0.0, values, 1.0)).astype(rows.dtype)
     return values, vectors
-
-
-def _significant(values: Array, vectors: Array, energy: float, dtype: DTypeLike) -> Hessian:
-    """Drop eigenvalues that rounding cannot tell from zero."""
-    largest = values[0] if len(values) else 0.0
-    kept = values > 30 * np.finfo(dtype).eps * max(largest, np.finfo(dtype).tiny / 1e-8)
-    return Hessian(
-        values[kept].astype(dtype), np.ascontiguousarray(vectors[:, kept], dtype=dtype), energy
-    )

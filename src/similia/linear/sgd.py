@@ -7,9 +7,9 @@ import numpy as np
 
 from similia.contract import Array, Matrix, State
 from similia.linalg.blocks import squared
+from similia.linear.examples import Task
 from similia.linear.frames import Scaling
-from similia.linear.labels import Labels
-from similia.linear.passes import Passes, Scalings, Task
+from similia.linear.passes import Passes
 from similia.linear.stochastic import StochasticOneVsRest
 from similia.losses import LOSSES
 
@@ -54,8 +54,8 @@ class SGDOneVsRest(StochasticOneVsRest):
 
     _state: ClassVar = (*StochasticOneVsRest._state, "energy_")
 
-    def _init_state(self, labels: Labels) -> None:
-        super()._init_state(labels)
+    def _init_state(self) -> None:
+        super()._init_state()
         self.energy_ = 0.0
 
     def _scaling(self, energy: float | Array) -> Scaling:
@@ -64,11 +64,10 @@ class SGDOneVsRest(StochasticOneVsRest):
         eta = eta if isinstance(self.eta, str) else float(self.eta)
         return Scaling(np.ones(d, self.w_.dtype), eta, float(d))
 
-    def _scalings(self, passes: Passes, rng: np.random.Generator) -> Scalings:
-        if passes.number:
-            return None
-        self.energy_ = mean_energy(passes.task, rng)
-        return [(slice(0, len(self.w_)), self._scaling(self.energy_))]
+    def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
+        if not passes.number:
+            self.energy_ = mean_energy(passes.task, rng)
+            passes.rescale(self._scaling(self.energy_))
 
     def _learn_weighted(self, rows: Matrix, signs: Array, weights: Array) -> None:
         norms2 = np.asarray(squared(rows).sum(axis=1)).ravel()
@@ -87,4 +86,4 @@ def mean_energy(task: Task, rng: np.random.Generator) -> float:
     some = task.rows
     if len(some) > SAMPLES:
         some = rng.choice(some, size=SAMPLES, replace=False)
-    return float(squared(task.sampled(some)).sum(dtype=np.float64)) / len(some)
+    return float(squared(task.examples.at(np.sort(some))).sum(dtype=np.float64)) / len(some)

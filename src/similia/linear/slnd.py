@@ -8,15 +8,15 @@ from typing import ClassVar, Self
 import numpy as np
 
 from similia.contract import Array, Indices, Matrix, State
-from similia.linalg.blocks import dense
+from similia.linalg.blocks import dense, row_blocks
+from similia.linear.examples import Task
 from similia.linear.frames import Scaling
-from similia.linear.hessian import RECENT, Hessian, HessianForm, best_rank
-from similia.linear.labels import Labels
-from similia.linear.passes import Passes, Scalings, Task
+from similia.linear.hessian import RECENT, Hessian, HessianForm, leading_eigenpairs
+from similia.linear.passes import Passes
 from similia.linear.stochastic import StochasticOneVsRest
 from similia.losses import LOSSES
 from similia.parameters import parameter
-from similia.validation import between, boolean, non_negative, one_of, positive, positive_integer
+from similia.validation import between, boolean, non_negative, one_of, positive_integer
 
 #: factor of automatic steps with balanced sampling, where a class meets few of the others
 BALANCED = 0.3
@@ -124,12 +124,6 @@ class SLNDClassifier(StochasticOneVsRest):
         "at their present scores (averaged over the classes if shared); in a stream, never stop "
         "adding examples to it.",
     )
-    eta: str | float = parameter(
-        default="auto",
-        rule=one_of("auto") | positive,
-        doc="Step size at the start. \"auto\" makes η F''(0)|u|² equal 1 on average (0.3 with "
-        "balanced sampling), for u = D^{-½}Pᵀx, and at most 1 for every example.",
-    )
 
     _state: ClassVar = (
         *StochasticOneVsRest._state,
@@ -141,9 +135,10 @@ class SLNDClassifier(StochasticOneVsRest):
         "recent_",
         "n_recent_",
     )
+    _fit_only: ClassVar = {**StochasticOneVsRest._fit_only, "shared": False}
 
-    def _init_state(self, labels: Labels) -> None:
-        super()._init_state(labels)
+    def _init_state(self) -> None:
+        super()._init_state()
         d, dtype = self.w_.shape[1], self.w_.dtype
         self._set_hessian(Hessian(np.zeros(0, dtype), np.zeros((d, 0), dtype), 0.0), 0)
         self.recent_ = np.zeros((RECENT, d), dtype)
@@ -156,17 +151,11 @@ class SLNDClassifier(StochasticOneVsRest):
     def _hessian(self) -> Hessian:
         return Hessian(self.hessian_values_, self.hessian_vectors_, self.energy_)
 
-    @property
-    def _form(self) -> HessianForm:
-        return HessianForm(self.hessian, self.rank)
-
     def _scaling(self, hessian: Hessian) -> Scaling:
         horizon = max(hessian.dimension(self.damping), 1.0)
-        eta = self.eta
-        if isinstance(eta, str):
-            eta = (BALANCED if self.sampling == "balanced" else 1.0) / horizon
-        scale = hessian.scale(LOSSES[self.loss].steepest, self.damping)
-        return Scaling(scale, float(eta), horizon)
+        automatic = (BALANCED if self.sampling == "balanced" else 1.0) / horizon
+        eta = automatic if isinstance(self.eta, str) else float(self.eta)
+        return Scaling(hessian.scale(LOSSES[self.loss].steepest, self.damping), eta, horizon)
 
     # -- the Hessian in `fit` ------------------------------------------------------------------
 
@@ -186,39 +175,39 @@ class SLNDClassifier(StochasticOneVsRest):
         return super()._passes(task, rng)
 
     def _best_rank(self, task: Task, rng: np.random.Generator) -> int:
-        """Rank whose classifier, learnt in one pass, decides best on the rows held out."""
-        rows = task.sampled(self._hessian_rows(task, rng))
-        every = self._form.of(rows, None, rows.shape[1], int(rng.integers(2**31)))
-        seed, start, none = int(rng.integers(2**31)), np.zeros_like(self.w_), self.moment_[:0]
+        """Rank among 8, 16, 32, … up to all that decides best on the rows held out, after one pass.
 
-        def accuracy(hessian: Hessian) -> float:
-            scalings = [(slice(0, len(start)), self._scaling(hessian))]
-            trial = Passes(task, self._descent, lambda *_: scalings, 1, start, none, 0)
+        Ties go to the smaller rank.
+        """
+        rows = task.examples.at(self._hessian_rows(task, rng))
+        every = leading_eigenpairs(rows, None, rows.shape[1], int(rng.integers(2**31)))
+        seed, most = int(rng.integers(2**31)), len(every.values)
+
+        def accuracy(k: int) -> float:
+            start = (np.zeros_like(self.w_), self.moment_[:0], 0)
+            trial = Passes(task, self._descent(len(task.rows)), *start)
+            trial.rescale(self._scaling(every.first(k)))
             trial.make(np.random.default_rng(seed))
             return task.accuracy(trial.state()[0])
 
-        return best_rank(every, accuracy)
+        return max([*(2**i for i in range(3, 20) if 2**i < most), most], key=accuracy)
 
-    def _scalings(self, passes: Passes, rng: np.random.Generator) -> Scalings:
+    def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
         if passes.number and not self.refresh:
-            return None
-        task, n = passes.task, len(self.w_)
-        w = passes.state()[0] if passes.number else None
+            return
+        task, (w, _), loss = passes.task, passes.state(), LOSSES[self.loss]
+        form = HessianForm(self.hessian, self.rank_ if self.rank == "held-out" else self.rank)
         scalings = []
-        for some in [slice(0, n)] if self.shared else [slice(j, j + 1) for j in range(n)]:
+        for some in row_blocks(len(w), len(w) if self.shared else 1):
             rows = self._hessian_rows(task, rng, None if self.shared else some.start)
+            sample, weights, seed = task.examples.at(rows), None, int(rng.integers(2**31))
             # The first pass takes the curvature F''(0) everywhere, which the scale accounts for.
-            weights = None if w is None else self._curvatures(task, rows, w[some])
-            seed = int(rng.integers(2**31))
-            hessian = self._form.of(task.sampled(rows), weights, self._most_pairs, seed)
-            self._set_hessian(hessian, len(rows))
-            scalings.append((some, self._scaling(hessian)))
-        return scalings
-
-    @property
-    def _most_pairs(self) -> int:
-        """Rank to keep where none is named: what held-out examples chose, or all."""
-        return self.rank_ if self.rank == "held-out" else self.w_.shape[1]
+            if passes.number:
+                curvatures = loss.curvature(np.asarray(sample @ w[some].T))
+                weights = curvatures.mean(axis=1) / loss.steepest
+            self._set_hessian(form.of(sample, weights, seed), len(rows))
+            scalings.append(self._scaling(self._hessian))
+        passes.rescale(*scalings)
 
     def _hessian_rows(self, task: Task, rng: np.random.Generator, j: int | None = None) -> Indices:
         """Draw rows: from all, or balanced between class j and the rest."""
@@ -233,19 +222,7 @@ class SLNDClassifier(StochasticOneVsRest):
             places = rng.choice(places, size=self.hessian_samples, replace=False)
         return np.sort(task.rows[places])
 
-    def _curvatures(self, task: Task, rows: Indices, w: Array) -> Array:
-        """F'' at the scores of the rows, relative to F''(0), averaged over classes."""
-        loss = LOSSES[self.loss]
-        return loss.curvature(task.scores(rows, w)).mean(axis=0) / loss.steepest
-
     # -- the Hessian of a stream ---------------------------------------------------------------
-
-    def _check_stream(self) -> None:
-        super()._check_stream()
-        if not self.shared:
-            raise ValueError(
-                f"{self._owner}.partial_fit: shared must be True in a stream, got False; use fit."
-            )
 
     def _grows(self) -> bool:
         return self.refresh or self.n_hessian_ < self.hessian_samples
@@ -271,8 +248,8 @@ class SLNDClassifier(StochasticOneVsRest):
         self.recent_[self.n_recent_ : stop] = dense(rows)
         self.n_recent_ = stop
         if stop >= self._due():
-            n, recent = self.n_hessian_, self.recent_[:stop]
-            self._set_hessian(self._form.grown(self._hessian, n, recent), n + stop)
+            n, form = self.n_hessian_, HessianForm(self.hessian, self.rank)
+            self._set_hessian(form.grown(self._hessian, n, self.recent_[:stop]), n + stop)
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -280,14 +257,10 @@ class SLNDClassifier(StochasticOneVsRest):
         """Averaged weights, and a copy of the Hessian of the part that has seen most."""
         known = max(parts, key=lambda part: part.n_hessian_ + part.n_recent_).get_state()
         own = set(self._state) - set(StochasticOneVsRest._state)
-        hessian = {name: copy(known[name]) for name in own}
-        return {**super()._merged_state(parts), **hessian}
+        return {**super()._merged_state(parts), **{name: copy(known[name]) for name in own}}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         d = self.n_features_in_ + self.fit_intercept
         columns = 0 if self._hessian.diagonal and self.rank_ == d else self.rank_
-        return {
-            **super()._shapes(),
-            "hessian_values_": (self.rank_,),
-            "hessian_vectors_": (d, columns),
-        }
+        own = {"hessian_values_": (self.rank_,), "hessian_vectors_": (d, columns)}
+        return {**super()._shapes(), **own}

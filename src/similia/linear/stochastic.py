@@ -11,26 +11,19 @@ from similia.base import all_or_nothing
 from similia.contract import Array, Matrix, State
 from similia.linalg.threads import single_blas_thread
 from similia.linear.base import LinearOneVsRest
-from similia.linear.frames import Frame, Scaling
-from similia.linear.labels import Examples, Labels, balanced_kept, n_weight_vectors
-from similia.linear.passes import SCHEDULES, Clock, Descent, Part, Passes, Scalings, Task
+from similia.linear.examples import Examples, Task, balanced_kept, n_weight_vectors
+from similia.linear.frames import SCHEDULES, Descent, Frame, Scaling
+from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.progress import progress
-from similia.validation import (
-    between,
-    boolean,
-    check_parameters,
-    one_of,
-    positive,
-    positive_integer,
-)
+from similia.validation import between, boolean, one_of, positive, positive_integer
 
 
 class StochasticOneVsRest(LinearOneVsRest):
     """Passes over all examples or over balanced ones, early stopping, streams, probabilities.
 
-    A subclass scales the steps, in `fit` (`_scalings`) and in a stream (`_learn_weighted`).
+    A subclass scales the steps, in `fit` (`_scale`) and in a stream (`_learn_weighted`).
     """
 
     loss: str = parameter(
@@ -48,7 +41,7 @@ class StochasticOneVsRest(LinearOneVsRest):
         default="auto",
         rule=one_of("auto") | positive,
         doc="Step size at the start. \"auto\" makes η F''(0)|x|² equal 1 on average, and at most 1 "
-        "for every example.",
+        "for every example. SLND uses D^{-½}Pᵀx in place of x and, if balanced, 0.3 on average.",
     )
     schedule: str = parameter(
         default="auto",
@@ -66,16 +59,13 @@ class StochasticOneVsRest(LinearOneVsRest):
     early_stopping: bool = parameter(
         default=False,
         rule=boolean,
-        doc="Hold examples out, stop when accuracy on them no longer rises, and keep the best "
-        "weights.",
+        doc="Stop when accuracy on held-out examples no longer rises, and keep the best weights.",
     )
     validation_fraction: float = parameter(
         default=0.1, rule=between(0, 1), doc="Share of the examples held out."
     )
     n_iter_no_change: int = parameter(
-        default=2,
-        rule=positive_integer,
-        doc="Passes without a better accuracy after which to stop.",
+        default=2, rule=positive_integer, doc="Passes without improvement after which to stop."
     )
     warm_start: bool = parameter(
         default=False, rule=boolean, doc="Let `fit` continue from the weights learnt before."
@@ -83,6 +73,8 @@ class StochasticOneVsRest(LinearOneVsRest):
 
     _state: ClassVar = (*LinearOneVsRest._state, "multilabel_", "class_counts_", "seed_")
     _accepts_several_labels: ClassVar = True
+    #: values of parameters that a stream cannot follow
+    _fit_only: ClassVar[dict[str, object]] = {"schedule": "theorem"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -91,20 +83,20 @@ class StochasticOneVsRest(LinearOneVsRest):
                 f"{self._owner}: average must be False with schedule='theorem', got True."
             )
 
-    def _init_state(self, labels: Labels) -> None:
-        self.multilabel_ = bool(labels.multilabel)
-        self.class_counts_ = np.zeros((labels.n_vectors, 2))
+    def _init_state(self) -> None:
+        self.class_counts_ = np.zeros((len(self.w_), 2))
         self.seed_ = int(self._rng().integers(2**31))
 
-    @property
-    def _descent(self) -> Descent:
+    def _descent(self, total: int | None = None) -> Descent:
+        """Steps over `total` examples, or in an endless stream."""
+        ending, endless = SCHEDULES[self.schedule]
         return Descent(
             loss=LOSSES[self.loss],
-            schedule=SCHEDULES[self.schedule],
+            shrinking=endless if total is None else ending,
+            total=total or 1,
             bounded=isinstance(self.eta, str),
             balanced=self.sampling == "balanced",
-            by_theorem=self.schedule == "theorem",
-            epsilon=self.epsilon,
+            epsilon=self.epsilon if self.schedule == "theorem" else None,
         )
 
     # -- learning from everything at once ------------------------------------------------------
@@ -123,14 +115,7 @@ class StochasticOneVsRest(LinearOneVsRest):
         self._check_parameters()
         continues = self.warm_start and self.__sklearn_is_fitted__()
         with all_or_nothing(self), single_blas_thread():
-            examples = self._checked("fit", X, y, sample_weight, reset=not continues)
-            if not continues:
-                self._start(examples)
-            elif not self._knows(examples.labels):
-                raise ValueError(
-                    f"{self._owner}.fit: y must have the classes {self.classes_}, as before; "
-                    "set warm_start=False to forget them."
-                )
+            examples = self._begun("fit", X, y, sample_weight, first=not continues)
             rng = self._rng()
             self._run(self._passes(self._task(examples, rng), rng), rng)
         return self
@@ -144,45 +129,46 @@ class StochasticOneVsRest(LinearOneVsRest):
             chosen = np.zeros(len(rows), dtype=bool)
             chosen[rng.permutation(len(rows))[:n]] = True
             rows, held_out = rows[~chosen], np.sort(rows[chosen])
-        weighted = examples._replace(weights=examples.weights.astype(self.w_.dtype))
-        return Task(weighted, rows, held_out, self.fit_intercept)
+        return Task(examples, rows, held_out)
 
     def _needs_held_out(self) -> bool:
         return self.early_stopping
 
     def _passes(self, task: Task, rng: np.random.Generator) -> Passes:
         """Passes from the present weights; they may learn from the rows held out as well."""
-        state = (self.w_, self.moment_, self.n_seen_)
-        return Passes(task, self._descent, self._scalings, self.max_iter, *state)
+        descent = self._descent(self.max_iter * len(task.rows))
+        return Passes(task, descent, self.w_, self.moment_, self.n_seen_)
 
     @abstractmethod
-    def _scalings(self, passes: Passes, rng: np.random.Generator) -> Scalings:
-        """Scalings of the next pass; None keeps the present ones."""
+    def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
+        """Scale the steps of the first pass; rescale those of a later one if need be."""
 
     def _run(self, passes: Passes, rng: np.random.Generator) -> None:
-        task = passes.task
-        self.class_counts_ = self.class_counts_ + task.class_counts
-        best, kept, since = -1.0, passes.state(), 0
-        with progress(self._owner, self.max_iter * len(task.rows), enabled=self.verbose) as advance:
+        positive, n = passes.task.counts, len(passes.task.rows)
+        self.class_counts_ = self.class_counts_ + np.stack([positive, n - positive], axis=1)
+        best, since, kept = -1.0, 0, (self.w_, self.moment_)
+        with progress(self._owner, self.max_iter * n, enabled=self.verbose) as advance:
             for _ in range(self.max_iter):
+                self._scale(passes, rng)
                 self.n_updates_ += passes.make(rng)
-                self.n_seen_ += len(task.rows)
+                self.n_seen_ += n
                 self.n_iter_ += 1
-                advance(len(task.rows))
+                advance(n)
                 if not self.early_stopping:
                     continue
                 self.w_, self.moment_ = passes.state()
-                accuracy = task.accuracy(self._scoring_state())
+                accuracy = passes.task.accuracy(self._scoring_state())
                 since = 0 if accuracy > best else since + 1
                 if since == 0:
                     # In units of the time it was judged at, so the average stays what it was.
                     best, kept = accuracy, (self.w_, self.moment_ / (self.n_seen_ + 1))
                 if since >= self.n_iter_no_change:
                     break
-        self.w_, self.moment_ = passes.state()
         if self.early_stopping:
             w, gap = kept
             self.w_, self.moment_ = w, (gap * (self.n_seen_ + 1)).astype(w.dtype, copy=False)
+        else:
+            self.w_, self.moment_ = passes.state()
 
     # -- learning from a stream ----------------------------------------------------------------
 
@@ -205,16 +191,13 @@ class StochasticOneVsRest(LinearOneVsRest):
             Factors of the steps.
         """
         self._check_parameters()
-        self._check_stream()
+        for name, value in self._fit_only.items():
+            if getattr(self, name) == value:
+                raise ValueError(
+                    f"{self._owner}.partial_fit: {name} must be other than {value!r} in a stream, "
+                    "which never has all examples at hand; use fit."
+                )
         return self._continue(X, y, classes, sample_weight)
-
-    def _check_stream(self) -> None:
-        """Refuse parameters that only `fit` can follow."""
-        if self.schedule == "theorem":
-            raise ValueError(
-                f"{self._owner}.partial_fit: schedule must be other than 'theorem', which speaks "
-                "of the risk on all examples; use fit."
-            )
 
     def _learn_block(self, rows: Matrix, signs: Array, weights: Array) -> int:
         factors = np.broadcast_to(weights, signs.shape)
@@ -231,31 +214,25 @@ class StochasticOneVsRest(LinearOneVsRest):
 
     def _take_steps(self, rows: Matrix, signs: Array, weights: Array, scaling: Scaling) -> None:
         """Learn rows of a stream in order, all with one scaling."""
-        places, n_seen = np.arange(rows.shape[0]), self.n_seen_
-        frame = Frame(rows, places, self.w_, scaling.scale, intercept=False, store=False)
-        if not frame.size:
-            return
-        part, clock = Part(slice(None), scaling, frame, self.average), Clock(n_seen, None, n_seen)
-        part.learn(self._descent, clock, places, places, lambda block: signs[:, block], weights)
-        self.w_ += frame.back(part.Z)
-        if self.average:
-            self.moment_ += frame.back(part.M)
+        every, t = slice(None), self.n_seen_ + np.arange(rows.shape[0])
+        frame = Frame(every, scaling, self._descent(), self.w_, self.average)
+        if frame.size:
+            frame.learn(*frame.coordinates(rows, every), signs, weights, t, t + 1, every)
+            frame.add_to(self.w_, self.moment_)
 
     # -- deciding ------------------------------------------------------------------------------
 
     def predict_top_k(self, X: Matrix, k: int = 5) -> Array:
         """The k classes or labels with the highest scores for every row, best first."""
-        check_parameters(f"{self._owner}.predict_top_k", {"k": positive_integer}, {"k": k})
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        if k > scores.shape[1]:
+        scores, n = self.decision_function(X), len(self.classes_)
+        if not positive_integer.holds(k) or k > n:
             raise ValueError(
-                f"{self._owner}.predict_top_k: k must be at most the number of classes, "
-                f"{scores.shape[1]}, got {k}."
+                f"{self._owner}.predict_top_k: k must be a positive integer, at most the number of "
+                f"classes, {n}, got {k!r}."
             )
-        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+        losses = -scores if scores.ndim == 2 else np.column_stack([scores, -scores])
+        best = np.argpartition(losses, k - 1, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(losses, best, axis=1), axis=1, kind="stable")
         return self.classes_[np.take_along_axis(best, order, axis=1)]
 
     def predict_proba(self, X: Matrix) -> Array:
@@ -267,20 +244,16 @@ class StochasticOneVsRest(LinearOneVsRest):
         scores = self.decision_function(X)
         p = LOSSES[self.loss].link(scores[:, None] if scores.ndim == 1 else scores)
         if self.sampling == "balanced":
-            p = self._with_prior(p)
+            ours, others = self.class_counts_.T
+            # Where negatives are the minority, all examples of both sides were used.
+            odds = np.clip(ours / np.maximum(others, 1e-12), 1e-12, 1.0).astype(p.dtype)
+            p = p * odds / (p * odds + (1 - p))
         if self.multilabel_:
             return p
         if scores.ndim == 1:
             return np.column_stack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
-        even = p.dtype.type(1.0 / p.shape[1])
-        return np.where(total > 0, p / np.where(total > 0, total, 1), even)
-
-    def _with_prior(self, p: Array) -> Array:
-        ours, others = self.class_counts_.T
-        # Where negatives are the minority, all examples of both sides were used.
-        odds = np.clip(ours / np.maximum(others, 1e-12), 1e-12, 1.0).astype(p.dtype)
-        return p * odds / (p * odds + (1 - p))
+        return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
 
     # -- state ---------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
     Two steps in a row for different classes are independent. They are taken together, so that the
     sums of one fill the time in which the other waits for its slope.
     """
-    U, far = rows[0], Z.size * Z.itemsize > NEAR
+    U, far = rows[0], (some[1] - some[0]) * Z[0].size * Z.itemsize > NEAR
     places, classes = np.empty(2 * LISTED + 1, np.int64), np.empty(2 * LISTED + 1, np.int64)
     lengths, signs, times = np.empty((3, 2 * LISTED + 1))
     due = (places, classes, lengths, signs, times)

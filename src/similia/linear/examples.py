@@ -1,0 +1,162 @@
+"""Labelled rows, and the target sign of each weight vector and row."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import column_or_1d
+
+from similia.contract import Array, Indices, Matrix
+from similia.linalg.blocks import dense, row_blocks, rows_of
+
+
+class Examples:
+    """Labelled rows, for one weight vector (two classes) or one per class or label.
+
+    y is an array of shape (n,), one class per row, or zeros and ones of shape (n, n_labels), any
+    number of labels per row. `classes` are all classes, by default those in y; `weights` factors
+    of the steps, by default 1. X has no intercept; the rows that `at` returns have it.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        X: Matrix,
+        y: Matrix,
+        weights: ArrayLike | None = None,
+        classes: Array | None = None,
+        *,
+        intercept: bool,
+    ) -> None:
+        self.X, self.intercept, n = X, intercept, X.shape[0]
+        self.weights = np.asarray(np.ones(n) if weights is None else weights, dtype=X.dtype)
+        usable = (np.isfinite(self.weights) & (self.weights >= 0)).all() and self.weights.any()
+        if self.weights.shape != (n,) or not usable:
+            raise ValueError(
+                f"{owner}: sample_weight must be {n} numbers of at least 0, not all of them zero, "
+                f"got shape {self.weights.shape}."
+            )
+        y = np.asarray(dense(y))
+        if classes is None:  # else only known classes are accepted, which says more
+            check_classification_targets(y)
+        self.multilabel = y.ndim == 2 and y.shape[1] > 1
+        if self.multilabel:
+            if not np.isin(y, (0, 1)).all():
+                raise ValueError(
+                    f"{owner}: y must be zeros and ones, a column for each label, "
+                    f"got {np.setdiff1d(y, (0, 1))[0]!r}."
+                )
+            self.classes = np.arange(y.shape[1])
+            self.member = y.astype(bool)
+        else:
+            y = column_or_1d(y, warn=True)
+            self.classes = unique_labels(y) if classes is None else classes
+            unknown = np.setdiff1d(y, self.classes)
+            if len(unknown):
+                raise ValueError(
+                    f"{owner}: y must be among the classes {self.classes}, got {unknown[0]!r}."
+                )
+            self.codes = np.searchsorted(self.classes, y)
+        self.n_vectors = n_weight_vectors(len(self.classes), self.multilabel)
+
+    def at(self, rows: Indices, dtype: DTypeLike | None = None) -> Matrix:
+        """The named rows of X, with their intercept."""
+        dtype = self.X.dtype if dtype is None else dtype
+        return with_intercept(rows_of(self.X, rows, dtype), self.intercept)
+
+    def signs(self, rows: Indices, dtype: DTypeLike) -> Array:
+        """+1 or -1 for each weight vector (first axis) and each of the rows."""
+        if self.multilabel:
+            positive = self.member[rows].T
+        elif self.n_vectors == 1:
+            positive = (self.codes[rows] == 1)[None]
+        else:
+            positive = self.codes[rows] == np.arange(self.n_vectors)[:, None]
+        return np.where(positive, 1, -1).astype(dtype)
+
+
+def n_weight_vectors(n_classes: int, multilabel: bool) -> int:
+    """One weight vector for two classes, else one per class or label."""
+    return 1 if n_classes == 2 and not multilabel else n_classes
+
+
+def with_intercept(X: Matrix, intercept: bool = True) -> Matrix:
+    """Rows with a last entry 1 if there is an intercept; dense rows C-ordered."""
+    if not intercept:
+        return X
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, sparse.csr_array(ones)], format="csr"))
+    return np.ascontiguousarray(np.hstack([X, ones]))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples, the rows of them to learn from, and the rows held out to judge by.
+
+    Below, a *place* is an index into `rows`.
+    """
+
+    examples: Examples
+    rows: Indices
+    held_out: Indices
+
+    @cached_property
+    def weights(self) -> Array:
+        """Factors of the steps of the rows; empty if all are 1."""
+        weights = self.examples.weights[self.rows]
+        return weights if (weights != 1).any() else weights[:0]
+
+    @cached_property
+    def codes(self) -> Array:
+        """Class of each of the rows, as a number."""
+        return self.examples.codes[self.rows]
+
+    @cached_property
+    def _by_class(self) -> list[Indices]:
+        """Places of each class."""
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[order], np.arange(1, len(self.examples.classes)))
+        return np.split(order, starts)
+
+    def sides(self, j: int) -> tuple[Indices, Array, int]:
+        """Positive places of weight vector j, and (codes, code): positive is where they agree."""
+        if self.examples.multilabel:
+            member = self.examples.member[self.rows, j].astype(np.int64)
+            return np.flatnonzero(member), member, 1
+        code = 1 if self.examples.n_vectors == 1 else j
+        return self._by_class[code], self.codes, code
+
+    @cached_property
+    def counts(self) -> Array:
+        """Number of positive rows of each weight vector."""
+        return np.array([len(self.sides(j)[0]) for j in range(self.examples.n_vectors)])
+
+    def accuracy(self, w: Array) -> float:
+        """Share of right decisions on the rows held out."""
+        right, examples = [], self.examples
+        for block in row_blocks(len(self.held_out), 1024):
+            rows = self.held_out[block]
+            scores = np.asarray(examples.at(rows, w.dtype) @ w.T)
+            if examples.multilabel or examples.n_vectors == 1:
+                right.append((scores > 0) == (examples.signs(rows, w.dtype).T > 0))
+            else:
+                right.append(scores.argmax(axis=1) == examples.codes[rows])
+        return float(np.mean(np.concatenate(right)))
+
+
+def balanced_kept(counts: Array, signs: Array, seed: int, t: int) -> Array:
+    """Whether each weight vector keeps each example of a stream: all positives, as many negatives.
+
+    `counts` (vectors, 2) are the positive and negative examples so far, `signs` (vectors, n) the
+    new ones. A negative is kept with probability (positives)/(negatives) so far. The draw depends
+    only on seed, time and weight vector, so a stream in pieces keeps what the whole stream keeps.
+    """
+    positive = signs > 0
+    ours = counts[:, :1] + np.cumsum(positive, axis=1)
+    others = counts[:, 1:] + np.cumsum(~positive, axis=1)
+    draws = np.random.Generator(np.random.PCG64(seed).advance(t * len(signs)))
+    return positive | (draws.random(signs.T.shape).T * others < ours)
