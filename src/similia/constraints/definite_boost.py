@@ -54,7 +54,7 @@ class DefiniteBoost(BaseEstimator):
         no W has a lower objective. The duality gap bounds how far W is from optimal.
     n_iter_, iteration_bound_ : int and float
         Steps taken, and steps at violated constraints (of an oracle, those named) after which a
-        feasible problem is solved. With `C`, steps that end there are not counted.
+        feasible problem is solved. With `C`, steps cut off at α_j = C are not counted.
     history_ : dict of arrays
         For each step: "constraint", its "value" tr(W C_j) before, and the length of the "step";
         "dual" and "dual_bound", the dual value after it and what Theorem 4.1 promises; "violation"
@@ -101,8 +101,8 @@ class DefiniteBoost(BaseEstimator):
     projection: str = parameter(
         default="approximate",
         rule=one_of("approximate", "exact"),
-        doc="Step onto a constraint: in closed form, raising the dual as Theorem 4.1 promises; or "
-        "until it holds with equality, which costs several times as much and often needs fewer.",
+        doc="Step onto a constraint: in closed form, raising the dual as Theorem 4.1 promises, or "
+        "until it holds with equality. Exact steps cost several times as much; often fewer do.",
     )
     choice: str = parameter(
         default="most_violated",
@@ -137,7 +137,7 @@ class DefiniteBoost(BaseEstimator):
     def fit(
         self, constraints: Given, *, start: ArrayLike | None = None, alpha: ArrayLike | None = None
     ) -> Self:
-        """Find W.
+        """Find W; on an error nothing has changed.
 
         Parameters
         ----------
@@ -147,10 +147,6 @@ class DefiniteBoost(BaseEstimator):
         alpha : array or None
             Dual variables to resume from: `alpha_` of an earlier call with the same start and the
             same first constraints; missing ones begin at zero.
-
-        Returns
-        -------
-        The estimator itself. On an error nothing has changed.
         """
         check_declared(self)
         where = "DefiniteBoost.fit"

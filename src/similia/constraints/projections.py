@@ -148,7 +148,7 @@ class Projections:
         return way * decreasing_root(remaining, low, high, abs(guess), tol)
 
     def terms(self) -> compiled.RankOneTerms | None:
-        """The constraints for `run_pass`; None if that does not apply or processors are better."""
+        """The constraints for `run_pass`; None if it cannot take them or processors do better."""
         plain = len(self.log_start) < SMALL and not np.iscomplexobj(self.state.rows)
         return self.constraints.terms() if plain else None
 
@@ -324,13 +324,13 @@ def solve_in_turn(
     run: Projections, choice: Choice, exact: bool, max_iter: int, advance: Advance
 ) -> str:
     """Project onto one chosen constraint after another; return the status."""
-    compiled = run.terms() if choice is most_violated and not exact else None
-    taken, most = 0, 1 if compiled is None else PASS
+    terms = run.terms() if choice is most_violated and not exact else None
+    taken, most = 0, 1 if terms is None else PASS
     while taken < max_iter:
         if run.certificate() is not None:
             return "infeasible"
         steps = min(most, max_iter - taken)
-        done = run.step(choice, exact) if compiled is None else run.run_pass(compiled, steps)
+        done = run.step(choice, exact) if terms is None else run.run_pass(terms, steps)
         taken += done
         advance(done)
         if done < steps:

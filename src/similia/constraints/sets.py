@@ -268,7 +268,7 @@ def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
     rest: list[float] = []
     if sparse.issparse(C):
         rows = np.unique(C.nonzero()[0])
-        rest = [0.0] * (C.shape[0] - len(rows))
+        rest = [0.0] if len(rows) < C.shape[0] else []
         C = C[rows][:, rows].toarray()
     values = [*linalg.eigvalsh(C), *rest] if C.size else rest
     return float(min(values)), float(max(values))
