@@ -20,7 +20,7 @@ from experiments.contenders.sgd_qn import SGDQN
 from experiments.datasets import load_caltech101, load_isolet, load_mnist
 from similia import SGDOneVsRest, SLNDClassifier
 from similia.linalg import threads
-from similia.linalg.aligned import aligned_empty
+from similia.linalg.memory import aligned_empty
 from similia.linear import passes as linear_passes
 from similia.linear.frames import Frame, Scaling
 from similia.linear.labels import Examples, Labels

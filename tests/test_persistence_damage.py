@@ -119,7 +119,7 @@ CHANGES = {
     "has format 99": lambda d, t: d.update(format=99),
     "no valid format": lambda d, t: d.update(format="1"),
     "list of entries": lambda d, t: d.update(more=1),
-    "r must be one of .auto. or a positive number": lambda d, t: d["parameters"].update(r=-1.0),
+    "r must be .auto. or a positive number": lambda d, t: d["parameters"].update(r=-1.0),
     "unexpected keyword": lambda d, t: d["parameters"].update(surprise=1),
     "W_ must be finite": lambda d, t: t["W_"].__setitem__((0, 0), np.nan),
     "more is missing or unknown": lambda d, t: t.update(more=np.ones(2)),

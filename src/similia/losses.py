@@ -1,18 +1,20 @@
-"""Margin losses F(yh) of a score h and a label y = ±1, for minimising a risk.
+"""Margin losses F(yh) of a score h and a label y = ±1, for minimizing a risk.
 
 They are *classification calibrated* in the sense of [BelHajAli2013]: convex, differentiable, and
 F(x) = -x + ∫f with f increasing and f(-x) = 1 - f(x). So F'(0) = -½, and f = 1 + F' turns a score
 into the probability of the class. Their curvature is largest at 0, which bounds steps.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from similia.contract import Array
 from similia.linalg.compiled import compiled
 
 LOGISTIC, HINGE, SQUARED = range(3)
+VALUE, SLOPE, CURVATURE, LINK = range(4)
 
 
 @compiled
@@ -29,8 +31,8 @@ def loss_value(code, x):
 def loss_slope(code, x):
     """F'(x), never positive for the first two.
 
-    Without a branch on the sign of x, which no processor can foresee: a wrong guess costs as much
-    as the exponential. Where that overflows, the slope is 0, as it should be.
+    There is no branch on the sign of x: mispredicted, it would cost as much as the exponential.
+    Where that overflows, the slope is 0, as it should be.
     """
     if code == LOGISTIC:
         return -1.0 / (1.0 + np.exp(x))
@@ -52,50 +54,59 @@ def loss_curvature(code, x):
 
 @compiled
 def loss_link(code, x):
-    """f(x) = 1 + F'(x), between 0 and 1: the probability that a score x stands for.
+    """f(x) = 1 + F'(x): the probability that a score x stands for.
 
-    The squared loss has f = ½(1 + x), which leaves that range with |x| > 1 and is cut there.
+    The squared loss has f = ½(1 + x), which is clipped to [0, 1].
     """
     return min(max(1.0 + loss_slope(code, x), 0.0), 1.0)
 
 
 @compiled
-def _mapped(function, code, x, out):
+def _fill(which, code, x, out):
+    # By number: a function as an argument is another type in every process, and never found again
+    # in the cache.
     for i in range(len(x)):
-        out[i] = function(code, x[i])
+        if which == VALUE:
+            out[i] = loss_value(code, x[i])
+        elif which == SLOPE:
+            out[i] = loss_slope(code, x[i])
+        elif which == CURVATURE:
+            out[i] = loss_curvature(code, x[i])
+        else:
+            out[i] = loss_link(code, x[i])
 
 
 class Loss(NamedTuple):
-    """A loss: its number for compiled code, and F, F', F'' and f of arrays."""
+    """A loss: its code for compiled functions, and F, F', F'' and f of arrays."""
 
     code: int
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: ArrayLike) -> Array:
         """F(x) of every entry."""
-        return self._map(loss_value, x)
+        return self._map(VALUE, x)
 
-    def slope(self, x: Any) -> Any:
+    def slope(self, x: ArrayLike) -> Array:
         """F'(x) of every entry."""
-        return self._map(loss_slope, x)
+        return self._map(SLOPE, x)
 
-    def curvature(self, x: Any) -> Any:
+    def curvature(self, x: ArrayLike) -> Array:
         """F''(x) of every entry."""
-        return self._map(loss_curvature, x)
+        return self._map(CURVATURE, x)
 
-    def link(self, x: Any) -> Any:
+    def link(self, x: ArrayLike) -> Array:
         """Probability f(x) of every entry."""
-        return self._map(loss_link, x)
+        return self._map(LINK, x)
 
     @property
     def steepest(self) -> float:
         """F''(0), the largest curvature."""
         return float(loss_curvature(self.code, 0.0))
 
-    def _map(self, function: Callable[..., Any], x: Any) -> Any:
+    def _map(self, which: int, x: ArrayLike) -> Array:
         x = np.asarray(x)
         x = x.astype(np.result_type(x.dtype, np.float32), copy=False)
         out = np.empty(x.size, x.dtype)
-        _mapped(function, self.code, np.ascontiguousarray(x).reshape(-1), out)
+        _fill(which, self.code, np.ascontiguousarray(x).reshape(-1), out)
         return out.reshape(x.shape)[()]
 
 

@@ -1,4 +1,7 @@
-"""Figures from arrays and result rows, without windows or global state."""
+"""Figures from arrays and result rows, without windows or global state.
+
+Save one with ``figure.savefig(path)``.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
@@ -18,6 +21,7 @@ except ImportError as error:
 BASE_COLOR = "#7f7f7f"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 RIGHT, WRONG = "#009e73", "#d55e00"
+Legend = Literal["best", "lower left", "lower right"]
 
 
 class Neighbors(NamedTuple):
@@ -42,23 +46,27 @@ class _Calibration(Protocol):
     def error(self) -> float: ...
 
 
+def _color(place: int) -> str:
+    return COLORS[place % len(COLORS)]
+
+
 def _draw_precision(axes: Axes, curves: Mapping[str, tuple[Array, Array]]) -> None:
     """Draw precision against k; the first curve is the base, gray and dashed."""
     for place, (name, (k, precision)) in enumerate(curves.items()):
-        color, style = (BASE_COLOR, "--") if place == 0 else (COLORS[(place - 1) % 6], "-")
+        color, style = (BASE_COLOR, "--") if place == 0 else (_color(place - 1), "-")
         axes.plot(k, precision, style, color=color, marker="o", markersize=3.5, label=name)
     axes.set_xscale("log")
     ticks = np.unique(np.concatenate([k for k, _ in curves.values()]))
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("k")
-    axes.set_ylabel("precision@k, mean over queries")
-    _finish(axes, "lower left")
+    _finish(axes, "k", "precision@k, mean over queries", "lower left")
 
 
-def _finish(axes: Axes, legend: Literal["best", "lower left", "lower right"] = "best") -> None:
-    """Add grid and legend, and remove the frame."""
+def _finish(axes: Axes, x: str, y: str, legend: Legend = "best") -> None:
+    """Label the axes, add grid and legend, and remove the frame."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc=legend)
@@ -89,13 +97,8 @@ def retrieval_figure(
         The base first.
     rows : sequence of Neighbors
         All with the same number of items; if empty, only the curves are drawn.
-
-    Returns
-    -------
-    figure : matplotlib Figure, to be saved with ``figure.savefig(path)``
     """
-    figure = Figure(figsize=(12, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(12, 4.8)
     if not rows:
         _draw_precision(figure.subplots(), curves)
         return figure
@@ -113,79 +116,57 @@ def retrieval_figure(
 def calibration_figure(curves: Mapping[str, _Calibration]) -> Figure:
     """Plot how often orders are right against how confident the model is in them.
 
-    Parameters
-    ----------
-    curves : mapping from name to `similia.trust.Calibration`
-        The area of a point shows the share of judgements that it stands for.
-
-    Returns
-    -------
-    figure : matplotlib Figure, to be saved with ``figure.savefig(path)``
+    Each curve is a `similia.trust.Calibration`; the area of a point shows its share of judgements.
     """
     if not curves:
         raise ValueError("calibration_figure: curves must be at least one, got none.")
-    figure, axes = _single()
+    figure = _figure(7, 4.6)
+    axes = figure.subplots()
     axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="honest")
     for place, (name, curve) in enumerate(curves.items()):
         filled = curve.count > 0
         confidence, accuracy = curve.confidence[filled], curve.accuracy[filled]
         size = 15 + 150 * curve.count[filled] / curve.count.sum()
-        color = COLORS[place % len(COLORS)]
+        color = _color(place)
         axes.plot(confidence, accuracy, color=color, alpha=0.6)
         label = f"{name}: error {curve.error:.3f}"
         axes.scatter(confidence, accuracy, s=size, color=color, label=label)
     axes.set_xlim(0.49, 1.01)
-    axes.set_xlabel("confidence in the preferred order")
-    axes.set_ylabel("share of right orders")
-    _finish(axes, "lower right")
+    _finish(axes, "confidence in the preferred order", "share of right orders", "lower right")
     return figure
 
 
 def learning_figure(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
     """Plot test-then-train accuracy along streams, beside that of the initial model.
 
-    Parameters
-    ----------
-    curves : mapping from name to points
-        Each point has ``n``, ``at_start`` and ``progressive``.
+    Each point of a curve has ``n``, ``at_start`` and ``progressive``.
     """
-    figure, axes = _single()
+    figure = _figure(7, 4.6)
+    axes = figure.subplots()
     for place, (name, points) in enumerate(curves.items()):
-        color = COLORS[place % len(COLORS)]
-        n = [point["n"] for point in points]
-        shown = [(point["at_start"], point["progressive"]) for point in points]
-        start, progressive = zip(*shown, strict=True) if shown else ((), ())
+        color = _color(place)
+        n, start, progressive = (
+            [point[key] for point in points] for key in ("n", "at_start", "progressive")
+        )
         axes.plot(n, start, "--", color=color, alpha=0.5, label=f"{name}: model at the start")
         axes.plot(n, progressive, "-", color=color, label=f"{name}: before each was learnt")
-    axes.set_xlabel("judgements")
-    axes.set_ylabel("share of right judgements")
-    _finish(axes)
+    _finish(axes, "judgements", "share of right judgements")
     return figure
 
 
 def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
-    """Plot singular values, largest first, on a logarithmic scale.
-
-    Parameters
-    ----------
-    spectra : mapping from name to array of singular values
-    """
-    figure, axes = _single()
+    """Plot singular values, largest first, on a logarithmic scale."""
+    figure = _figure(7, 4.6)
+    axes = figure.subplots()
     for place, (name, values) in enumerate(spectra.items()):
-        axes.plot(
-            np.arange(1, len(values) + 1),
-            np.maximum(values, np.finfo(float).tiny),
-            color=COLORS[place % len(COLORS)],
-            label=name,
-        )
+        shown = np.maximum(values, np.finfo(float).tiny)
+        axes.plot(1 + np.arange(len(shown)), shown, color=_color(place), label=name)
     axes.set_yscale("log")
-    axes.set_xlabel("direction")
-    axes.set_ylabel("singular value of the map of queries")
-    _finish(axes)
+    _finish(axes, "direction", "singular value of the map of queries")
     return figure
 
 
-def _single() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7, 4.6), layout="constrained")
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.subplots()
+    return figure

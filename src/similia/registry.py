@@ -28,7 +28,7 @@ ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
 
 
 def learner_class(name: str) -> Any:
-    """Give the public learner of that name."""
+    """Public learner of that name."""
     if name not in ALL_LEARNERS:
         raise ValueError(f"learner must be one of {', '.join(ALL_LEARNERS)}, got {name!r}.")
     return getattr(import_module(ALL_LEARNERS[name]), name)

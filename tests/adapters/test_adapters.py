@@ -10,7 +10,7 @@ from similia import OASIS, FactoredAROMA, evaluate, load, save
 from similia.adapters import Adapters, load_adapters
 from similia.exceptions import ModelFileError
 from similia.index import build_index
-from similia.linalg.low_rank import compressed
+from similia.updates.low_rank import compressed
 from tests.problems import triplets_of
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from similia import LEGO, OASIS, POLA, FactoredAROMA, KernelPOLA
 from similia.index import StaleIndexError, build_index
 from similia.index.backends import Space, backend_class
-from similia.registry import LEARNERS
+from similia.registry import LEARNERS, learner_class
 from similia.retrieval import top_k
 from tests.checks import case_of
 from tests.problems import triplets_of
@@ -102,7 +102,7 @@ def test_a_kernel_metric_needs_the_learner(Z, rng):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_is_indexed_or_refused_in_words(name):
-    case = case_of(name)
+    case = case_of(learner_class(name))
     case.learn()
     if hasattr(case.learner, "query_vectors"):
         index = build_index(case.X, case.learner)

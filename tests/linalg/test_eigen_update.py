@@ -9,13 +9,18 @@ from similia.linalg import eigen_update
 from similia.linalg.eigen_update import (
     eigen_step,
     eigen_workspace,
-    rank_one_eigen_update,
-    rank_one_eigenvalues,
+    orthogonality_defect,
+    orthogonalize,
     real_components,
     update_eigenpairs,
 )
-from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
-from similia.linalg.secular import bisected_root, exact_weights, secular_roots, secular_vectors
+from similia.linalg.secular import (
+    bisected_root,
+    deflate,
+    exact_weights,
+    secular_roots,
+    secular_vectors,
+)
 
 SEED = st.integers(0, 2**32 - 1)
 
@@ -47,6 +52,29 @@ def unitary(rng, n, kind):
 def vector(rng, n, kind):
     z = rng.normal(size=n)
     return z + 1j * rng.normal(size=n) if kind == "complex" else z
+
+
+def rank_one_eigen_update(values, vectors, x, rho):
+    """Eigenvalues, ascending, and eigenvectors of Q diag(values) Qᴴ + ρxxᴴ; nothing is changed."""
+    kind = np.result_type(vectors, x, np.float64)
+    rows = np.array(vectors.T, dtype=kind, order="C")
+    values = np.array(values, dtype=np.float64)
+    z = real_components(rows, np.asarray(x, dtype=kind))
+    update_eigenpairs(values, rows.view(np.float64), z, float(rho))
+    order = np.argsort(values)
+    return values[order], rows[order].T
+
+
+def rank_one_eigenvalues(values, z, rho):
+    """Eigenvalues, ascending, of diag(values) + ρzzᴴ, without eigenvectors."""
+    values, z = np.array(values, dtype=np.float64), np.ascontiguousarray(np.abs(z), np.float64)
+    work, none = eigen_workspace(np.empty((len(values), 0))), np.empty((0, 0))
+    parts = work.places, work.poles, work.weights
+    k, scale, strength = deflate(values, none, z, float(rho), *parts)
+    turn = work.turn[: k * k].reshape(k, k)
+    secular_roots(0, k, work.poles[:k], work.weights[:k], strength, work.roots, turn)
+    values[work.places[:k]] = scale * work.roots[:k]
+    return np.sort(values)
 
 
 def errors(values, Q, x, rho, result):

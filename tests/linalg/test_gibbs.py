@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.linalg.gibbs import LOOK, GibbsState
-from similia.linalg.gibbs_line import divided_difference
+from similia.linalg.gibbs import LOOK, GibbsState, divided_difference
 from similia.linalg.threads import single_blas_thread
 from tests.constraint_problems import SEEDS, hermitian
 from tests.reference.definite_boost import density

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import linalg
 
-from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
+from similia.linalg.eigen_update import orthogonality_defect, orthogonalize
 
 SEED = st.integers(0, 2**32 - 1)
 

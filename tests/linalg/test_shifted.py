@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.linalg.lanczos import negative_eigenpair
-from similia.linalg.shifted import shifted_eigenpair
+from similia.linalg.lanczos import negative_eigenpair, shifted_eigenpair
 from tests.linalg.test_lanczos import subtracted, subtractions
 
 EPS = np.finfo(np.float64).eps

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia.neighbors.training import REGULARIZERS
-from similia.updates.descent import adam_step
-from similia.updates.gerrymandering import infer, pulls
+from similia.updates.gerrymandering import adam_step, infer, pulls
 from tests.reference import gerrymandering as reference
 
 

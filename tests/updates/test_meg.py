@@ -8,8 +8,7 @@ from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.spectral import from_eigenpairs, gibbs_state
 from similia.linalg.threads import single_blas_thread
 from similia.updates import meg
-from similia.updates.meg import MEGSetting, gathered, meg_pass
-from similia.updates.meg_matrices import meg_matrix_pass
+from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
 from tests.reference.meg import matrix, meg_step, start, sym
 
 SEED = st.integers(0, 2**32 - 1)

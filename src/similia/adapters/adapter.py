@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from similia.contract import Array, State
-from similia.linalg.low_rank import compressed
-from similia.updates.low_rank import low_rank_pass
+from similia.updates.low_rank import compressed, low_rank_pass
 
 User = int | str
 
@@ -26,10 +25,9 @@ class Adapter:
     __slots__ = ("B", "C", "K", "N", "n_merges", "n_seen", "n_updates", "used")
 
     def __init__(self, m: int, n: int, dtype: DTypeLike) -> None:
-        self.B: Array = np.zeros((0, m), dtype)
-        self.C: Array = np.zeros((0, n), dtype)
-        self.K: Array = np.zeros((0, 0), dtype)
-        self.N: Array = np.zeros((0, 0), dtype)
+        self.B: Array
+        self.C: Array
+        self.K, self.N, self.B, self.C = (np.zeros((0, size), dtype) for size in (0, 0, m, n))
         self.used = self.n_seen = self.n_updates = self.n_merges = 0
 
     @property
@@ -56,13 +54,9 @@ class Adapter:
             return
         self.n_merges += 1
         keep = rank - max(1, rank // 4)
-        if average:
-            B, C, cores = compressed(self.B, self.C, (self.K, self.N), keep)
-        else:
-            B, C, (K,) = compressed(self.B, self.C, (self.K,), keep)
-            cores = (K, np.zeros_like(K))
+        B, C, cores = compressed(self.B, self.C, (self.K, self.N) if average else (self.K,), keep)
         self.used = len(B)
-        self._hold(B, C, cores, rank)
+        self._hold(B, C, cores if average else (*cores, np.zeros_like(cores[0])), rank)
 
     def _hold(self, B: Array, C: Array, cores: Sequence[Array], size: int) -> None:
         """Hold these terms, with room for `size`."""

@@ -1,6 +1,7 @@
 """One shared similarity, and for each user a small matrix of what that user has taught."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -74,9 +75,7 @@ class Adapters:
     """
 
     _rules = {
-        "rank": Rule(
-            "an integer of at least 2", lambda v: positive_integer.holds(v) and bool(v >= 2)
-        ),
+        "rank": Rule("an integer of at least 2", lambda v: positive_integer.holds(v) and v >= 2),
         "C": positive,
         "prior": one_of("identity") | array,
         "prior_scale": one_of("auto") | positive,
@@ -92,11 +91,8 @@ class Adapters:
         prior_scale: float | Literal["auto"] = "auto",
         average: bool = True,
     ) -> None:
-        self.rank = rank
-        self.C = C
-        self.prior = prior
-        self.prior_scale = prior_scale
-        self.average = average
+        self.rank, self.C, self.average = rank, C, average
+        self.prior, self.prior_scale = prior, prior_scale
         check_parameters("Adapters", self._rules, self.get_params())
         self._adapters: dict[User, Adapter] = {}
         self._W0: Array | None = None
@@ -134,44 +130,34 @@ class Adapters:
         """
         where = "Adapters.learn"
         self._check_user(where, user)
-        X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        Z = X
-        if items is not None:
-            Z = check_array(items, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False)
-        self._check_features(where, X, Z)
+        X = self._rows(where, X, 0, finite=False)
+        Z = self._rows(where, X if items is None else items, 1, finite=False)
         triplets = check_tuples(where, "triplets", triplets, (X.shape[0], Z.shape[0], Z.shape[0]))
         check_magnitude(where, "X", X, triplets[:, 0] if items is not None else triplets.ravel())
         if items is not None:
             check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
         if self.shape_ is None:
-            self._start(X, Z)
+            check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
+            automatic = isinstance(self.prior_scale, str)
+            scale = automatic_scale(self.prior, X, Z) if automatic else float(self.prior_scale)
+            self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
         adapter = self._adapters.setdefault(user, Adapter(*self._started(where), self.dtype_))
         with single_blas_thread():
-            for _, Q, P in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
-                rows, differences = dense(Q), dense(P)
-                base = self._base_scores(rows, differences)
-                adapter.learn(base, rows, differences, float(self.C), self.rank, self.average)
+            for _, rows, differences in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
+                Q, P = dense(rows), dense(differences)
+                base = (
+                    row_products(Q, P) * self.dtype_.type(self.prior_scale_)
+                    if self._W0 is None
+                    else bilinear_forms(self._W0, Q, P)
+                )
+                adapter.learn(base, Q, P, float(self.C), self.rank, self.average)
         return self
-
-    def _start(self, X: Matrix, Z: Matrix) -> None:
-        check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
-        scale = (
-            automatic_scale(self.prior, X, Z)
-            if isinstance(self.prior_scale, str)
-            else float(self.prior_scale)
-        )
-        self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
 
     def _set_start(self, shape: tuple[int, int], dtype: DTypeLike, scale: float) -> None:
         self.shape_, self.prior_scale_ = shape, scale
         self.dtype_: np.dtype[Any] = np.dtype(dtype)
         if not isinstance(self.prior, str):
             self._W0 = np.array(self.prior * scale, dtype=dtype, order="C")
-
-    def _base_scores(self, Q: Array, P: Array) -> Array:
-        if self._W0 is not None:
-            return bilinear_forms(self._W0, Q, P)
-        return row_products(Q, P) * self.dtype_.type(self.prior_scale_)
 
     # -- scoring -------------------------------------------------------------------------------
 
@@ -185,13 +171,14 @@ class Adapters:
         owner = "Adapters.query_vectors"
         self._check_user(owner, user)
         self._started(owner)
-        Q = check_array(Q, accept_sparse="csr", dtype=FLOATS)
-        self._check_features(owner, Q, None)
+        rows = self._rows(owner, Q, 0)
         shared = (
-            Q @ self._W0 if self._W0 is not None else dense(Q) * Q.dtype.type(self.prior_scale_)
+            dense(rows) * rows.dtype.type(self.prior_scale_)
+            if self._W0 is None
+            else rows @ self._W0
         )
         adapter = self._adapters.get(user)
-        return np.asarray(shared if adapter is None else shared + adapter.moved(Q, self.average))
+        return np.asarray(shared if adapter is None else shared + adapter.moved(rows, self.average))
 
     def pairwise_score(
         self, user: User, Q: ArrayLike | Matrix, Z: ArrayLike | Matrix | None = None
@@ -203,8 +190,7 @@ class Adapters:
         if np.ndim(Q) == 1:
             return self.pairwise_score(user, np.asarray(Q)[None], Z)[0]
         vectors = self.query_vectors(user, Q)
-        items = check_array(Q if Z is None else Z, accept_sparse="csr", dtype=FLOATS)
-        self._check_features("Adapters.pairwise_score", None, items)
+        items = self._rows("Adapters.pairwise_score", Q if Z is None else Z, 1)
         return np.asarray((items @ vectors.T).T)
 
     def of(self, user: User) -> "UserSimilarity":
@@ -246,12 +232,9 @@ class Adapters:
         """Write all adapters to one file, whole or not at all; `load_adapters` reads it."""
         attributes: State = {"shape": None}
         if self.shape_ is not None:
-            attributes = {
-                "shape": list(self.shape_),
-                "dtype": self.dtype_.name,
-                "prior_scale": self.prior_scale_,
-                **packed(self._adapters, *self.shape_, self.dtype_),
-            }
+            attributes = packed(self._adapters, *self.shape_, self.dtype_)
+            attributes |= {"shape": list(self.shape_), "prior_scale": self.prior_scale_}
+            attributes["dtype"] = self.dtype_.name
         file.write(path, "Adapters", self.get_params(), attributes)
 
     # -- checks --------------------------------------------------------------------------------
@@ -272,22 +255,25 @@ class Adapters:
             raise ValueError(f"{owner}: something must be learnt first.")
         return self.shape_
 
-    def _check_features(self, owner: str, X: Matrix | None, Z: Matrix | None) -> None:
-        if self.shape_ is None:
-            return
-        for name, rows, size in (("X", X, self.shape_[0]), ("items", Z, self.shape_[1])):
-            if rows is not None and rows.shape[1] != size:
-                raise ValueError(f"{owner}: {name} must have {size} features, got {rows.shape[1]}.")
+    def _rows(
+        self, owner: str, X: ArrayLike | Matrix, side: Literal[0, 1], finite: bool = True
+    ) -> Matrix:
+        """Queries (side 0) or items (1), checked against the features learnt from."""
+        rows = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite)
+        size = rows.shape[1] if self.shape_ is None else self.shape_[side]
+        if rows.shape[1] != size:
+            name = ("X", "items")[side]
+            raise ValueError(f"{owner}: {name} must have {size} features, got {rows.shape[1]}.")
+        return rows
 
 
+@dataclass(frozen=True, eq=False)
 class UserSimilarity:
     """One user's similarity as a `similia.contract.Ranker`."""
 
+    adapters: Adapters
+    user: User
     geometry: Geometry = "inner_product"
-
-    def __init__(self, adapters: Adapters, user: User) -> None:
-        self.adapters = adapters
-        self.user = user
 
     def query_vectors(self, Q: Matrix) -> Array:
         """The user's query vectors."""
@@ -305,21 +291,11 @@ class UserSimilarity:
 def load_adapters(path: PathLike) -> Adapters:
     """Load saved adapters, which continue as if they had never been saved.
 
-    Everything is checked and nothing is executed.
-
     Parameters
     ----------
     path : path
-        A file written by `Adapters.save`.
-
-    Returns
-    -------
-    Adapters
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, foreign, or of a newer format.
+        A file written by `Adapters.save`; ModelFileError if it is damaged, foreign, or of a newer
+        format. Everything is checked and nothing is executed.
     """
     return file.rebuilt(path, file.read_document_of(path, "Adapters", "adapters"), _adapters)
 

@@ -13,12 +13,12 @@ Learners = Annotated[
 
 
 def warmup(learners: Learners = None, as_json: AsJson = False) -> None:
-    """Compile what learners need, so that no first judgement waits. The result is kept."""
+    """Compile ahead, so that no command waits for it. The result is cached."""
     from similia.progress import progress
-    from similia.registry import LEARNERS
+    from similia.registry import ALL_LEARNERS
     from similia.stream.warmup import FORMS, warm_up
 
-    chosen = learners or list(LEARNERS)
+    chosen = learners or list(ALL_LEARNERS)
     rows = []
     with progress("warmup", len(chosen) * len(FORMS)) as advance:
         for row in warm_up(chosen):
@@ -26,7 +26,6 @@ def warmup(learners: Learners = None, as_json: AsJson = False) -> None:
             advance(1)
     if as_json:
         print_json(rows)
-    else:
-        seconds = sum(row["seconds"] for row in rows)
-        typer.echo(f"{len(chosen)} learners are ready.")
-        note(f"Done in {seconds:.1f} s.")
+        return
+    typer.echo(f"{len(chosen)} learners are ready.")
+    note(f"Done in {sum(row['seconds'] for row in rows):.1f} s.")

@@ -17,14 +17,12 @@ from similia.distance.loss_bound import checked_comparison, comparison_loss, los
 from similia.distance.start import start_eigenpairs
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows
-from similia.linalg.eigen_update import SHARED
-from similia.linalg.orthogonality import orthogonality_defect, orthogonalize
+from similia.linalg.eigen_update import SHARED, orthogonality_defect, orthogonalize
 from similia.linalg.psd import psd_factor
 from similia.linalg.spectral import from_eigenpairs, log_trace_exp
 from similia.parameters import parameter
 from similia.progress import progress
-from similia.updates.meg import MEGSetting, gathered, meg_pass
-from similia.updates.meg_matrices import meg_matrix_pass
+from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
 from similia.validation import (
     Rule,
     array,

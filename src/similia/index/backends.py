@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from similia.contract import Array, Geometry, Matrix
-from similia.retrieval.vectors import is_sparse
+from similia.retrieval.vectors import is_finite, is_sparse
 from similia.validation import Rule, check_parameters, one_of
-
-GEOMETRIES = ("inner_product", "l2")
 
 #: modules by name, imported on demand: only the chosen one needs its library
 BACKENDS = {
@@ -21,12 +19,6 @@ BACKENDS = {
     "usearch": "similia.index.usearch",
     "hnswlib": "similia.index.hnswlib",
 }
-
-#: the module that searches sparse items, under the name "exact"
-SPARSE = "similia.index.sparse"
-
-#: numbers up to which testing each is faster than silencing warnings
-FEW = 4096
 
 #: rows and scores of the best items of each query
 Found: TypeAlias = tuple[NDArray[np.int64], Array]
@@ -87,7 +79,8 @@ def backend_class(owner: str, name: str, *, sparse_items: bool = False) -> Any:
             f"{owner}: backend must be 'exact' for sparse items, got {name!r}, whose library takes "
             "dense vectors only."
         )
-    return import_module(SPARSE if sparse_items else BACKENDS[name]).Implementation
+    module = import_module(BACKENDS[name])
+    return module.SparseImplementation if sparse_items else module.Implementation
 
 
 def checked_options(
@@ -116,22 +109,19 @@ def checked_vectors(
     X: ArrayLike | Matrix,
     dtype: DTypeLike,
     n_features: int | None = None,
-    allow_sparse: bool = False,
+    allow_sparse: bool = True,
 ) -> Matrix:
     """X as an array, or if allowed a CSR matrix, of finite numbers in that precision."""
     found_sparse = is_sparse(X)
     if found_sparse and not allow_sparse:
         raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
     rows: Matrix = X if found_sparse else np.asanyarray(X)
-    if (
-        rows.ndim != 2
-        or rows.dtype.kind not in "iuf"
-        or (n_features is not None and rows.shape[1] != n_features)
-    ):
+    fits = rows.ndim == 2 and n_features in (None, rows.shape[1])
+    if not fits or rows.dtype.kind not in "iuf":
         kind = "a matrix" if found_sparse else "a dense array"
-        wanted = "n_features" if n_features is None else n_features
+        shape = f"(n, {n_features or 'n_features'})"
         raise ValueError(
-            f"{owner}: {name} must be {kind} of numbers of shape (n, {wanted}), "
+            f"{owner}: {name} must be {kind} of numbers of shape {shape}, "
             f"got shape {rows.shape} and dtype {rows.dtype}."
         )
     if found_sparse:
@@ -139,19 +129,8 @@ def checked_vectors(
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        numbers = rows.data
     else:
         rows = rows.astype(dtype, order="C", copy=False)
-        numbers = rows.reshape(-1)
-    if not _all_finite(numbers):
+    if not is_finite(rows):
         raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
     return rows
-
-
-def _all_finite(flat: Array) -> bool:
-    if flat.size > FEW:
-        # Short of overflow, the squares have a finite sum, much faster to compute than each test.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(flat @ flat):
-                return True
-    return bool(np.isfinite(flat).all())

@@ -1,31 +1,35 @@
-"""Exact search: one matrix product in blocks, and the best of each row, on all processors."""
+"""Exact search: one product in blocks, and the best of each row, on all processors."""
 
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
-from similia.contract import Array
+from similia.contract import Array, Matrix
 from similia.index.backends import Found, Space, checked_options
 from similia.retrieval.ranking import best_of
 from similia.retrieval.scorers import BLOCK_BYTES, Scores
 from similia.retrieval.vectors import Products, longer_items, longer_queries
 from similia.validation import positive_integer
 
-OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}
+_OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}
+#: arrays of a CSR matrix, as they are saved
+PARTS = ("data", "indices", "indptr")
 
 
 class Implementation:
     """All items in one array.
 
     Squared distances are inner products of vectors longer by two, so both geometries cost the same.
-    Capacity doubles, so that adding items one by one stays cheap.
+    Capacity doubles, so that adding items one by one stays cheap. The earlier of two items with
+    equal scores is found first.
     """
 
     exact = True
     sparse = False
 
     def __init__(self, space: Space, **options: Any) -> None:
-        self.options = checked_options("exact", OPTIONS, options)
+        self.options = checked_options("exact", _OPTIONS, options)
         self._l2 = space.geometry == "l2"
         self._n_features = space.n_features
         self._memory: Array = np.empty((0, space.n_features + 2 * self._l2), space.dtype)
@@ -33,10 +37,6 @@ class Implementation:
 
     def __len__(self) -> int:
         return self._n
-
-    @property
-    def _items(self) -> Array:
-        return self._memory[: self._n]
 
     def add(self, vectors: Array) -> None:
         """Add items; a first array that is mapped from a file stays there."""
@@ -47,23 +47,22 @@ class Implementation:
         total = self._n + len(more)
         if total > len(self._memory):
             memory = np.empty((max(total, 2 * self._n), more.shape[1]), self._memory.dtype)
-            memory[: self._n] = self._items
+            memory[: self._n] = self._memory[: self._n]
             self._memory = memory
         self._memory[self._n : total] = more
         self._n = total
 
     def search(self, Q: Array, k: int) -> Found:
-        """Return the best k items of each query; among equal scores the earlier item first."""
-        rows = longer_queries(Q) if self._l2 else Q
-        products = Products(lambda some: some, self._items)
-        nobody = np.full(len(rows), -1)
-        scores = Scores("Index.search", rows, self._n, products)
-        found, best = best_of(scores, k, nobody, self.options["block_bytes"])
-        return found, np.minimum(best, 0.0) if self._l2 else best
+        """Return the best k items of each query."""
+        products = Products(self._memory[: self._n])
+        if not self._l2:
+            return _best(products, Q, k, self.options)
+        rows, scores = _best(products, longer_queries(Q), k, self.options)
+        return rows, np.minimum(scores, 0.0)
 
     def vectors(self) -> Array:
         """Vectors of all items."""
-        return self._items[:, : self._n_features]
+        return self._memory[: self._n, : self._n_features]
 
     def tensors(self) -> dict[str, Array]:
         """The vectors."""
@@ -78,6 +77,62 @@ class Implementation:
             self.add(vectors)
         else:
             self._memory, self._n = vectors, len(vectors)
+
+
+class SparseImplementation:
+    """All items in one CSR matrix, for inner products only; the next search joins new items."""
+
+    exact = True
+    sparse = True
+
+    def __init__(self, space: Space, **options: Any) -> None:
+        self.options = checked_options("exact", _OPTIONS, options)
+        if space.geometry != "inner_product":
+            raise ValueError("exact: geometry must be 'inner_product' for sparse items, got 'l2'.")
+        self._parts = [csr_array((0, space.n_features), dtype=space.dtype)]
+        self._products: Products | None = None
+
+    def __len__(self) -> int:
+        return sum(part.shape[0] for part in self._parts)
+
+    def add(self, vectors: Matrix) -> None:
+        """Add items, as CSR or as an array."""
+        self._parts.append(csr_array(vectors, dtype=self._parts[0].dtype, copy=True))
+        self._products = None
+
+    def search(self, Q: Matrix, k: int) -> Found:
+        """Return the best k items of each query, by one operation per entry that both have."""
+        products = self._products = self._products or Products(self.vectors())
+        return _best(products, Q, k, self.options)
+
+    def vectors(self) -> csr_array:
+        """Vectors of all items, as CSR."""
+        if len(self._parts) > 1:
+            self._parts = [vstack(self._parts, format="csr")]
+        return self._parts[0]
+
+    def tensors(self) -> dict[str, Array]:
+        """Arrays of the CSR matrix."""
+        items = self.vectors()
+        return dict(zip(PARTS, (items.data, items.indices, items.indptr), strict=True))
+
+    def restore(self, tensors: dict[str, Array]) -> None:
+        """Take the saved matrix."""
+        _, n_features = self._parts[0].shape
+        data, indices, indptr = (tensors[name] for name in PARTS)
+        kinds = {array.dtype.kind for array in (indices, indptr)}
+        vectors = {array.ndim for array in tensors.values()} == {1}
+        if data.dtype != self._parts[0].dtype or kinds != {"i"} or not vectors:
+            raise ValueError("the items are no sparse matrix of this precision")
+        items = csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
+        items.check_format(full_check=True)
+        self._parts = [items]
+
+
+def _best(products: Products, Q: Matrix, k: int, options: dict[str, Any]) -> Found:
+    nobody, n_items = np.full(Q.shape[0], -1), products.items.shape[0]
+    scores = Scores("Index.search", Q, nobody, n_items, products)
+    return best_of(scores, k, options["block_bytes"])
 
 
 def exact_search(items: Array, space: Space) -> Implementation:

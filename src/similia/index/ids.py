@@ -6,11 +6,9 @@ from numpy.typing import ArrayLike
 from similia.contract import Array
 
 
-def checked_ids(owner: str, ids: ArrayLike | None, n: int, start: int = 0) -> Array:
-    """Ids of n items as int64 or strings; their numbers from `start` if None."""
-    if ids is None:
-        return np.arange(start, start + n)
-    given = np.asarray(ids)
+def joined_ids(owner: str, before: Array, ids: ArrayLike | None, n: int) -> Array:
+    """Ids `before`, then those of n more items as int64 or strings; their numbers if None."""
+    given = np.arange(len(before), len(before) + n) if ids is None else np.asarray(ids)
     if given.dtype.kind == "O" and all(isinstance(name, str) for name in given.ravel()):
         given = given.astype(np.str_)
     if given.shape != (n,) or given.dtype.kind not in "iuU":
@@ -21,8 +19,15 @@ def checked_ids(owner: str, ids: ArrayLike | None, n: int, start: int = 0) -> Ar
     if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{owner}: ids must be integers below 2**63, got {given.max()}.")
     given = given if given.dtype.kind == "U" else given.astype(np.int64)
-    refuse_repeats(owner, given)
-    return given
+    if len(before) and before.dtype.kind != given.dtype.kind:
+        words = {"i": "integers", "U": "strings"}
+        raise ValueError(
+            f"{owner}: ids must be {words[before.dtype.kind]}, like those of the index, "
+            f"got {words[given.dtype.kind]}."
+        )
+    joined = np.concatenate([before, given]) if len(before) else given
+    refuse_repeats(owner, joined)
+    return joined
 
 
 def refuse_repeats(owner: str, ids: Array) -> None:
@@ -31,19 +36,6 @@ def refuse_repeats(owner: str, ids: Array) -> None:
     if (counts > 1).any():
         repeated = values[np.argmax(counts > 1)].item()
         raise ValueError(f"{owner}: ids must differ from each other, got {repeated!r} twice.")
-
-
-def joined_ids(owner: str, ids: Array, more: Array) -> Array:
-    """All ids; both parts must be of one kind."""
-    if len(ids) and ids.dtype.kind != more.dtype.kind:
-        words = {"i": "integers", "U": "strings"}
-        raise ValueError(
-            f"{owner}: ids must be {words[ids.dtype.kind]}, like those of the index, "
-            f"got {words[more.dtype.kind]}."
-        )
-    joined = np.concatenate([ids, more])
-    refuse_repeats(owner, joined)
-    return joined
 
 
 def stored_ids(ids: Array) -> dict[str, Array]:

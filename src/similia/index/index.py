@@ -1,39 +1,33 @@
 """An index: item vectors that learning does not touch, searched by whatever was learnt."""
 
 import time
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from similia.contract import Array, Geometry, LearntRanker, Matrix, Searchable, State
+from similia.contract import Array, Geometry, Indices, LearntRanker, Matrix, Searchable, State
 from similia.exceptions import ModelFileError
-from similia.index.backends import (
-    BACKENDS,
-    GEOMETRIES,
-    Backend,
-    Found,
-    Space,
-    backend_class,
-    checked_vectors,
-)
-from similia.index.exact import exact_search
-from similia.index.ids import checked_ids, joined_ids, refuse_repeats, restored_ids, stored_ids
-from similia.index.models import FrozenMetric, QueryMap, check_model, is_learnt
-from similia.index.recall import Asked, BuildReport, measured_recall, sampled_rows
-from similia.index.sparse import PARTS
+from similia.index.backends import BACKENDS, Backend, Space, backend_class, checked_vectors
+from similia.index.exact import PARTS, exact_search
+from similia.index.ids import joined_ids, refuse_repeats, restored_ids, stored_ids
+from similia.index.models import FrozenMetric, check_model, is_learnt, query_vectors
+from similia.index.recall import BuildReport, measured_recall, sampled_rows
 from similia.persistence import file
 from similia.persistence.file import PathLike
+from similia.retrieval.vectors import geometry as known_geometry
 from similia.retrieval.vectors import is_sparse
-from similia.validation import check_parameters, none, one_of, positive_integer
+from similia.validation import check_parameters, none, positive_integer
 
 #: fields of a frozen metric that are saved
 FROZEN = ("name", "fingerprint", "matrix", "probe", "image")
 
 
 class Search(NamedTuple):
-    """Items found, best first: ids of shape (n_queries, k) and scores; (k,) for a single query."""
+    """Items found, best first: ids and scores of shape (n_queries, k), or (k,) for a single query.
+
+    Larger scores are closer; "l2" scores are negated squared distances.
+    """
 
     ids: Array
     scores: Array
@@ -68,7 +62,6 @@ class Index:
         self.n_features, self.geometry, self.dtype = space
         self.frozen = frozen
         self.ids: Array = np.arange(0)
-        self._map = QueryMap()
         self._recall_at = 10
 
     def __len__(self) -> int:
@@ -94,12 +87,6 @@ class Index:
         model : learner, optional
             Model to search by. Without it, an inner-product index is searched by the plain vectors,
             an index of a metric by that metric.
-
-        Returns
-        -------
-        Search
-            `ids` and `scores` of shape (n_queries, k), or (k,) for a single vector; larger scores
-            are closer, and "l2" scores are negated squared distances.
         """
         if np.ndim(Q) == 1:
             row = (Q if is_sparse(Q) else np.asarray(Q)).reshape(1, -1)
@@ -113,7 +100,11 @@ class Index:
             )
         rows, scores = self.backend.search(q, k)
         if not self.backend.exact and rows.size and rows.min() < 0:
-            rows, scores = self._completed(q, k, rows.copy(), scores.copy())
+            # Answer exactly those queries for which the backend found fewer than k items.
+            rows, scores = rows.copy(), scores.copy()
+            short = np.flatnonzero((rows < 0).any(axis=1))
+            exact = exact_search(self.backend.vectors(), self.space)
+            rows[short], scores[short] = exact.search(q[short], k)
         return Search(self.ids[rows], scores)
 
     def query_vectors(self, Q: ArrayLike | Matrix, *, model: Searchable | None = None) -> Matrix:
@@ -128,7 +119,7 @@ class Index:
                     f"untransformed items ({self.geometry!r}), got {model.geometry!r}; pass the "
                     "model to build_index as well."
                 )
-            Q = self._map(model, Q)
+            Q = query_vectors(model, Q)
         return self._checked("Index.search", "queries", Q)
 
     def _checked(self, owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
@@ -138,13 +129,6 @@ class Index:
     def is_stale(self, model: LearntRanker) -> bool:
         """Whether `model` has changed in a way that the items in the index do not reflect."""
         return self.frozen is not None and self.frozen.is_stale(model)
-
-    def _completed(self, q: Array, k: int, rows: Array, scores: Array) -> Found:
-        """Answer exactly those queries for which the backend found fewer than k items."""
-        short = np.flatnonzero((rows < 0).any(axis=1))
-        exact = exact_search(self.backend.vectors(), self.space)
-        rows[short], scores[short] = exact.search(q[short], k)
-        return rows, scores
 
     # -- adding --------------------------------------------------------------------------------
 
@@ -156,7 +140,7 @@ class Index:
         model: Searchable | None = None,
         measure: bool = True,
     ) -> BuildReport:
-        """Add items.
+        """Add items and return the new `report`; an error leaves the index unchanged.
 
         Parameters
         ----------
@@ -168,23 +152,22 @@ class Index:
             Needed only if the index cannot keep the metric itself (`KernelPOLA`).
         measure : bool
             Whether to measure recall again, over all items.
-
-        Returns
-        -------
-        report : BuildReport
-            Also kept as `report`. An error leaves the index unchanged.
         """
         if self.frozen is not None:
             Z = self.frozen.vectors("Index.add", Z, model, items=True)
         vectors = self._checked("Index.add", "items", Z)
-        more = checked_ids("Index.add", ids, vectors.shape[0], start=len(self))
-        self._extend(vectors, joined_ids("Index.add", self.ids, more), measure=measure)
+        names = joined_ids("Index.add", self.ids, ids, vectors.shape[0])
+        self._extend(vectors, names, measure=measure)
         return self.report
 
     def _extend(
-        self, vectors: Matrix, ids: Array, *, asked: Asked | None = None, measure: bool = True
+        self,
+        vectors: Matrix,
+        ids: Array,
+        asked: tuple[Array, Indices | None] | None = None,
+        measure: bool = True,
     ) -> None:
-        """Add checked vectors and report; recall is measured with `asked`, or with some items."""
+        """Add checked vectors and report; measure recall with `asked`, or with some items."""
         start = time.perf_counter()
         self.backend.add(vectors)
         seconds = time.perf_counter() - start
@@ -195,32 +178,19 @@ class Index:
         elif measure:
             if asked is None:
                 own = sampled_rows(len(self))
-                asked = Asked(np.asarray(self.backend.vectors()[own], self.dtype), own)
-            recall = measured_recall(self.backend, self.geometry, asked, k)
-            n_queries = asked.queries.shape[0]
-        self.report = BuildReport(
-            backend=self.name,
-            geometry=self.geometry,
-            n_items=len(self),
-            n_features=self.n_features,
-            k=k,
-            recall=recall,
-            n_queries=n_queries,
-            seconds=seconds,
-        )
+                asked = (np.asarray(self.backend.vectors()[own], self.dtype), own)
+            recall = measured_recall(self.backend, self.geometry, *asked, k)
+            n_queries = len(asked[0])
+        size = (len(self), self.n_features)
+        self.report = BuildReport(self.name, self.geometry, *size, k, recall, n_queries, seconds)
 
     # -- saving --------------------------------------------------------------------------------
 
     def save(self, path: PathLike) -> None:
         """Write the index to one file, whole or not at all; `open_index` reads it."""
         metric = None if self.frozen is None else vars(self.frozen)
-        parameters = {
-            "backend": self.name,
-            "geometry": self.geometry,
-            "dtype": self.dtype.name,
-            "n_features": self.n_features,
-            "options": dict(self.backend.options),
-        }
+        parameters = {"backend": self.name, **self.space._asdict(), "dtype": self.dtype.name}
+        parameters["options"] = dict(self.backend.options)
         attributes = {
             "items": self.backend.tensors(),
             "ids": stored_ids(self.ids),
@@ -241,7 +211,7 @@ def build_index(
     recall_at: int = 10,
     **options: Any,
 ) -> Index:
-    """Build an index of items, and measure its recall against exact search.
+    """Build an index of items, and measure its recall against exact search for its `report`.
 
     Parameters
     ----------
@@ -266,11 +236,6 @@ def build_index(
     **options
         Options of the backend, such as ``ef_search=128``; see its module.
 
-    Returns
-    -------
-    Index
-        With size and recall in its `report`.
-
     Examples
     --------
     >>> import numpy as np
@@ -279,7 +244,7 @@ def build_index(
     >>> index.search(np.array([0.1, 0.7, 0.2]), k=2).ids.tolist()
     ['y', 'z']
     """
-    rules = {"geometry": none | one_of(*GEOMETRIES), "recall_at": positive_integer}
+    rules = {"geometry": none | known_geometry, "recall_at": positive_integer}
     check_parameters("build_index", rules, {"geometry": geometry, "recall_at": recall_at})
     kind = _geometry(model, geometry)
     implementation = backend_class("build_index", backend, sparse_items=is_sparse(Z))
@@ -290,7 +255,7 @@ def build_index(
         )
     given = Z if is_sparse(Z) else np.asanyarray(Z)
     dtype = np.dtype(np.float64 if backend == "exact" and given.dtype != np.float32 else np.float32)
-    given = checked_vectors("build_index", "items", given, dtype, allow_sparse=True)
+    given = checked_vectors("build_index", "items", given, dtype)
     if given.shape[0] == 0:
         raise ValueError("build_index: items must be at least one, got none.")
     vectors, frozen = given, None
@@ -298,13 +263,24 @@ def build_index(
         # A learner that leaves the items as they are still checks them.
         vectors = model.item_vectors(given)
         if kind == "l2":
-            frozen = _frozen(model, given, vectors)
-        vectors = checked_vectors("build_index", "items", vectors, dtype, allow_sparse=True)
+            if not is_learnt(model):
+                raise ValueError(
+                    "build_index: model must be a learner with a state if it moves the items, "
+                    f"got {type(model).__name__}."
+                )
+            frozen = FrozenMetric.of(model, given, vectors)
+        vectors = checked_vectors("build_index", "items", vectors, dtype)
     space = Space(vectors.shape[1], kind, dtype)
     index = Index(backend, implementation(space, **options), space, frozen)
     index._recall_at = recall_at
-    names = checked_ids("build_index", ids, vectors.shape[0])
-    index._extend(vectors, names, asked=_asked(index, given, vectors, queries, model))
+    names = joined_ids("build_index", index.ids, ids, vectors.shape[0])
+    own: Indices | None = None if queries is not None else sampled_rows(len(names))
+    state = model.get_state() if model is not None and is_learnt(model) else {}
+    if queries is None and state.get("n_features_in_", given.shape[1]) != given.shape[1]:
+        asked = vectors[own]  # queries have other features than items
+    else:
+        asked = index.query_vectors(given[own] if queries is None else queries, model=model)
+    index._extend(vectors, names, (asked, own))
     return index
 
 
@@ -320,50 +296,16 @@ def _geometry(model: Searchable | None, geometry: str | None) -> Geometry:
     return model.geometry
 
 
-def _frozen(model: Searchable, Z: Matrix, vectors: Matrix) -> FrozenMetric:
-    if not is_learnt(model):
-        raise ValueError(
-            "build_index: model must be a learner with a state if it moves the items, "
-            f"got {type(model).__name__}."
-        )
-    return FrozenMetric.of(model, Z, vectors)
-
-
-def _asked(
-    index: Index,
-    Z: Matrix,
-    vectors: Matrix,
-    queries: ArrayLike | Matrix | None,
-    model: Searchable | None,
-) -> Asked:
-    """Queries to measure recall with, as `search` would pass them to the backend."""
-    if queries is not None:
-        return Asked(index.query_vectors(queries, model=model), None)
-    own = sampled_rows(Z.shape[0])
-    state = model.get_state() if model is not None and is_learnt(model) else {}
-    if state.get("n_features_in_", Z.shape[1]) != Z.shape[1]:
-        return Asked(vectors[own], own)  # queries have other features than items
-    return Asked(index.query_vectors(Z[own], model=model), own)
-
-
 def open_index(path: PathLike) -> Index:
     """Open a saved index; all checksums are compared before anything is used.
+
+    Raises ModelFileError if the file is damaged, foreign, or of a newer format, and
+    MissingExtraError without the library that the index was built with.
 
     Parameters
     ----------
     path : path
         A file written by `Index.save`.
-
-    Returns
-    -------
-    Index
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, foreign, or of a newer format.
-    MissingExtraError
-        If the library that it was built with is not installed.
     """
     document = file.read_document_of(path, "Index", "index")
     backend = document["parameters"].get("backend")
@@ -378,7 +320,7 @@ def open_index(path: PathLike) -> Index:
 
 def _index(parameters: dict[str, Any], attributes: State) -> Index:
     name, geometry, dtype = (parameters[key] for key in ("backend", "geometry", "dtype"))
-    if geometry not in GEOMETRIES or dtype not in ("float32", "float64"):
+    if not known_geometry.holds(geometry) or dtype not in ("float32", "float64"):
         raise ValueError("the geometry or the precision is unknown")
     space = Space(parameters["n_features"], geometry, np.dtype(dtype))
     holds_sparse = set(attributes["items"]) == set(PARTS)
@@ -390,11 +332,8 @@ def _index(parameters: dict[str, Any], attributes: State) -> Index:
     refuse_repeats("ids", index.ids)
     if len(index.ids) != len(backend):
         raise ValueError(f"there are {len(index.ids)} ids for {len(backend)} items")
-    report, metric = attributes["report"], attributes["metric"]
-    if set(report) != {field.name for field in fields(BuildReport)}:
-        raise ValueError("the report of the build has other entries")
-    index.report = BuildReport(**report)
+    index.report = BuildReport(**attributes["report"])
     index._recall_at = index.report.k
-    if metric is not None:
-        index.frozen = FrozenMetric(**{name: metric[name] for name in FROZEN})
+    if attributes["metric"] is not None:
+        index.frozen = FrozenMetric(**{name: attributes["metric"][name] for name in FROZEN})
     return index

@@ -10,13 +10,16 @@ from numpy.typing import ArrayLike
 
 from similia.contract import Array, LearntRanker, Matrix, Searchable
 from similia.exceptions import StaleIndexError
-from similia.index.backends import GEOMETRIES
+from similia.retrieval.vectors import geometry
+from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector
 ROUNDING = 1e-3
 
 #: whether each class of models seen so far is a `LearntRanker`; asking a protocol takes 50 µs
 _learns: dict[type, bool] = {}
+#: query matrices of learners, with the revisions that they belong to
+_matrices: WeakKeyDictionary[LearntRanker, tuple[object, Array | None]] = WeakKeyDictionary()
 
 
 def check_model(owner: str, model: Searchable) -> None:
@@ -29,11 +32,7 @@ def check_model(owner: str, model: Searchable) -> None:
                 "distances only."
             )
         _learns[type(model)] = isinstance(model, LearntRanker)
-    if model.geometry not in GEOMETRIES:
-        raise ValueError(
-            f"{owner}: model.geometry must be one of {', '.join(GEOMETRIES)}, "
-            f"got {model.geometry!r}."
-        )
+    check_parameters(owner, {"model.geometry": geometry}, {"model.geometry": model.geometry})
 
 
 def is_learnt(model: Searchable) -> TypeGuard[LearntRanker]:
@@ -52,51 +51,31 @@ def fingerprint(model: LearntRanker) -> str:
     return sha.hexdigest()
 
 
-class QueryMap:
-    """Query vectors by any model; the query matrix of a learner is computed once per revision.
+def query_vectors(model: Searchable, Q: ArrayLike | Matrix) -> Matrix:
+    """Vectors of Q by the current state of a checked model.
 
-    With averaging, or for a metric, the matrix costs far more than the product with it.
+    The query matrix of a learner is computed once per revision: with averaging, or for a metric, it
+    costs far more than the product with it.
     """
-
-    def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[LearntRanker, tuple[object, Array | None]]
-        self._kept = WeakKeyDictionary()
-
-    def __call__(self, model: Searchable, Q: ArrayLike | Matrix) -> Matrix:
-        """Query vectors of Q by the current state of a checked model."""
-        if type(Q) is np.ndarray and Q.ndim == 2 and is_learnt(model):
-            matrix = self._matrix(model)
-            if matrix is not None and Q.dtype == matrix.dtype and Q.shape[1] == len(matrix):
-                return Q @ matrix
-        return model.query_vectors(Q)  # which converts, or says what is wrong
-
-    def _matrix(self, model: LearntRanker) -> Array | None:
-        revision, kept = model.revision(), self._kept.get(model)
+    if type(Q) is np.ndarray and Q.ndim == 2 and is_learnt(model):
+        revision, kept = model.revision(), _matrices.get(model)
         if kept is None or kept[0] != revision:
-            kept = self._kept[model] = (revision, model.query_matrix())
-        return kept[1]
+            kept = _matrices[model] = (revision, model.query_matrix())
+        matrix = kept[1]
+        if matrix is not None and Q.dtype == matrix.dtype and Q.shape[1] == len(matrix):
+            return Q @ matrix
+    return model.query_vectors(Q)  # which converts, or says what is wrong
 
 
 @dataclass
 class FrozenMetric:
-    """A metric as it was at the build: it maps queries, and tells whether a learner has changed.
+    """A metric as it was at the build: it maps queries, and tells whether a learner has changed."""
 
-    Attributes
-    ----------
-    name : str
-        Class of the learner.
-    fingerprint : str
-        SHA-256 of its state.
-    matrix : array of shape (n_features, n_vector_features) or None
-        Matrix that maps queries; None if no matrix does, so that every search needs the learner.
-    probe, image : arrays of shape (1, n_features), (1, n_vector_features)
-        One item and its vector: factors of one metric may differ by a rotation, and then do not
-        belong to the same index.
-    """
-
-    name: str
-    fingerprint: str
-    matrix: Array | None
+    name: str  # class of the learner
+    fingerprint: str  # of its state
+    matrix: Array | None  # maps queries; None if no matrix does, so that a search needs the learner
+    #: one item and its vector, as (1, n) each: factors of one metric may differ by a rotation, and
+    #: then do not belong to the same index
     probe: Array
     image: Array
     _seen: tuple[ref[LearntRanker], object] | None = None  # an unchanged learner and its revision
@@ -104,15 +83,9 @@ class FrozenMetric:
     @classmethod
     def of(cls, model: LearntRanker, Z: Array, vectors: Array) -> "FrozenMetric":
         """Freeze the metric that maps Z to these vectors."""
-        frozen = cls(
-            name=type(model).__name__,
-            fingerprint=fingerprint(model),
-            matrix=model.query_matrix(),
-            probe=np.array(Z[:1]),
-            image=np.array(vectors[:1]),
-        )
-        frozen._seen = (ref(model), model.revision())
-        return frozen
+        probe, image = np.array(Z[:1]), np.array(vectors[:1])
+        name, seen = type(model).__name__, (ref(model), model.revision())
+        return cls(name, fingerprint(model), model.query_matrix(), probe, image, seen)
 
     def is_stale(self, model: LearntRanker) -> bool:
         """Whether `model` differs from the metric that the index was built with."""

@@ -1,11 +1,10 @@
 """Recall of an index against exact search, measured at every build."""
 
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from similia.contract import Array, Geometry, Indices, Matrix
+from similia.contract import Array, Geometry, Indices
 from similia.index.backends import Backend, Space
 from similia.index.exact import exact_search
 
@@ -17,19 +16,9 @@ SAMPLE = 200
 class BuildReport:
     """Size of an index, and how many of the best items it finds.
 
-    Attributes
-    ----------
-    backend, geometry : str
-    n_items, n_features : int
-    k : int
-        Number of best items compared.
-    recall : float
-        Share of the k best items by exact search that the index finds, averaged over queries; 1
-        without measurement if the backend is exact; None if not measured.
-    n_queries : int
-        Number of queries it was measured with.
-    seconds : float
-        Time taken to add the vectors.
+    `recall` is the share of the k best items by exact search that the index finds, averaged over
+    `n_queries` queries; 1 without measurement if the backend is exact, and None if not measured.
+    `seconds` is the time taken to add the vectors.
     """
 
     backend: str
@@ -42,16 +31,14 @@ class BuildReport:
     seconds: float
 
     def __str__(self) -> str:
+        recall = "recall not measured"
+        if self.recall is not None:
+            how = f"over {self.n_queries} queries" if self.n_queries else "exact itself"
+            recall = f"recall@{self.k} against exact search {self.recall:.4f} ({how})"
         return (
             f"{self.backend}: {self.n_items} items of {self.n_features} features, "
-            f"{self.geometry}, in {self.seconds:.3g} s; {self._found()}."
+            f"{self.geometry}, in {self.seconds:.3g} s; {recall}."
         )
-
-    def _found(self) -> str:
-        if self.recall is None:
-            return "recall not measured"
-        how = f"over {self.n_queries} queries" if self.n_queries else "exact itself"
-        return f"recall@{self.k} against exact search {self.recall:.4f} ({how})"
 
     def to_dict(self) -> dict[str, str | int | float | None]:
         """Fields by name, ready for JSON."""
@@ -63,19 +50,13 @@ def sampled_rows(n: int) -> Indices:
     return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
 
 
-class Asked(NamedTuple):
-    """Queries, and the row of the item that each of them is, if they are items."""
-
-    queries: Matrix
-    own: Indices | None
-
-
-def measured_recall(backend: Backend, geometry: Geometry, asked: Asked, k: int) -> float:
+def measured_recall(
+    backend: Backend, geometry: Geometry, Q: Array, own: Indices | None, k: int
+) -> float:
     """Mean share of the k best items that `backend` finds.
 
-    An item that is itself the query is left out, as finding it is trivial.
+    If the queries are items, of rows `own`, finding themselves is trivial and does not count.
     """
-    Q, own = asked
     items: Array = backend.vectors()
     exact = exact_search(items, Space(items.shape[1], geometry, items.dtype))
     depth = min(len(items), k + (own is not None))

@@ -1,4 +1,4 @@
-"""Bilinear forms qᵀWp of corresponding rows, and quadratic forms zᵀAz; dense or sparse."""
+"""Bilinear forms qᵀWp and quadratic forms zᵀAz of rows, dense or sparse."""
 
 import numpy as np
 from scipy import sparse
@@ -8,7 +8,7 @@ from similia.linalg.compiled import compiled
 
 
 def bilinear_forms(W, Q, P):
-    """Give q_tᵀ W p_t for the rows of Q and P, both dense or both CSR."""
+    """q_tᵀ W p_t for the rows of Q and P, both dense or both CSR."""
     if sparse.issparse(Q):
         rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
         return _sparse_forms(W, rows)
@@ -33,7 +33,7 @@ def _sparse_forms(W, rows):
 
 
 def quadratic_forms(A, Z):
-    """Give zᵀAz for the rows of Z, which may be CSR without duplicates; A is symmetric."""
+    """zᵀAz for the rows of Z, dense or CSR without duplicates; A is symmetric."""
     if sparse.issparse(Z):
         return _sparse_quadratic(A, Z.indptr, Z.indices, Z.data)
     return bilinear_forms(A, Z, Z)

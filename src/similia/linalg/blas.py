@@ -1,7 +1,7 @@
 """Matrix products, several at a time, on all processors.
 
-Each function takes independent products and shares them out in panels (`linalg.threads`), which the
-BLAS of `linalg.bound` works on without Python's lock.
+Each function takes independent products and shares them out in panels (`linalg.threads`), which run
+without Python's lock.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bound import gemm
+from similia.linalg.compiled import compiled
 from similia.linalg.threads import SMALL, processors, side_by_side
 
 #: fewest rows or columns of a panel that still keep a processor busy
@@ -19,21 +20,20 @@ PANEL = 96
 
 
 def shares(n: int, work: int) -> int:
-    """Give the number of processors worth sharing n rows or columns among, for so much work."""
+    """Number of processors worth sharing n rows or columns among, for so much work."""
     return 1 if work < SMALL else max(1, min(processors(), n // PANEL))
 
 
 def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
-    """Cut range(n) into `count` consecutive ranges of about the same length; give their ends."""
+    """Ends of `count` consecutive ranges of about the same length that make up range(n)."""
     return pairwise(np.linspace(0, n, count + 1).astype(int).tolist())
 
 
 def products(*pairs):
-    """Give A B for each pair; A may be sparse, B is dense."""
+    """A B for each pair; A may be sparse, B is dense."""
     results, tasks = [], []
     work = sum(A.shape[0] * B.size for A, B in pairs)
     for A, B in pairs:
-        A, B = (M if sparse.issparse(M) else np.ascontiguousarray(M) for M in (A, B))
         out = np.empty((A.shape[0], B.shape[1]), dtype=B.dtype)
         results.append(out)
         for start, stop in panels(B.shape[1], shares(B.shape[1], A.shape[0] * B.size)):
@@ -46,11 +46,11 @@ def _multiply(A, B, out):
     if sparse.issparse(A):
         out[:] = A @ B
     else:
-        gemm(False, A, False, B, 0.0, out)
+        np.matmul(A, B, out=out)
 
 
 def cross_products(*pairs):
-    """Give A Bᵀ for each pair; B may be sparse, A is dense."""
+    """A Bᵀ for each pair; B may be sparse, A is dense."""
     results = [np.empty((A.shape[0], B.shape[0]), dtype=A.dtype) for A, B in pairs]
     both = zip(pairs, results, strict=True)
     work = sum(A.size * B.shape[0] for A, B in pairs)
@@ -62,7 +62,7 @@ def _multiply_transposed(A, B, out):
     if sparse.issparse(B):
         out[:] = (B @ A.T).T
     else:
-        gemm(False, np.ascontiguousarray(A), True, np.ascontiguousarray(B), 0.0, out)
+        np.matmul(A, B.T, out=out)
 
 
 def add_cross_products(*terms):
@@ -71,12 +71,18 @@ def add_cross_products(*terms):
     for C, A, B, weights in terms:
         weighted = B * weights[:, None].astype(B.dtype, copy=False)
         for start, stop in panels(len(C), shares(len(C), len(A) * C.size)):
-            tasks.append(partial(gemm, True, A[:, start:stop], False, weighted, 1.0, C[start:stop]))
+            tasks.append(partial(_add_cross_product, C, A, weighted, start, stop))
     side_by_side(tasks, sum(len(A) * C.size for C, A, _, _ in terms))
 
 
+@compiled
+def _add_cross_product(C, A, B, start, stop):
+    """Add AᵀB to C, rows start … stop-1 of it. Whole arrays: panels would compile separately."""
+    gemm(True, A[:, start:stop], False, B, 1.0, C[start:stop])
+
+
 def row_products(A, B):
-    """Give the inner products of corresponding rows; B may be sparse."""
+    """Inner products of corresponding rows; B may be sparse."""
     if sparse.issparse(B):
         return np.asarray(B.multiply(A).sum(axis=1)).ravel().astype(A.dtype, copy=False)
     return np.vecdot(A, B)

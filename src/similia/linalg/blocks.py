@@ -1,4 +1,4 @@
-"""Blocks of rows: what bounds the memory of a pass."""
+"""Blocks of rows, which bound the memory of a pass."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def row_blocks(n: int, size: int) -> Iterator[slice]:
 
 
 def rows_of(X, indices, dtype):
-    """Give the named rows of X, dense and C-ordered or CSR, in the given precision."""
+    """The named rows of X, dense and C-ordered or CSR, in the given precision."""
     if sparse.issparse(X):
         rows = sparse.csr_array(X[indices]).astype(dtype, copy=False)
         rows.sum_duplicates()  # two entries for one place would be squared one by one
@@ -22,20 +22,20 @@ def rows_of(X, indices, dtype):
 
 
 def difference_of_rows(X, some, others, dtype):
-    """Give X[some] - X[others], dense and C-ordered or CSR, in the given precision."""
+    """X[some] - X[others], dense and C-ordered or CSR, in the given precision."""
     return rows_of(X, some, dtype) - rows_of(X, others, dtype)
 
 
 def dense(rows):
-    """Give the rows as a dense array."""
+    """The rows as a dense array."""
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
 def triplet_rows(X, Z, triplets, dtype, size):
-    """Walk through triplets (query, better, worse) in blocks of at most `size`.
+    """Iterate over triplets (query, better, worse) in blocks of at most `size`.
 
-    Yields the slice of the block, its query rows of X and its differences better - worse of Z: both
-    CSR if both sources are, else both dense.
+    Yields the slice of the block, its queries from X and its differences better - worse from Z:
+    both CSR if both sources are, else both dense.
     """
     for block in row_blocks(len(triplets), size):
         query, better, worse = triplets[block].T
@@ -47,5 +47,5 @@ def triplet_rows(X, Z, triplets, dtype, size):
 
 
 def squared(rows):
-    """Give the squares of the entries; a sparse matrix's own ** is the matrix power."""
+    """Squares of the entries; a sparse matrix's own ** is the matrix power."""
     return rows.multiply(rows).tocsr() if sparse.issparse(rows) else rows * rows

@@ -1,9 +1,9 @@
 """Products with the matrix that turns eigenvectors, in less than the work of a product.
 
 Its entries ûᵢ/(dᵢ - λⱼ) vary smoothly away from the diagonal, so a block beside the diagonal is of
-low rank to rounding, whatever its size: around 20 to 30 for spectra as they come. The diagonal is
-halved again and again; blocks beside it are approximated by crosses of their own rows and columns
-[Bebendorf2000], and each approximation is compared with its block before it is used.
+low rank to rounding, whatever its size: typically 20 to 30. The diagonal is halved recursively;
+blocks beside it are approximated by crosses of their own rows and columns [Bebendorf2000], and each
+approximation is compared with its block before it is used.
 
 References
 ----------
@@ -12,10 +12,11 @@ References
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from similia.contract import Array
 from similia.linalg.blas import panels
 from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled, overwrite
@@ -23,21 +24,21 @@ from similia.linalg.threads import processors, side_by_side
 
 #: rows of the smallest diagonal block
 LEAF = 96
-#: largest rank that pays, for each row of a block
+#: largest rank that pays, as a share of the rows of a block
 PAYS = 0.3
-#: largest difference between a block and what is used instead of it; entries are at most one
+#: largest difference between a block and its approximation; entries are at most one
 ACCURACY = 4.0 * np.finfo(np.float64).eps
 #: rows that are compared at a time
 COMPARED = 32
 
 
 class Block(NamedTuple):
-    """Rows and columns beside the diagonal, and U, V with UᵀV for them; None if it does not pay."""
+    """Block beside the diagonal, equal to UᵀV; U and V are None if that does not pay."""
 
     rows: slice
     columns: slice
-    U: Any
-    V: Any
+    U: Array | None
+    V: Array | None
 
 
 def turn_rows(turn, before, after):
@@ -53,7 +54,7 @@ def turn_rows(turn, before, after):
 
 
 def _partition(n):
-    """Give the diagonal blocks of range(n), and the pairs (rows, columns) of those beside it."""
+    """Diagonal blocks of range(n), and the blocks (rows, columns) beside them."""
     leaves, blocks, halves = [], [], [(0, n)]
     while halves:
         start, stop = halves.pop()
@@ -91,10 +92,10 @@ def _multiply(turn, leaves, blocks, before, after):
 
 @compiled
 def crosses(A, row, U, V):
-    """Find U and V with UᵀV = A, to `ACCURACY` in each entry, from rows and columns of A itself.
+    """Set U and V so that UᵀV = A to `ACCURACY` in each entry, from rows and columns of A itself.
 
-    Each term makes one row, the given one at first, and one column exact. Gives how many terms it
-    takes; -1 if more would be needed than there is room for.
+    Each term makes one row (`row` at first) and one column exact. Returns the number of terms, or
+    -1 if there is not enough room.
     """
     used = np.zeros(len(A), np.bool_)
     rank = 0
@@ -124,7 +125,7 @@ def crosses(A, row, U, V):
                 if abs(u[i]) > size and not used[i]:
                     following, size = i, abs(u[i])
         if size <= 0.1 * ACCURACY:
-            # It seems to be all: compare, and go on where it is not.
+            # Seemingly done: compare, and continue where it differs.
             following, size = _worst_row(A, U[:rank], V[:rank])
             if size <= ACCURACY:
                 return rank
@@ -136,7 +137,7 @@ def crosses(A, row, U, V):
 
 @compiled
 def _worst_row(A, U, V):
-    """Give the row in which UᵀV differs most from A, and how much."""
+    """Row in which UᵀV differs most from A, and by how much."""
     worst, size = 0, 0.0
     found = np.empty((COMPARED, A.shape[1]))
     for start in range(0, len(A), COMPARED):

@@ -1,70 +1,205 @@
-"""Compilation of loops: cached on disk, and never failing because of the cache."""
+"""Compilation of loops, cached on disk in folders named after the compiled sources.
 
+numba's cache watches only the file that a function is in, not the files of the functions that it
+calls. Here the functions of a module are cached in a folder whose name holds a digest of the module
+and of everything that it imports from this package, directly or not. So after a change the cache
+starts empty where it must, and older folders are swept.
+"""
+
+import hashlib
+import inspect
 import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
+import llvmlite
+import numba
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core import event
+from numba.core.errors import NumbaError
 
 logger = logging.getLogger("similia")
 
+#: folders kept for a module: several versions of it may be in use at a time
+KEPT = 4
 # Sums may be reordered and fused, but NaN and infinity keep their meaning.
 FASTMATH = {"reassoc", "nsz", "contract", "arcp"}
 
-
-class ForgivingCache(FunctionCache):
-    """Numba's cache on disk, in which a damaged or unwritable file is a miss and not an error."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Give the compiled function for a signature, or None if there is none to be had."""
-        try:
-            found = super().load_overload(sig, target_context)
-        except Exception as error:
-            self._warn("read", error)
-            found = None
-        if found is None:
-            logger.info("compiling %s for the first time; the result is cached", self._name)
-        return found
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function, if it can be kept."""
-        try:
-            super().save_overload(sig, data)
-        except Exception:
-            # A damaged index also stops writing: start the cache of this function anew.
-            try:
-                self.flush()
-                super().save_overload(sig, data)
-            except Exception as error:
-                self._warn("write", error)
-
-    def _warn(self, verb: str, error: Exception) -> None:
-        warnings.warn(
-            f"similia could not {verb} the compilation cache in {self.cache_path} "
-            f"({type(error).__name__}: {error}); {self._name} is compiled anew.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+_PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(rb"^\s*(?:from|import) similia\.([\w.]+)", re.MULTILINE)
+_lock = Lock()
+config: Any = numba.config  # its settings are attributes made at run time
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile `function` on its first call, for each combination of dtypes, and keep the result."""
-    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
-    try:
-        dispatcher._cache = ForgivingCache(function)
-    except RuntimeError:
-        # No folder can be written to: compile in memory, once a process.
-        logger.info("no folder for the compilation cache; %s is not cached", function.__name__)
+    """Compile `function` on its first call with each combination of types; cache the result."""
+    return _compiled(function, error_model="numpy", fastmath=FASTMATH)
+
+
+def compiled_in_order(function: Callable[..., Any]) -> Any:
+    """Compile likewise, but keep the order of sums, and raise on division by zero."""
+    return _compiled(function)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    plain = partial(njit, nogil=True, **options)
+    with _lock:
+        folder = cache_folder(inspect.getfile(function))
+        if folder is None or config.DISABLE_JIT:
+            return plain()(function)
+        # numba reads this setting while it decorates: the user's own functions never see ours.
+        users, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        try:
+            dispatcher: Any = plain(cache=True)(function)
+        except RuntimeError:  # numba finds nowhere to write to
+            return plain()(function)
+        finally:
+            config.CACHE_DIR = users
+    dispatcher.compile = _forgiving(dispatcher, partial(plain(), function))
     return dispatcher
+
+
+def _forgiving(dispatcher: Any, uncached: Callable[[], Any]) -> Callable[[Any], Any]:
+    """`dispatcher.compile`, except that a damaged or full cache warns instead of raising."""
+    compile_through_cache = dispatcher.compile
+
+    def compile_(signature: Any) -> Any:
+        try:
+            entry = compile_through_cache(signature)
+            if signature not in dispatcher.overloads:  # two processes wrote at the same time
+                raise ValueError("found code for other types")
+            return entry
+        except NumbaError:
+            raise
+        except Exception as error:
+            path = dispatcher.stats.cache_path
+            verb = "write" if signature in dispatcher.overloads else "read"
+            warnings.warn(
+                f"similia could not {verb} the compilation cache in {path} "
+                f"({type(error).__name__}: {error}); compiling without it.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        if verb == "read":
+            shutil.rmtree(path, ignore_errors=True)
+            spare = uncached()
+            spare.compile(signature)
+            for result in spare.overloads.values():
+                dispatcher.add_overload(result)
+        return compile_through_cache(signature)  # already compiled: the cache is not asked
+
+    return compile_
+
+
+@cache
+def cache_folder(file: str) -> Path | None:
+    """Folder for code compiled from a file as it is now; None if there is none to write to."""
+    path = Path(file)
+    if not path.is_file():
+        return None
+    inside = path.is_relative_to(_PACKAGE)
+    name = ".".join((path.relative_to(_PACKAGE) if inside else Path(path.name)).parts)
+    digest = sources_digest(path)
+    for root in _roots():
+        folder = root / "similia" / f"{name}-{digest}"
+        try:
+            new = not folder.exists()
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            os.utime(folder)
+        except OSError:
+            continue
+        if new:
+            sweep(folder)
+        return folder
+    logger.info("no folder can be written to: code compiled from %s is not cached", name)
+    return None
+
+
+def _roots() -> Iterator[Path]:
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+    yield _PACKAGE / "__pycache__"
+    users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if os.path.isabs(users):
+        yield Path(users)
+
+
+def sources_digest(file: Path) -> str:
+    """Digest of a file, of all files of the package that it imports, and of the compilers."""
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
+    for path in sorted(imported_files(file)):
+        digest.update(path.name.encode() + _read(path))
+    return digest.hexdigest()[:16]
+
+
+def imported_files(file: Path) -> set[Path]:
+    """The file itself, and all files of the package that it imports, directly or not."""
+    found, waiting = set(), [file]
+    while waiting:
+        path = waiting.pop()
+        if path not in found and path.is_file():
+            found.add(path)
+            waiting += _imports(path)
+    return found
+
+
+@cache
+def _imports(file: Path) -> list[Path]:
+    modules = {module.decode() for module in _IMPORT.findall(_read(file))}
+    targets = [_PACKAGE.joinpath(*module.split(".")) for module in modules]
+    return [path for t in targets for path in (t.with_suffix(".py"), *t.glob("*.py"))]
+
+
+@cache
+def _read(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+def sweep(folder: Path) -> None:
+    """Remove the folders of older versions of the module that a folder is for."""
+    prefix = re.escape(folder.name.rpartition("-")[0])
+    try:
+        versions = [
+            f for f in folder.parent.iterdir() if re.fullmatch(f"{prefix}-[0-9a-f]{{16}}", f.name)
+        ]
+        versions.sort(key=lambda version: version.stat().st_mtime)
+    except OSError:  # another process is sweeping, too
+        return
+    for version in versions[:-KEPT]:
+        shutil.rmtree(version, ignore_errors=True)
+
+
+class _Announcement(event.Listener):
+    """Log what is compiled before it is, as it can take seconds."""
+
+    def on_start(self, event: Any) -> None:
+        """Log a function of ours."""
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("similia."):
+            logger.info("compiling %s for the first time", function.__qualname__)
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing: required of a listener."""
+
+
+event.register("numba:compile", _Announcement())
 
 
 @compiled
 def overwrite(target: Any, source: Any) -> None:
-    """Do what `target[:] = source` does for vectors of the same length, and compile at once.
+    """Copy `source` to `target`, vectors of the same length.
 
-    Numba's own assignment brings a check of the shapes, whose message takes seconds to compile.
+    The same as ``target[:] = source``, whose check of shapes takes numba seconds to compile.
     """
     for i in range(len(target)):
         target[i] = source[i]

@@ -1,7 +1,7 @@
 """Products of Gaussian densities over vectors and matrices.
 
-Learners that went on from a common start each multiplied it by a likelihood of their own. Their
-product is found by adding natural parameters and taking away the start that was counted too often.
+Learners that share a start each multiplied it by a likelihood of their own. Their product has the
+sum of their natural parameters, less the start where it was counted too often.
 """
 
 import numpy as np
@@ -9,13 +9,13 @@ from scipy import linalg
 
 
 def merged_diagonal(start, parts):
-    """Give the mean and variances of the product, from those of the start and of the parts.
+    """Mean and variances of the product, from those of the start and of the parts.
 
     1/Σ = Σᵢ 1/Σᵢ - (k-1)/Σ₀,    W/Σ = Σᵢ Wᵢ/Σᵢ - (k-1) W₀/Σ₀, entry by entry: exact.
     """
     mean, variance = start
     extra = len(parts) - 1
-    # A variance that rounding has brought to zero stays as small as its type can invert.
+    # A variance that was rounded to zero becomes the smallest that can be inverted.
     tiny = np.finfo(variance.dtype).tiny ** 0.5
     precision = -extra / np.maximum(variance, tiny)
     natural = mean * precision
@@ -27,7 +27,7 @@ def merged_diagonal(start, parts):
 
 
 def merged_full(start, parts):
-    """Give the mean vector and covariance matrix of the product: the same for vectors, exact."""
+    """Mean vector and covariance matrix of the product: likewise for vectors, exact."""
     weights = [-(len(parts) - 1.0), *[1.0] * len(parts)]
     precisions = [w * _inverse(A) for w, (_, A) in zip(weights, (start, *parts), strict=True)]
     natural = sum(B @ mean for B, (mean, _) in zip(precisions, (start, *parts), strict=True))
@@ -37,12 +37,12 @@ def merged_full(start, parts):
 
 
 def merged_factored(start, parts):
-    """Give mean W and factors Λ, Ω close to the product, from (W, Λ, Ω) of the start and the parts.
+    """Mean W and factors Λ, Ω close to the product, from (W, Λ, Ω) of the start and the parts.
 
     The exact product has the precision P = Σᵢ Λᵢ⁻¹⊗Ωᵢ⁻¹ - (k-1) Λ₀⁻¹⊗Ω₀⁻¹, which has no factors.
     Adding factor by factor, Λ⁻¹ = Σᵢ Λᵢ⁻¹ - (k-1) Λ₀⁻¹ and likewise Ω⁻¹ and θ = Λ⁻¹WΩ⁻¹, is an
     approximation whose mean has a good direction but is too short, as it counts P up to k² times
-    instead of k. So its length is the best one under the exact product: ⟨θ, W⟩/⟨W, P(W)⟩ times.
+    instead of k. So the mean is rescaled by ⟨θ, W⟩/⟨W, P(W)⟩, the best under the exact product.
     """
     weights = [-(len(parts) - 1.0), *[1.0] * len(parts)]
     left = [_inverse(Lambda) for _, Lambda, _ in (start, *parts)]

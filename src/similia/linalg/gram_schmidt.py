@@ -1,47 +1,47 @@
-"""Gram–Schmidt on vectors of which only inner products are known.
+"""Gram–Schmidt on vectors known only by their inner products.
 
 Vectors φ_1 … φ_m with the Gram matrix K = FFᵀ, F lower triangular, have the orthonormal basis
-Q = F⁻¹(φ_1 … φ_m); any other vector φ has in it the coordinates F⁻¹k, k_i = ⟨φ_i, φ⟩.
+Q = F⁻¹(φ_1 … φ_m). Any vector φ has the coordinates F⁻¹k in it, k_i = ⟨φ_i, φ⟩.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from similia.contract import Array, Indices
+
 
 def coordinates(F, K):
-    """Give the coordinates, as rows, of vectors with inner products K (vectors × basis)."""
+    """Coordinates, as rows, of vectors with inner products K (vectors × basis)."""
     if not len(F):
         return np.zeros((len(K), 0))
     return solve_triangular(F, K.T, lower=True, check_finite=False).T
 
 
 def grown_basis(
-    F: Any,
-    K: Any,
-    squares: Any,
-    products: Callable[[Any, Any], Any],
+    F: Array,
+    K: Array,
+    squares: Array,
+    products: Callable[[Indices, Indices], Array],
     tol: float,
     room: float,
-) -> tuple[Any, Any, Any]:
-    """Grow a basis by vectors that come one after the other; give F, the newcomers, coordinates.
+) -> tuple[Array, Indices, Array]:
+    """The factor F of a basis grown by vectors in turn, the vectors that joined, all coordinates.
 
-    A vector joins if the square of what the basis leaves of it exceeds `tol` times its own square,
-    while there is room. Coordinates are those at the time of coming: a vector knows nothing of the
-    directions that joined after it.
+    A vector joins if its squared distance to the span exceeds `tol` times its own square, while
+    there is room. Its coordinates are zero in the directions that join after it.
 
     Parameters
     ----------
     F : array of shape (m, m)
-        The triangular factor so far.
+        Triangular factor of the basis so far.
     K : array of shape (n, m)
         Inner products of the n vectors with those of the basis.
     squares : array of shape (n,)
         Their inner products with themselves.
     products : function (some, others) -> array of shape (len(some), len(others))
-        Gives further inner products among the n vectors, which are asked for where needed.
+        Inner products among the n vectors, computed only where needed.
     tol, room : float
     """
     C = coordinates(F, K)
@@ -51,7 +51,7 @@ def grown_basis(
         return F, candidates, C
     rest = products(candidates, candidates) - C[candidates] @ C[candidates].T
     joined: list[int] = []
-    columns: list[Any] = []
+    columns: list[Array] = []
     for i, candidate in enumerate(candidates):
         if len(joined) < room and rest[i, i] > tol * squares[candidate]:
             column = rest[:, i] / np.sqrt(rest[i, i])

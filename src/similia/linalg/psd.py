@@ -5,9 +5,9 @@ from scipy import linalg
 
 
 def psd_factor(A, rank=None):
-    """Give L with LᵀL = A for a symmetric positive semidefinite A, largest directions first.
+    """L with LᵀL = A for a symmetric positive semidefinite A, largest directions first.
 
-    With a rank L has so many rows (at most those of A), and LᵀL is the nearest to A of that rank.
+    With a rank, L has that many rows (at most those of A), and LᵀL is nearest to A of that rank.
     """
     n = len(A)
     kept = None if rank is None or rank >= n else [n - rank, n - 1]
@@ -16,9 +16,9 @@ def psd_factor(A, rank=None):
 
 
 def quick_factor(A):
-    """Give some L with LᵀL = A, of as many rows as A has directions, in a tenth of the time.
+    """Some L with LᵀL = A and as many rows as the rank of A, in a tenth of the time.
 
-    By elimination with pivots, which a semidefinite matrix allows; its rows are no eigenvectors.
+    Found by elimination with pivots, which a semidefinite matrix allows.
     """
     factor, pivots, rank, _ = linalg.get_lapack_funcs("pstrf", (A,))(A)
     L = np.empty((rank, len(A)), A.dtype)

@@ -9,16 +9,12 @@ HALVINGS = 200
 
 
 def decreasing_root(
-    f: Callable[[float], tuple[float, float]],
-    low: float,
-    high: float,
-    start: float,
-    tol: float,
+    f: Callable[[float], tuple[float, float]], low: float, high: float, start: float, tol: float
 ) -> float:
-    """Give x between low and high with |f(x)| ≤ tol, for a decreasing f with f(low) ≥ 0 ≥ f(high).
+    """X between low and high with |f(x)| ≤ tol, for a decreasing f with f(low) ≥ 0 ≥ f(high).
 
-    `f` gives value and slope. Newton's steps from `start`, replaced by halving where they leave the
-    interval in which the root is known to be, or do not make it smaller fast enough.
+    `f` returns value and slope. Newton's method from `start`, safeguarded by halving where a step
+    leaves the bracket or shrinks it too slowly.
     """
     x = start if low < start < high else 0.5 * (low + high)
     width = high - low
@@ -31,15 +27,12 @@ def decreasing_root(
         else:
             high = x
         newton = x - value / slope if slope < 0.0 else math.nan
-        # Three halvings' worth of progress in three steps, or the next one is a halving.
         slow = high - low > 0.5 * width
         width = high - low
-        inside = low < newton < high
-        x = (
-            newton
-            if inside and not (slow and abs(newton - x) > 0.5 * width)
-            else 0.5 * (low + high)
-        )
+        if low < newton < high and not (slow and abs(newton - x) > 0.5 * width):
+            x = newton
+        else:
+            x = 0.5 * (low + high)
         if x in (low, high):
             break
     return x
@@ -48,7 +41,7 @@ def decreasing_root(
 def decreasing_bracket(
     f: Callable[[float], float], start: float, longest: float = math.inf
 ) -> tuple[float, float]:
-    """Give (low, high), 0 ≤ low < high ≤ longest, around the root of a decreasing f with f(0) > 0.
+    """(low, high), 0 ≤ low < high ≤ longest, around the root of a decreasing f with f(0) > 0.
 
     Doubles from `start` until f is not positive. If it still is at `longest`, both are `longest`.
     """

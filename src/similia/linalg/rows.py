@@ -1,4 +1,4 @@
-"""Rows one by one: a row of a matrix, and a store of rows that come and go."""
+"""Single rows: a row of a matrix, and a queue of rows."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ FEW = 16
 
 
 class Row(NamedTuple):
-    """A vector by its entries: `values` at `places`, which is all of them for a dense one."""
+    """A vector as `values` at `places`; all places for a dense one."""
 
     places: slice | np.ndarray
     values: np.ndarray
 
 
 def row_of(X, i):
-    """Give row i of an array or CSR matrix, without a copy."""
+    """Row i of an array or CSR matrix, without a copy."""
     if sparse.issparse(X):
         entries = slice(X.indptr[i], X.indptr[i + 1])
         return Row(X.indices[entries], X.data[entries])
@@ -27,7 +27,7 @@ def row_of(X, i):
 
 
 def dense_rows(X, indices):
-    """Give the named rows of an array or CSR matrix as a new dense array."""
+    """The named rows of an array or CSR matrix as a new dense array."""
     indices = np.asarray(indices, dtype=np.intp)
     if len(indices) > FEW or not sparse.issparse(X):
         return dense(X[indices])
@@ -39,18 +39,18 @@ def dense_rows(X, indices):
 
 
 class RowStore:
-    """Rows as an array or CSR matrix that grows at its end and shrinks at its beginning, in place.
+    """Array or CSR matrix that grows at its end and shrinks at its beginning, in place.
 
-    Adding and removing a row costs no more than the row itself, on the average: room is doubled
-    when it runs out, and what was removed is cleared away at the same time.
+    Appending and removing a row costs no more than the row itself, on average: memory is doubled
+    when it runs out, and removed rows are dropped at the same time.
     """
 
     def __init__(self, like):
-        """Start without rows, of the width, dtype and form of the matrix `like`."""
+        """Start empty, with the width, dtype and form of the matrix `like`."""
         self._width, self._sparse = like.shape[1], sparse.issparse(like)
         self._values = np.empty(0, like.dtype)
         self._indices = np.empty(0, np.int32)
-        self._starts = np.zeros(1, np.int64)  # of each row among the values, and the end of all
+        self._starts = np.zeros(1, np.int64)  # of each row among the values; then the end
         self._first = self._last = 0
         self._view = None
 
@@ -59,7 +59,7 @@ class RowStore:
 
     @property
     def rows(self):
-        """The rows: valid until the store changes."""
+        """The rows, valid until the store changes."""
         if self._view is None:
             starts = self._starts[self._first : self._last + 1]
             values = self._values[starts[0] : starts[-1]]
@@ -72,7 +72,7 @@ class RowStore:
         return self._view
 
     def append(self, row):
-        """Add a row, whose places must be sorted, at the end."""
+        """Append a row, whose places must be sorted."""
         start = self._starts[self._last]
         stop = start + len(row.values)
         if stop > len(self._values) or self._last + 1 == len(self._starts):
@@ -87,7 +87,7 @@ class RowStore:
         self._view = None
 
     def remove_first(self):
-        """Take the oldest row away."""
+        """Remove the oldest row."""
         self._first += 1
         self._view = None
 
@@ -103,7 +103,7 @@ class RowStore:
 
 
 def _moved(values, size):
-    """Give an array of that size that begins with the values."""
+    """Array of that size that begins with the values."""
     larger = np.empty(size, values.dtype)
     larger[: len(values)] = values
     return larger

@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors of diag(d) + ρuuᵀ: the secular equation 1 + ρ Σ uᵢ²/(dᵢ - λ) = 0.
 
-With d strictly increasing, no uᵢ zero and ρ > 0 there is one root right of each dᵢ, and the last
-is not beyond d_k + ρ|u|². LAPACK's root finder [Li1993] gives each of them together with all
-differences dᵢ - λⱼ, accurate even where they are tiny; eigenvectors follow from these [Gu1994].
+After deflation d is strictly increasing, no uᵢ is zero and ρ > 0: there is one root right of each
+dᵢ, the last at most d_k + ρ|u|². LAPACK's root finder [Li1993] finds each with all differences
+dᵢ - λⱼ, accurate even where they are tiny; eigenvectors follow from these [Gu1994].
 
 References
 ----------
@@ -13,42 +13,121 @@ References
 
 import numpy as np
 
-from similia.linalg.bound import routine
+from similia.linalg.bound import held, routine
 from similia.linalg.compiled import compiled
 
 _dlaed4 = routine("cython_lapack", "dlaed4", 8)
 
 #: halvings after which an interval cannot shrink any more, whatever its scale
 HALVINGS = 1200
+#: a change below this multiple of the matrix's norm is rounding; LAPACK's choice in dlaed2
+ROUNDING = 8.0 * np.finfo(np.float64).eps
+#: numbers without a reciprocal count as zero
+TINY = np.finfo(np.float64).tiny
+
+
+@compiled
+def deflate(values, rows, z, rho, places, poles, weights):
+    """Select the eigenpairs that ρzzᵀ changes; return their number k, a scale and a strength.
+
+    `values` and `rows` are eigenvalues, in any order, and eigenvectors; `z` are the components of
+    the term in them. The first k `places` are set to those that change, `poles` and `weights` to
+    their scaled eigenvalues, increasing, well apart and at most 1, and to their components, scaled
+    to length one. Eigenvalues are scale·poles, where the scale has the sign of ρ; the strength
+    takes the place of |ρ|.
+
+    A pair stays if its component is zero up to rounding. Where two eigenvalues agree, a plane
+    rotation of their vectors leaves one of them without a component, so `values` and `rows` change
+    here already. `rows` may be empty if only eigenvalues are wanted.
+    """
+    n = len(values)
+    largest, norm = 0.0, 0.0
+    for i in range(n):
+        largest = max(largest, abs(z[i]))
+        norm = max(norm, abs(values[i]))
+    if largest < TINY:
+        return 0, 1.0, 0.0
+    square = 0.0
+    for i in range(n):
+        square += (z[i] / largest) * (z[i] / largest)
+    length = largest * np.sqrt(square)
+    strength = abs(rho) * length * length
+    norm = max(norm, strength)
+    if strength <= ROUNDING * norm or norm < TINY:
+        return 0, 1.0, 0.0
+    negligible = ROUNDING * norm
+    sign = 1.0 if rho > 0.0 else -1.0
+    k = 0
+    order = _ascending(values)
+    for j in range(n):
+        i = order[j if rho > 0.0 else n - 1 - j]
+        pole, weight = sign * values[i], z[i] / length
+        if strength * abs(weight) <= negligible:
+            continue
+        if k > 0:
+            # Turn the previous one out of the term, if that leaves no more than rounding behind.
+            both = np.hypot(weight, weights[k - 1])
+            c, s, previous = weight / both, weights[k - 1] / both, poles[k - 1]
+            if abs((pole - previous) * c * s) <= negligible:
+                k -= 1
+                values[places[k]] = sign * (previous * c * c + pole * s * s)
+                pole = previous * s * s + pole * c * c
+                weight = both
+                if rows.size:
+                    _rotate(rows[places[k]], rows[i], c, s)
+        places[k], poles[k], weights[k] = i, pole, weight
+        k += 1
+    for j in range(k):
+        poles[j] /= norm
+    return k, sign * norm, strength / norm
+
+
+@compiled
+def _ascending(values):
+    """Places of the values in ascending order; fast if they are nearly sorted, up or down.
+
+    They usually are: a change by a rank-one term moves no value beyond the next.
+    """
+    n = len(values)
+    order, falling = np.empty(n, np.intp), values[0] > values[n - 1]
+    for j in range(n):
+        i = n - 1 - j if falling else j
+        place = j
+        while place > 0 and values[order[place - 1]] > values[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
+    return order
+
+
+@compiled
+def _rotate(p, q, c, s):
+    """Replace the pair (p, q) of rows by (cp - sq, sp + cq)."""
+    for i in range(len(p)):
+        p[i], q[i] = c * p[i] - s * q[i], s * p[i] + c * q[i]
 
 
 @compiled
 def secular_roots(start, stop, d, u, rho, roots, gaps):
-    """Find roots start … stop-1; put them into `roots`, and dᵢ - λⱼ into gaps[j, i].
+    """Set roots start … stop-1, and gaps[j, i] to dᵢ - λⱼ.
 
-    With two poles LAPACK gives the eigenvector instead of the differences, and with one the
+    With two poles LAPACK returns the eigenvector instead of the differences, and with one the
     number 1: in these cases gaps holds eigenvectors, as after `secular_vectors`.
     """
-    k = len(d)
-    sizes = np.zeros(3, np.int32)
-    sizes[0] = k
-    scalars = np.empty(1)
-    scalars[0] = rho
-    # fmt: off
+    size, strength = held(np.int32(len(d))), held(rho)
+    poles, weights = d.ctypes.data, u.ctypes.data
+    info = np.empty(1, np.int32)
     for j in range(start, stop):
-        sizes[1] = j + 1
-        _dlaed4(sizes.ctypes.data, sizes.ctypes.data + 4, d.ctypes.data, u.ctypes.data,
-                gaps[j].ctypes.data, scalars.ctypes.data, roots.ctypes.data + 8 * j,
-                sizes.ctypes.data + 8)
-        if sizes[2] != 0:
+        gap, root = gaps[j].ctypes.data, roots.ctypes.data + 8 * j
+        place = held(np.int32(j + 1))
+        _dlaed4(size, place, poles, weights, gap, strength, root, info.ctypes.data)
+        if info[0] != 0:
             roots[j] = bisected_root(d, u, rho, j, gaps[j])
-    # fmt: on
-    return sizes[0] + scalars[0]  # used once more, so that they outlive the calls
 
 
 @compiled
 def bisected_root(d, u, rho, j, gap):
-    """Find root j by halving, and all dᵢ - λ: slow, but it cannot fail.
+    """Root j by halving, with `gap` set to all dᵢ - λ: slow, but cannot fail.
 
     The unknown is the distance to the nearer pole, so that differences keep their accuracy.
     """
@@ -58,8 +137,8 @@ def bisected_root(d, u, rho, j, gap):
         for i in range(k):
             width += rho * u[i] * u[i]
     origin, low, high = d[j], 0.0, width
-    # Shifted poles are an array of their own: written as one expression, the compiler would be free
-    # to add origin and offset first, and with that to lose the offset.
+    # An array of its own: in one expression, the compiler would be free to add origin and offset
+    # first, which loses the offset.
     shifted = d - origin
     if j + 1 < k and _secular(shifted, u, rho, 0.5 * width) < 0.0:
         origin, low, high = d[j + 1], -width, 0.0
@@ -88,11 +167,11 @@ def _secular(shifted, u, rho, offset):
 
 @compiled
 def exact_weights(start, stop, d, u, gaps, weights):
-    """Give the û for which the computed roots are *exact* eigenvalues, entries start … stop-1.
+    """Set entries start … stop-1 of the û for which the computed roots are *exact* eigenvalues.
 
     ûᵢ² ∝ Π_j (λⱼ - dᵢ) / Π_{j≠i} (dⱼ - dᵢ)                           [Gu1994, Löwner's formula]
 
-    Eigenvectors of diag(d) + ρûûᵀ are orthogonal to rounding however close the roots are; those of
+    Eigenvectors of diag(d) + ρûûᵀ are orthogonal to rounding, however close the roots; those of
     the given u are not.
     """
     for i in range(start, stop):

@@ -21,7 +21,7 @@ def hermitian_exp(G):
 
 
 def log_trace_exp(values):
-    """Give log tr exp(G) from the eigenvalues of G, without overflow."""
+    """Log tr exp(G) from the eigenvalues of G, without overflow."""
     largest = np.max(values)
     return float(largest + np.log(np.sum(np.exp(values - largest))))
 
@@ -44,10 +44,9 @@ def gibbs_state(G):
 def hermitian_log(W, floor=None):
     """log(W) for Hermitian positive definite W.
 
-    A zero eigenvalue has no logarithm. Without `floor` it is refused, as is one that rounding
-    cannot tell from zero. With it, eigenvalues below `floor` times the largest count as that:
-    a small enough floor changes W little, but the logarithm, and all that is learnt from there, a
-    lot.
+    Without `floor`, eigenvalues that are zero up to rounding are refused. With it, those below
+    `floor` times the largest are raised to that. A small floor changes W little but its logarithm,
+    and all that is learnt from there, a lot.
     """
     values, vectors = linalg.eigh(W)
     smallest = null_threshold(values) if floor is None else floor * values[-1]
@@ -60,5 +59,5 @@ def hermitian_log(W, floor=None):
 
 
 def null_threshold(values):
-    """Size up to which eigenvalues of a semidefinite matrix are zero but for rounding."""
+    """Size up to which eigenvalues of a semidefinite matrix are zero up to rounding."""
     return 8.0 * len(values) * np.finfo(np.float64).eps * np.max(np.abs(values))

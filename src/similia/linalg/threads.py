@@ -1,18 +1,20 @@
-"""Two ways of using several processors that do not get into each other's way.
+"""Several processors at work without getting in each other's way.
 
 A BLAS with threads of its own makes them wait for each other by spinning. On a busy machine, and
 where two such libraries alternate (numpy and scipy bring one each), that can cost a hundred times
 the work itself. So while learning, the BLAS is held to one thread, and independent products are
-shared out here: whoever is free takes the next one, and nobody spins.
+shared out here: whoever is free takes the next one, and nobody spins. The standard thread pool
+serves: for two tasks of 0.1 to 3 ms it takes as long as threads of our own with a bare queue, and
+for empty ones 12 µs instead of 10, provided that a helper that never started is not waited for.
 """
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -33,7 +35,7 @@ def _controller() -> Any:
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Hold the BLAS to one thread; overlapping users share one limit, the last one out lifts it."""
+    """Hold the BLAS to one thread; overlapping users share one limit, and the last one lifts it."""
     with _lock:
         _limits.append(_limits[0] if _limits else _controller().limit(limits=1, user_api="blas"))
     try:
@@ -47,14 +49,14 @@ def single_blas_thread() -> Iterator[None]:
 
 @cache
 def processors() -> int:
-    """Give the number of processors that this process may use."""
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
-    """Run tasks that touch different data, on all processors; raise the first error, if any.
+    """Run tasks that touch different data on all processors; then raise the first error, if any.
 
     `work` is the number of multiplications in all of them: a small one is not shared out.
     """
@@ -63,57 +65,40 @@ def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
         for task in tasks:
             task()
         return
-    shared = _Shared(tasks)
-    jobs = _jobs(os.getpid())
-    for _ in range(helpers):
-        jobs.put(shared)
-    shared()
-    shared.finished.acquire()
-    if shared.errors:
-        raise shared.errors[0]
+    waiting, errors = deque(tasks), []
 
-
-class _Shared:
-    """Tasks that several threads take from, until none is left; the last one done lifts the lock.
-
-    Counting by tasks, not by threads: a helper that was never scheduled is not waited for.
-    """
-
-    __slots__ = ("errors", "finished", "unfinished", "waiting")
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self.waiting = deque(tasks)
-        self.unfinished = [None] * len(tasks)
-        self.errors: list[BaseException] = []
-        self.finished = Lock()
-        self.finished.acquire()
-
-    def __call__(self) -> None:
+    def help_out() -> None:
         while True:
             try:
-                task = self.waiting.popleft()
+                task = waiting.popleft()
             except IndexError:
                 return
             try:
                 task()
             except BaseException as error:
-                self.errors.append(error)
-            with _lock:
-                self.unfinished.pop()
-                last = not self.unfinished
-            if last:
-                self.finished.release()
+                errors.append(error)
+
+    futures = [_pool().submit(help_out) for _ in range(helpers)]
+    help_out()
+    for future in futures:
+        if not future.cancel():
+            future.result()
+    if errors:
+        raise errors[0]
 
 
 @cache
-def _jobs(process: int) -> "SimpleQueue[Task]":
-    """Give the queue that this process's helping threads serve; a forked one gets its own."""
-    jobs: SimpleQueue[Task] = SimpleQueue()
-    for _ in range(processors() - 1):
-        Thread(target=_serve, args=(jobs,), daemon=True, name="similia").start()
-    return jobs
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, processors() - 1), thread_name_prefix="similia")
 
 
-def _serve(jobs: "SimpleQueue[Task]") -> None:
-    while True:
-        jobs.get()()
+def _begin_anew() -> None:
+    """In a forked process, which has the pool's state but not its threads."""
+    _pool.cache_clear()
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew
+    )

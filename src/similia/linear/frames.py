@@ -7,9 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix
-from similia.linalg.aligned import aligned_empty
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, rows_of
+from similia.linalg.memory import aligned_empty
 
 #: bytes of projected rows kept in memory; beyond, each block is projected when it is needed
 STORED = 2**31

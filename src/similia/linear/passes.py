@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from similia.contract import Array, Indices, Matrix
-from similia.linalg.aligned import aligned_zeros
 from similia.linalg.blocks import dense, row_blocks, rows_of, squared
+from similia.linalg.memory import aligned_zeros
 from similia.linalg.threads import processors, side_by_side
 from similia.linear.frames import Frame, Scaling, with_intercept
 from similia.linear.labels import Examples

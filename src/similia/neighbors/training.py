@@ -14,8 +14,7 @@ from similia.neighbors.maps import Maps, largest_entry
 from similia.neighbors.search import ExactSearch, share_of_errors
 from similia.neighbors.sides import Sides
 from similia.progress import Advance
-from similia.updates.descent import adam_step
-from similia.updates.gerrymandering import infer, pulls
+from similia.updates.gerrymandering import adam_step, infer, pulls
 
 Rates: TypeAlias = Callable[[int], float]  # length of each step, by its number
 Penalty: TypeAlias = tuple[float, Array, Array]  # value, and gradients by U and by V

@@ -13,14 +13,7 @@ from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
 from similia.retrieval.passing import measured_in_passing
 from similia.retrieval.relevance import checked_grades, checked_labels
-from similia.retrieval.scorers import (
-    BLOCK_BYTES,
-    AnyScorer,
-    fill_rows,
-    own_items,
-    rows_of,
-    scores_of,
-)
+from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, scores_of
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
 
 _RULES = {
@@ -98,37 +91,35 @@ def evaluate(
     given = {"gain": gain, "block_bytes": block_bytes, "verbose": verbose}
     check_parameters("evaluate", _RULES, {"exclude_self": exclude_self, **given})
     columns = _columns(k, measures)
-    queries = rows_of("evaluate", "Q", Q)
-    items = queries if Z is None else rows_of("evaluate", "Z", Z)
-    shape = (queries.shape[0], items.shape[0])
     if (labels is None) == (relevance is None):
         got = "neither" if labels is None else "both"
         raise ValueError(f"evaluate: one of labels and relevance must be given, got {got}.")
+    excluded = Z is None if exclude_self is None else exclude_self
+    scores = scores_of("evaluate", scorer, Q, Z, excluded)
+    n, shape = len(scores.own), (len(scores.own), scores.n_items)
     relevant = (
-        checked_labels("evaluate", labels, shape, pair=Z is not None)
+        checked_labels(labels, shape, pair=Z is not None)
         if labels is not None
-        else checked_grades("evaluate", relevance, shape, gain)
+        else checked_grades(relevance, shape, gain)
     )
-    own = own_items("evaluate", shape, Z is None if exclude_self is None else exclude_self)
-    codes = np.array([(m.MEASURES.index(name), cut) for name, cut in columns.values()])
-    wanted = m.Wanted.of(relevant, own, codes)
-    scores = scores_of("evaluate", scorer, queries, items)
-    with progress("evaluate", shape[0], enabled=verbose) as advance:
+    codes = np.array(list(columns.values()))
+    values, n_relevant = np.empty((n, len(codes))), np.empty(n, np.int64)
+    wanted = m.Wanted(relevant, scores.own, codes, values, n_relevant)
+    with progress("evaluate", n, enabled=verbose) as advance:
         left = measured_in_passing(scores, wanted, block_bytes, advance)
-        for start, block in scores.blocks(block_bytes, left):
-            chosen = left[start : start + len(block)]
-            fill_rows("evaluate", partial(m.fill_values, wanted), block, chosen)
+        for queries, block in scores.blocks(block_bytes, left):
+            scores.share_out(partial(m.fill_values, wanted), block, queries)
             advance(len(block))
-    if not wanted.n_relevant.any():
+    if not n_relevant.any():
         raise ValueError(
-            f"evaluate: at least one query must have a relevant item, got none of {shape[0]}."
+            f"evaluate: at least one query must have a relevant item, got none of {n}."
         )
-    per_query = {name: wanted.values[:, column].copy() for column, name in enumerate(columns)}
-    return Evaluation(per_query, wanted.n_relevant, shape[1])
+    per_query = {name: values[:, column].copy() for column, name in enumerate(columns)}
+    return Evaluation(per_query, n_relevant, scores.n_items)
 
 
-def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Name of each value per query, with its measure and cut-off (0 for none)."""
+def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Name of each value per query, with the place of its measure and its cut-off (0 for none)."""
     cuts: list[int] = [k] if np.ndim(k) == 0 else list(k)  # type: ignore[list-item, arg-type]
     names = [measures] if isinstance(measures, str) else list(measures)
     for cut in cuts:
@@ -138,10 +129,8 @@ def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str,
     if not names or not cuts:
         empty = "k" if names else "measures"
         raise ValueError(f"evaluate: {empty} must be at least one, got none.")
-    columns: dict[str, tuple[str, int]] = {}
-    for name in names:
-        if name in m.AT_K:
-            columns.update({f"{name}@{cut}": (name, int(cut)) for cut in cuts})
-        else:
-            columns[name] = (name, 0)
-    return columns
+    return {
+        f"{name}@{cut}" if cut else name: (m.MEASURES.index(name), int(cut))
+        for name in names
+        for cut in (cuts if name in m.AT_K else [0])
+    }

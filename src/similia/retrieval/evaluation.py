@@ -20,16 +20,10 @@ _RESAMPLING = {"level": between(0, 1), "n_resamples": positive_integer, "random_
 class Evaluation:
     """Measures of the rankings of some queries.
 
-    A query without relevant items has NaN for every measure and is left out of the means.
-
-    Attributes
-    ----------
-    per_query : dict from measure name to array of shape (n_queries,)
-        For example ``per_query["precision@10"]``.
-    n_relevant : array of shape (n_queries,)
-        Number of relevant items of each query.
-    n_items : int
-        Number of items ranked, including the query itself if it is one of them.
+    `per_query` has the values of each measure, such as ``per_query["precision@10"]``; `n_relevant`
+    counts the relevant items of each query, `n_items` all items, including the query itself if it
+    is one of them. A query without relevant items has NaN for every measure and is left out of the
+    means.
     """
 
     per_query: Mapping[str, Values]
@@ -59,18 +53,10 @@ class Evaluation:
     def interval(
         self, name: str, level: float = 0.95, n_resamples: int = 2000, random_state: Seed = 0
     ) -> tuple[float, float]:
-        """Bootstrap confidence interval of the mean of one measure over queries.
+        """Bootstrap confidence interval of the mean of one measure, such as ``"map"``.
 
-        Parameters
-        ----------
-        name : str
-            A measure of this evaluation, such as ``"map"``.
-        level : float between 0 and 1
-            Confidence level; a higher level gives a wider interval.
-        n_resamples : int
-            Number of resampled means; more give steadier bounds and take longer.
-        random_state : int, RandomState or None
-            Equal seeds give equal intervals.
+        A higher `level` gives a wider interval; more resamples give steadier bounds and take
+        longer; equal seeds give equal intervals.
         """
         given = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
         check_parameters("Evaluation.interval", _RESAMPLING, given)
@@ -83,10 +69,10 @@ class Evaluation:
         for name, mean in self.means.items():
             low, high = self.interval(name, level)
             lines.append(f"{name:<{width}}  {mean:.4f}  {low:.4f} to {high:.4f}")
-        counts = f"{self.n_judged} queries, {self.n_items} items"
+        lines.append(f"{self.n_judged} queries, {self.n_items} items")
         if self.n_left_out:
-            counts += f"; {self.n_left_out} more queries without relevant items left out"
-        return "\n".join([*lines, counts])
+            lines[-1] += f"; {self.n_left_out} more queries without relevant items left out"
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.table()
@@ -105,20 +91,10 @@ class Evaluation:
 class Comparison:
     """Paired comparison of evaluations a and b in one measure; differences are a - b.
 
-    Attributes
-    ----------
-    measure : str
-    mean_a, mean_b, difference : float
-        Means over the judged queries, and mean difference.
-    interval : tuple of float
-        Bootstrap interval of the mean difference.
-    p_value : float
-        Probability of a mean difference at least this large, in either direction, if a and b were
-        exchangeable.
-    wins, ties, losses : int
-        Numbers of queries for which a is above, equal to and below b.
-    level : float
-        Level of the interval; the difference is significant if p_value < 1 - level.
+    Means are over the judged queries; `interval` is the bootstrap interval of the mean difference,
+    at `level`. `p_value` is the probability of a mean difference at least this large, in either
+    direction, if a and b were exchangeable; below 1 - `level`, the difference is significant.
+    `wins`, `ties` and `losses` count the queries for which a is above, equal to and below b.
     """
 
     measure: str
@@ -165,8 +141,8 @@ def compare(
     """Compare two evaluations of the same queries, query by query.
 
     With d_i the difference of the measure for query i, the p-value is that of the paired sign-flip
-    test: how often |Σ ±d_i| reaches |Σ d_i| under random signs. It cannot fall below
-    1 / (1 + n_resamples).
+    test: (1 + how often |Σ ±d_i| reaches |Σ d_i| under random signs) / (1 + n_resamples), as the
+    observed signs are one of the equally likely outcomes.
 
     Parameters
     ----------
@@ -184,7 +160,7 @@ def compare(
     Returns
     -------
     Comparison
-        Difference, interval, p-value and counts; ``str()`` puts the verdict into a sentence.
+        ``str()`` puts the verdict into a sentence.
     """
     evaluation = Rule("an Evaluation", lambda v: isinstance(v, Evaluation))
     check_parameters("compare", {"a": evaluation, "b": evaluation}, {"a": a, "b": b})
@@ -201,18 +177,11 @@ def compare(
     values_a, values_b = a.judged(measure), b.judged(measure)
     differences = values_a - values_b
     rng = _generator(random_state)
-    return Comparison(
-        measure=measure,
-        mean_a=float(values_a.mean()),
-        mean_b=float(values_b.mean()),
-        difference=float(differences.mean()),
-        interval=_bootstrap_interval(differences, level, n_resamples, rng),
-        p_value=_sign_flip_p_value(differences, n_resamples, rng),
-        wins=int(np.count_nonzero(differences > 0)),
-        ties=int(np.count_nonzero(differences == 0)),
-        losses=int(np.count_nonzero(differences < 0)),
-        level=level,
-    )
+    wins, ties, losses = (int(np.count_nonzero(np.sign(differences) == s)) for s in (1, 0, -1))
+    interval = _bootstrap_interval(differences, level, n_resamples, rng)
+    p = _sign_flip_p_value(differences, n_resamples, rng)
+    mean_a, mean_b, mean = (float(v.mean()) for v in (values_a, values_b, differences))
+    return Comparison(measure, mean_a, mean_b, mean, interval, p, wins, ties, losses, level)
 
 
 def _generator(random_state: Seed) -> np.random.Generator:
@@ -241,11 +210,7 @@ def _bootstrap_interval(
 
 
 def _sign_flip_p_value(differences: Values, n_resamples: int, rng: np.random.Generator) -> float:
-    """Two-sided p-value of the mean difference if every sign were a fair coin.
-
-    p = (1 + #{resamples with |Σ ±d| >= |Σ d|}) / (1 + n_resamples): the observed signs are one of
-    the equally likely outcomes.
-    """
+    """Two-sided p-value of the mean difference if every sign were a fair coin; see `compare`."""
     moving = differences[differences != 0]
     if len(moving) == 0:
         return 1.0

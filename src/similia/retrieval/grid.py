@@ -10,8 +10,9 @@ and values are binned by the same arithmetic.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from similia.linalg.compiled import compiled_in_order
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]
@@ -34,7 +35,7 @@ class Grid(NamedTuple):
     pivots: Floats  # the only value in bin b; infinite if there is none
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def grid_of(values: Floats) -> Grid:
     """Grid over distinct, increasing `values`."""
     n_bins = min(MAX_BINS, BINS_PER_VALUE * len(values))
@@ -52,7 +53,7 @@ def grid_of(values: Floats) -> Grid:
     return Grid(values, low, high, scale, starts, cells, pivots)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float]:
     unit = high - low
     scale = type(unit)(n_bins - 1) / unit if unit > 0 else unit
@@ -62,12 +63,12 @@ def _range_of(low: float, high: float, n_bins: int) -> tuple[float, float, float
     return low, high, scale
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _bin_of(score: float, low: float, high: float, scale: float) -> Any:
     return np.int32((min(max(score, low), high) - low) * scale)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
     """Set cells[i] to the cell of scores[i]."""
     # Local names avoid reference counting in the loops; an unsigned index, which cannot count from
@@ -82,23 +83,12 @@ def fill_cells(cells: Integers, grid: Grid, scores: Floats) -> None:
         if cell >= 0:
             cells[i] = cell + np.int32(score > pivot) + np.int32(score >= pivot)
         else:
-            cells[i] = _cell_by_search(values, starts[cells[i]], starts[cells[i] + 1], score)
+            end = starts[b + np.uint64(1)]
+            u = starts[b] + np.searchsorted(values[starts[b] : end], score)
+            cells[i] = 2 * u + (u < end and values[u] == score)
 
 
-@njit(cache=True, nogil=True)
-def _cell_by_search(values: Floats, first: int, end: int, score: float) -> int:
-    """Cell of a score, by binary search among values[first:end]."""
-    last = end
-    while first < last:
-        middle = (first + last) >> 1
-        if values[middle] < score:
-            first = middle + 1
-        else:
-            last = middle
-    return 2 * first + (first < end and values[first] == score)
-
-
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def best_first(values: Floats) -> Integers:
     """Stable order of decreasing `values`, in linear time if they spread evenly."""
     n = len(values)
@@ -120,7 +110,7 @@ def best_first(values: Floats) -> Integers:
     return order
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _sort_nearly_sorted(order: Integers, values: Floats) -> None:
     """Insertion sort of `order` by decreasing value; equal values keep their order."""
     for place in range(1, len(order)):

@@ -7,23 +7,23 @@ items of a query. For a query without relevant items, every measure is NaN.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.ranks import all_finite, relevant_ranks
-from similia.retrieval.relevance import Relevance
+from similia.retrieval.relevance import Relevance, members
 
 MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
 AT_K = ("precision", "recall", "ndcg")  # those of the first k items only
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _hits(ranks: Integers, k: int) -> np.intp:
     return np.searchsorted(ranks, k, side="right")
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def precision_at_k(ranks: Integers, k: int) -> float:
     """Share of the first k items that are relevant: #{i : r_i <= k} / k.
 
@@ -32,25 +32,25 @@ def precision_at_k(ranks: Integers, k: int) -> float:
     return _hits(ranks, k) / k if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def recall_at_k(ranks: Integers, k: int) -> float:
     """Share of the relevant items that are among the first k: #{i : r_i <= k} / R."""
     return _hits(ranks, k) / len(ranks) if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def r_precision(ranks: Integers) -> float:
     """Precision at R, which equals recall at R: #{i : r_i <= R} / R."""
     return _hits(ranks, len(ranks)) / len(ranks) if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def reciprocal_rank(ranks: Integers) -> float:
     """One over the rank of the first relevant item: 1 / r_1. Its mean over queries is MRR."""
     return 1.0 / ranks[0] if len(ranks) else np.nan
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def average_precision(ranks: Integers) -> float:
     """Mean over the relevant items of the precision at their ranks: (1/R) Σ_i i / r_i.
 
@@ -64,7 +64,7 @@ def average_precision(ranks: Integers) -> float:
     return total / len(ranks)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float:
     """Discounted gain of the first k items over that of the best possible order: DCG / IDCG.
 
@@ -92,39 +92,29 @@ class Wanted(NamedTuple):
     values: NDArray[np.float64]  # a row for each query, a column for each measure
     n_relevant: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, relevant: Relevance, own: Integers, codes: Integers) -> "Wanted":
-        """Allocate the values of all queries."""
-        n = len(own)
-        return cls(relevant, own, codes, np.empty((n, len(codes))), np.empty(n, np.int64))
 
-
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int:
-    """Set the measures of `queries`, whose scores these are.
-
-    Returns the first place with a non-finite score, or -1.
-    """
+    """Set the measures of `queries`; a `Fill` with its first argument."""
     relevant = wanted.relevant
     for place, query in enumerate(queries):
         if not all_finite(scores[place]):
             return place
-        group = relevant.group[query]
-        members = slice(relevant.starts[group], relevant.starts[group + 1])
-        ranks, order = relevant_ranks(scores[place], relevant.items[members], wanted.own[query])
-        wanted.n_relevant[query] = len(ranks)
-        fill_row(wanted.values[query], ranks, relevant.gains[members][order], wanted.codes)
+        some = members(relevant, query)
+        ranks, order = relevant_ranks(scores[place], relevant.items[some], wanted.own[query])
+        fill_row(wanted, query, ranks, relevant.gains[some][order])
     return -1
 
 
-@njit(cache=True, nogil=True)
-def fill_row(values: NDArray[np.float64], ranks: Integers, gains: Floats, codes: Integers) -> None:
-    """Set the measures of one query; `codes` holds places in MEASURES and cut-offs."""
-    for column in range(len(codes)):
-        values[column] = _measure(codes[column, 0], ranks, gains, codes[column, 1])
+@compiled_in_order
+def fill_row(wanted: Wanted, query: int, ranks: Integers, gains: Floats) -> None:
+    """Set the measures of one query."""
+    wanted.n_relevant[query] = len(ranks)
+    for column, (code, k) in enumerate(wanted.codes):
+        wanted.values[query, column] = _measure(code, ranks, gains, k)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
     """Measure at place `code` of MEASURES."""
     if code == 0:

@@ -17,14 +17,14 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.measures import Wanted, fill_row
-from similia.retrieval.ranks import all_finite
-from similia.retrieval.relevance import Relevance
+from similia.retrieval.ranks import all_finite, count_band
+from similia.retrieval.relevance import members
 from similia.retrieval.scorers import Scores
 from similia.retrieval.vectors import Products, is_sparse
 
@@ -50,18 +50,12 @@ class Watched(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Scores of one share of the items, counted for each watched item."""
+    """Scores counted for each watched item (second axis), in each share of the items (first)."""
 
     beyond: Integers  # number of scores above the band
     n_aside: Integers  # number of scores in the band, then their items and values
     aside: Integers
     scores: Floats
-
-    @classmethod
-    def of(cls, n: int, dtype: np.dtype[np.floating]) -> "Counts":
-        """Zero counts."""
-        beyond, n_aside = np.zeros((2, n), np.int64)
-        return cls(beyond, n_aside, np.empty((n, ASIDE), np.int64), np.empty((n, ASIDE), dtype))
 
 
 def measured_in_passing(
@@ -89,14 +83,12 @@ def _measured(
 ) -> NDArray[np.bool_]:
     """Measure a block of queries; return for each whether that succeeded."""
     q = np.ascontiguousarray(products.queries(scores.Q[queries]))
-    starts, items = _watched(wanted.relevant, wanted.own, queries)
+    starts, items = _watched(wanted, queries)
     owners = np.repeat(np.arange(len(queries)), np.diff(starts))
     watched = Watched(starts, items, *_bands(q[owners], products.items[items]))
     sure = np.ones(len(queries), dtype=bool)
     counts = _counted(q, products.items, watched, sure)
-    ranks = np.empty(len(items), np.int64)
-    _fill_ranks(ranks, sure, counts, watched)
-    _fill_measured(wanted, queries, watched, ranks, sure)
+    _fill_measured(wanted, sure, queries, watched, counts)
     return sure
 
 
@@ -110,45 +102,48 @@ def _bands(q: Floats, z: Floats) -> tuple[Floats, Floats]:
         return (exact - width).astype(q.dtype), (exact + width).astype(q.dtype)
 
 
-@njit(cache=True, nogil=True)
-def _watched(relevant: Relevance, own: Integers, queries: Integers) -> tuple[Integers, Integers]:
+@compiled_in_order
+def _watched(wanted: Wanted, queries: Integers) -> tuple[Integers, Integers]:
     """Starts and items: the relevant items of each query, then the query itself if it is one."""
+    relevant, own = wanted.relevant, wanted.own
     starts = np.zeros(len(queries) + 1, np.int64)
     for i, query in enumerate(queries):
-        group = relevant.group[query]
-        n = relevant.starts[group + 1] - relevant.starts[group]
+        n = len(relevant.items[members(relevant, query)])
         starts[i + 1] = starts[i] + n + (own[query] >= 0)
     items = np.empty(starts[-1], np.int64)
     for i, query in enumerate(queries):
-        group = relevant.group[query]
-        members = relevant.items[relevant.starts[group] : relevant.starts[group + 1]]
-        items[starts[i] : starts[i] + len(members)] = members
+        found = relevant.items[members(relevant, query)]
+        items[starts[i] : starts[i] + len(found)] = found
         if own[query] >= 0:
             items[starts[i + 1] - 1] = own[query]
     return starts, items
 
 
-def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]) -> list[Counts]:
+def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]) -> Counts:
     """Count the scores above each band; unset `sure` where the count is unreliable."""
     n_tiles = -(-len(items) // ITEMS)
     shares = np.array_split(np.arange(n_tiles), min(n_tiles, processors() * SHARES))
-    counts = [Counts.of(len(watched.items), q.dtype) for _ in shares]
+    shape = (len(shares), len(watched.items))
+    beyond, n_aside = np.zeros((2, *shape), np.int64)
+    aside, scores = np.empty((*shape, ASIDE), np.int64), np.empty((*shape, ASIDE), q.dtype)
+    counts = Counts(beyond, n_aside, aside, scores)
 
     def count(share: int) -> None:
+        own = Counts(*(part[share] for part in counts))
         tile = np.empty((len(q), ITEMS), q.dtype)
         for start in ITEMS * shares[share]:
             some = items[start : start + ITEMS]
             part = tile[:, : len(some)]
             with np.errstate(over="ignore", invalid="ignore"):
                 np.matmul(q, some.T, out=part)
-            _count_tile(counts[share], sure, part, start, watched)
+            _count_tile(own, sure, part, start, watched)
 
     with single_blas_thread():
         side_by_side([partial(count, share) for share in range(len(shares))])
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _count_tile(
     counts: Counts, sure: NDArray[np.bool_], tile: Floats, start: int, watched: Watched
 ) -> None:
@@ -162,23 +157,13 @@ def _count_tile(
             continue
         for w in range(watched.starts[row], watched.starts[row + 1]):
             low, high = watched.low[w], watched.high[w]
-            beyond, reaching = _count_beyond(scores, low, high)
+            beyond, reaching = count_band(scores, low, high)
             counts.beyond[w] += beyond
             if reaching != beyond and not _set_aside(counts, w, scores, start, low, high):
                 sure[row] = False
 
 
-@njit(cache=True, nogil=True)
-def _count_beyond(scores: Floats, low: float, high: float) -> tuple[np.int32, np.int32]:
-    """Count the scores above the band, and those above or in it."""
-    beyond, reaching = np.int32(0), np.int32(0)  # narrow, as in `ranks._count_above`
-    for i in range(len(scores)):
-        beyond += np.int32(scores[i] > high)
-        reaching += np.int32(scores[i] >= low)
-    return beyond, reaching
-
-
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, high: float) -> bool:
     """Keep the scores in the band; return whether there was room for them."""
     n = counts.n_aside[w]
@@ -192,67 +177,46 @@ def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, h
     return True
 
 
-def _fill_ranks(
-    ranks: Integers, sure: NDArray[np.bool_], counts: list[Counts], watched: Watched
+@compiled_in_order
+def _fill_measured(
+    wanted: Wanted, sure: NDArray[np.bool_], queries: Integers, watched: Watched, counts: Counts
 ) -> None:
-    """Set the rank of each watched item among all items; unset `sure` if its score is missing."""
-    own = np.empty(len(ranks), watched.low.dtype)
-    found = np.zeros(len(ranks), dtype=bool)
-    ranks[:] = 1
-    for share in counts:
-        _find_own(own, found, share, watched.items)
-    for share in counts:
-        _add_before(ranks, own, share, watched.items)
-    missing = np.flatnonzero(~found)
-    sure[np.searchsorted(watched.starts, missing, side="right") - 1] = False
+    """Set the measures of the queries whose ranks are sure; unset `sure` if a score is missing."""
+    for i, query in enumerate(queries):
+        first, end = watched.starts[i], watched.starts[i + 1]
+        items, ranks = watched.items[first:end], np.empty(end - first, np.int64)
+        for w in range(first, end):
+            ranks[w - first] = _rank(counts, w, watched.items[w])
+        sure[i] = sure[i] and ranks.all()
+        if not sure[i]:
+            continue
+        places = np.arange(end - first)
+        if wanted.own[query] >= 0:
+            # The query itself is watched last and not ranked.
+            ranks -= (ranks > ranks[-1]).astype(np.int64)
+            places = places[items != wanted.own[query]]
+        places = places[np.argsort(ranks[places])]
+        gains = wanted.relevant.gains[members(wanted.relevant, query)]
+        fill_row(wanted, query, ranks[places], gains[places])
 
 
-@njit(cache=True, nogil=True)
-def _find_own(own: Floats, found: NDArray[np.bool_], counts: Counts, items: Integers) -> None:
-    for w in range(len(items)):
-        for e in range(counts.n_aside[w]):
-            if counts.aside[w, e] == items[w]:
-                own[w], found[w] = counts.scores[w, e], True
-
-
-@njit(cache=True, nogil=True)
-def _add_before(ranks: Integers, own: Floats, counts: Counts, items: Integers) -> None:
-    """Add the items of this share that rank before each watched one.
+@compiled_in_order
+def _rank(counts: Counts, w: int, item: int) -> int:
+    """Rank of a watched item among all items; 0 if its score was not set aside.
 
     Before item j rank higher scores and, at lower indices, equal ones.
     """
-    for w in range(len(items)):
-        ranks[w] += counts.beyond[w]
-        for e in range(counts.n_aside[w]):
-            score = counts.scores[w, e]
-            ranks[w] += score > own[w] or (score == own[w] and counts.aside[w, e] < items[w])
-
-
-@njit(cache=True, nogil=True)
-def _fill_measured(
-    wanted: Wanted,
-    queries: Integers,
-    watched: Watched,
-    all_ranks: Integers,
-    sure: NDArray[np.bool_],
-) -> None:
-    """Set the measures of the queries whose ranks are sure."""
-    for i, query in enumerate(queries):
-        if not sure[i]:
-            continue
-        own = wanted.own[query]
-        first, end = watched.starts[i], watched.starts[i + 1] - (own >= 0)
-        ranks = np.empty(end - first, np.int64)
-        places = np.empty(end - first, np.int64)
-        kept = 0
-        for w in range(first, end):
-            if watched.items[w] != own:
-                # The query itself, if it is an item, is watched last and not ranked.
-                ranks[kept] = all_ranks[w] - (own >= 0 and all_ranks[end] < all_ranks[w])
-                places[kept] = w - first
-                kept += 1
-        order = np.argsort(ranks[:kept])
-        group = wanted.relevant.group[query]
-        gains = wanted.relevant.gains[wanted.relevant.starts[group] + places[:kept][order]]
-        wanted.n_relevant[query] = kept
-        fill_row(wanted.values[query], ranks[:kept][order], gains, wanted.codes)
+    found, own = False, counts.scores.dtype.type(0)
+    for share in range(len(counts.beyond)):
+        for e in range(counts.n_aside[share, w]):
+            if counts.aside[share, w, e] == item:
+                found, own = True, counts.scores[share, w, e]
+    if not found:
+        return 0
+    rank = 1
+    for share in range(len(counts.beyond)):
+        rank += counts.beyond[share, w]
+        for e in range(counts.n_aside[share, w]):
+            score = counts.scores[share, w, e]
+            rank += score > own or (score == own and counts.aside[share, w, e] < item)
+    return rank

@@ -3,21 +3,13 @@
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Matrix
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers, best_first
 from similia.retrieval.ranks import all_finite
-from similia.retrieval.scorers import (
-    BLOCK_BYTES,
-    AnyScorer,
-    Scores,
-    fill_rows,
-    own_items,
-    rows_of,
-    scores_of,
-)
+from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, Scores, scores_of
 from similia.validation import boolean, check_parameters, positive_integer
 
 _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positive_integer}
@@ -65,47 +57,40 @@ def top_k(
     """
     given = {"k": k, "exclude_self": exclude_self, "block_bytes": block_bytes}
     check_parameters("top_k", _RULES, given)
-    queries, items = rows_of("top_k", "Q", Q), rows_of("top_k", "Z", Z)
-    own = own_items("top_k", (queries.shape[0], items.shape[0]), exclude_self)
-    n_ranked = items.shape[0] - bool(exclude_self)
+    scores = scores_of("top_k", scorer, Q, Z, exclude_self)
+    n_ranked = scores.n_items - bool(exclude_self)
     if k > n_ranked:
         raise ValueError(f"top_k: k must be at most the {n_ranked} items to rank, got {k}.")
-    return best_of(scores_of("top_k", scorer, queries, items), k, own, block_bytes)
+    return best_of(scores, k, block_bytes)
 
 
-def best_of(
-    scores: Scores, k: int, own: Integers, block_bytes: int
-) -> tuple[NDArray[np.int64], Floats]:
+def best_of(scores: Scores, k: int, block_bytes: int) -> tuple[NDArray[np.int64], Floats]:
     """Return rows and scores of the k best items of each query, other than its own item."""
-    indices = np.empty((len(own), k), np.int64)
-    best = []
-    for start, block in scores.blocks(block_bytes):
-        queries = np.arange(start, start + len(block))
-        best.append(np.empty((len(block), k), block.dtype))
-        fill = partial(_fill_best, indices, best[-1], own, start)
-        fill_rows(scores.owner, fill, block, queries)
-    return indices, np.concatenate(best) if best else np.empty((0, k))
+    indices = np.empty((len(scores.own), k), np.int64)
+    best = np.empty((0, k))
+    for queries, block in scores.blocks(block_bytes):
+        if len(best) == 0:
+            best = np.empty(indices.shape, block.dtype)
+        scores.share_out(partial(_fill_best, indices, best, scores.own), block, queries)
+    return indices, best
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _fill_best(
-    indices: Integers, best: Floats, own: Integers, start: int, scores: Floats, queries: Integers
+    indices: Integers, best: Floats, own: Integers, scores: Floats, queries: Integers
 ) -> int:
-    """Set the best items of `queries`; return the first place with a non-finite score, or -1.
-
-    `indices` and `own` cover all queries, `best` those from `start`.
-    """
+    """Set the best items of `queries` and their scores; a `Fill` with its first three arguments."""
     k = indices.shape[1]
     pool, pool_scores = np.empty(2 * k, np.int64), np.empty(2 * k, scores.dtype)
     for place, query in enumerate(queries):
         if not all_finite(scores[place]):
             return place
         _select_best(pool, pool_scores, scores[place], own[query])
-        indices[query], best[query - start] = pool[:k], pool_scores[:k]
+        indices[query], best[query] = pool[:k], pool_scores[:k]
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: int) -> None:
     """Collect candidates for the best k in a pool of 2k, cut back to the best k when full.
 
@@ -123,7 +108,7 @@ def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: 
     _cut(pool[:size], pool_scores[:size], len(pool) // 2)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _cut(pool: Integers, pool_scores: Floats, k: int) -> None:
     """Move the best k to the front, best first; equal scores stay in order of index."""
     order = best_first(pool_scores)[:k]

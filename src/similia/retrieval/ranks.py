@@ -1,15 +1,15 @@
 """Ranks of the relevant items in one row of scores: all that a ranking measure needs."""
 
 import numpy as np
-from numba import njit
 
+from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import TILE, Floats, Integers, best_first, fill_cells, grid_of
 
 FEW = 20  # relevant items up to which one vectorized comparison of the row for each is fastest
 SOME = 0.2  # share of relevant items beyond which sorting the whole row is fastest
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Integers, Integers]:
     """Return the ranks of `items`, best first, and the corresponding order of `items`.
 
@@ -39,21 +39,21 @@ def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Inte
     return ranks[:kept], order[:kept]
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def all_finite(scores: Floats) -> bool:
     """Whether no score is infinite or NaN."""
-    finite = np.int32(0)  # narrow, as in _count_above
+    finite = np.int32(0)  # narrow, as in `count_band`
     for i in range(len(scores)):
         finite += np.int32(scores[i] - scores[i] == 0)
     return finite == len(scores)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _is_before(scores: Floats, i: int, j: int) -> bool:
     return scores[i] > scores[j] or (scores[i] == scores[j] and i < j)
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
     """Compare each relevant score with every score, a tile of the row at a time."""
     ranks = np.ones(len(items), np.int64)
@@ -61,29 +61,23 @@ def _ranks_by_comparison(scores: Floats, items: Integers) -> Integers:
         tile = scores[start : start + TILE]
         for r, j in enumerate(items):
             own = min(max(j - start, 0), len(tile))
-            ranks[r] += _count_reaching(tile[:own], scores[j])
-            ranks[r] += _count_above(tile[own:], scores[j])
+            ranks[r] += count_band(tile[:own], scores[j], scores[j])[1]
+            ranks[r] += count_band(tile[own:], scores[j], scores[j])[0]
     return ranks
 
 
-@njit(cache=True, nogil=True)
-def _count_above(scores: Floats, bound: float) -> np.int32:
+@compiled_in_order
+def count_band(scores: Floats, low: float, high: float) -> tuple[np.int32, np.int32]:
+    """Count the scores above the band from low to high, and those above or in it."""
     # A narrow counter lets the compiler compare as many scores at once as fit into a register.
-    count = np.int32(0)
+    beyond, reaching = np.int32(0), np.int32(0)
     for i in range(len(scores)):
-        count += np.int32(scores[i] > bound)
-    return count
+        beyond += np.int32(scores[i] > high)
+        reaching += np.int32(scores[i] >= low)
+    return beyond, reaching
 
 
-@njit(cache=True, nogil=True)
-def _count_reaching(scores: Floats, bound: float) -> np.int32:
-    count = np.int32(0)
-    for i in range(len(scores)):
-        count += np.int32(scores[i] >= bound)
-    return count
-
-
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _ranks_by_grid(scores: Floats, items: Integers, order: Integers) -> Integers:
     """Count the scores in each cell between and at the distinct relevant scores.
 
@@ -111,7 +105,7 @@ def _ranks_by_grid(scores: Floats, items: Integers, order: Integers) -> Integers
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _distinct_values(relevant: Floats, order: Integers) -> tuple[Floats, Integers]:
     """Distinct relevant scores, increasing, and the place of each item's score among them."""
     values = np.empty_like(relevant)
@@ -125,7 +119,7 @@ def _distinct_values(relevant: Floats, order: Integers) -> tuple[Floats, Integer
     return values[:n_values], place
 
 
-@njit(cache=True, nogil=True)
+@compiled_in_order
 def _ranks_by_sorting(scores: Floats, items: Integers) -> Integers:
     """Sort the whole row."""
     ranks = np.empty(len(scores), np.int64)

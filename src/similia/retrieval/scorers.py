@@ -12,17 +12,21 @@ from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
     Products,
     floating,
+    is_finite,
     is_sparse,
     over_rows,
     products_of,
     squared_lengths,
-    vector_scores,
 )
+from similia.validation import check_parameters, one_of
 
 BLOCK_BYTES = 2**28
 
 #: (Q, Z) -> scores of shape (n_queries, n_items)
 ScoreFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
+#: sets what is wanted of some queries from their scores; returns the first place with a score that
+#: is not finite, or -1
+Fill: TypeAlias = Callable[[Floats, Integers], int]
 #: all that `evaluate` and `top_k` rank by; a string names a plain similarity
 AnyScorer: TypeAlias = Searchable | Scorer | ScoreFunction | str
 
@@ -55,7 +59,7 @@ PLAIN_SCORERS = {
     "inner_product": PlainScorer(floating, "inner_product"),
     "euclidean": PlainScorer(floating, "l2"),
 }
-_NAMES = ", ".join(repr(name) for name in PLAIN_SCORERS)
+_plain = one_of(*PLAIN_SCORERS)
 
 
 class Scores(NamedTuple):
@@ -63,61 +67,92 @@ class Scores(NamedTuple):
 
     owner: str
     Q: Matrix
+    own: Integers  # the item that is each query itself, or -1
     n_items: int
-    #: inner products, or else a function from rows of Q to their scores
-    source: Products | Callable[[Matrix], ArrayLike]
+    #: fills the array with the scores of these rows of Q, or returns another
+    source: Callable[[Matrix, Floats], ArrayLike]
 
     def blocks(
-        self, block_bytes: int, chosen: Integers | None = None
-    ) -> Iterator[tuple[int, Floats]]:
-        """Yield (place of the first query, scores) for one block of queries after another.
+        self, block_bytes: int, queries: Integers | None = None
+    ) -> Iterator[tuple[Integers, Floats]]:
+        """Yield the numbers of some queries and their scores; by default all queries in turn.
 
         A block takes at most `block_bytes`, or one row if that is larger, and is overwritten by the
-        next. Places count the rows of Q, or those that `chosen` numbers.
+        next.
         """
-        n = self.Q.shape[0] if chosen is None else len(chosen)
-        source = self.source
-        itemsize = source.items.dtype.itemsize if isinstance(source, Products) else 8
-        n_rows = max(1, block_bytes // (self.n_items * itemsize))
-        block = vector_scores(source, min(n_rows, n)) if isinstance(source, Products) else source
-        for start in range(0, n, n_rows):
-            some = slice(start, start + n_rows)
-            rows = self.Q[some] if chosen is None else self.Q[chosen[some]]
-            yield start, self._checked(block(rows), rows.shape[0])
+        numbers = np.arange(self.Q.shape[0]) if queries is None else queries
+        dtype = self.source.items.dtype if isinstance(self.source, Products) else np.dtype(float)
+        n_rows = max(1, block_bytes // (self.n_items * dtype.itemsize))
+        memory = np.empty((min(n_rows, len(numbers)), self.n_items), dtype)
+        for start in range(0, len(numbers), n_rows):
+            some = numbers[start : start + n_rows]
+            rows = self.Q[start : start + n_rows] if queries is None else self.Q[some]
+            scores, shape = np.asarray(self.source(rows, memory[: len(some)])), memory.shape[1:]
+            if scores.shape != (len(some), *shape) or scores.dtype.kind not in "biuf":
+                raise ValueError(
+                    f"{self.owner}: scores must be numbers of shape {(len(some), *shape)} for this "
+                    f"block of queries, got shape {scores.shape} and dtype {scores.dtype}."
+                )
+            yield some, np.ascontiguousarray(floating(scores))
 
-    def _checked(self, block: ArrayLike, n_rows: int) -> Floats:
-        scores, shape = np.asarray(block), (n_rows, self.n_items)
-        if scores.shape != shape or scores.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{self.owner}: scores must be numbers of shape {shape} for this block of queries, "
-                f"got shape {scores.shape} and dtype {scores.dtype}."
-            )
-        return np.ascontiguousarray(floating(scores))
+    def share_out(self, fill: Fill, block: Floats, queries: Integers) -> None:
+        """Call fill(scores, queries) on parts of a block, in threads; refuse non-finite scores."""
+        places = over_rows(lambda a, b: (a, fill(block[a:b], queries[a:b])), len(block))
+        for start, bad in places:
+            if bad >= 0:
+                row, query = block[start + bad], queries[start + bad]
+                wrong = row[~np.isfinite(row)][0]
+                raise ValueError(
+                    f"{self.owner}: scores must be finite, got {wrong} for query {query}."
+                )
 
 
-def scores_of(owner: str, scorer: AnyScorer, Q: Matrix, Z: Matrix) -> Scores:
-    """Scores of Q against Z by any scorer."""
+def scores_of(
+    owner: str,
+    scorer: AnyScorer,
+    Q: ArrayLike | Matrix,
+    Z: ArrayLike | Matrix | None,
+    exclude_self: bool = False,
+) -> Scores:
+    """Scores of Q against Z, or against Q itself, by any scorer."""
+    queries = _rows(owner, "Q", Q)
+    items = queries if Z is None else _rows(owner, "Z", Z)
+    own = np.arange(queries.shape[0]) if exclude_self else np.full(queries.shape[0], -1)
+    if exclude_self and len(own) > items.shape[0]:
+        raise ValueError(
+            f"{owner}: exclude_self must be False if there are more queries than items, "
+            f"got {len(own)} queries and {items.shape[0]} items."
+        )
+    return Scores(owner, queries, own, items.shape[0], _source(owner, scorer, queries, items))
+
+
+def _rows(owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
+    """X as an array or CSR matrix with at least one row."""
+    rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
+    if rows.ndim == 0 or rows.shape[0] == 0:
+        raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")
+    return rows
+
+
+def _source(
+    owner: str, scorer: AnyScorer, Q: Matrix, Z: Matrix
+) -> Callable[[Matrix, Floats], ArrayLike]:
     if isinstance(scorer, str):
-        return Scores(owner, Q, Z.shape[0], products_of(_plain_scorer(owner, scorer, Q, Z), Q, Z))
+        check_parameters(owner, {"scorer": _plain}, {"scorer": scorer})
+        _check_plain_vectors(owner, Q, Z)
+        scorer = PLAIN_SCORERS[scorer]
     if isinstance(scorer, Searchable):
-        if scorer.geometry not in ("inner_product", "l2"):
-            raise ValueError(
-                f"{owner}: scorer.geometry must be one of 'inner_product', 'l2', "
-                f"got {scorer.geometry!r}."
-            )
-        return Scores(owner, Q, Z.shape[0], products_of(scorer, Q, Z))
+        return products_of(owner, scorer, Q, Z)
     score = scorer.pairwise_score if isinstance(scorer, Scorer) else scorer
     if not callable(score):
         raise ValueError(
             f"{owner}: scorer must be a learner with vectors or pairwise_score, a function "
-            f"(Q, Z) -> scores, or one of {_NAMES}, got {type(scorer).__name__}."
+            f"(Q, Z) -> scores, or {_plain.words}, got {type(scorer).__name__}."
         )
-    return Scores(owner, Q, Z.shape[0], lambda rows: score(rows, Z))
+    return lambda rows, _: score(rows, Z)
 
 
-def _plain_scorer(owner: str, name: str, Q: Matrix, Z: Matrix) -> PlainScorer:
-    if name not in PLAIN_SCORERS:
-        raise ValueError(f"{owner}: scorer must be one of {_NAMES}, got {name!r}.")
+def _check_plain_vectors(owner: str, Q: Matrix, Z: Matrix) -> None:
     if Q.ndim != 2 or Z.ndim != 2 or Q.shape[1] != Z.shape[1]:
         raise ValueError(
             f"{owner}: Q and Z must be matrices with the same number of columns, "
@@ -126,44 +161,5 @@ def _plain_scorer(owner: str, name: str, Q: Matrix, Z: Matrix) -> PlainScorer:
     for letter, X in (("Q", Q), ("Z", Z)):
         if X.dtype.kind not in "biuf":
             raise ValueError(f"{owner}: {letter} must be numbers, got dtype {X.dtype}.")
-        # Short of overflow, finite numbers have a finite sum, which needs no extra memory.
-        with np.errstate(over="ignore", invalid="ignore"):
-            suspect = not np.isfinite(X.sum(dtype=np.float64))
-        if suspect and not np.isfinite(X.data if is_sparse(X) else X).all():
+        if not is_finite(X):
             raise ValueError(f"{owner}: {letter} must be finite, got an infinity or NaN.")
-    return PLAIN_SCORERS[name]
-
-
-def rows_of(owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
-    """X as an array or CSR matrix with at least one row."""
-    rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
-    if rows.ndim == 0 or rows.shape[0] == 0:
-        raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")
-    return rows
-
-
-def own_items(owner: str, shape: tuple[int, int], exclude_self: bool) -> Integers:
-    """The item that is each query itself, or -1."""
-    if not exclude_self:
-        return np.full(shape[0], -1)
-    if shape[0] > shape[1]:
-        raise ValueError(
-            f"{owner}: exclude_self must be False if there are more queries than items, "
-            f"got {shape[0]} queries and {shape[1]} items."
-        )
-    return np.arange(shape[0])
-
-
-def fill_rows(
-    owner: str, fill: Callable[[Floats, Integers], int], scores: Floats, queries: Integers
-) -> None:
-    """Call fill(scores, queries) on shares of the rows, in threads.
-
-    It returns the first place with a non-finite score, which is refused, or -1.
-    """
-    places = over_rows(lambda a, b: (a, fill(scores[a:b], queries[a:b])), len(scores))
-    for start, bad in places:
-        if bad >= 0:
-            row, query = scores[start + bad], queries[start + bad]
-            wrong = row[~np.isfinite(row)][0]
-            raise ValueError(f"{owner}: scores must be finite, got {wrong} for query {query}.")

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar, get_args
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
-from similia.contract import Matrix, Searchable
+from similia.contract import Array, Geometry, Matrix, Searchable
+from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side
-from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.grid import Floats
+from similia.validation import check_parameters, one_of
 
 T = TypeVar("T")
 
+geometry = one_of(*get_args(Geometry))
+
 SHARES = 4  # per processor, so that uneven shares balance out
+FEW = 4096  # numbers up to which testing each is faster than silencing warnings
 
 
 def is_sparse(X: object) -> TypeGuard[sparse.csr_array]:
@@ -28,6 +32,17 @@ def floating(X: Matrix) -> Matrix:
     return X.astype(np.float32 if single else np.float64, copy=False)
 
 
+def is_finite(X: Matrix) -> bool:
+    """Whether no entry is infinite or NaN."""
+    numbers = X.data if is_sparse(X) else X
+    if numbers.size > FEW:
+        # Short of overflow, finite numbers have a finite sum, which is faster than testing each.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(numbers.sum()):
+                return True
+    return bool(np.isfinite(numbers).all())
+
+
 def squared_lengths(X: Matrix) -> Floats:
     """Squared Euclidean length of each row, in double precision so that no square underflows."""
     if is_sparse(X):
@@ -35,21 +50,45 @@ def squared_lengths(X: Matrix) -> Floats:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-class Products(NamedTuple):
-    """Vectors whose inner products are the scores, whatever the geometry, in one precision."""
+class Products:
+    """Vectors whose inner products are the scores, whatever the geometry, in one precision.
 
-    queries: Callable[[Matrix], Matrix]  # maps rows of Q; dense if the items are
-    items: Matrix
+    `queries` maps rows of queries to vectors, which are dense if the items are.
+    """
+
+    def __init__(self, items: Matrix, queries: Callable[[Matrix], Matrix] | None = None) -> None:
+        self.items = items
+        self.queries = queries or (lambda rows: rows)
+        #: sparse items, by feature
+        self._postings = items.tocsc() if is_sparse(items) else None
+
+    def __call__(self, rows: Matrix, out: Floats) -> Floats:
+        """Fill `out` with the scores of these queries, which may be infinite or NaN."""
+        q = self.queries(rows)
+        if self._postings is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.matmul(q, self.items.T, out=out)
+        q = sparse.csr_array(q)
+        postings = (self._postings.indptr, self._postings.indices, self._postings.data)
+
+        def share(start: int, stop: int) -> None:
+            some = (q.indptr[start : stop + 1], q.indices, q.data)
+            _fill_products(out[start:stop], some, postings)
+
+        over_rows(share, len(out))
+        return out
 
 
-def products_of(scorer: Searchable, Q: Matrix, Z: Matrix) -> Products:
+def products_of(owner: str, scorer: Searchable, Q: Matrix, Z: Matrix) -> Products:
     """Vectors with the scores of `scorer` as inner products.
 
     A squared distance is an inner product of vectors longer by two, so it needs no extra pass.
     """
+    name = "scorer.geometry"
+    check_parameters(owner, {name: geometry}, {name: scorer.geometry})
+    l2 = scorer.geometry == "l2"
     items = floating(scorer.item_vectors(Z))
     dtype = np.result_type(floating(scorer.query_vectors(Q[:1])).dtype, items.dtype)
-    l2 = scorer.geometry == "l2"
     items = items.astype(dtype, copy=False)
     items = longer_items(items) if l2 else items
 
@@ -58,22 +97,7 @@ def products_of(scorer: Searchable, Q: Matrix, Z: Matrix) -> Products:
         q = longer_queries(q) if l2 else q
         return q.toarray() if is_sparse(q) and not is_sparse(items) else q
 
-    return Products(queries, items)
-
-
-def vector_scores(products: Products, n_rows: int) -> Callable[[Matrix], Floats]:
-    """Function from at most `n_rows` queries to their scores, in memory that it reuses."""
-    items = products.items
-    fill = sparse_products(items) if is_sparse(items) else _dense_products(items)
-    block = np.empty((n_rows, items.shape[0]), items.dtype)
-
-    def scores(rows: Matrix) -> Floats:
-        q = products.queries(rows)
-        out = block[: q.shape[0]]
-        fill(out, q)
-        return out
-
-    return scores
+    return Products(items, queries)
 
 
 def longer_items(Z: Matrix) -> Matrix:
@@ -97,47 +121,14 @@ def _extended(X: Matrix, factor: int, *columns: Floats) -> Matrix:
     return wider
 
 
-def _dense_products(items: Floats) -> Callable[[Floats, Matrix], None]:
-    def fill(out: Floats, q: Matrix) -> None:
-        # Callers refuse non-finite scores and name the query.
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(q, items.T, out=out)
-
-    return fill
-
-
-def sparse_products(items: sparse.csr_array) -> Callable[[Floats, Matrix], None]:
-    """Function that fills its first argument with inner products of queries and sparse items."""
-    postings = items.tocsc()  # for each feature, the items that have it
-
-    def fill(out: Floats, q: Matrix) -> None:
-        rows = sparse.csr_array(q)
-        posted = (postings.indptr, postings.indices, postings.data)
-
-        def share(start: int, stop: int) -> None:
-            starts = rows.indptr[start : stop + 1]
-            _fill_products(out[start:stop], starts, rows.indices, rows.data, *posted)
-
-        over_rows(share, len(out))
-
-    return fill
-
-
-@njit(cache=True, nogil=True)
-def _fill_products(
-    out: Floats,
-    q_starts: Integers,
-    q_features: Integers,
-    q_values: Floats,
-    starts: Integers,
-    items: Integers,
-    values: Floats,
-) -> None:
+@compiled_in_order
+def _fill_products(out: Floats, queries: tuple[Array, ...], postings: tuple[Array, ...]) -> None:
     """Set out[i, j] to the inner product of sparse query i and sparse item j.
 
     Queries are stored by row, items by feature; the cost is one operation per feature that a query
     and an item share.
     """
+    (q_starts, q_features, q_values), (starts, items, values) = queries, postings
     out[:] = 0
     for i in range(len(out)):
         for p in range(q_starts[i], q_starts[i + 1]):

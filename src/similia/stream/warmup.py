@@ -1,4 +1,4 @@
-"""Compile ahead, so that the first judgement waits for nothing."""
+"""Compile ahead, so that no first judgement, evaluation or question waits."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from similia.files import Judgements
-from similia.registry import learner_class
-from similia.stream.lessons import lessons_for
+from similia.contract import Matrix, Posterior, Ranker
+from similia.registry import BATCH_LEARNERS, learner_class
+from similia.retrieval import evaluate, top_k
 
 FORMS = {
     "dense float32": lambda X: X.astype(np.float32),
@@ -17,31 +17,44 @@ FORMS = {
     "sparse float32": lambda X: sparse.csr_array(X.astype(np.float32)),
     "sparse float64": lambda X: sparse.csr_array(X),
 }
-# One of the two triplets is a mistake of any similarity, so that something is learnt.
-_TUPLES = {"triplets": [[0, 1, 2], [0, 2, 1]], "pairs": [[0, 1], [2, 3]], "labels": [[0], [1]]}
-_VALUES = {"triplets": None, "pairs": [1, 1], "labels": [0, 1]}
+#: few and many features, and queries: loops differ
+WIDTHS, N_QUERIES = (4, 400), (8, 40)
 
 
 def warm_up(names: Sequence[str], forms: Sequence[str] = tuple(FORMS)) -> Iterator[dict[str, Any]]:
-    """Teach and ask learners a few judgements of each form; yield name, form and seconds."""
-    X = np.random.default_rng(0).normal(size=(8, 4))
+    """Use learners as the commands do, on a few rows of each form; yield name, form and seconds."""
+    rng = np.random.default_rng(0)
     for name in names:
         for form in forms:
             started = time.perf_counter()
-            _try(learner_class(name)(), FORMS[form](X))
-            seconds = time.perf_counter() - started
-            yield {"learner": name, "form": form, "seconds": seconds}
+            for width in WIDTHS:
+                X = FORMS[form](rng.normal(size=(max(N_QUERIES), width)))
+                model = learner_class(name)()
+                _teach(model, X, name in BATCH_LEARNERS)
+                for scorer in (model, "cosine") if isinstance(model, Ranker) else ():
+                    _rank(scorer, X)
+            yield {"learner": name, "form": form, "seconds": time.perf_counter() - started}
 
 
-def _try(model: Any, X: Any) -> None:
-    kind, values = model.learns_from, _VALUES[model.learns_from]
-    part = Judgements(
-        np.array(_TUPLES[kind]), None if values is None else np.array(values), np.arange(1, 3)
-    )
-    lessons = lessons_for(model, X, classes=np.array([0, 1]))
-    lessons.start(model)
-    lessons.teach(model, part)
-    if lessons.scored:
-        lessons.n_right(model, part)
-    if hasattr(model, "query_vectors"):
-        model.query_vectors(X)
+def _teach(model: Any, X: Matrix, whole: bool) -> None:
+    labels = np.arange(X.shape[0]) % 2
+    if whole:
+        model.fit(X, labels)
+    elif model.learns_from == "labels":
+        model.partial_fit(X, labels, classes=[0, 1]).predict(X)
+    elif model.learns_from == "pairs":
+        model.learn(X, [[0, 1], [2, 3]], [1, 1])
+    else:
+        # One of the two is a mistake of any similarity, so that something is learnt.
+        triplets = np.array([[0, 1, 2], [0, 2, 1]])
+        model.learn(X, triplets).triplet_scores(X, triplets)
+        if isinstance(model, Posterior):
+            model.suggest(X, triplets)
+
+
+def _rank(scorer: Ranker | str, X: Matrix) -> None:
+    top_k(scorer, X, X, 2)
+    for n in N_QUERIES:
+        grades = np.eye(n, X.shape[0], 1)
+        evaluate(scorer, X[:n], labels=np.arange(n) % 2)
+        evaluate(scorer, X[:n], X, relevance=sparse.csr_array(grades), exclude_self=True)

@@ -1,8 +1,8 @@
 """AROMA: a Gaussian over weight matrices, with diagonal or factored covariance [Crammer2012].
 
 A pass takes the rows of one block: queries q_t in Q and differences p_t = better - worse in P,
-dense or CSR. It changes the state in place and returns the number of updates. `moment`, if it has a
-size, gathers Σ_t t ΔW_t for the average of the states; `t` counts the triplets before the block.
+dense or CSR. It changes the state in place and returns the number of updates. `moment`, unless
+empty, gathers Σ_t t ΔW_t for the average of the states; `t` counts the triplets before the block.
 """
 
 from functools import partial
@@ -13,17 +13,17 @@ from scipy import sparse
 from similia.linalg.bilinear import bilinear_forms
 from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_some_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
 
-#: scores up to so far above the threshold may yet fall below it in a block; more do not pay
+#: scores this far above the threshold may still fall below it within a block
 NEAR = 0.25
-#: rows that are walked over together, at most: the walk's own cost grows with their square
+#: most rows of one walk, whose own cost grows with their square
 AT_ONCE = 128
 
 
 def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
-    """Learn a block of triplets, factor by factor, exactly as one at a time.
+    """Learn a block of triplets with a factored covariance; same updates as one at a time.
 
     With a = qᵀΛq, b = pᵀΩp, s = qᵀWp, all before the update, whenever s < threshold:
 
@@ -31,9 +31,9 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
         Ω -= a/(mr+ab) Ωp pᵀΩ,    Λ -= b/(nr+ab) Λq qᵀΛ                     [Crammer2012, 13, 14]
 
     Cost for m = n: 2 mn flops a triplet for its score, 10 mn more if it is learnt from, in matrix
-    products (see `similia.linalg.downdates`). Covariances are needed of what is learnt from alone.
-    Who that is follows only from the walk, so they are made for triplets that score near the
-    threshold; a walk that comes to another one below it stops there, and is taken up anew.
+    products (see `similia.linalg.downdates`). Only the triplets learnt from need covariances. Which
+    these are turns out during the walk, so covariances are computed for all that score near the
+    threshold; a walk that meets another one below it stops there, and the next one starts.
     """
     scores = bilinear_forms(W, Q, P)
     state, updates, start = (W, Lambda, Omega, moment), 0, 0
@@ -46,7 +46,7 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
 
 
 def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
-    """Walk from the first of `near` as far as possible; give the updates and where it ended."""
+    """Walk from the first of `near` as far as possible; return the updates and the end."""
     W, Lambda, Omega, moment = state
     (m, n), first, columns = W.shape, near[0], near - near[0]
     covariances = _sparse_covariances if sparse.issparse(Q) else _dense_covariances
@@ -61,8 +61,8 @@ def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
         left, right, columns = QL[taken], PO[taken], columns[taken]
         side_by_side(
             [
-                partial(downdate, Lambda, left, unit_lower(H, c_Lambda, columns), c_Lambda),
-                partial(downdate, Omega, right, unit_lower(G, c_Omega, columns), c_Omega),
+                partial(downdate, Lambda, left, H, c_Lambda, columns),
+                partial(downdate, Omega, right, G, c_Omega, columns),
             ],
             count * (m * m + n * n),
         )
@@ -74,14 +74,14 @@ def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
 
 
 def _sparse_covariances(Lambda, Omega, Q, P, all_Q, all_P):
-    """Give QΛ and PΩ for some rows, and their inner products with those of all."""
+    """QΛ and PΩ for some rows, and their inner products with all rows."""
     QL, PO = products((Q, Lambda), (P, Omega))
     H, G = cross_products((QL, all_Q), (PO, all_P))
     return QL, H, PO, G
 
 
 def _dense_covariances(Lambda, Omega, Q, P, all_Q, all_P):
-    """Give the same for dense rows; each processor takes some columns through both products."""
+    """The same for dense rows; each processor takes some columns through both products."""
     (size, m), n, full = Q.shape, P.shape[1], len(all_Q)
     QL, PO = np.empty((size, m), Q.dtype), np.empty((size, n), P.dtype)
     work = size * (m * (m + full) + n * (n + full))
@@ -104,21 +104,21 @@ def _dense_covariances(Lambda, Omega, Q, P, all_Q, all_P):
 def _factored_walk(H, G, s, columns, given, steps, taken):
     """Walk over scores in order; H and G have rows for the triplets at `columns` only.
 
-    Rows that are learnt from move to the front of H and G; `taken` says which they were. Ends
-    before a triplet that has no row but needs one. Gives the number learnt from, and of the walked.
+    Rows learnt from move to the front of H and G, and `taken` lists them. Ends before a triplet
+    that needs a row and has none. Returns the numbers of triplets learnt from and walked over.
     """
     mr, nr, r, threshold = given
-    alpha, c_Lambda, c_Omega = steps
-    row = k = 0
+    alpha, c_Lambda, c_Omega = steps[0], steps[1], steps[2]
+    row = k = np.intp(0)  # a literal 0 would be a type of its own, and compile all twice
     for t in range(len(s)):
         known = row < len(columns) and columns[row] == t
         row += known
         if s[t] < threshold:
             if not known:
                 return k, t
-            eliminate_some_row(H, c_Lambda, k, row - 1, t)
-            eliminate_some_row(G, c_Omega, k, row - 1, t)
-            # Variances are positive; rounding alone can bring a tiny one below zero.
+            eliminate_row(H, c_Lambda, k, row - 1, t)
+            eliminate_row(G, c_Omega, k, row - 1, t)
+            # Only rounding can make a tiny variance negative.
             a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
             if a * b > 0.0:
                 alpha[k] = (1.0 - s[t]) / (r + a * b)
@@ -140,7 +140,7 @@ def diagonal_pass(W, Sigma, moment, t, Q, P, r, threshold, analysed):
 
     or, `analysed`, in the form that Theorem 1 covers: W = Σ⊙θ with θ += x, 1/Σ += x²/r.
 
-    Cost: k_q k_p for rows with so many non-zeros; for dense rows one pass over W and Σ a triplet.
+    Cost: k_q k_p for rows with that many nonzeros; for dense rows one pass over W and Σ a triplet.
     """
     if sparse.issparse(Q):
         rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
@@ -150,29 +150,29 @@ def diagonal_pass(W, Sigma, moment, t, Q, P, r, threshold, analysed):
 
 @compiled
 def _moved(w, sigma, x, step, analysed):
-    """Give the new mean and variance of one entry, in one form or the other."""
+    """New mean and variance of one entry, in either form."""
     alpha, gain, inverse_r, zero, one = step
     if analysed:
         shrink = one / (one + inverse_r * sigma * x * x)
         return (w + sigma * x) * shrink, sigma * shrink
     g = sigma * x
-    # σ(1 - σx²/(v+r)) ≥ σr/(v+r) > 0; the floor is for rounding where r is negligible.
+    # σ(1 - σx²/(v+r)) ≥ σr/(v+r) > 0; the floor is for rounding if r is negligible.
     return w + alpha * g, max(sigma - gain * g * g, zero)
 
 
 @compiled
 def _step_sizes(s, v, r, real):
-    """Give what `_moved` needs, in the precision of the state: a plain 1.0 would widen its loop."""
+    """Arguments of `_moved` in the precision of the state: a plain 1.0 would widen its loop."""
     return real((1.0 - s) / (v + r)), real(1.0 / (v + r)), real(1.0 / r), real(0.0), real(1.0)
 
 
 @compiled
 def _diagonal_dense(W, Sigma, moment, t, Q, P, r, threshold, analysed):
-    """Walk a dense block; the pass that updates a row also scores it for the next triplet."""
+    """Learn a dense block; the loop that updates a row also scores it for the next triplet."""
     real = W.dtype.type
     updates, s, v = 0, 0.0, 0.0
     for i in range(-1, len(Q)):
-        # Triplet i is learnt from its score s and variance v; triplet i + 1 is scored.
+        # Learn triplet i from its score s and variance v; score triplet i + 1.
         moving = i >= 0 and s < threshold and v > 0.0
         updates += moving
         step, time = _step_sizes(s, v, r, real), real(t + i + 1)

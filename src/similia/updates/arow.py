@@ -1,23 +1,23 @@
 """AROW: a Gaussian over a weight vector [Crammer2009].
 
-The diagonal form is `updates.aroma.diagonal_pass` on a matrix of one row; here is the full one.
+The diagonal form is `updates.aroma.diagonal_pass` on a matrix of one row; this is the full one.
 """
 
 import numpy as np
 
 from similia.linalg.blas import cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_row
 
 
 def arow_pass(w, Sigma, moment, t, X, signs, r):
-    """Learn a block of rows X with labels `signs` in {+1, -1}; count the updates.
+    """Learn a block of rows X with labels `signs` in {+1, -1}; return the number of updates.
 
     Whenever y xᵀw < 1, with v = xᵀΣx:
 
         w += (1 - y xᵀw)/(r+v) y Σx,    Σ -= Σx xᵀΣ/(r+v)                       [Crammer2009, 4]
 
-    `moment` gathers Σ_t t Δw_t if it has a size. Cost: 4 d² flops a row, in matrix products.
+    `moment`, unless empty, gathers Σ_t t Δw_t. Cost: 4 d² flops a row, in matrix products.
     """
     (XS,) = products((X, Sigma))
     (H,) = cross_products((XS, X))
@@ -27,7 +27,7 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     if len(rows):
         alpha, c = steps[:, rows]
         moved = XS[rows]
-        downdate(Sigma, moved, unit_lower(H[rows], c, rows), c)
+        downdate(Sigma, moved, H[rows], c, rows)
         w += alpha @ moved
         if moment.size:
             moment += (alpha * (t + 1 + rows)).astype(w.dtype) @ moved
@@ -40,8 +40,8 @@ def _arow_walk(H, scores, signs, r, steps):
     for t in range(len(scores)):
         margin = signs[t] * scores[t]
         if margin < 1.0:
-            eliminate_row(H, c, t)
-            # A variance is positive; rounding alone can bring a tiny one below zero.
+            eliminate_row(H, c, t, t, t)
+            # Only rounding can make a tiny variance negative.
             v = max(H[t, t], 0.0)
             if v > 0.0:
                 alpha[t] = signs[t] * (1.0 - margin) / (r + v)

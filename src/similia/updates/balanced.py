@@ -1,30 +1,25 @@
 """Balanced passes: each class learns from all of its examples and from as many others.
 
-Every example is learnt from as a positive one of its class, and as a negative one of another. If
-both are done at one visit, its row is read from memory once for the two, and the number of classes
-does not matter.
+Every example is a positive one of its class and a negative one of another. Both are learnt at one
+visit, so that its row is read from memory only once, whatever the number of classes.
 """
 
 import numpy as np
 
 from similia.linalg.compiled import compiled
-from similia.linalg.prefetch import prefetch_row
+from similia.linalg.memory import prefetch_row
 from similia.losses import loss_slope
 
 CONSTANT, LINEAR, SQRT, INVERSE = range(4)
 
-#: steps before its own at which a row is asked for
+#: steps ahead of its own at which a row is prefetched
 AHEAD = 4
-
 #: visits whose steps are listed at a time
 LISTED = 1024
-
-#: bytes of all z that the nearest cache holds beside the rows: they need not be asked for
+#: bytes of Z that the nearest cache holds beside the rows: no need to prefetch them
 NEAR = 2**14
-
-#: neighbouring rows that a pass visits one after the other, in random order
-NEIGHBOURS = 32
-
+#: neighboring rows that a pass visits one after the other, in random order
+NEIGHBORS = 32
 #: share of all rows above which a class is too large for its negatives to be dealt out
 LARGEST = 0.125
 
@@ -47,13 +42,12 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
 
     visits = (row, ours, others): visit p is to a row of U that is a positive example of class
     ours[p] and a negative one of class others[p], -1 for none. rows = (U, weights, norms2). Steps
-    are η·shrunk·weight, at most 1/(F''(0)|u|²), with steps = (kind, η, total, horizon, F''(0)); no
-    weights or no `norms2` stand for ones and for no bound. clock = (t, seen, tick): the schedule's
-    time and the moment's, and what a visit adds to them. `moment` gathers Σ time·ΔZ, if it has a
-    size.
+    are η·shrunk·weight, at most 1/(F''(0)|u|²), with steps = (kind, η, total, horizon, F''(0)).
+    Empty weights are ones, empty `norms2` mean no bound. clock = (t, seen, tick): the schedule's
+    time, the moment's, and the time of a visit. `moment`, unless empty, gathers Σ time·ΔZ.
 
-    Two steps for different classes that follow each other know nothing of one another: they are
-    taken together, so that one's sums fill the time in which the other waits for its slope.
+    Two steps in a row for different classes are independent. They are taken together, so that the
+    sums of one fill the time in which the other waits for its slope.
     """
     U, far = rows[0], Z.size * Z.itemsize > NEAR
     places, classes = np.empty(2 * LISTED + 1, np.int64), np.empty(2 * LISTED + 1, np.int64)
@@ -62,12 +56,12 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
     for start in range(0, len(visits[0]), LISTED):
         count = _list_steps(due, start, rows, visits, some, steps, clock)
         for s in range(min(AHEAD, count)):
-            _ask_for(Z, U, places[s], classes[s], far)
+            _prefetch(Z, U, places[s], classes[s], far)
         s = 0
         while s < count:
             for later in range(s + AHEAD, min(s + AHEAD + 2, count)):
-                _ask_for(Z, U, places[later], classes[later], far)
-            # Numbers, not arrays: an array is seven arguments, which a step is too short for.
+                _prefetch(Z, U, places[later], classes[later], far)
+            # Numbers, not arrays: an array is seven arguments, too many for so short a step.
             one = (places[s], classes[s], lengths[s], signs[s], times[s])
             n = s + 1
             if n < count and classes[s] != classes[n]:
@@ -81,9 +75,10 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
 
 @compiled
 def _list_steps(due, start, rows, visits, some, steps, clock):
-    """Fill `due` with the steps of a class in `some`, from visit `start` on; give their number.
+    """Fill `due` with the steps of classes in `some`, from visit `start` on; return their number.
 
-    Whose step it is cannot be foreseen, so all are written down, and others are written over.
+    Every step is written down, and overwritten by the next if its class is another: no branch for
+    the processor to mispredict.
     """
     places, classes, lengths, signs, times = due
     _, weights, norms2 = rows
@@ -107,7 +102,7 @@ def _list_steps(due, start, rows, visits, some, steps, clock):
 
 
 @compiled
-def _ask_for(Z, U, i, c, far):
+def _prefetch(Z, U, i, c, far):
     prefetch_row(U, i)
     if far:
         prefetch_row(Z, c)
@@ -129,7 +124,7 @@ def _step(Z, moment, U, one, code):
 
 @compiled
 def _two_steps(Z, moment, U, one, other, code):
-    """Steps of different classes, at once."""
+    """Two steps, of different classes, at once."""
     i, c, length, y, time = one
     j, e, length_j, y_j, time_j = other
     z, u, z_j, u_j, real = Z[c], U[i], Z[e], U[j], Z.dtype.type
@@ -156,13 +151,13 @@ def _remember(moment, c, u, step, time):
 
 @compiled
 def paired_visits(codes, seed):
-    """Give visits to each row once: for its class, and as a negative example of another.
+    """One visit to each row: for its class, and as a negative example of another.
 
-    Class c is given as many negative examples as it has own ones: the classes are dealt out to the
+    Class c gets as many negative examples as it has positive ones: the classes are dealt out to the
     rows like shuffled cards, and a row that gets its own class swaps with another. No class may
-    have more than `LARGEST` of the rows: as each row is dealt to one class, it would take them from
-    the small ones. Rows come in blocks of neighbours, blocks and neighbours in random order: rows
-    kept in random order are visited in random order.
+    have more than `LARGEST` of the rows, or it would take the negatives of the small ones. Rows
+    come in blocks of neighbors, blocks and neighbors in random order, so rows that are stored in
+    random order are visited in random order.
     """
     state = np.uint64(seed)
     others, state = shuffled(codes, state)
@@ -173,7 +168,7 @@ def paired_visits(codes, seed):
 
 @compiled
 def shuffled(values, state):
-    """Give the values in random order, and the next state of the generator."""
+    """The values in random order, and the next state of the generator."""
     values = values.copy()
     for i in range(len(values) - 1, 0, -1):
         state, j = _below(state, i + 1)
@@ -183,11 +178,11 @@ def shuffled(values, state):
 
 @compiled
 def _blocks(n, state):
-    count = (n + NEIGHBOURS - 1) // NEIGHBOURS
+    count = (n + NEIGHBORS - 1) // NEIGHBORS
     blocks, state = shuffled(np.arange(count), state)
     row, filled = np.empty(n, np.int64), 0
     for block in blocks:
-        start, stop = block * NEIGHBOURS, min(n, (block + 1) * NEIGHBOURS)
+        start, stop = block * NEIGHBORS, min(n, (block + 1) * NEIGHBORS)
         row[filled : filled + stop - start], state = shuffled(np.arange(start, stop), state)
         filled += stop - start
     return row, state
@@ -195,7 +190,7 @@ def _blocks(n, state):
 
 @compiled
 def _swap_own(codes, others, state):
-    """Let no row be a negative example of its own class, by swaps with rows chosen at random."""
+    """Swap at random until no row is a negative example of its own class."""
     for i in range(len(codes)):
         c = codes[i]
         while others[i] == c:
@@ -206,10 +201,10 @@ def _swap_own(codes, others, state):
 
 @compiled
 def balanced_visits(order, codes, j, ours, seed):
-    """Give all examples `ours` of class j and as many others, in random order: i, or ~i for others.
+    """All examples `ours` of class j and as many others, in random order: i, or ~i for others.
 
-    Others are the next ones of another class in `order`, a random order of all, from a random place
-    on: a uniform choice without repetition, at the cost of what is chosen.
+    The others are the next ones of other classes in `order`, a random order of all rows, from a
+    random place on: a uniform choice without repetition, at the cost of what is chosen.
     """
     n = len(order)
     count = min(len(ours), n - len(ours))
@@ -227,13 +222,13 @@ def balanced_visits(order, codes, j, ours, seed):
 
 @compiled
 def _below(state, n):
-    """Give the next state and a random number below n < 2³² (SplitMix64)."""
+    """Next state, and a random number below n < 2³² (SplitMix64)."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     x = state
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x = x ^ (x >> np.uint64(31))
-    # The upper half of x as a fraction of n: a remainder would take longer than all of the above.
+    # The upper half of x as a fraction of n: a remainder would take longer than all above.
     return state, np.int64(((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 

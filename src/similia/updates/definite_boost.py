@@ -11,56 +11,57 @@ References
    On-line Learning and Bregman Projection", JMLR 6, 2005.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from similia.contract import Array
 from similia.linalg.bound import add_square, gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import eigen_step
 
-#: share of the largest eigenvalue of W below which another one does not show in it
+#: share of the largest eigenvalue of W below which another is not visible in it
 NEGLIGIBLE = 1e-18
-#: pairs for each entry of W up to which W is not worth making
+#: pairs, as a share of the entries of W, up to which forming W does not pay
 FEW = 0.1
 #: side of the squares in which a matrix is transposed
 TILE = 32
-#: what a pass records of each step
+#: columns of the records that a pass keeps of each step
 RECORDED = ("constraint", "value", "step", "dual", "dual_bound", "violation", "gap")
 
 
 class RankOneTerms(NamedTuple):
-    """Constraints sign·zᵀWz ≤ shift; z = e_first - e_second, or a row of `Z` where that has any."""
+    """Constraints sign·zᵀWz ≤ shift; z = e_first - e_second, or a row of `Z` if it has any."""
 
-    Z: Any
-    first: Any
-    second: Any
-    signs: Any
-    shifts: Any
+    Z: Array
+    first: Array
+    second: Array
+    signs: Array
+    shifts: Array
 
 
 @compiled
 def approximate_step(r, lam_min, lam_max):
-    """Give argmin over α of that bound: log[(1 - r/λmin)/(1 - r/λmax)] / (λmax - λmin).
+    """Argmin over α of that bound: log[(1 - r/λmin)/(1 - r/λmax)] / (λmax - λmin).
 
-    The paper's (4.6) is this only for λmin = -λmax; elsewhere it takes logarithms of negative
-    numbers. Positive where r is; infinite at r = λmax, where W is all in one eigenspace of C.
+    The paper's (4.6) agrees only for λmin = -λmax; otherwise it takes logarithms of negative
+    numbers. Positive where r is; infinite at r = λmax, where W is in a single eigenspace of C.
     """
     return (np.log1p(-r / lam_min) - np.log1p(-r / lam_max)) / (lam_max - lam_min)
 
 
 @compiled
 def guaranteed_progress(r, lam_min, lam_max):
-    """Give -log of that minimum, -log ρ(r) ≥ 0: the least rise of the dual (Theorem 4.1)."""
+    """-log of that minimum, -log ρ(r) ≥ 0: the least rise of the dual (Theorem 4.1)."""
     high, low = lam_max / (lam_max - lam_min), lam_min / (lam_max - lam_min)
     return low * np.log1p(-r / lam_min) - high * np.log1p(-r / lam_max)
 
 
 @compiled
 def promised_progress(step, r, lam_min, lam_max):
-    """Give -log of that bound at a step, which is no longer than `approximate_step`.
+    """-log of that bound at a step of at most `approximate_step`.
 
-    The bound is convex in the step and 1 at zero, so this is not negative, either.
+    Not negative either, as the bound is convex in the step and 1 at zero.
     """
     width = lam_max - lam_min
     high, low = (r - lam_min) / width, (lam_max - r) / width
@@ -69,11 +70,10 @@ def promised_progress(step, r, lam_min, lam_max):
 
 @compiled
 def asks_for(r, alpha, cap, nearest):
-    """Give how much a constraint of value r asks for a step, where α is its dual variable.
+    """How much a constraint of value r with the dual variable α asks for a step.
 
     That is the amount by which it is violated, unless α is at its cap; and, if W is to be the
-    nearest, the amount by which it is met too well although it has pushed: then an earlier step was
-    too long.
+    nearest, its slack while α > 0: then an earlier step was too long.
     """
     if r > 0.0:
         return r if alpha < cap else 0.0
@@ -82,7 +82,7 @@ def asks_for(r, alpha, cap, nearest):
 
 @compiled
 def screen_pairs(W, first, second, signs, shifts, out):
-    """Put signs (W_aa + W_bb - 2 W_ab) - shifts into out."""
+    """Set out to signs (W_aa + W_bb - 2 W_ab) - shifts."""
     diagonal = _diagonal(W)
     for j in range(len(out)):
         a, b = first[j], second[j]
@@ -91,7 +91,7 @@ def screen_pairs(W, first, second, signs, shifts, out):
 
 @compiled
 def scatter_pairs(W, first, second, places, out):
-    """Put W_aa + W_bb - 2 W_ab into out, each at its place."""
+    """Set out[places] to W_aa + W_bb - 2 W_ab."""
     diagonal = _diagonal(W)
     for j in range(len(places)):
         a, b = first[j], second[j]
@@ -100,7 +100,7 @@ def scatter_pairs(W, first, second, places, out):
 
 @compiled
 def screen_few_pairs(F, first, second, signs, shifts, out):
-    """As `screen_pairs` for W = FFᵀ, from |F_a - F_b|²: less work than W itself for few pairs."""
+    """Like `screen_pairs` for W = FFᵀ, from |F_a - F_b|²: for few pairs less work than W itself."""
     for j in range(len(out)):
         left, right = F[first[j]], F[second[j]]
         square = 0.0
@@ -143,14 +143,13 @@ def add_pairs(M, first, second, weights):
 
 @compiled
 def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, cap, records):
-    """Project onto the most violated constraint, again and again; give how many steps were taken.
+    """Run at most len(records) projections, each on the most violated constraint; return the count.
 
-    Stops early where nothing is left to do. `values` and `rows` are the eigenpairs of log W, which
-    are changed, as is `alpha`; `low` and `high` hold the eigenvalues of each C_j between them. For
-    each step a row of `records` is filled as `RECORDED` says, with dual value and its bound
-    counted from where the pass began. With `nearest`, constraints that have pushed and are met too
-    well count as violated by so much, and are let go, by negative steps, down to α_j = 0. No α_j
-    goes beyond `cap`, which is infinite where all constraints must be met.
+    Changes `alpha` and `values` and `rows`, the eigenpairs of log W; `low` and `high` bound the
+    eigenvalues of each C_j. Every step fills a row of `records` (see `RECORDED`), with dual value
+    and its bound counted from the beginning of the pass. With `nearest`, constraints with slack and
+    α_j > 0 count as violated by it, and are relaxed by negative steps, down to α_j = 0. No α_j
+    exceeds `cap`, which is infinite if all constraints must be met.
     """
     d, n = len(values), len(alpha)
     W, B, r = np.empty((d, d)), np.empty((d, d)), np.empty(n)
@@ -191,7 +190,7 @@ def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, cap, r
 
 @compiled
 def _factor(values, rows, B):
-    """Put rows with W = BᵀB into B, only those that show in W; give their number."""
+    """Set rows of B so that W = BᵀB, for visible eigenvalues only; return their number."""
     largest, k = np.max(values), 0
     for i in range(len(values)):
         w = np.exp(values[i] - largest)
@@ -205,7 +204,7 @@ def _factor(values, rows, B):
 
 @compiled
 def _screen(W, B, terms, parts, r):
-    """Put the values of all constraints into r."""
+    """Set r to the values of all constraints."""
     if terms.Z.size:
         out = parts[:, : len(B)]
         gemm(False, terms.Z, True, B, 0.0, out)
@@ -232,7 +231,7 @@ def _components(rows, terms, j):
 
 @compiled
 def _normalize(values):
-    """Subtract from the eigenvalues of log W what its trace has too much; give that."""
+    """Shift the eigenvalues of log W so that W has trace one; return the shift."""
     largest, total = np.max(values), 0.0
     for i in range(len(values)):
         total += np.exp(values[i] - largest)

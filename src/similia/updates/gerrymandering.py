@@ -1,8 +1,8 @@
 """Neighborhood gerrymandering: the best sets of neighbors, and the pull that follows from them.
 
-A set h of k items votes on the class of a query. It is told by its votes alone: of each class it
-takes the nearest ones, so a set is a number of votes for each class, and only the k nearest items
-of each class matter.
+A set h of k items votes on the class of a query. Of each class the best set holds the nearest
+items, so it is determined by its number of votes for each class, and only the k nearest items of
+each class matter.
 """
 
 from functools import partial
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from similia.contract import Array
 from similia.linalg.blas import panels
 from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled
@@ -17,48 +18,50 @@ from similia.linalg.threads import processors, side_by_side
 
 #: bytes of distances that one thread holds at a time
 PANEL_BYTES = 4 * 2**20
+#: decay of Adam's moments
+BETA_1, BETA_2 = 0.9, 0.999
 
 
 class Pull(NamedTuple):
-    """What a batch of queries says of the maps.
+    """Losses of a batch of queries, and the items that each pulls and pushes.
 
-    losses (B,) and solvable (B,); rows and weights (B, 2k): items of either set alone and +1 for
-    those of the right one, -1 for those of the rival, 0 for places that are not used.
+    losses (B,) and solvable (B,); rows and weights (B, 2k): items in one of the two sets only, with
+    +1 for the right set, -1 for the rival, and 0 for unused places.
     """
 
-    losses: np.ndarray
-    solvable: np.ndarray
-    rows: np.ndarray
-    weights: np.ndarray
+    losses: Array
+    solvable: Array
+    rows: Array
+    weights: Array
 
 
 class Items(NamedTuple):
     """Images of items B (M, p), sorted by class, their squared lengths, and where classes start."""
 
-    B: np.ndarray
-    squares: np.ndarray
-    starts: np.ndarray
+    B: Array
+    squares: Array
+    starts: Array
 
 
 class Ballot(NamedTuple):
-    """How votes are counted: costs (R, R), the number of voters, and whose ties are."""
+    """How votes are counted: costs (R, R), the number of voters, and whether the best tie wins."""
 
-    cost: np.ndarray
+    cost: Array
     k: int
     ties: bool
 
 
 def infer(A, B, starts, own, y, cost, k, ties):
-    """Give the loss of each query, and the items that it pulls and pushes: exact inference.
+    """Loss of each query, and the items that it pulls and pushes, by exact inference.
 
         loss = max_h [S(h) + Δ(y, h)] - max_{h: Δ(y,h)=0} S(h),   S(h) = -Σ_{i∈h} |a - b_i|²
 
-    over all sets h of k items that do not contain the query itself [Trivedi notes, 7, 13, 14]. A
-    query for which no set has Δ(y, h) = 0 (its class is too small to win) has no loss and no pull.
+    over all sets h of k items without the query itself [Trivedi notes, 7, 13, 14]. A query for
+    which no set has Δ(y, h) = 0 (its class is too small to win) has no loss and no pull.
 
-    Parameters are rows A (B, p) of queries and B (M, p) of items sorted by class, class r from
-    starts[r] to starts[r+1]; own (B,), the row of the query among the items or -1; y (B,) and cost
-    (R, R), Δ; k; and ties, whether a tie counts for the best of its classes or for the worst.
+    A (B, p) are queries and B (M, p) items sorted by class, class r from starts[r] to starts[r+1];
+    own (B,) is the row of each query among the items, or -1; y (B,) are classes and cost (R, R) is
+    Δ; `ties` counts a tie as the best of its classes instead of the worst.
     """
     squares = np.vecdot(B, B)
     pull = Pull(
@@ -80,7 +83,7 @@ def infer(A, B, starts, own, y, cost, k, ties):
 
 @compiled
 def _infer_panel(A, items, own, y, ballot, pull):
-    # |a|² is left out: it is in both sets k times.
+    # |a|² is left out: it occurs k times in either set.
     D = np.empty((len(A), len(items.B)), A.dtype)
     for i in range(len(A)):
         D[i] = items.squares
@@ -112,10 +115,10 @@ def _infer_panel(A, items, own, y, ballot, pull):
 
 @compiled
 def nearest_by_class(distances, starts, own, near, found, sizes):
-    """Set the k nearest items of each class, nearest first, and how many there are.
+    """Find the k nearest items of each class, nearest first; of equal ones, the earlier row.
 
-    `near` and `found` (R, k) get distances (infinite where there is no item) and rows, `sizes` (R,)
-    their numbers; item `own` is left out. Of equal distances, the earlier row goes first.
+    Sets `near` and `found` (R, k) to distances (infinite where there is no item) and rows, and
+    `sizes` (R,) to their numbers. Item `own` is left out.
     """
     k = near.shape[1]
     for r in range(len(sizes)):
@@ -139,16 +142,16 @@ def nearest_by_class(distances, starts, own, near, found, sizes):
 
 @compiled
 def best_set(near, sizes, order, cost, ties, augmented, best, votes):
-    """Set `best` (R,) to the votes of the best set of k items, and give its value.
+    """Set `best` (R,) to the votes of the best set of k items; return its value.
 
     That is max S(h) over h with Δ(h) = 0, or, augmented, max [S(h) + Δ(h)] over all h, where
-    `cost` (R,) has Δ of each winner; -inf if there is no such h. `order` sorts the items `near`
-    (R, k), `votes` (R,) is room to work in.
+    `cost` (R,) is Δ of each winner; -inf if there is no such h. `order` sorts the items `near`
+    (R, k); `votes` (R,) is working memory.
 
     For a winner c with n votes the best h has the n nearest of c and the nearest of the others, at
-    most n of a class, or n - 1 where that class must not win as well: a partition matroid, for
-    which taking the nearest that is still allowed is exact. A tie counts as its worst class, or
-    with `ties` as its best one, so a class must not tie
+    most n of a class, or n - 1 if that class must not tie: a partition matroid, for which the
+    greedy choice is exact. A tie counts as its worst class, or with `ties` as its best one, so a
+    class must not tie
 
         with `ties` false: in a set of Δ = 0, if it has a cost;
         with `ties` true: in an augmented set, if it costs less than c, for c would not count.
@@ -191,7 +194,7 @@ def best_set(near, sizes, order, cost, ties, augmented, best, votes):
 
 
 def pulls(A, B, pull):
-    """Give half of the gradient of the losses' sum by a and by b_j, and the j of the latter.
+    """Half of the gradient of the losses' sum by a and by b_j, and the j of the latter.
 
     With w_ij = 1 in the right set alone, -1 in the rival alone, and as many of either,
 
@@ -221,3 +224,29 @@ def _gather(A, B, rows, weights, place, by_query, by_item):
             for l in range(len(a)):
                 x[l] -= w * b[l]
                 z[l] += w * (b[l] - a[l])
+
+
+def adam_step(M, G, first, second, t, rate):
+    """Move M against its gradient G by Adam; `first` and `second` are its moments, t ≥ 1 the time.
+
+        m += (1-β₁)(g - m),   v += (1-β₂)(g² - v),   M -= rate m̂/(√v̂ + ε)        [Kingma2015]
+
+    with m̂ = m/(1-β₁ᵗ), v̂ = v/(1-β₂ᵗ). Here ε is the root of the rounding unit times the root mean
+    square of √v̂: free of units, and gradients that are only rounding move nothing.
+    """
+    _adam(*(A.reshape(-1) for A in (M, G, first, second)), t, rate, np.finfo(M.dtype).eps ** 0.5)
+
+
+@compiled
+def _adam(M, G, first, second, t, rate, share):
+    total = 0.0
+    for i in range(len(M)):
+        first[i] += (1.0 - BETA_1) * (G[i] - first[i])
+        second[i] += (1.0 - BETA_2) * (G[i] * G[i] - second[i])
+        total += second[i]
+    if total == 0.0:
+        return
+    least = share * np.sqrt(total / len(M))
+    scale = rate * np.sqrt(1.0 - BETA_2**t) / (1.0 - BETA_1**t)
+    for i in range(len(M)):
+        M[i] -= scale * first[i] / (np.sqrt(second[i]) + least)

@@ -1,14 +1,14 @@
-"""LEGO: LogDet-regularised steps on a Mahalanobis distance [Jain2008]."""
+"""LEGO: LogDet-regularized steps on a Mahalanobis distance [Jain2008]."""
 
 import numpy as np
 
 from similia.linalg.blas import add_cross_products, cross_products, products
 from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row, unit_lower
+from similia.linalg.downdates import downdate, eliminate_row
 
 
 def lego_pass(A, moment, t, Z, targets, eta):
-    """Learn a block of pairs with differences Z; change A (and `moment`); count the updates.
+    """Learn a block of pairs with differences Z: change A, gather `moment`, count updates.
 
     Each step solves min over B ≻ 0 of D_logdet(B, A) + η/2 (zᵀBz - y)², y the target, ŷ = zᵀAz:
 
@@ -24,7 +24,7 @@ def lego_pass(A, moment, t, Z, targets, eta):
     rows = np.flatnonzero(c)
     if len(rows):
         moved = ZA[rows]
-        downdate(A, moved, unit_lower(H[rows], c[rows], rows), c[rows])
+        downdate(A, moved, H[rows], c[rows], rows)
         if moment.size:
             add_cross_products((moment, moved, moved, -c[rows] * (t + 1 + rows)))
     return len(rows)
@@ -33,19 +33,19 @@ def lego_pass(A, moment, t, Z, targets, eta):
 @compiled
 def _lego_walk(H, targets, eta, c):
     for t in range(len(c)):
-        eliminate_row(H, c, t)
+        eliminate_row(H, c, t, t, t)
         distance = H[t, t]
         target = min(max(distance, targets[t, 0]), targets[t, 1])
         if distance > 0.0 and target != distance:
             half = eta * target * distance - 1.0
             root = np.hypot(half, 2.0 * np.sqrt(eta) * distance)
-            # The same number either way; this form subtracts nothing of equal size.
+            # The same number either way, without subtracting numbers of similar size.
             if half >= 0.0:
                 after = (half + root) / (2.0 * eta * distance)
             else:
                 after = 2.0 * distance / (root - half)
-            # Again the same number twice, as ȳ = ŷ - cŷ². A long step ends near the target, a short
-            # one near its beginning: rounding leaves the larger of the two differences alone.
+            # Again the same number, as ȳ = ŷ - cŷ²: take the larger of the two differences, which
+            # rounding affects less.
             if abs(after - target) > abs(distance - after):
                 c[t] = eta * (after - target) * (after / distance)
             else:

@@ -7,18 +7,27 @@ numbers (complex ones as pairs, so of twice the length). W itself is formed only
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
-from similia.linalg.bound import gemm
+from similia.linalg.bound import add_square
 from similia.linalg.compiled import compiled
-from similia.linalg.eigen_update import SHARED, eigen_step, eigen_workspace, update_eigenpairs
+from similia.linalg.eigen_update import (
+    SHARED,
+    eigen_step,
+    eigen_workspace,
+    real_components,
+    update_eigenpairs,
+)
+from similia.linalg.spectral import from_eigenpairs, hermitian_part, null_threshold
 
-#: weights below this part of the largest do not reach the last digit of a sum
+#: weights below this share of the largest do not reach the last digit of a sum
 NEGLIGIBLE = 1e-18
+#: rank of an instance above which a new eigendecomposition is cheaper than rank-one steps
+LOW_RANK = 6
 
 
 class MEGSetting(NamedTuple):
-    """How long steps are, and what the trace of the matrix is; see `step_size`."""
+    """Length of steps (see `step_size`), and the trace of the matrix."""
 
     rate: float
     relative: bool
@@ -27,15 +36,15 @@ class MEGSetting(NamedTuple):
 
 
 def meg_pass(values, rows, total, Z, targets, setting):
-    """Learn a block of rank-one instances; give the number of updates, the loss, the largest ρ.
+    """Learn a block of rank-one instances; return the number of updates, the loss, the largest ρ.
 
     For an instance X = xxᴴ, x a row of Z (dense or CSR), predicted as ŷ = s tr(WX), s the trace:
 
-        G <- G - 2η(ŷ - y) s xxᴴ,    W = exp(G)/tr exp(G) if normalised (3.5), else exp(G) (3.4)
+        G <- G - 2η(ŷ - y) s xxᴴ,    W = exp(G)/tr exp(G) if normalized (3.5), else exp(G) (3.4)
 
     `targets` has two columns, the lowest and the highest value that needs no step; y is the nearer
-    one. `total` gathers the sum of the W after each instance, as products of rows; nothing if
-    it is empty. Cost of a step: O(d²) and the product that turns those eigenvectors that change.
+    one. `total`, unless empty, gathers the sum of the W after each instance, as products of rows.
+    A step costs O(d²) and the product that turns the eigenvectors that change.
     """
     block = _block(Z, len(values), rows.shape[1])
     work, memory = eigen_workspace(rows), np.empty((2, len(values)))
@@ -59,7 +68,7 @@ def meg_pass(values, rows, total, Z, targets, setting):
 
 
 def _block(Z, n, m):
-    """Give real rows: (dense, pointers, columns, entries), the first or all others empty."""
+    """Real rows as (dense, pointers, columns, entries), the first or all others empty."""
     kind = np.complex128 if m > n else np.float64
     if sparse.issparse(Z):
         entries = np.ascontiguousarray(Z.data, kind).view(np.float64).reshape(-1, m // n)
@@ -89,9 +98,9 @@ def _walk(values, rows, total, block, targets, setting, work, memory):
 
 @compiled
 def _judged(values, rows, block, t, targets, setting, memory):
-    """Predict instance t; give the weight of its term in the step, the loss and ρ.
+    """Weight of instance t in its step, its loss and ρ.
 
-    The components of the instance are left in memory[0], the eigenvalues of W in memory[1].
+    Leaves the components of the instance in memory[0] and the eigenvalues of W in memory[1].
     """
     z, weights = memory[0], memory[1]
     if block[0].size:
@@ -115,12 +124,12 @@ def _judged(values, rows, block, t, targets, setting, memory):
 
 @compiled
 def step_size(setting, spread, size, target):
-    """Give η: the rate itself, or one that suits an instance with a range ρ of eigenvalues.
+    """η: the rate itself, or relative to the range ρ of an instance's eigenvalues.
 
-    That is rate/ρ² for matrices of trace one, whatever the labels. Others have no largest
-    prediction, and there it is rate/(ρ(ŷ + |y|)): with rate 1 and an X that commutes with W a step
-    does not go beyond y, because 2(y - ŷ)/(y + ŷ) is nearer to zero than log(y/ŷ). `size` is ŷ, or
-    s tr(W|X|) where X is not semidefinite.
+    For matrices of trace one that is rate/ρ², whatever the labels. Others have no largest
+    prediction, and it is rate/(ρ(ŷ + |y|)): with rate 1 and an X that commutes with W a step does
+    not overshoot y, because 2(y - ŷ)/(y + ŷ) is nearer to zero than log(y/ŷ). `size` is ŷ, or
+    s tr(W|X|) if X is not semidefinite.
     """
     if not setting.relative:
         return setting.rate
@@ -131,7 +140,7 @@ def step_size(setting, spread, size, target):
 
 @compiled
 def matrix_weights(values, setting, memory):
-    """Put the eigenvalues of W into memory[1]."""
+    """Set memory[1] to the eigenvalues of W."""
     weights, total = memory[1], 0.0
     top = _largest(values) if setting.normalized else 0.0
     for i in range(len(values)):
@@ -144,9 +153,9 @@ def matrix_weights(values, setting, memory):
 
 @compiled
 def recenter(values, setting):
-    """Shift the eigenvalues so that the largest is zero; W does not change where it is normalised.
+    """Shift the eigenvalues of a normalized W's logarithm, so that the largest is zero.
 
-    So they stay as small as they can be, and rounding with them.
+    W does not change, and rounding errors stay as small as they can be.
     """
     if setting.normalized:
         top = _largest(values)
@@ -164,7 +173,7 @@ def _largest(values):
 
 @compiled
 def _dense_components(rows, x, z):
-    """Put the components of x into z, real ones; give |x|². Complex rows are turned for that."""
+    """Set z to the components of x, turning complex rows so that they are real; return |x|²."""
     n, m = rows.shape
     square = 0.0
     for j in range(m):
@@ -205,7 +214,7 @@ def _sparse_components(rows, columns, entries, z):
 
 @compiled
 def _turned_real(row, real, imaginary):
-    """Turn a complex row so that a component in it becomes real, and give that."""
+    """Turn a complex row so that the component along it becomes real; return that."""
     if imaginary == 0.0:
         return real
     size = np.hypot(real, imaginary)
@@ -218,22 +227,86 @@ def _turned_real(row, real, imaginary):
 @compiled
 def add_products(rows, memory, count, total, work):
     """Add `count` times the products of rows, weighted as in W, to `total`."""
-    weights, m, k = memory[1], rows.shape[1], 0
+    weights, weighted, k = memory[1], work.after.reshape(rows.shape), 0
     least = NEGLIGIBLE * _largest(weights)
-    plain = work.before.reshape(rows.shape)
-    weighted = work.after.reshape(rows.shape)
     for i in range(len(rows)):
         if weights[i] > least:
-            for j in range(m):
-                plain[k, j] = rows[i, j]
-                weighted[k, j] = count * weights[i] * rows[i, j]
+            root = np.sqrt(weights[i])
+            for j in range(rows.shape[1]):
+                weighted[k, j] = root * rows[i, j]
             k += 1
-    gemm(True, plain[:k], False, weighted[:k], 1.0, total)
+    add_square(total, float(count), weighted[:k])
 
 
 def gathered(total, n):
-    """Give Σ_i w_i q_i q_iᴴ from the products of real rows that `meg_pass` gathers."""
+    """Σ_i w_i q_i q_iᴴ from the products of real rows that `meg_pass` gathers."""
     if len(total) == n:
         return total
     q = total.reshape(n, 2, n, 2)
     return (q[:, 0, :, 0] + q[:, 1, :, 1]) + 1j * (q[:, 1, :, 0] - q[:, 0, :, 1])
+
+
+def meg_matrix_pass(values, rows, total, instances, targets, setting):
+    """Learn square matrices X, dense or sparse, each with ŷ = s tr(WX); else as `meg_pass`.
+
+        G <- G - 2η(ŷ - y) s sym(X)                                        [Tsuda2005, Algorithm 1]
+
+    Only rows and columns with entries are read. Instances of low rank become rank-one steps, others
+    a new eigendecomposition.
+    """
+    updates, loss, largest = 0, 0.0, 0.0
+    work, memory = eigen_workspace(rows), np.empty((2, len(values)))
+    vectors = rows.view(np.complex128) if rows.shape[1] > len(rows) else rows
+    for X, (low, high) in zip(instances, targets, strict=True):
+        support, x, U = _eigenpairs(X)
+        # Eigenvectors of G in those of X: tr(WX) is a sum over both.
+        overlap = np.abs(vectors[:, support].conj() @ U) ** 2
+        matrix_weights(values, setting, memory)
+        parts = memory[1] @ overlap
+        predicted = setting.trace * float(parts @ x)
+        error = predicted - min(max(predicted, low), high)
+        spread = setting.trace * float(max(x.max(initial=0.0), 0.0) - min(x.min(initial=0.0), 0.0))
+        loss, largest = loss + error**2, max(largest, spread)
+        if error != 0.0 and spread > 0.0:
+            eta = step_size(
+                setting, spread, setting.trace * float(parts @ np.abs(x)), predicted - error
+            )
+            _move(values, vectors, -2.0 * eta * error * setting.trace * x, support, U, work)
+            recenter(values, setting)
+            updates += 1
+        if total.size:
+            matrix_weights(values, setting, memory)
+            add_products(rows, memory, 1, total, work)
+    return updates, loss, largest
+
+
+def _eigenpairs(X):
+    """Places where sym(X) has entries, and there its eigenpairs with nonzero eigenvalues."""
+    X = hermitian_part(X)
+    if sparse.issparse(X):
+        support = np.unique(sparse.coo_array(X).coords[0])
+        X = X.tocsr()[support][:, support].toarray()
+    else:
+        support = np.flatnonzero(X.any(axis=1))
+        X = X[np.ix_(support, support)]
+    if len(support) == 0:
+        return support, np.empty(0), X
+    x, U = linalg.eigh(X)
+    kept = np.abs(x) > null_threshold(x)
+    return support, x[kept], U[:, kept]
+
+
+def _move(values, vectors, x, support, U, work):
+    """Add Σ_k x_k u_k u_kᴴ to the matrix with these eigenpairs, in place."""
+    n = len(values)
+    if len(x) > LOW_RANK:
+        G = from_eigenpairs(values, vectors.T)
+        G[np.ix_(support, support)] += (U * x) @ U.conj().T
+        values[:], columns = linalg.eigh(G)
+        vectors[:] = columns.T
+        return
+    for rho, u in zip(x, U.T, strict=True):
+        whole = np.zeros(n, vectors.dtype)
+        whole[support] = u
+        z = real_components(vectors, whole)
+        update_eigenpairs(values, vectors.view(np.float64), z, rho, work)

@@ -9,7 +9,7 @@ from similia.linalg.compiled import compiled
 
 
 def oasis_pass(W, moment, t, Q, P, C):
-    """Learn a block of triplets; change W (and `moment`, see `updates.aroma`); count the updates.
+    """Learn a block of triplets: change W, gather `moment` (see `updates.aroma`), count updates.
 
     With q the query, p = better - worse, each triplet moves W just far enough to meet the margin:
 

@@ -4,30 +4,30 @@ import numpy as np
 
 from similia.linalg.blas import cross_products, products, row_products
 from similia.linalg.blocks import dense
-from similia.linalg.bound import add_square
+from similia.linalg.bound import add_squares
 from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.lanczos import SMALL, negative_eigenpair
 
-#: rank-one terms that wait before they are added to A together, and the same for small A
+#: rank-one terms that are added to A together, and the same for small A
 PENDING, PENDING_SMALL = 48, 12
 #: residual of the eigenvector that is removed, relative to the size of A
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-6}
 
 
 def pola_pass(A, threshold, moment, t, Z, y, losses, rho, slack):
-    """Learn a block of pairs with differences Z; change A and b; count the updates.
+    """Learn a block of pairs with differences Z: change A and b, count updates.
 
-    `threshold` holds b and Σ_t t·Δb_t, as `moment` does for A; `losses` gets each pair's loss
+    `threshold` holds b and Σ_t t·Δb_t, as `moment` does for A; `losses` is set to each pair's loss
     before its step. A pair with ℓ > 0 moves (A, b) to the nearest point that satisfies it, and from
-    there to the nearest with A ⪰ 0 and b ≥ 1, where the squared distance between two points is
-    |ΔA|² + Δb²/ρ (in the paper ρ = 1), and `slack`, σ, makes steps shorter (in the paper γ):
+    there to the nearest with A ⪰ 0 and b ≥ 1. The squared distance between two points is
+    |ΔA|² + Δb²/ρ (in the paper ρ = 1), and `slack`, σ, shortens steps (in the paper γ):
 
         ℓ = max(0, y(vᵀAv - b) + 1),   α = ℓ / (|v|⁴ + ρ + σ)
         A <- A - yα vvᵀ - λuuᵀ,        b <- max(b + yρα, 1)
 
-    and λ < 0 and u are the one negative eigenvalue that a similar pair (y = 1) can cause, and
-    its eigenvector. Two equal points are no lesson in distances and change nothing. Cost: 2 d²
-    flops a pair in matrix products, and for a similar pair that moves A some thirty products Aq.
+    where λ < 0 and u are the one negative eigenvalue that a similar pair (y = 1) can cause, and
+    its eigenvector. Two equal points change nothing. Cost: 2 d² flops a pair in matrix products,
+    and for a similar pair that moves A some thirty products Aq.
     """
     (ZA,) = products((Z, A))
     distances = np.asarray(row_products(ZA, Z))
@@ -69,21 +69,11 @@ def _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, 
         for j in range(i + 1, len(y)):
             distances[j] -= y[i] * alpha * G[i, j] * G[i, j]
         if pending >= room - 1:
-            _add_terms(A, R[:pending], c[:pending])
+            add_squares(A, c[:pending], R[:pending])
             if moment.size:
-                _add_terms(moment, R[:pending], c[:pending] * times[:pending])
+                add_squares(moment, c[:pending] * times[:pending], R[:pending])
             pending = 0
-    _add_terms(A, R[:pending], c[:pending])
+    add_squares(A, c[:pending], R[:pending])
     if moment.size:
-        _add_terms(moment, R[:pending], c[:pending] * times[:pending])
+        add_squares(moment, c[:pending] * times[:pending], R[:pending])
     return updates
-
-
-@compiled
-def _add_terms(A, R, c):
-    """Add Rᵀdiag(c)R to A, and keep it exactly symmetric."""
-    for sign in (1.0, -1.0):
-        rows = np.flatnonzero(c * sign > 0.0)
-        if len(rows):
-            weighted = R[rows] * np.sqrt(np.abs(c[rows])).reshape(-1, 1)
-            add_square(A, sign, weighted)

@@ -1,11 +1,11 @@
 """SLND: stochastic steps against a fixed low-rank Hessian [BelHajAli2013].
 
 With H* = P D⁻¹Pᵀ, P of shape (d, k), the printed step w -= η y F'(y wᵀx) H*x never leaves the span
-of P. So for u = D^{-½}Pᵀx and w = w₀ + P D^{-½}z it is exactly
+of P. So with u = D^{-½}Pᵀx and w = w₀ + P D^{-½}z it is exactly
 
     z -= η y F'(y h) u,    h = w₀ᵀx + zᵀu,
 
-k numbers a sample and not d. The passes below know u and h only; with u = x they are plain SGD.
+in k numbers instead of d. The passes below know only u and h; with u = x they are plain SGD.
 """
 
 from functools import partial
@@ -21,30 +21,26 @@ from similia.losses import loss_slope
 
 
 def block_pass(Z, moment, U, H, signs, etas, times, code):
-    """Teach all classes one block of rows, each in order; change Z and `moment`, spoil H.
+    """Teach all classes one block of rows, each in order; change Z and `moment`, overwrite H.
 
-    Z (C, k) has one row a class, U (B, k) one a sample, dense or CSR. H (C, B) holds the scores
-    w₀ᵀx, `signs` the labels, `etas` the steps (0: the class skips the sample), all (C, B). `moment`
-    gathers Σ times·ΔZ if it has a size.
+    Z (C, k) has a row for each class, U (B, k), dense or CSR, one for each sample. H (C, B) holds
+    the scores w₀ᵀx, `signs` the labels, `etas` the steps (0: the class skips the sample), all
+    (C, B). `moment`, unless empty, gathers Σ times·ΔZ.
 
     Scores within the block follow from the Gram matrix UUᵀ, so that Z is read and written once a
-    block, by matrix products; the steps and their order are those of the one-at-a-time form.
+    block, by matrix products. Steps and their order are those of the one-at-a-time form.
     """
     if sparse.issparse(U):
         return _sparse_block_pass(Z, moment, U, H, signs, etas, times, code)
     G = np.empty((len(U), len(U)), Z.dtype)
     gemm(False, U, True, U, 0.0, G)
-    work = Z.size * len(U)
     tasks = []
-    for start, stop in panels(len(Z), min(processors(), len(Z))):
-        some = slice(start, stop)
+    for ends in panels(len(Z), min(processors(), len(Z))):
+        some = slice(*ends)
         part = moment[some] if moment.size else moment
-        tasks.append(
-            partial(
-                _learn_classes, Z[some], part, U, G, H[some], signs[some], etas[some], times, code
-            )
-        )
-    side_by_side(tasks, work)
+        given = (signs[some], etas[some], times, code)
+        tasks.append(partial(_learn_classes, Z[some], part, U, G, H[some], *given))
+    side_by_side(tasks, Z.size * len(U))
     return None
 
 
@@ -79,7 +75,7 @@ def _sparse_block_pass(Z, moment, U, H, signs, etas, times, code):
     H += (U @ Z.T).T
     G = np.ascontiguousarray((U @ U.T).toarray())
     _walk(H, G, signs, etas, code)
-    # Only columns that the block has are touched: d may be large.
+    # Only columns that occur in the block are touched: d may be large.
     columns, places = np.unique(U.indices, return_inverse=True)
     rows = sparse.csr_array((U.data, places, U.indptr), shape=(U.shape[0], len(columns)))
     Z[:, columns] += (rows.T @ H.T).T
@@ -89,15 +85,15 @@ def _sparse_block_pass(Z, moment, U, H, signs, etas, times, code):
 
 @compiled
 def theorem_pass(z, U, visits, h, signs, weights, steepest, epsilon, code):
-    """Visit rows of U with the step under which Theorem 2 promises a decrease of the risk.
+    """Visit rows of U with the step for which Theorem 2 guarantees a decrease of the risk.
 
     With p_j = -F'(y_j h_j) over all rows, g = Σ_j p_j y_j u_j and the visited u,
 
         η = 2(1-ε) e/(F''(0) Π),   e = p y uᵀg,   Π = p² Σ_j (uᵀu_j)²              (23)
 
     so that z moves by 2(1-ε) (uᵀg)/(F''(0) Σ_j (uᵀu_j)²) u: p and y of the visited example cancel.
-    Every step reads all of U, as e speaks of the risk on all examples; `weights` weigh them.
-    `h` holds the scores of all rows; it is kept up to date. Returns nothing.
+    Every step reads all of U, because e is about the risk on all examples, weighted by `weights`.
+    `h` holds the scores of all rows and is kept up to date.
     """
     products = np.empty(len(U), z.dtype)
     for i in visits:
