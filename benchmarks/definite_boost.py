@@ -7,8 +7,7 @@ import numpy as np
 from benchmarks import conic
 from benchmarks.timing import seconds, table
 from similia import DistanceConstraints
-from similia.constraints.projections import Projections
-from similia.constraints.search import most_violated
+from similia.constraints.projections import Projections, most_violated
 from similia.linalg.threads import single_blas_thread
 from tests.reference.definite_boost import approximate_step, density
 

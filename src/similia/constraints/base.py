@@ -2,7 +2,6 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -12,8 +11,6 @@ from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.updates.definite_boost import RankOneTerms
 
-#: whether an array may have a shape
-Fits: TypeAlias = Callable[[tuple[int, ...]], bool]
 #: constraints of a set, by number
 Selection: TypeAlias = slice | Array | list[int]
 ALL = slice(None)
@@ -38,13 +35,10 @@ class Constraints(ABC):
 
     n_features: int
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    #: whether all constraints are known
-    finite = True
+    finite = True  # all constraints are known
     shifts: Array
-    #: of rank-one constraints
-    signs: Array
-    #: extreme eigenvalues of the A_j
-    _lowest: Array
+    signs: Array  # of rank-one constraints
+    _lowest: Array  # extreme eigenvalues of the A_j
     _highest: Array
 
     @abstractmethod
@@ -56,8 +50,13 @@ class Constraints(ABC):
         """Σ weights_j A_j, as a new array."""
 
     def _set_rank_one(self, owner: str, squares: Array, bounds: Array, sense: ArrayLike) -> None:
-        """Set what follows from |z|² and from the bounds of zᴴWz: signs, shifts, eigenvalues."""
-        self.signs = signs_of(owner, sense, len(bounds))
+        """Set signs, shifts and eigenvalues, from |z|² and from the bounds of zᴴWz."""
+        given, n = np.asarray(sense), len(bounds)
+        known = np.isin(given, ["<=", ">="]) if given.dtype.kind in "UO" else np.zeros(given.shape)
+        if given.shape not in ((), (n,)) or not np.all(known):
+            words = f'"<=" or ">=", or an array of these of shape ({n},)'
+            raise ValueError(f"{owner}: sense must be {words}, got {sense!r:.60}.")
+        self.signs = np.array(np.broadcast_to(np.where(given == "<=", 1.0, -1.0), n))
         self.shifts = self.signs * bounds
         values = self.signs * squares
         least = 0.0 if self.n_features > 1 else np.inf  # with one feature there is no other one
@@ -107,34 +106,17 @@ class Constraints(ABC):
         return C
 
 
-def finite_numbers(
-    owner: str, name: str, given: ArrayLike, words: str, fits: Fits, kinds: str = "fiu"
-) -> Array:
-    """An array of finite numbers of a shape that fits, or the house error."""
-    numbers = np.asarray(given)
-    if numbers.dtype.kind not in kinds or not fits(numbers.shape):
-        raise ValueError(
-            f"{owner}: {name} must be {words}, got shape {numbers.shape} and dtype {numbers.dtype}."
-        )
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{owner}: {name} must be finite, but it contains NaN or infinity.")
-    return numbers
+def check_numbers(what: str, given: Array, words: str, fits: bool, kinds: str = "fiu") -> None:
+    """Refuse an array of a shape that does not fit, of another kind, or with NaN or infinity."""
+    if given.dtype.kind not in kinds or not fits:
+        got = f"got shape {given.shape} and dtype {given.dtype}"
+        raise ValueError(f"{what} must be {words}, {got}.")
+    if not np.isfinite(given).all():
+        raise ValueError(f"{what} must be finite, but it contains NaN or infinity.")
 
 
-def per_constraint(owner: str, name: str, given: ArrayLike, n: int) -> Array:
+def bounds_of(what: str, given: ArrayLike, n: int) -> Array:
     """Finite real numbers, one per constraint, from a single number or n of them."""
-    words = f"a number or an array of shape ({n},)"
-    numbers = finite_numbers(owner, name, given, words, lambda shape: shape in ((), (n,)))
+    numbers, words = np.asarray(given), f"a number or an array of shape ({n},)"
+    check_numbers(what, numbers, words, numbers.shape in ((), (n,)))
     return np.array(np.broadcast_to(numbers, n), dtype=np.float64)
-
-
-def signs_of(owner: str, sense: ArrayLike, n: int) -> Array:
-    """+1 for "<=" and -1 for ">=", one per constraint, from a single sense or n of them."""
-    given = np.asarray(sense)
-    known = np.isin(given, ["<=", ">="]) if given.dtype.kind in "UO" else np.zeros(given.shape)
-    if given.shape not in ((), (n,)) or not np.all(known):
-        raise ValueError(
-            f'{owner}: sense must be "<=" or ">=", or an array of these of shape ({n},), '
-            f"got {sense!r:.60}."
-        )
-    return np.array(np.broadcast_to(np.where(given == "<=", 1.0, -1.0), n))

@@ -1,7 +1,6 @@
 """DefiniteBoost: the matrix nearest to a start among those that meet linear constraints."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,11 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from similia.base import generator
+from similia.constraints import projections
 from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
-from similia.constraints.projections import Choice, Projections
-from similia.constraints.search import InTurn, asked, most_violated, solve_in_turn, solve_together
-from similia.constraints.sets import as_constraints
+from similia.constraints.sets import Given, as_constraints
 from similia.contract import Array, Matrix
 from similia.linalg.psd import psd_factor
 from similia.linalg.threads import single_blas_thread
@@ -33,8 +31,8 @@ class DefiniteBoost(BaseEstimator):
         min Δ(W, W₀)  subject to  tr(W C_j) ≤ 0 for all j,  tr W = 1,  W ⪰ 0        [Tsuda2005, 4.1]
 
     is solved by moving log W along one violated C_j after another, or along all of them. W is
-    symmetric or, for complex constraints, Hermitian; boosting is the diagonal case. Constraints
-    that contradict each other, as judgements do, can have a price instead (`C`):
+    symmetric or, for complex constraints, Hermitian; boosting is the diagonal case. With a price
+    `C` on violations, constraints may contradict each other:
 
         min Δ(W, W₀) + C Σ ξ_j  subject to  tr(W C_j) ≤ ξ_j,  ξ_j ≥ 0,  tr W = 1,  W ⪰ 0.
 
@@ -46,21 +44,17 @@ class DefiniteBoost(BaseEstimator):
     status_ : {"solved", "infeasible", "max_iter", "stalled"}
         "stalled" occurs with choice "all" if rounding allows no better point.
     certificate_ : Certificate or None
-        If infeasible, the proof: weights with sum one and the positive smallest eigenvalue of the
-        combination of the C_j with these weights.
-    n_iter_ : int
+        If infeasible, the proof: weights of the C_j whose combination is positive definite.
     slack_, violation_ : array of shape (n_constraints,) and float
         ξ_j = max(0, tr(W C_j)), the violation of each constraint, and the largest of them.
-    dual_ : float
-        h(α) = -log tr exp(log W₀ - Σ α_j C_j): no W that meets all constraints is nearer; with `C`,
-        no W has a lower objective.
     divergence_, objective_ : float
         Δ(W, W₀), and with `C` added to it C Σ ξ_j.
-    gap_ : float
-        Duality gap; see the notes.
-    iteration_bound_ : float
-        Steps at violated constraints after which a feasible problem is solved; for an oracle, of
-        the constraints named. With `C`, steps that end there are not counted.
+    dual_, gap_ : float
+        h(α) = -log tr exp(log W₀ - Σ α_j C_j): no W that meets all constraints is nearer; with `C`,
+        no W has a lower objective. The duality gap bounds how far W is from optimal.
+    n_iter_, iteration_bound_ : int and float
+        Steps taken, and steps at violated constraints (of an oracle, those named) after which a
+        feasible problem is solved. With `C`, steps cut off at α_j = C are not counted.
     history_ : dict of arrays
         For each step: "constraint", its "value" tr(W C_j) before, and the length of the "step";
         "dual" and "dual_bound", the dual value after it and what Theorem 4.1 promises; "violation"
@@ -68,31 +62,13 @@ class DefiniteBoost(BaseEstimator):
 
     Notes
     -----
-    *Gap.* W need not meet the constraints exactly, so Δ(W, W₀) - h(α) = -Σ α_j r_j, with
-    r_j = tr(W C_j), can be negative. But W meets tr(W C_j) ≤ v for v = `violation_`, and so
-
-        gap = Δ(W, W₀) - (h(α) - v Σ α_j) = Σ α_j (v - r_j) ≥ 0
-
-    bounds how far W is from the nearest of all that violate no constraint by more than v. Any W*
-    that meets all constraints has Δ(W*, W) ≤ Δ(W*, W₀) - h(α).
-
-    *Price.* The dual with `C` is the same under α_j ≤ C. There is always a solution, and
-
-        gap = objective - h(α) = Σ (C - α_j) max(0, r_j) + Σ α_j max(0, -r_j) ≥ 0.
-
-    A constraint that stays violated has α_j = C. To allow all constraints the same slack instead,
-    the least that suffices: ``fit(constraints.shifted(minimize_max_constraint(...).value))``.
-
     *Where we differ from the paper.* (4.6) as printed holds for λmin = -λmax only; see
     `updates.definite_boost`. Steps with tr(WC) < 0, for `nearest`, use the same formula, cut off
-    where α_j is zero; any step is cut off where α_j is `C`. Corollary 4.2 is for eigenvalues in
-    [-λ, λ] and W₀ = I/d; in general its argument gives (-log λmin(W₀) - h)/min_j(-log ρ_j(ε)) steps
-    at violated constraints, at most 2λ² log d / ε² in that case. It also bounds the search for a
-    proof of infeasibility: h exceeds -log λmin(W₀) only if Σ α_j C_j is positive definite.
+    where α_j is zero; any step is cut off where α_j is `C`. Corollary 4.2 is extended to any W₀ and
+    any eigenvalues. The guide on positive definite matrices has the formulas of bound and gap.
 
     *Cost.* A step along a rank-one constraint (distances, `RankOneConstraints`) updates the
     eigendecomposition of log W in O(d²) and a matrix product; a general matrix needs a new one.
-    To resume, keep `alpha_` and W₀: ``fit(constraints, alpha=alpha_)``.
 
     References
     ----------
@@ -119,41 +95,34 @@ class DefiniteBoost(BaseEstimator):
         default=None,
         rule=none | positive,
         doc="Price of violating a constraint by one, in units of Δ; None means that all must be "
-        "met. A larger C allows less: with W₀ = I/d, the total violation exceeds the least "
-        "possible by at most (log d)/C. C bounds the dual variables, so that no constraint "
-        "outweighs the others by more; if all constraints can be met, a C of at least the largest "
-        "unbounded dual variable changes nothing.",
+        "met. C bounds the dual variables, so a larger one allows less; if all constraints can be "
+        "met, a C of at least the largest unbounded dual variable changes nothing.",
     )
     projection: str = parameter(
         default="approximate",
         rule=one_of("approximate", "exact"),
-        doc="Step onto a constraint: in closed form, raising the dual by at least the bound of "
-        "Theorem 4.1; or to the point where the constraint holds with equality. An exact step "
-        "costs several times as much, and often fewer are needed.",
+        doc="Step onto a constraint: in closed form, raising the dual as Theorem 4.1 promises, or "
+        "until it holds with equality. Exact steps cost several times as much; often fewer do.",
     )
     choice: str = parameter(
         default="most_violated",
         rule=one_of("most_violated", "cyclic", "random", "all"),
         doc="Which constraint comes next: the most violated after screening all; in order; in "
-        'random orders, each seen once. "all" moves along all of them together, by quasi-Newton '
-        "and then Newton steps: by far the fastest way to an accurate nearest W, but without the "
-        "bound on the number of steps.",
+        'random orders, each seen once. "all" moves along all together, by quasi-Newton and then '
+        "Newton steps: by far the fastest to an accurate W, but without a bound on the steps.",
     )
     nearest: bool = parameter(
         default=True,
         rule=boolean,
         doc="Continue until W is the nearest, to accuracy `tol`. False stops as soon as all "
-        "constraints are met, as the paper does; W then need not be the nearest, because a "
-        "constraint may have been pushed too far before others came into play. With `C`, the "
-        "nearest is the solution with the price, and constraints whose dual variable is C need "
-        "not be met.",
+        "constraints are met (with `C`: or have that dual variable), as the paper does; some may "
+        "then have been pushed too far before others came into play.",
     )
     tol: float = parameter(
         default=1e-4,
         rule=positive,
-        doc="ε, the violation that counts as none: the search ends when tr(W C_j) ≤ tol for all j "
-        "and, for `nearest`, tr(W C_j) ≥ -tol for all that have pushed. In units of the "
-        "constraints.",
+        doc="Violation that counts as none: the search ends when tr(W C_j) ≤ tol for all j and, "
+        "for `nearest`, tr(W C_j) ≥ -tol for all that have pushed.",
     )
     max_iter: int = parameter(
         default=10_000,
@@ -165,16 +134,10 @@ class DefiniteBoost(BaseEstimator):
     )
     verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
 
-    # -- solving -------------------------------------------------------------------------------
-
     def fit(
-        self,
-        constraints: Constraints | Sequence[Constraints],
-        *,
-        start: ArrayLike | None = None,
-        alpha: ArrayLike | None = None,
+        self, constraints: Given, *, start: ArrayLike | None = None, alpha: ArrayLike | None = None
     ) -> Self:
-        """Find W.
+        """Find W; on an error nothing has changed.
 
         Parameters
         ----------
@@ -182,12 +145,8 @@ class DefiniteBoost(BaseEstimator):
         start : array of shape (n_features, n_features) or None
             W₀, positive definite with trace one; I/d if None.
         alpha : array or None
-            Dual variables to begin with, such as `alpha_` of an earlier call with the same start
-            and the same first constraints; missing ones begin at zero.
-
-        Returns
-        -------
-        The estimator itself. On an error nothing has changed.
+            Dual variables to resume from: `alpha_` of an earlier call with the same start and the
+            same first constraints; missing ones begin at zero.
         """
         check_declared(self)
         where = "DefiniteBoost.fit"
@@ -199,12 +158,13 @@ class DefiniteBoost(BaseEstimator):
         first = checked_alpha(where, alpha, len(chosen), cap)
         bar = progress("DefiniteBoost", self.max_iter, enabled=self.verbose)
         with single_blas_thread(), bar as advance:
-            run = Projections(chosen, log_start, first, float(self.tol), cap, bool(self.nearest))
+            rules = float(self.tol), cap, bool(self.nearest)
+            run = projections.Projections(chosen, log_start, first, *rules)
             if self.choice == "all":
-                status = solve_together(run, self.max_iter, advance)
+                status = projections.solve_together(run, self.max_iter, advance)
             else:
-                exact = self.projection == "exact"
-                status = solve_in_turn(run, self._choice(chosen), exact, self.max_iter, advance)
+                choice, exact = self._choice(chosen), self.projection == "exact"
+                status = projections.solve_in_turn(run, choice, exact, self.max_iter, advance)
             self.__dict__.update(run.result())
         self.certificate_ = None if status == "solved" else run.certificate()
         self.status_ = status if self.certificate_ is None else "infeasible"
@@ -214,42 +174,33 @@ class DefiniteBoost(BaseEstimator):
 
     def _check_oracle(self, where: str) -> None:
         if self.choice != "most_violated":
-            raise ValueError(
-                f'{where}: choice must be "most_violated" with an oracle, which chooses itself, '
-                f"got {self.choice!r}."
-            )
+            rule = 'choice must be "most_violated" with an oracle, which chooses itself'
+            raise ValueError(f"{where}: {rule}, got {self.choice!r}.")
         if self.C is not None:
-            raise ValueError(
-                f"{where}: C must be None with an oracle, which would name a constraint that stays "
-                f"violated again and again, got {self.C}."
-            )
+            why = "which would name a constraint that stays violated again and again"
+            raise ValueError(f"{where}: C must be None with an oracle, {why}, got {self.C}.")
 
-    def _choice(self, constraints: Constraints) -> Choice:
+    def _choice(self, constraints: Constraints) -> projections.Choice:
         if not constraints.finite:
-            return asked
+            return projections.asked
         if self.choice == "most_violated":
-            return most_violated
-        return InTurn(generator(self.random_state) if self.choice == "random" else None)
+            return projections.most_violated
+        rng = generator(self.random_state) if self.choice == "random" else None
+        return projections.InTurn(rng)
 
     def _warn(self) -> None:
         if self.status_ == "solved":
             return
         if self.certificate_ is not None:
-            words = (
-                "no W meets all constraints: a combination of them, in certificate_, has the "
-                f"smallest eigenvalue {self.certificate_.smallest:.3g} > 0; with C they can be "
-                "violated at a price"
-            )
+            proof = f"has the smallest eigenvalue {self.certificate_.smallest:.3g} > 0"
+            words = f"no W meets all constraints: a combination of them, in certificate_, {proof}"
+            advice = "with C they can be violated at a price"
         else:
             end = "" if self.status_ == "max_iter" else ", at the limit of rounding,"
-            words = (
-                f"stopped after {self.n_iter_} steps{end} with a violation of "
-                f"{self.violation_:.3g} and a gap of {self.gap_:.3g}, for tol={self.tol}; "
-                "raise max_iter or tol"
-            )
-        warnings.warn(f"DefiniteBoost: {words}.", ConvergenceWarning, stacklevel=3)
-
-    # -- using ---------------------------------------------------------------------------------
+            found = f"with a violation of {self.violation_:.3g} and a gap of {self.gap_:.3g}"
+            words = f"stopped after {self.n_iter_} steps{end} {found}, for tol={self.tol}"
+            advice = "raise max_iter or tol"
+        warnings.warn(f"DefiniteBoost: {words}; {advice}.", ConvergenceWarning, stacklevel=3)
 
     @property
     def components_(self) -> Array:
@@ -263,16 +214,15 @@ class DefiniteBoost(BaseEstimator):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features), or None
-            Feature vectors, if W is a metric over features. None returns the embedding of the
-            objects, one row each, if W is a kernel matrix.
+            If W is a kernel matrix, None returns the embedding of the objects, one row each.
         """
-        L = self.components_
+        L, d = self.components_, len(self.W_)
         if X is None:
             return L.T.copy()
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        if X.shape[1] != len(self.W_):
+        if X.shape[1] != d:
             raise ValueError(
-                f"DefiniteBoost.transform: X must have {len(self.W_)} features, got {X.shape[1]}."
+                f"DefiniteBoost.transform: X must have {d} features, got {X.shape[1]}."
             )
         return np.asarray(X @ L.T)
 

@@ -13,13 +13,13 @@ Newton steps are judged by r alone.
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, minimize
 
-from similia.constraints.base import Constraints, finite_numbers
+from similia.constraints.base import Constraints, check_numbers
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_log
@@ -51,9 +51,12 @@ class DualPoint(NamedTuple):
 
     def error(self, cap: float) -> float:
         """Largest |r_j| that a feasible change of α_j could use."""
-        r, alpha = self.values, self.alpha
-        usable = np.where(r < 0.0, alpha > 0.0, alpha < cap)
-        return float(np.abs(r[usable]).max(initial=0.0))
+        usable = np.where(self.values < 0.0, self.alpha > 0.0, self.alpha < cap)
+        return float(np.abs(self.values[usable]).max(initial=0.0))
+
+
+Visit: TypeAlias = Callable[[Array], DualPoint]
+Enough: TypeAlias = Callable[[DualPoint], bool]
 
 
 class _Enough(Exception):
@@ -67,17 +70,9 @@ def dual_point(constraints: Constraints, log_start: Array, alpha: Array) -> Dual
 
 
 def ascend(
-    constraints: Constraints,
-    log_start: Array,
-    alpha: Array,
-    enough: Callable[[DualPoint], bool],
-    cap: float = np.inf,
+    constraints: Constraints, log_start: Array, alpha: Array, enough: Enough, cap: float = np.inf
 ) -> DualPoint:
-    """Maximize h over 0 ≤ α ≤ cap from `alpha`; return the best point.
-
-    `enough` sees every point and ends the search by returning True; it also ends where rounding
-    allows no better point.
-    """
+    """Maximize h over 0 ≤ α ≤ cap until enough, or as far as rounding allows; return the best."""
     low, high = constraints.bounds()
     # In these units a step of length one changes log W by the order of one.
     unit = 1.0 / max(float(np.max(np.maximum(np.abs(low), np.abs(high)))), np.finfo(float).tiny)
@@ -98,9 +93,8 @@ def ascend(
             best[:] = [point]
         return -point.dual, -unit * point.values
 
-    most = np.iinfo(np.int32).max  # `enough` decides
-    options = {"maxcor": MEMORY, "maxls": LINE, "maxfun": most, "maxiter": most,
-               "ftol": 0.0, "gtol": 0.0}  # fmt: skip
+    most = dict.fromkeys(["maxfun", "maxiter"], np.iinfo(np.int32).max)  # `enough` decides
+    options = {"maxcor": MEMORY, "maxls": LINE, "ftol": 0.0, "gtol": 0.0, **most}
     how = {"jac": True, "method": "L-BFGS-B", "bounds": Bounds(0.0, longest), "options": options}
     with suppress(_Enough):
         minimize(negative_dual, alpha / unit, **how)
@@ -112,19 +106,13 @@ def ascend(
 
 
 def _newton_step(
-    constraints: Constraints,
-    point: DualPoint,
-    visit: Callable[[Array], DualPoint],
-    unit: float,
-    cap: float,
+    constraints: Constraints, point: DualPoint, visit: Visit, unit: float, cap: float
 ) -> DualPoint | None:
-    """A point with a smaller error, or None: a semismooth Newton step on the optimality conditions.
+    """Semismooth Newton step on α = clip(α + unit·r, 0, cap); None unless the error decreases.
 
-    The conditions are α = clip(α + unit·r, 0, cap). Variables that clipping would hold at an end
-    move there; the others solve H δ = r, by conjugate gradients.
+    Variables that clipping would hold at an end move there; the others solve H δ = r.
     """
-    alpha, r = point.alpha, point.values
-    error = point.error(cap)
+    alpha, r, error = point.alpha, point.values, point.error(cap)
     if error == 0.0:
         return None
     wish = alpha + unit * r
@@ -180,9 +168,6 @@ def _solution(H: Callable[[Array], Array], b: Array) -> Array:
     return x
 
 
-# -- where it starts -------------------------------------------------------------------------------
-
-
 def log_of_start(owner: str, start: ArrayLike | None, constraints: Constraints) -> Array:
     """Logarithm of W₀, positive definite with trace one; of I/d for None."""
     d = constraints.n_features
@@ -203,17 +188,12 @@ def log_of_start(owner: str, start: ArrayLike | None, constraints: Constraints) 
 
 def checked_alpha(owner: str, alpha: ArrayLike | None, n: int, cap: float) -> Array:
     """Dual variables of n constraints, between 0 and the cap; missing ones are zero."""
-    first = np.zeros(n)
+    given = np.zeros(0) if alpha is None else np.asarray(alpha)
     words = f"an array of at most {n} numbers, one for each constraint"
-    given = finite_numbers(
-        owner, "alpha", [] if alpha is None else alpha, words, lambda s: len(s) == 1 and s[0] <= n
-    )
+    check_numbers(f"{owner}: alpha", given, words, given.ndim == 1 and len(given) <= n)
     if (given < 0.0).any():
         raise ValueError(f"{owner}: alpha must be at least 0, got {given.min():.6g}.")
     if (given > cap).any():
-        raise ValueError(
-            f"{owner}: alpha must be at most C = {cap:.6g}, got {given.max():.6g}; "
-            "pass np.minimum(alpha, C)."
-        )
-    first[: len(given)] = given
-    return first
+        got = f"got {given.max():.6g}; pass np.minimum(alpha, C)"
+        raise ValueError(f"{owner}: alpha must be at most C = {cap:.6g}, {got}.")
+    return np.append(given.astype(np.float64), np.zeros(n - len(given)))

@@ -1,20 +1,16 @@
 """The trace-one semidefinite program: the W whose worst constraint is as good as possible.
 
 The search is for the smallest θ for which some W of trace one has tr(W C_j) ≤ θ for all j. For each
-θ the dual of (4.12) is ascended in all variables (`constraints.dual`), from the dual variables of
-the last θ, rescaled to fit the new one. Every point α on the way proves both ends of a bracket:
-max_j tr(W C_j) at its W is an upper bound, and with p = α/Σα the smallest eigenvalue of Σ p_j C_j
-is a lower one, which is free as the eigenvalues of log W are known. When either end has moved far
-enough, θ is chosen again, in the middle.
+θ the dual of (4.12) is ascended in all variables, from the dual variables of the last θ, rescaled.
+Every point α on the way proves both ends of a bracket: max_j tr(W C_j) at its W is an upper bound;
+the smallest eigenvalue of Σ p_j C_j, p = α/Σα, is a lower one, free as those of log W are known.
 
-An oracle's constraints are searched among those it has named, a smaller problem whose lower ends
-hold for all. Its upper ends do not, so the oracle is asked at any W that seems good enough. The
-value of the constraint it names there, the worst of all, is a proven upper end; if that is not good
-enough, the smaller problem has gained a constraint.
+An oracle's constraints are searched among those it has named, whose lower ends hold for all. Upper
+ends do not, so the oracle is asked at any W that seems good enough: the value of the constraint it
+names, the worst of all, is proven; if it is not good enough, the search has gained a constraint.
 """
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -24,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from similia.constraints.base import Constraints
 from similia.constraints.dual import DualPoint, ascend
 from similia.constraints.oracle import ConstraintOracle
-from similia.constraints.sets import as_constraints
+from similia.constraints.sets import Given, as_constraints
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.roots import decreasing_bracket, decreasing_root
@@ -40,12 +36,8 @@ CUT = 0.4
 GROWTH = 64.0
 #: difference between two computations of a value, relative to the size of the constraints
 ROUNDING = 1e-8
-RULES = {
-    "tol": positive,
-    "spread": one_of("auto") | positive,
-    "max_iter": positive_integer,
-    "verbose": boolean,
-}
+RULES = {"tol": positive, "spread": one_of("auto") | positive,
+         "max_iter": positive_integer, "verbose": boolean}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,20 +47,17 @@ class MinMaxResult:
     Attributes
     ----------
     W : array of shape (n_features, n_features)
-        Positive semidefinite with trace one.
     value, lower : float
         max_j tr(W C_j) and the smallest eigenvalue of Σ weights_j C_j, which bracket the least θ.
     weights : array of shape (n_constraints,)
         The dual solution: non-negative, with sum one; for an oracle, in the order of its `keys`.
-    spread : float
-        Unit of the requested accuracy.
+    spread : float, unit of the requested accuracy
     n_iter, n_thetas, n_queries : int
         Screenings, each with an eigendecomposition; values of θ tried; questions to an oracle.
     status : {"solved", "max_iter", "stalled", "met"}
         "stalled": rounding allows no better point. "met": an oracle named no constraint at W, which
         says that none is violated, so `value` is 0; it cannot tell more.
-    history : array of shape (n_iter, 2)
-        Bracket of the smallest θ after each screening.
+    history : array of shape (n_iter, 2), the bracket after each screening
     """
 
     W: Array
@@ -91,7 +80,7 @@ class MinMaxResult:
 
 
 def minimize_max_constraint(
-    constraints: Constraints | Sequence[Constraints],
+    constraints: Given,
     *,
     tol: float = 1e-2,
     spread: float | str = "auto",
@@ -102,40 +91,30 @@ def minimize_max_constraint(
 
         min θ  subject to  tr(W C_j) ≤ θ for all j,  tr W = 1,  W ⪰ 0              [Tsuda2005, 4.11]
 
-    by bisection on θ: whether some W meets tr(W (C_j - θI)) ≤ 0 is a problem of `DefiniteBoost`.
+    by bisection on θ.
 
     Parameters
     ----------
     constraints : Constraints, list of such, or ConstraintOracle
-        Bounds are kept: a constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle must
-        name, at every W, the constraint with the largest tr(W C_j), even if it is met.
+        A constraint zᴴWz ≤ b counts by how far zᴴWz is above b. An oracle must name, at every W,
+        the constraint with the largest tr(W C_j), even if it is met.
     tol : positive number
         Requested accuracy, as a share of `spread`.
     spread : "auto" or positive number
-        Unit of accuracy. "auto" is the spread of the constraint values at the start: from the
-        largest at W = I/d down to the lowest mean of all values over W. It scales with the
-        constraints as θ does and ignores common shifts. 1.0 makes `tol` absolute. For an oracle,
-        the constraint that is largest at I/d stands in for the mean.
+        Unit of accuracy; 1.0 makes `tol` absolute. "auto" is the spread of the constraint values at
+        the start: from the largest at W = I/d down to the lowest mean of all values over W (for an
+        oracle, of the largest at I/d). It scales with the constraints and ignores common shifts.
     max_iter : int
-        Maximum number of screenings. Reaching it raises a warning.
+        Most screenings before a warning ends the search.
     verbose : bool
-        Show a progress bar.
 
     Returns
     -------
     MinMaxResult
         W, the dual weights, and the bracket [lower, value] of the smallest θ that they prove.
 
-    Notes
-    -----
-    With an oracle the search runs among the constraints named so far and asks only at a W that
-    seems good enough: each answer proves an upper end or adds a constraint. An answer below one
-    that was named before is refused, because then no upper end would be proven.
-
     Examples
     --------
-    Three directions, all to be as short as possible under W:
-
     >>> import numpy as np
     >>> from similia import RankOneConstraints, minimize_max_constraint
     >>> Z = np.array([[1.0, 0.0, 0.0], [0.995, 0.1, 0.0], [0.0, 0.0, 1.0]])
@@ -144,8 +123,7 @@ def minimize_max_constraint(
     True
     """
     given = {"tol": tol, "spread": spread, "max_iter": max_iter, "verbose": verbose}
-    owner = "minimize_max_constraint"
-    check_parameters(owner, RULES, given)
+    check_parameters(owner := "minimize_max_constraint", RULES, given)
     chosen = as_constraints(owner, constraints)
     if chosen.finite and not len(chosen):
         raise ValueError(f"{owner}: constraints must be at least one, got none.")
@@ -154,19 +132,12 @@ def minimize_max_constraint(
         search = ThetaSearch(source, tol, spread, max_iter, advance)
         status = search.run()
         W = hermitian_part(search.state.matrix())
-        result = MinMaxResult(
-            W=W,
-            # Both ends of the bracket are recomputed.
-            value=source.largest(W, search.upper),
-            lower=lowest_value(source.constraints, search.weights),
-            weights=search.weights,
-            spread=search.spread,
-            n_iter=len(search.history),
-            n_thetas=search.n_thetas,
-            n_queries=source.n_queries,
-            status=status,
-            history=np.array(search.history).reshape(-1, 2),
-        )
+        # Both ends of the bracket are recomputed.
+        value = source.largest(W, search.upper)
+        lower = lowest_value(source.constraints, search.weights)
+        counts = len(search.history), search.n_thetas, source.n_queries
+        history = np.array(search.history).reshape(-1, 2)
+    result = MinMaxResult(W, value, lower, search.weights, search.spread, *counts, status, history)
     if status != "solved":
         _warn(result, tol)
     return result
@@ -179,24 +150,16 @@ def _warn(result: MinMaxResult, tol: float) -> None:
         "met": (", where the oracle named no constraint,", "let it name one at every W"),
     }
     end, advice = ends[result.status]
-    warnings.warn(
-        f"minimize_max_constraint: stopped after {result.n_iter} screenings{end} with an accuracy "
-        f"of {result.accuracy:.3g}, for tol={tol}; {advice}.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-
-
-# -- the search ------------------------------------------------------------------------------------
+    accuracy = f"with an accuracy of {result.accuracy:.3g}, for tol={tol}"
+    words = f"stopped after {result.n_iter} screenings{end} {accuracy}; {advice}"
+    warnings.warn(f"minimize_max_constraint: {words}.", ConvergenceWarning, stacklevel=3)
 
 
 class Source:
     """Constraints that are all known: a finite set to search among, and proofs for all of them."""
 
-    #: questions asked of an oracle
-    n_queries = 0
-    #: whether an oracle has said that no constraint is violated: θ ≤ 0, and it knows no more
-    met = False
+    n_queries = 0  # questions asked of an oracle
+    met = False  # an oracle has said that no constraint is violated: θ ≤ 0, and it knows no more
 
     def __init__(self, constraints: Constraints) -> None:
         self.constraints = constraints
@@ -321,12 +284,8 @@ class ThetaSearch:
         def enough(point: DualPoint) -> bool:
             nonlocal done
             self._note(point, theta, max(highest, self.lower + self.goal))
-            done = (
-                self.source.met
-                or self.upper - self.lower <= self.goal
-                or self.lower >= lowest
-                or self.upper <= highest
-            )
+            closed = self.source.met or self.upper - self.lower <= self.goal
+            done = closed or self.lower >= lowest or self.upper <= highest
             grown = self.source.more() is not None
             return done or grown or len(self.history) >= self.max_iter
 
@@ -375,8 +334,7 @@ class ThetaSearch:
 
         def slope(t: float) -> tuple[float, float]:
             w = gibbs_weights(t * g)
-            mean = float(w @ g)
-            return -mean, -(float(w @ (g - mean) ** 2))
+            return -float(w @ g), -float(w @ (g - w @ g) ** 2)
 
         if slope(1.0 / GROWTH)[0] <= 0.0:
             return self.alpha

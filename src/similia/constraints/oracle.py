@@ -6,12 +6,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from similia.constraints.sets import (
-    MatrixConstraints,
-    RankOneConstraints,
-    Single,
-    UnionConstraints,
-)
+from similia.constraints.sets import MatrixConstraints, RankOneConstraints, Single, UnionConstraints
 from similia.contract import Array
 from similia.validation import check_parameters, function, non_negative, positive_integer
 
@@ -33,13 +28,7 @@ class ConstraintOracle(UnionConstraints):
         The constraint is a tuple (z, sense, bound), for zᴴWz ≤ or ≥ bound, or a symmetric or
         Hermitian matrix C, for tr(WC) ≤ 0. `minimize_max_constraint` needs the one with the
         largest tr(WC), violated or not.
-    dtype : dtype
-        complex128 if W is to be complex, else float64.
-
-    Attributes
-    ----------
-    keys : list
-        Keys of the constraints named so far, in the order of the dual variables.
+    dtype : float64, or complex128 if W is to be complex
 
     Examples
     --------
@@ -62,14 +51,14 @@ class ConstraintOracle(UnionConstraints):
         self.n_features, self.find, self.dtype = int(n_features), find, np.dtype(dtype)
         if self.dtype not in (np.float64, np.complex128):
             raise ValueError(f"{owner}: dtype must be float64 or complex128, got {dtype}.")
+        self._allowed = 0.0
         self._places: dict[Hashable, int] = {}
         self._single: list[Single] = []
-        self._allowed = 0.0
-        self._hold_singles([])
+        self._hold_singles(self._single)
 
     @property
     def keys(self) -> list[Hashable]:
-        """Keys of the constraints named so far."""
+        """Keys of the constraints named so far, in the order of the dual variables."""
         return list(self._places)
 
     def search(self, W: Array) -> int | None:
@@ -92,7 +81,7 @@ class ConstraintOracle(UnionConstraints):
         return named
 
     def shifted(self, by: float | Array) -> Self:
-        """The constraints tr(W C_j) ≤ by, for a number of at least 0, with none named yet.
+        """The constraints tr(W C_j) ≤ by, for by ≥ 0; none are named yet.
 
         They are violated only where the original ones are, so the same function finds them.
         """
@@ -124,8 +113,6 @@ def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:
     if not isinstance(key, Hashable):
         raise ValueError(f"{wanted} with a hashable key, got {type(key).__name__}.")
     if isinstance(constraint, tuple) and len(constraint) != 3:
-        raise ValueError(
-            f"{wanted} with a constraint (z, sense, bound) or a matrix, "
-            f"got a tuple of {len(constraint)}."
-        )
+        got = f"got a tuple of {len(constraint)}"
+        raise ValueError(f"{wanted} with a constraint (z, sense, bound) or a matrix, {got}.")
     return key, constraint

@@ -2,27 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.constraints.base import ALL, Constraints, RankOne, Selection, per_constraint
+from similia.constraints.base import ALL, Constraints, RankOne, Selection, bounds_of
 from similia.contract import Array, Matrix
 from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, difference_of_rows, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.threads import processors, side_by_side
-from similia.updates.definite_boost import (
-    FEW,
-    RankOneTerms,
-    add_pairs,
-    scatter_pairs,
-    screen_few_pairs,
-    screen_pairs,
-    transposed,
-)
+from similia.updates import definite_boost as compiled
 from similia.validation import check_magnitude, check_parameters, check_tuples, positive_integer
 
 #: pairs below which a screening is neither sorted nor shared among processors
@@ -31,6 +24,7 @@ MANY = 100_000
 LARGE = 512
 #: rows of differences held at a time
 BLOCK = 2048
+Screen: TypeAlias = Callable[..., None]
 
 
 class DistanceConstraints(Constraints):
@@ -48,19 +42,15 @@ class DistanceConstraints(Constraints):
     distances : number or array of shape (n_constraints,)
         The bounds; distances, not their squares.
     sense : {"<=", ">="} or array of these of shape (n_constraints,)
-        Whether the distance is to be at most or at least its bound.
     X : array or CSR matrix of shape (n_samples, n_features), or None
-        Feature vectors.
     n_objects : int or None
         Without `X`, the number of objects; None means one more than the largest index.
 
     Notes
     -----
-    The paper's C_j is half of ours, (zzᵀ)/2 - γI with z = e_a - e_b: doubling the constraints
-    halves the dual variables and changes nothing else.
-
-    Screening n pairs of objects reads the pairs once and three entries of W for each, in memory
-    order if there are many; over features it multiplies blocks of differences by W or forms XWXᵀ.
+    The paper's C_j is half of ours, (zzᵀ)/2 - γI with z = e_a - e_b, and its dual variables are
+    twice ours. Screening reads three entries of W per pair of objects; over features it multiplies
+    blocks of differences by W or forms XWXᵀ.
 
     Examples
     --------
@@ -101,11 +91,11 @@ class DistanceConstraints(Constraints):
         kind = np.uint32 if n < 2**32 else np.uint64
         self.first, self.second = (np.ascontiguousarray(column, kind) for column in rows.T)
         self.n_features = n if self.X is None else self.X.shape[1]
-        bounds = per_constraint(owner, "distances", distances, len(rows))
+        bounds = bounds_of(f"{owner}: distances", distances, len(rows))
         if (bounds < 0.0).any():
             raise ValueError(f"{owner}: distances must be at least 0, got {bounds.min()}.")
         self._set_rank_one(owner, self._squared_lengths(), bounds**2, sense)
-        #: many pairs in the row order of W, and the place of each among the constraints
+        # Many pairs in the row order of W, and the place of each among the constraints.
         self._sorted: tuple[Array, ...] | None = None
         if len(rows) >= MANY and n >= LARGE:
             order = np.lexsort((self.second, self.first))
@@ -133,25 +123,26 @@ class DistanceConstraints(Constraints):
             K = W if self.X is None else dense(self.X @ W) @ dense(self.X).T
             K = np.ascontiguousarray(K)
             if self._sorted is None or n < len(self.first):
-                return self._screened(screen_pairs, K, which, n)
+                return self._screened(compiled.screen_pairs, K, which, n)
             out = np.empty(n)
-            _share(scatter_pairs, K, self._sorted, out, shared=True)
+            _share(compiled.scatter_pairs, K, self._sorted, out, shared=True)
             out = out[which]
-            out *= signs
-            out -= shifts
-            return out
-        out, places = np.empty(n), np.arange(len(self.first))[which]
-        for block in row_blocks(n, BLOCK):
-            Z = self._differences(places[block])
-            out[block] = np.vecdot(Z @ W, Z)
-        return signs * out - shifts
+        else:
+            out, places = np.empty(n), np.arange(len(self.first))[which]
+            for block in row_blocks(n, BLOCK):
+                Z = self._differences(places[block])
+                out[block] = np.vecdot(Z @ W, Z)
+        out *= signs
+        out -= shifts
+        return out
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: few pairs are differences of columns of its factor."""
         B, signs = state.factor(), self.signs[which]
         n, d = len(signs), self.n_features
-        if self.X is None and not np.iscomplexobj(B) and n < FEW * d**2:
-            return self._screened(screen_few_pairs, transposed(B), which, n * len(B))
+        if self.X is None and not np.iscomplexobj(B) and n < compiled.FEW * d**2:
+            columns = compiled.transposed(B)
+            return self._screened(compiled.screen_few_pairs, columns, which, n * len(B))
         if n >= d:
             return self.values(B.T @ B.conj(), which)
         if self.X is None:
@@ -160,9 +151,7 @@ class DistanceConstraints(Constraints):
             parts = self._differences(np.arange(len(self))[which]) @ B.T
         return signs * np.vecdot(parts, parts).real - self.shifts[which]
 
-    def _screened(
-        self, screen: Callable[..., None], W: Array, which: Selection, work: int
-    ) -> Array:
+    def _screened(self, screen: Screen, W: Array, which: Selection, work: int) -> Array:
         """Values of pairs of objects by compiled code; much work is shared among processors."""
         chosen = [a[which] for a in (self.first, self.second, self.signs, self.shifts)]
         out = np.empty(len(chosen[0]))
@@ -174,19 +163,19 @@ class DistanceConstraints(Constraints):
 
     def _combination(self, weights: Array) -> Array:
         L = np.zeros((self.n_objects, self.n_objects))
-        add_pairs(L, self.first, self.second, weights * self.signs)
+        compiled.add_pairs(L, self.first, self.second, weights * self.signs)
         if self.X is None:
             return L
         half = self.X.T @ (sparse.csr_array(L) if sparse.issparse(self.X) else L)
         M = dense(half @ self.X)
         return 0.5 * (M + M.T)
 
-    def terms(self) -> RankOneTerms | None:
+    def terms(self) -> compiled.RankOneTerms | None:
         """All constraints as arrays for compiled loops, if they are on objects."""
         if self.X is not None:
             return None
         none = np.zeros((0, self.n_features))
-        return RankOneTerms(none, self.first, self.second, self.signs, self.shifts)
+        return compiled.RankOneTerms(none, self.first, self.second, self.signs, self.shifts)
 
     def rank_one(self, j: int) -> RankOne:
         """Constraint j."""
@@ -199,9 +188,7 @@ class DistanceConstraints(Constraints):
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
 
 
-def _share(
-    screen: Callable[..., None], W: Array, arrays: Sequence[Array], *whole: Array, shared: bool
-) -> None:
+def _share(screen: Screen, W: Array, arrays: Sequence[Array], *whole: Array, shared: bool) -> None:
     """Call screen(W, *arrays, *whole), sharing out the entries of the arrays among processors."""
     parts = panels(len(arrays[0]), processors() if shared else 1)
     each = [[array[start:stop] for array in arrays] for start, stop in parts]

@@ -9,20 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 
-from similia.constraints.base import (
-    ALL,
-    Constraints,
-    RankOne,
-    Selection,
-    finite_numbers,
-    per_constraint,
-)
+from similia.constraints.base import ALL, Constraints, RankOne, Selection, bounds_of, check_numbers
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
+from similia.linalg.spectral import hermitian_part
 from similia.updates.definite_boost import RankOneTerms
 
+AnyMatrix: TypeAlias = ArrayLike | sparse.sparray
+Given: TypeAlias = Constraints | Sequence[Constraints]
 #: rows of Z multiplied at a time, which bounds the memory of a screening
 BLOCK = 4096
 #: attributes of a set that have one entry or row for each constraint
@@ -37,11 +33,8 @@ class RankOneConstraints(Constraints):
     Parameters
     ----------
     Z : real or complex array of shape (n_constraints, n_features)
-        One vector per constraint.
     shifts : number or array of shape (n_constraints,)
-        The bounds.
     sense : {"<=", ">="} or array of these of shape (n_constraints,)
-        Whether zᴴWz is to be at most or at least its bound.
 
     Examples
     --------
@@ -53,15 +46,13 @@ class RankOneConstraints(Constraints):
     """
 
     def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
-        owner = "RankOneConstraints"
+        owner, given = "RankOneConstraints", np.asarray(Z)
         words = "an array of numbers of shape (n_constraints, n_features)"
-        given = finite_numbers(
-            owner, "Z", Z, words, lambda shape: len(shape) == 2 and shape[1] > 0, "fiuc"
-        )
+        check_numbers(f"{owner}: Z", given, words, given.ndim == 2 and given.shape[1] > 0, "fiuc")
         self.dtype = np.dtype(np.complex128 if given.dtype.kind == "c" else np.float64)
         self.Z = np.ascontiguousarray(given, dtype=self.dtype)
         self.n_features = self.Z.shape[1]
-        bounds = per_constraint(owner, "shifts", shifts, len(self.Z))
+        bounds = bounds_of(f"{owner}: shifts", shifts, len(self.Z))
         self._set_rank_one(owner, np.vecdot(self.Z, self.Z).real, bounds, sense)
 
     def _values(self, W: Array, which: Selection) -> Array:
@@ -89,8 +80,7 @@ class RankOneConstraints(Constraints):
             half = np.sqrt(np.abs(signed))[:, None] * Z
             M = half.T @ half.conj()
             return M if len(signed) == 0 or signed[0] > 0 else -M
-        M = (signed[:, None] * Z).T @ Z.conj()
-        return 0.5 * (M + M.conj().T)
+        return hermitian_part((signed[:, None] * Z).T @ Z.conj())
 
     def terms(self) -> RankOneTerms | None:
         """All constraints as arrays for compiled loops, if they are real."""
@@ -112,12 +102,6 @@ class MatrixConstraints(Constraints):
     matrices : array of shape (n_constraints, n_features, n_features), or sequence of matrices
         The C_j. If any matrix of a sequence is sparse, all are stored sparse.
     shifts : number or array of shape (n_constraints,)
-        The bounds.
-
-    Notes
-    -----
-    A matrix that is not symmetric is refused: for symmetric W, tr(WC) = tr(W (C + Cᵀ)/2), so pass
-    (C + Cᵀ)/2 instead.
 
     Examples
     --------
@@ -127,9 +111,7 @@ class MatrixConstraints(Constraints):
     array([0. , 0.5])
     """
 
-    def __init__(
-        self, matrices: Iterable[ArrayLike | sparse.sparray], shifts: ArrayLike = 0.0
-    ) -> None:
+    def __init__(self, matrices: Iterable[AnyMatrix], shifts: ArrayLike = 0.0) -> None:
         owner = "MatrixConstraints"
         each = [_checked(owner, j, C) for j, C in enumerate(matrices)]
         if not each:
@@ -139,7 +121,7 @@ class MatrixConstraints(Constraints):
             raise ValueError(f"{owner}: matrices must be of one shape, got {sorted(shapes)}.")
         self.n_features = each[0].shape[0]
         self.dtype = np.result_type(np.float64, *(C.dtype for C in each))
-        self.shifts = per_constraint(owner, "shifts", shifts, len(each))
+        self.shifts = bounds_of(f"{owner}: shifts", shifts, len(each))
         extremes = np.array([_extreme_eigenvalues(C) for C in each])
         self._lowest, self._highest = extremes[:, 0].copy(), extremes[:, 1].copy()
         self._flat = _stacked([C.reshape(1, -1) for C in each])
@@ -150,7 +132,7 @@ class MatrixConstraints(Constraints):
 
     def _combination(self, weights: Array) -> Array:
         M = np.asarray(self._flat.T @ weights).reshape(self.n_features, self.n_features)
-        return 0.5 * (M + M.conj().T)
+        return hermitian_part(M)
 
     def matrix(self, j: int) -> Array:
         """C_j, dense."""
@@ -167,11 +149,10 @@ class UnionConstraints(Constraints):
 
     def __init__(self, parts: Sequence[Constraints]) -> None:
         owner = "UnionConstraints"
-        finite = [isinstance(part, Constraints) and part.finite for part in parts]
-        if not parts or not all(finite):
+        if not parts or not all(isinstance(one, Constraints) and one.finite for one in parts):
+            got = f"got {[type(part).__name__ for part in parts]!r:.80}"
             raise ValueError(
-                f"{owner}: parts must be one or more finite sets of constraints, "
-                f"got {[type(part).__name__ for part in parts]!r:.80}."
+                f"{owner}: parts must be one or more finite sets of constraints, {got}."
             )
         sizes = {part.n_features for part in parts}
         if len(sizes) > 1:
@@ -191,10 +172,7 @@ class UnionConstraints(Constraints):
     def _hold(
         self, sets: Sequence[Constraints], parts: Sequence[Constraints], places: Sequence[Indices]
     ) -> None:
-        """Hold the constraints of `sets`, regrouped as `parts` whose constraints stand at `places`.
-
-        Notes for each constraint its part and its row there.
-        """
+        """Hold the constraints of `sets`, regrouped as `parts`; `places` are their numbers."""
         self.shifts = np.concatenate([np.zeros(0), *(one.shifts for one in sets)])
         self._lowest = np.concatenate([np.zeros(0), *(one._lowest for one in sets)])
         self._highest = np.concatenate([np.zeros(0), *(one._highest for one in sets)])
@@ -252,7 +230,7 @@ class UnionConstraints(Constraints):
         return C
 
 
-def as_constraints(owner: str, given: Constraints | Sequence[Constraints]) -> Constraints:
+def as_constraints(owner: str, given: Given) -> Constraints:
     """One set of constraints, from one or several."""
     if isinstance(given, Constraints):
         return given
@@ -266,43 +244,34 @@ def as_constraints(owner: str, given: Constraints | Sequence[Constraints]) -> Co
 
 def _product(A: Array, B: Array) -> Array:
     """A B; on all processors if real."""
-    if np.iscomplexobj(A) or np.iscomplexobj(B):
-        return A @ B
-    (out,) = products((A, B))
-    return out
+    return A @ B if np.iscomplexobj(A) or np.iscomplexobj(B) else products((A, B))[0]
 
 
-def _checked(owner: str, j: int, given: ArrayLike | sparse.sparray) -> Matrix:
+def _checked(owner: str, j: int, given: AnyMatrix) -> Matrix:
     C = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
-    if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":
-        raise ValueError(
-            f"{owner}: matrices must be square arrays of numbers, "
-            f"got shape {C.shape} and dtype {C.dtype} for number {j}."
-        )
     entries = C.data if sparse.issparse(C) else C
+    if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":
+        got = f"got shape {C.shape} and dtype {C.dtype} for number {j}"
+        raise ValueError(f"{owner}: matrices must be square arrays of numbers, {got}.")
     if not np.isfinite(entries).all():
-        raise ValueError(
-            f"{owner}: matrices must be finite, but there is NaN or infinity in number {j}."
-        )
-    gap = abs(C - C.conj().T)
-    if gap.max() > ROUNDING * max(abs(C).max(), np.finfo(float).tiny):
-        raise ValueError(
-            f"{owner}: matrices must be symmetric or Hermitian, but number {j} is not; "
-            "pass (C + Cᵀ)/2, which has the same tr(WC)."
-        )
+        found = f"there is NaN or infinity in number {j}"
+        raise ValueError(f"{owner}: matrices must be finite, but {found}.")
+    if abs(C - C.conj().T).max() > ROUNDING * max(abs(C).max(), np.finfo(float).tiny):
+        advice = "pass (C + Cᵀ)/2, which has the same tr(WC)"
+        rule = "matrices must be symmetric or Hermitian"
+        raise ValueError(f"{owner}: {rule}, but number {j} is not; {advice}.")
     return C
 
 
 def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
     """Least and greatest eigenvalue; of a sparse matrix, from its nonempty rows."""
-    outside = False
+    rest: list[float] = []
     if sparse.issparse(C):
         rows = np.unique(C.nonzero()[0])
-        outside = len(rows) < C.shape[0]
+        rest = [0.0] if len(rows) < C.shape[0] else []
         C = C[rows][:, rows].toarray()
-    values = linalg.eigvalsh(C) if C.size else np.zeros(1)
-    low, high = float(values[0]), float(values[-1])
-    return (min(low, 0.0), max(high, 0.0)) if outside else (low, high)
+    values = [*linalg.eigvalsh(C), *rest] if C.size else rest
+    return float(min(values)), float(max(values))
 
 
 def _joined(sets: Sequence[Single]) -> Single:

@@ -13,44 +13,19 @@ from sklearn.base import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from similia import validation as rules
 from similia.base import Revision, accepts_one_query, all_or_nothing, generator
 from similia.contract import FLOATS, Array, Indices, Matrix, State
+from similia.neighbors import sides as data
 from similia.neighbors.maps import STARTS, Given, Map, Maps, Start, squared_distances
-from similia.neighbors.search import SEARCHES, NeighborSearch, vote_shares
-from similia.neighbors.sides import (
-    Labels,
-    Sides,
-    as_rows,
-    check_sizes,
-    checked_cost,
-    class_numbers,
-    item_rows,
-    joined,
-    labelled_items,
-    labelled_sides,
-    split,
-)
+from similia.neighbors.search import SEARCHES, vote_shares
+from similia.neighbors.sides import OWNER, Labels, Sides, class_numbers, split
 from similia.neighbors.state import packed, unpacked
 from similia.neighbors.training import REGULARIZERS, Descent, Objective, Schedule, train
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
-from similia.validation import (
-    Rule,
-    array,
-    between,
-    boolean,
-    check_magnitude,
-    check_parameters,
-    none,
-    one_of,
-    positive,
-    positive_integer,
-    seed,
-)
 
-OWNER = "NeighborhoodGerrymandering"
-
-two_arrays = Rule(
+two_arrays = rules.Rule(
     "a pair of arrays",
     lambda v: isinstance(v, tuple) and len(v) == 2 and all(isinstance(M, np.ndarray) for M in v),
 )
@@ -68,27 +43,21 @@ class NeighborhoodGerrymandering(
 
         L(x, y) = max_h [S(x, h) + Δ(y, h)] - max_{h: Δ(y,h)=0} S(x, h) ≥ Δ(y, the k nearest)
 
-    Both sets are found exactly, and Ω(U, V) + C Σ L is minimized by mini-batches [Trivedi2014,
-    Trivedi]. It asks only for what kNN needs: that votes are won, not that all points of a class
-    are near each other.
+    Both sets are found exactly; mini-batches minimize Ω(U, V) + C Σ L [Trivedi2014, Trivedi].
 
     Attributes
     ----------
     U_, V_ : arrays of shape (p, n_features) and (p, n_item_features)
-    query_center_, item_center_ : arrays
+    query_center_, item_center_ : arrays of shape (n_features,) and (n_item_features,)
     classes_ : array of shape (n_classes,)
-    database_, database_labels_ : array or CSR matrix, and numbers of classes
-        The items, in the order in which they arrived.
-    item_vectors_ : array of shape (n_items, p)
-        Images of the items.
+    database_, database_labels_, item_vectors_ : array or CSR matrix, and arrays
+        The items in order of arrival, the numbers of their classes, and their images.
     losses_, validation_errors_ : arrays of shape (n_iter_,) and (n_iter_ + 1,) or (0,)
         Mean loss of each epoch; held-out error at the start and after each epoch.
-    best_iter_ : int
-        Epochs after which the kept maps were reached.
     scale_, penalty_ : float
         Largest singular value of the map, and Ω, at the start: units of `learning_rate` and `C`.
-    n_iter_, n_seen_, n_updates_ : int
-        Epochs, queries learnt from, and steps.
+    n_iter_, best_iter_, n_seen_, n_updates_ : int
+        Epochs, those after which the kept maps were reached, queries learnt from, and steps.
 
     Notes
     -----
@@ -98,8 +67,6 @@ class NeighborhoodGerrymandering(
 
     Where we differ from the notes: the gradient of ‖W‖² is 4(UUᵀ + VVᵀ)U and 4(UUᵀ + VVᵀ)V, not
     (11) and (12); the losses carry C in the update as in the objective; data are centered.
-
-    For nonlinear maps, put random features, Nyström features or kernel PCA first in a pipeline.
 
     References
     ----------
@@ -121,123 +88,103 @@ class NeighborhoodGerrymandering(
     geometry = "l2"
 
     n_neighbors: int = parameter(
-        default=5, rule=positive_integer, doc="k, the number of items that vote."
+        default=5, rule=rules.positive_integer, doc="k, the number of items that vote."
     )
     asymmetric: bool = parameter(
-        default=True,
-        rule=boolean,
-        doc="Different maps for queries and items. False ties them, V = U: a Mahalanobis metric.",
+        default=True, rule=rules.boolean, doc="Whether items have a map of their own; else V = U."
     )
     cost: Array | None = parameter(
         default=None,
-        rule=none | array,
-        doc="Δ, of shape (n_classes, n_classes): rows are true classes, columns verdicts, in the "
-        "order of `classes_`; at least 0, with a zero diagonal. None is 0/1.",
+        rule=rules.none | rules.array,
+        doc="Δ ≥ 0, of shape (n_classes, n_classes) with a zero diagonal: rows are true classes, "
+        "columns verdicts, in the order of `classes_`. None is 0/1.",
     )
     ties: bool = parameter(
-        default=False,
-        rule=boolean,
-        doc="Whether a tie counts as its cheapest class. False counts it as its most expensive "
-        "one, so that the correct set must win outright.",
+        default=False, rule=rules.boolean, doc="Whether a tie counts as its cheapest class."
     )
     C: float = parameter(
         default=0.01,
-        rule=positive,
-        doc="Weight of the summed losses against Ω, measured in units of its value at the start. "
-        "A smaller C keeps the maps smaller.",
+        rule=rules.positive,
+        doc="Weight of the losses against Ω, in units of `penalty_`; a small C keeps maps small.",
     )
     regularizer: str = parameter(
         default="joint",
-        rule=one_of(*REGULARIZERS),
+        rule=rules.one_of(*REGULARIZERS),
         doc="Ω: ‖W‖² of the distance as a form in (x, z), which is ‖UᵀU‖² + 2‖UᵀV‖² + ‖VᵀV‖²; the "
         "same without the middle term; or ‖U‖² + ‖V‖².",
     )
     n_components: int | None = parameter(
         default=None,
-        rule=none | positive_integer,
+        rule=rules.none | rules.positive_integer,
         doc='Dimension p of the images; None is that of the data (for "classes", their number).',
     )
     init: str | Given = parameter(
         default="auto",
-        rule=one_of("auto", *STARTS) | array | two_arrays,
+        rule=rules.one_of("auto", *STARTS) | rules.array | two_arrays,
         doc="Where the maps start, up to `start_scale`: the data unchanged, principal directions, "
-        "Fisher's directions in coordinates that whiten the classes, or a regression on the "
-        'classes, for queries and items with different features. "auto" is "identity" (with '
-        '`n_components`, "pca") or "lda", whichever has the smaller kNN error. A single array '
-        "serves both maps.",
+        "Fisher's directions in coordinates that whiten the classes, or (if queries and items have "
+        'different features) a regression on the classes. "auto" is "identity" (with '
+        '`n_components`, "pca") or "lda", whichever errs less. A single array serves both maps.',
     )
     start_scale: float | None = parameter(
         default=1.0,
-        rule=none | positive,
+        rule=rules.none | rules.positive,
         doc="Mean squared distance of a point to its k-th neighbor at the start, against costs of "
         "1. The larger, the fewer points to learn from. None leaves `init` unscaled.",
     )
     optimizer: str = parameter(
-        default="adam", rule=one_of("adam", "sgd"), doc="Adam, or the notes' plain gradient."
+        default="adam", rule=rules.one_of("adam", "sgd"), doc="Adam, or the notes' plain gradient."
     )
     learning_rate: float = parameter(
-        default=0.003,
-        rule=positive,
-        doc="In units of `scale_`, or of its square for plain gradients, hence independent of the "
-        "units of the data.",
+        default=0.003, rule=rules.positive, doc='In units of `scale_`, or its square for "sgd".'
     )
     schedule: str = parameter(
         default="cosine",
-        rule=one_of("cosine", "constant"),
+        rule=rules.one_of("cosine", "constant"),
         doc="Whether the rate falls to zero over the epochs of a call.",
     )
     batch_size: int | None = parameter(
         default=None,
-        rule=none | positive_integer,
-        doc="Queries per step, for which the database is mapped once. None means 20 steps per "
-        "epoch, of 16 to 256 queries.",
+        rule=rules.none | rules.positive_integer,
+        doc="Queries per step; None means 20 steps per epoch, of 16 to 256 queries.",
     )
     max_iter: int = parameter(
-        default=10, rule=positive_integer, doc="Epochs of `fit`; `partial_fit` runs one."
+        default=10, rule=rules.positive_integer, doc="Epochs of `fit`; `partial_fit` runs one."
     )
     early_stopping: bool = parameter(
         default=True,
-        rule=boolean,
-        doc="Hold out points, keep the maps with the least kNN error on them, the start included, "
-        "and stop when it no longer falls. All points are in the database afterwards. With fewer "
-        "than 20 held-out points, nothing is held out.",
+        rule=rules.boolean,
+        doc="Hold out points (at least 20, or none), keep the maps with the least kNN error on "
+        "them, the start included, and stop when it no longer falls. Then they become items, too.",
     )
     validation_fraction: float = parameter(
-        default=0.1, rule=between(0, 1), doc="Share of each class to hold out."
+        default=0.1, rule=rules.between(0, 1), doc="Share of each class to hold out."
     )
     n_iter_no_change: int = parameter(
-        default=5, rule=positive_integer, doc="Epochs without a smaller error before stopping."
+        default=5, rule=rules.positive_integer, doc="Epochs without a smaller error before the end."
     )
     n_database: int | None = parameter(
         default=None,
-        rule=none | positive_integer,
-        doc="Items drawn, by class, for each step, for large databases; None uses all. The price "
-        "is locality: k neighbors among n sampled items stand for k N/n among all N.",
+        rule=rules.none | rules.positive_integer,
+        doc="Items drawn, by class, for each step, for large databases; None uses all.",
     )
     center: bool = parameter(
-        default=True,
-        rule=boolean,
-        doc="Subtract means. Asymmetric maps subtract separate means of queries and items.",
+        default=True, rule=rules.boolean, doc="Subtract means, of each side if asymmetric."
     )
     search: str = parameter(
         default="exact",
-        rule=one_of(*SEARCHES),
-        doc="How `predict` and `kneighbors` search: by all distances, or by a faiss graph index, "
-        "which occasionally misses a neighbor. Training is always exact on its items.",
+        rule=rules.one_of(*SEARCHES),
+        doc="How `predict` and `kneighbors` search: by all distances, or by a faiss graph index.",
     )
     random_state: int | np.random.RandomState | None = parameter(
-        default=None,
-        rule=seed,
-        doc="Seed of the order of queries, of the held-out points and of `n_database`.",
+        default=None, rule=rules.seed, doc="Seed of orders, held-out points and drawn items."
     )
-    verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
-
-    # -- learning ------------------------------------------------------------------------------
+    verbose: bool = parameter(default=False, rule=rules.boolean, doc="Show a progress bar.")
 
     def fit(
         self, X: Matrix, y: ArrayLike, *, items: Matrix | None = None, item_labels: Labels = None
     ) -> Self:
-        """Learn the maps from scratch; the points become the database, unless `items` are given.
+        """Learn the maps from scratch; on an error nothing has changed.
 
         Parameters
         ----------
@@ -247,10 +194,6 @@ class NeighborhoodGerrymandering(
         items : array or CSR matrix of shape (n_items, n_item_features), optional
             The database, if it is of another kind or origin.
         item_labels : array of shape (n_items,)
-
-        Returns
-        -------
-        The learner itself. On an error nothing has changed.
         """
         check_declared(self)
         with all_or_nothing(self):
@@ -280,15 +223,15 @@ class NeighborhoodGerrymandering(
         self, X: Matrix, y: ArrayLike, items: Matrix | None, item_labels: Labels, classes: Labels
     ) -> Self:
         where = f"{OWNER}.fit"
-        rows, labels = self._checked_points(where, X, y, reset=True)
-        self.classes_, sides = labelled_sides(where, rows, labels, items, item_labels, classes)
-        check_sizes(OWNER, sides, self.classes_, self.n_neighbors, not self.asymmetric)
+        rows, labels = self._points(where, X, y, reset=True)
+        self.classes_, sides = data.labelled_sides(where, rows, labels, items, item_labels, classes)
+        data.check_sizes(sides, self.classes_, self.n_neighbors, not self.asymmetric)
         self.queries_are_items_ = items is None
         self.n_item_features_ = sides.Z.shape[1]
         self.database_, self.database_labels_ = sides.Z, sides.labels
         self.n_seen_ = self.n_updates_ = self.n_iter_ = 0
         maps = Start(
-            OWNER, self.init, self.n_components, self.start_scale, bool(self.center),
+            self.init, self.n_components, self.start_scale, bool(self.center),
             not self.asymmetric, len(self.classes_), self.n_neighbors,
         ).maps(sides)  # fmt: skip
         self.U_, self.V_ = maps.query.M, maps.item.M
@@ -309,7 +252,7 @@ class NeighborhoodGerrymandering(
             raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
         if len(self.adam_moments_) != (4 if self.asymmetric else 2):
             raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")
-        rows, labels = self._checked_points(where, X, y, reset=False)
+        rows, labels = self._points(where, X, y, reset=False)
         codes = class_numbers(where, labels, self.classes_)
         own = np.full(len(codes), -1)
         if self.queries_are_items_:
@@ -317,7 +260,7 @@ class NeighborhoodGerrymandering(
             self._add_items(rows, codes)
         elif items is not None:
             kind = self.classes_, self.V_.dtype, self.n_item_features_
-            Z, labels = labelled_items(where, items, item_labels, *kind)
+            Z, labels = data.labelled_items(where, items, item_labels, *kind)
             self._add_items(Z, class_numbers(where, labels, self.classes_))
         # Training works in place, and an error must leave the old arrays untouched.
         U = self.U_.copy()
@@ -326,55 +269,43 @@ class NeighborhoodGerrymandering(
         sides = Sides(rows, codes, self.database_, self.database_labels_, own)
         return self._train(sides, 1, stopping=False)
 
-    def _checked_points(
-        self, where: str, X: Matrix, y: ArrayLike, *, reset: bool
-    ) -> tuple[Matrix, Array]:
+    def _points(self, where: str, X: Matrix, y: ArrayLike, reset: bool) -> tuple[Matrix, Array]:
         rows, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
         check_classification_targets(labels)
         dtype = rows.dtype if reset else self.U_.dtype
-        check_magnitude(where, "X", rows, dtype=dtype)
-        return as_rows(rows, dtype), labels
+        rules.check_magnitude(where, "X", rows, dtype=dtype)
+        return data.as_rows(rows, dtype), labels
 
     def _add_items(self, Z: Matrix, labels: Indices) -> None:
-        self.database_ = joined(self.database_, Z)
+        self.database_ = data.joined(self.database_, Z)
         self.database_labels_ = np.concatenate([self.database_labels_, labels])
 
     def _train(self, sides: Sides, n_epochs: int, *, stopping: bool) -> Self:
         rng = generator(self.random_state, self.n_seen_)
         sides, held = split(sides, self.validation_fraction, rng) if stopping else (sides, None)
         sides, n = sides.by_class(), len(sides.y)
-        objective = Objective(
-            cost=checked_cost(OWNER, self.cost, len(self.classes_)),
-            k=min(self.n_neighbors, len(sides.labels) - bool(self.queries_are_items_)),
-            ties=bool(self.ties),
-            regularizer=self.regularizer,
-            penalty=1.0 / (float(self.C) * len(self.database_labels_) * self.penalty_),
-        )
+        cost = data.checked_cost(self.cost, len(self.classes_))
+        k = min(self.n_neighbors, len(sides.labels) - bool(self.queries_are_items_))
+        penalty = 1.0 / (float(self.C) * len(self.database_labels_) * self.penalty_)
+        objective = Objective(cost, k, bool(self.ties), self.regularizer, penalty)
+        # A gradient is in units of 1/scale, so this makes the rate independent of units.
+        rate = float(self.learning_rate) * self.scale_ ** (1 if self.optimizer == "adam" else 2)
         schedule = Schedule(
-            optimizer=self.optimizer,
-            # A gradient is in units of 1/scale, so this makes the rate independent of units.
-            rate=float(self.learning_rate) * self.scale_ ** (1 if self.optimizer == "adam" else 2),
-            falling=self.schedule == "cosine",
-            batch_size=self.batch_size,
-            n_database=self.n_database,
-            n_epochs=n_epochs,
-            patience=self.n_iter_no_change,
-        )
+            self.optimizer, rate, self.schedule == "cosine", self.batch_size, self.n_database,
+            n_epochs, self.n_iter_no_change,
+        )  # fmt: skip
         descent = Descent(self._maps(), self.adam_moments_, self.n_updates_, objective, schedule)
         with progress(OWNER, n_epochs * n, enabled=self.verbose) as advance:
             try:
                 maps, best, self.losses_, errors = train(descent, sides, held, rng, advance)
             except FloatingPointError:
-                raise ValueError(
-                    f"{OWNER}: learning_rate must be small enough for the maps to stay finite, "
-                    f"got {self.learning_rate}."
-                ) from None
+                rule = "learning_rate must be small enough for the maps to stay finite"
+                raise ValueError(f"{OWNER}: {rule}, got {self.learning_rate}.") from None
         n_iter = len(self.losses_)
         if not self.n_seen_ and n_iter == 1 and descent.unsolvable == n:
-            raise ValueError(
-                f"{OWNER}: y must have a class with enough points to win a vote of {objective.k}, "
-                "but all are too small; use fewer n_neighbors, or hold out fewer points."
-            )
+            rule = f"y must have a class with enough points to win a vote of {k}"
+            advice = "use fewer n_neighbors, or hold out fewer points"
+            raise ValueError(f"{OWNER}: {rule}, but all are too small; {advice}.")
         self.U_, self.V_ = maps.query.M, maps.item.M
         self.n_updates_ = descent.n_steps
         self.n_seen_ += n * n_iter
@@ -400,7 +331,7 @@ class NeighborhoodGerrymandering(
     def _query_images(self, X: Matrix) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(OWNER, "X", X, dtype=self.U_.dtype)
+        rules.check_magnitude(OWNER, "X", X, dtype=self.U_.dtype)
         return self._maps().query(X.astype(self.U_.dtype, copy=False))
 
     @accepts_one_query
@@ -411,7 +342,7 @@ class NeighborhoodGerrymandering(
     def item_vectors(self, Z: Matrix) -> Array:
         """V(z - n) of each item: vectors to put into an l2 index."""
         check_is_fitted(self)
-        Z = item_rows(OWNER, Z, self.V_.dtype, self.n_item_features_)
+        Z = data.item_rows(OWNER, Z, self.V_.dtype, self.n_item_features_)
         return self._maps().item(Z.astype(self.V_.dtype, copy=False))
 
     def query_matrix(self) -> None:
@@ -423,8 +354,7 @@ class NeighborhoodGerrymandering(
         Parameters
         ----------
         Q : array or CSR matrix of shape (n_queries, n_features), or one query
-        Z : array or CSR matrix of shape (n_items, n_item_features), optional
-            The items; by default the queries themselves.
+        Z : array or CSR matrix of shape (n_items, n_item_features), optional; by default Q
 
         Returns
         -------
@@ -452,32 +382,29 @@ class NeighborhoodGerrymandering(
         ----------
         X : array or CSR matrix of shape (n_queries, n_features), optional
             Queries; by default the points of the database, each without itself.
-        n_neighbors : int, optional
-            By default as many as vote.
+        n_neighbors : int, optional; by default as many as vote
         return_distance : bool
 
         Returns
         -------
-        distances : array of shape (n_queries, n_neighbors)
-            Nearest first; only if requested.
-        rows : integer array of the same shape
-            Rows of the database, in the order in which its points arrived.
+        distances, rows : arrays of shape (n_queries, n_neighbors)
+            Nearest first, rows as in `database_`; only the rows unless distances are requested.
         """
         check_is_fitted(self)
         where = f"{OWNER}.kneighbors"
         k = self.n_neighbors if n_neighbors is None else n_neighbors
-        rules = {"n_neighbors": positive_integer, "search": one_of(*SEARCHES)}
-        check_parameters(where, rules, {"n_neighbors": k, "search": self.search})
+        asked = {"n_neighbors": rules.positive_integer, "search": rules.one_of(*SEARCHES)}
+        rules.check_parameters(where, asked, {"n_neighbors": k, "search": self.search})
         n_items = len(self.item_vectors_) - (X is None)
         if k > n_items:
-            raise ValueError(
-                f"{where}: n_neighbors must be at most the {n_items} items of the database, "
-                f"got {k}."
-            )
+            most = f"the {n_items} items of the database"
+            raise ValueError(f"{where}: n_neighbors must be at most {most}, got {k}.")
         if X is None and not self.queries_are_items_:
             raise ValueError(f"{where}: X must be given, as queries and items differ.")
         queries = self._maps().query(self.database_) if X is None else self._query_images(X)
-        squares, rows = self._searcher().nearest(queries, k, exclude_self=X is None)
+        name, search = self._search
+        search = search if name == self.search else SEARCHES[self.search](self.item_vectors_)
+        squares, rows = search.nearest(queries, k, exclude_self=X is None)
         return (np.sqrt(np.maximum(squares, 0.0)), rows) if return_distance else rows
 
     def predict_proba(self, X: Matrix) -> Array:
@@ -496,12 +423,6 @@ class NeighborhoodGerrymandering(
         """Map the database once; called whenever maps or items change."""
         self.item_vectors_ = self._maps().item(self.database_)
         self._search = (self.search, SEARCHES[self.search](self.item_vectors_))
-
-    def _searcher(self) -> NeighborSearch:
-        name, search = self._search
-        return search if name == self.search else SEARCHES[self.search](self.item_vectors_)
-
-    # -- state ---------------------------------------------------------------------------------
 
     def get_state(self) -> State:
         """Learnt attributes by name; a sparse database by its three arrays."""

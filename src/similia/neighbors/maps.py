@@ -12,7 +12,7 @@ from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense
 from similia.neighbors.search import share_of_errors
-from similia.neighbors.sides import Sides
+from similia.neighbors.sides import OWNER, Sides
 
 #: queries that determine the scale of distances and the better start
 SAMPLE = 1000
@@ -21,8 +21,7 @@ POOL = 20_000
 #: share of the mean variance mixed into variances before they are inverted
 SHRINKAGE = 0.1
 
-#: one array for both maps, or a pair of arrays
-Given: TypeAlias = Array | tuple[Array, Array]
+Given: TypeAlias = Array | tuple[Array, Array]  # one for both maps, or a pair
 
 
 class Map(NamedTuple):
@@ -41,10 +40,8 @@ class Map(NamedTuple):
         """Gradient by M of Σ_i pull_iᵀ M (x_i - center)."""
         if len(pull) == 0:
             return np.zeros_like(self.M)
-        if sparse.issparse(X):
-            summed = (X.T @ pull).T
-        else:
-            (summed,) = products((np.ascontiguousarray(pull.T), X))
+        rows = np.ascontiguousarray(pull.T)
+        summed = (X.T @ pull).T if sparse.issparse(X) else products((rows, X))[0]
         return summed - np.outer(pull.sum(axis=0), self.center)
 
 
@@ -83,9 +80,6 @@ def column_means(X: Matrix) -> Array:
     return np.asarray(means, dtype=X.dtype)
 
 
-# -- starts ----------------------------------------------------------------------------------------
-
-
 def identity_map(X: Matrix, y: Indices, p: int) -> Array:
     """The first p coordinates as they are."""
     return np.eye(p, X.shape[1])
@@ -98,17 +92,15 @@ def principal_map(X: Matrix, y: Indices, p: int) -> Array:
 
 
 def whitening_map(X: Matrix, y: Indices, p: int) -> Array:
-    """The p most discriminant directions, in coordinates that whiten the classes.
+    """The p most discriminant directions: T S^(-1/2), S the shrunken covariance within classes.
 
-    With S the covariance within classes, shrunk, the map is T S^(-1/2), where rows of T are the
-    principal directions of the points after S^(-1/2): Fisher's first, in which class means differ,
-    then all others, so that nothing is lost if p = d.
+    Rows of T are the principal directions of the points after S^(-1/2): Fisher's first, in which
+    class means differ, then all others, so that nothing is lost if p = d.
     """
     sizes = np.bincount(y)
     gaps = _class_sums(X, y, len(sizes)) / np.sqrt(np.maximum(sizes, 1) * len(y))[:, None]
     total = _covariance(X)
-    within = total - gaps.T @ gaps
-    d = len(within)
+    within, d = total - gaps.T @ gaps, len(total)
     level = np.trace(within) / d
     if not level > 0.0:
         return principal_map(X, y, p)
@@ -147,17 +139,13 @@ def _covariance(X: Matrix) -> Array:
 
 
 STARTS: dict[str, Callable[[Matrix, Indices, int], Array]] = {
-    "identity": identity_map,
-    "pca": principal_map,
-    "lda": whitening_map,
-    "classes": class_map,
-}
+    "identity": identity_map, "pca": principal_map, "lda": whitening_map, "classes": class_map,
+}  # fmt: skip
 
 
 class Start(NamedTuple):
     """Where maps start: a name or arrays, p, the scale, and whether means are subtracted."""
 
-    owner: str
     init: str | Given
     p: int | None
     scale: float | None
@@ -178,10 +166,8 @@ class Start(NamedTuple):
         if self.scale is not None:
             maps = maps.scaled(np.sqrt(self.scale / self._typical_square(sides, maps)))
         if not max(np.abs(each.M).max() for each in maps) < largest_entry(U.dtype):
-            raise ValueError(
-                f"{self.owner}: X must have points far enough apart for maps to be finite in "
-                f"{U.dtype}; scale it up."
-            )
+            rule = f"X must have points far enough apart for maps to be finite in {U.dtype}"
+            raise ValueError(f"{OWNER}: {rule}; scale it up.")
         return maps
 
     def _centers(self, sides: Sides) -> tuple[Array, Array]:
@@ -201,21 +187,16 @@ class Start(NamedTuple):
         largest = n_classes if init == "classes" else min(d, width)
         p = largest if self.p is None else self.p
         if p > largest:
-            raise ValueError(
-                f"{self.owner}: n_components must be at most {largest} for init={init!r}, got {p}."
-            )
+            most = f"at most {largest} for init={init!r}"
+            raise ValueError(f"{OWNER}: n_components must be {most}, got {p}.")
         if init == "classes" and p < n_classes:
-            raise ValueError(
-                f"{self.owner}: n_components must be None or {n_classes}, the number of classes, "
-                f"for init='classes', got {p}."
-            )
+            rule = f"None or {n_classes}, the number of classes, for init='classes'"
+            raise ValueError(f"{OWNER}: n_components must be {rule}, got {p}.")
         if init == "classes" and not self.tied:
             return class_map(sides.X, sides.y, p), class_map(sides.Z, sides.labels, p)
         if d != width:
-            raise ValueError(
-                f"{self.owner}: init must be 'classes' or a pair of arrays if queries have {d} and "
-                f"items {width} features, got {init!r}."
-            )
+            rule = f"'classes' or a pair of arrays if queries have {d} and items {width} features"
+            raise ValueError(f"{OWNER}: init must be {rule}, got {init!r}.")
         X, y = sides.X, sides.y
         if not sides.shared:  # two sets of points, each about its own center
             both = zip((X, sides.Z), centers, strict=True)
@@ -232,16 +213,12 @@ class Start(NamedTuple):
         rows = len(U) if self.p is None and U.ndim == 2 else self.p
         for M, width in zip((U, V), widths, strict=True):
             if M.shape != (rows, width) or M.dtype.kind not in "fiu" or not np.isfinite(M).all():
-                raise ValueError(
-                    f"{self.owner}: init must be finite arrays of shape ({rows}, {width}), "
-                    f"got shape {M.shape} and dtype {M.dtype}."
-                )
+                rule, got = f"of shape ({rows}, {width})", f"shape {M.shape} and dtype {M.dtype}"
+                raise ValueError(f"{OWNER}: init must be finite arrays {rule}, got {got}.")
             if not M.any():
-                raise ValueError(f"{self.owner}: init must be nonzero, as no gradient leaves zero.")
+                raise ValueError(f"{OWNER}: init must be nonzero, as no gradient leaves zero.")
         if self.tied and not np.array_equal(U, V):
-            raise ValueError(
-                f"{self.owner}: init must be one array unless asymmetric is True, got two."
-            )
+            raise ValueError(f"{OWNER}: init must be one array unless asymmetric is True, got two.")
         return U, V
 
     def _error(self, sides: Sides, maps: Maps) -> float:

@@ -20,20 +20,13 @@ class ExactSearch:
         self.items = items
 
     def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> Found:
-        """Squared distances and rows of the k nearest items, nearest first.
-
-        With `exclude_self`, query i is item i, which is left out.
-        """
+        """Squared distances and rows of the k nearest; `exclude_self` omits item i for query i."""
         rows, scores = top_k("euclidean", queries, self.items, k, exclude_self=exclude_self)
         return -scores, rows
 
 
 class GraphSearch:
-    """A graph index (HNSW) of faiss: faster for many items, but not exact.
-
-    The graph is searched with 8k candidates, at least 128; a true neighbor is missed now and then.
-    A query for which fewer than k items are found is searched exactly.
-    """
+    """A graph index (HNSW) of faiss: fast for many items, but neighbors are missed now and then."""
 
     def __init__(self, items: Array) -> None:
         try:
@@ -54,7 +47,7 @@ class GraphSearch:
             part = queries[block]
             found = self.index.search(np.ascontiguousarray(part, dtype=np.float32), n)[1]
             lost = (found < 0).any(axis=1)
-            if lost.any():
+            if lost.any():  # fewer than n were found
                 found[lost] = ExactSearch(self.items).nearest(part[lost], n)[1]
             if exclude_self:
                 other = found != np.arange(block.start, block.stop)[:, None]

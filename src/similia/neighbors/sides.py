@@ -13,6 +13,7 @@ from similia.contract import FLOATS, Array, Indices, Matrix
 from similia.linalg.blocks import dense, rows_of
 from similia.validation import check_magnitude
 
+OWNER = "NeighborhoodGerrymandering"
 #: held-out points below which their error says too little to stop by
 FEWEST = 20
 
@@ -73,9 +74,8 @@ def labelled_items(
     # NumPy would silently turn numbers beside words into words.
     kinds = {part.dtype.kind in "biuf" for part in (like, given) if part.dtype.kind != "O"}
     if len(kinds) > 1:
-        raise ValueError(
-            f"{where}: item_labels must be of the kind of y, {like.dtype}, got {given.dtype}."
-        )
+        kind = f"of the kind of y, {like.dtype}"
+        raise ValueError(f"{where}: item_labels must be {kind}, got {given.dtype}.")
     return as_rows(Z, dtype), given
 
 
@@ -94,37 +94,31 @@ def labelled_sides(
     return known, Sides(X, codes[0], Z, codes[1], own)
 
 
-def check_sizes(owner: str, sides: Sides, classes: Array, n_neighbors: int, tied: bool) -> None:
+def check_sizes(sides: Sides, classes: Array, n_neighbors: int, tied: bool) -> None:
     """Refuse a single class, too few items for a vote, and tied maps of different features."""
     if len(classes) < 2:
-        raise ValueError(
-            f"{owner}: y must have at least two classes, but it has only one class: {classes[0]!r}."
-        )
+        only = f"it has only one class: {classes[0]!r}"
+        raise ValueError(f"{OWNER}: y must have at least two classes, but {only}.")
     n_items = len(sides.labels) - sides.shared
     if n_neighbors > n_items:
-        raise ValueError(
-            f"{owner}: n_neighbors must be at most the {n_items} items that a query has, "
-            f"got {n_neighbors}."
-        )
+        most = f"the {n_items} items that a query has"
+        raise ValueError(f"{OWNER}: n_neighbors must be at most {most}, got {n_neighbors}.")
     d, width = sides.X.shape[1], sides.Z.shape[1]
     if tied and d != width:
-        raise ValueError(
-            f"{owner}: items must have the {d} features of X unless asymmetric is True, "
-            f"got {width}."
-        )
+        rule = f"items must have the {d} features of X unless asymmetric is True"
+        raise ValueError(f"{OWNER}: {rule}, got {width}.")
 
 
 def class_numbers(where: str, labels: Array, classes: Array) -> Indices:
     """Position of each label among the sorted classes, or the house error."""
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):
-        raise ValueError(
-            f"{where}: labels must be among the classes {classes}, got {unknown[0]!r}."
-        )
+        known = f"the classes {classes}"
+        raise ValueError(f"{where}: labels must be among {known}, got {unknown[0]!r}.")
     return np.searchsorted(classes, labels)
 
 
-def checked_cost(owner: str, cost: Array | None, n_classes: int) -> Array:
+def checked_cost(cost: Array | None, n_classes: int) -> Array:
     """Δ as an array of shape (n_classes, n_classes); 0/1 for None."""
     if cost is None:
         return 1.0 - np.eye(n_classes)
@@ -132,10 +126,8 @@ def checked_cost(owner: str, cost: Array | None, n_classes: int) -> Array:
     if square and np.isfinite(cost).all() and (cost >= 0).all() and not np.diagonal(cost).any():
         return cost.astype(np.float64)
     found = "other values" if square else f"shape {cost.shape} and dtype {cost.dtype}"
-    raise ValueError(
-        f"{owner}: cost must be an array of shape ({n_classes}, {n_classes}), finite, at least 0, "
-        f"with a zero diagonal, got {found}."
-    )
+    rule = f"an array of shape ({n_classes}, {n_classes}), finite, at least 0, with a zero diagonal"
+    raise ValueError(f"{OWNER}: cost must be {rule}, got {found}.")
 
 
 def as_rows(X: Matrix, dtype: DTypeLike) -> Matrix:
@@ -155,10 +147,7 @@ def joined(database: Matrix, more: Matrix) -> Matrix:
 
 
 def split(sides: Sides, share: float, rng: np.random.Generator) -> tuple[Sides, Sides | None]:
-    """Sides to learn from, and held-out queries: a random share of each class, but never all of it.
-
-    Nothing is held out if that would be fewer than FEWEST.
-    """
+    """Sides to learn from, and held-out queries: a share of each class, never all; None if few."""
     order = rng.permutation(len(sides.y))
     rows = [order[sides.y[order] == c] for c in np.unique(sides.y)]
     out = np.concatenate([part[: min(round(share * len(part)), len(part) - 1)] for part in rows])

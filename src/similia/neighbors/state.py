@@ -34,8 +34,7 @@ def unpacked(where: str, state: State, asymmetric: bool) -> State:
         rows = sparse.csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=shape)
         rows.check_format()
     learnt = {**state, "database_": rows}
-    problem = _misfit(learnt, asymmetric)
-    if problem:
+    if problem := _misfit(learnt, asymmetric):
         raise ValueError(f"{where}: {problem}.")
     return learnt
 

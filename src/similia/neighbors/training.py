@@ -16,21 +16,13 @@ from similia.neighbors.sides import Sides
 from similia.progress import Advance
 from similia.updates.gerrymandering import adam_step, infer, pulls
 
-#: length of each step, by its number
-Rates: TypeAlias = Callable[[int], float]
-#: value, and gradients by U and by V
-Penalty: TypeAlias = tuple[float, Array, Array]
-
-
-# -- penalties -------------------------------------------------------------------------------------
+Rates: TypeAlias = Callable[[int], float]  # length of each step, by its number
+Penalty: TypeAlias = tuple[float, Array, Array]  # value, and gradients by U and by V
 
 
 def joint(U: Array, V: Array) -> Penalty:
-    """‖W‖²_F = ‖UᵀU‖² + 2‖UᵀV‖² + ‖VᵀV‖², with W the 2d × 2d matrix of the distance in (x, z).
-
-    The gradients are 4(UUᵀ + VVᵀ)U and 4(UUᵀ + VVᵀ)V; equations (11) and (12) of the notes are
-    neither those of ‖W‖ nor of its square.
-    """
+    """‖W‖²_F = ‖UᵀU‖² + 2‖UᵀV‖² + ‖VᵀV‖², with W the 2d × 2d matrix of the distance in (x, z)."""
+    # The notes' (11) and (12) are neither the gradients of ‖W‖ nor of its square.
     P, Q = products((U, U.T), (V, V.T))
     P += Q
     G_U, G_V = products((4 * P, U), (4 * P, V))
@@ -50,9 +42,6 @@ def frobenius(U: Array, V: Array) -> Penalty:
 
 
 REGULARIZERS = {"joint": joint, "separate": separate, "frobenius": frobenius}
-
-
-# -- descent ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -87,21 +76,16 @@ class Schedule:
         if not self.falling:
             return lambda step: self.rate
         n_steps = self.n_epochs * -(-n // self.batch(n))
-        return lambda step: (
-            self.rate * 0.5 * (1.0 + float(np.cos(np.pi * (step - first) / n_steps)))
-        )
+        turn = np.pi / n_steps
+        return lambda step: self.rate * 0.5 * (1.0 + float(np.cos(turn * (step - first))))
 
 
 @dataclass
 class Descent:
-    """Descent of two maps on penalty Ω(U, V) + mean loss; their arrays are changed in place.
-
-    `moments` are Adam's, first and second of U, then of V. Tied maps move by the sum of both
-    gradients.
-    """
+    """Descent of two maps, in place, on penalty Ω(U, V) + mean loss; tied ones move together."""
 
     maps: Maps
-    moments: tuple[Array, ...]
+    moments: tuple[Array, ...]  # Adam's first and second of U, then of V
     n_steps: int
     objective: Objective
     schedule: Schedule
@@ -166,18 +150,13 @@ class Descent:
                 raise FloatingPointError("the maps have diverged")
 
 
-# -- epochs ----------------------------------------------------------------------------------------
-
-
 def train(
     descent: Descent, sides: Sides, held: Sides | None, rng: np.random.Generator, advance: Advance
 ) -> tuple[Maps, int, Array, Array]:
-    """Run epochs; with held-out queries, keep the maps with the least error on them.
+    """Run epochs; return the maps, the epochs that they took, mean losses and held-out errors.
 
-    Returns the maps, the epochs that they took, mean losses and held-out errors.
-
-    The start counts too, and `patience` epochs without a smaller error end the training, as does a
-    first epoch in which no query could be won. `sides` are by class.
+    With held-out queries, the maps with the least error are kept, the start included; `patience`
+    epochs without a smaller one end the training, as does a first epoch that no query could win.
     """
     schedule, k = descent.schedule, descent.objective.k
     rates = schedule.rates(len(sides.y), descent.n_steps)
