@@ -17,14 +17,12 @@ from similia.distance.instances import Given, checked_instances, checked_labels
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks
 from similia.linalg.bregman import von_neumann_divergence
-from similia.linalg.eigen_update import SHARED
-from similia.linalg.eigen_update import orthogonality_defect, orthogonalize
+from similia.linalg.eigen_update import SHARED, orthogonality_defect, orthogonalize
 from similia.linalg.psd import psd_factor
 from similia.linalg.spectral import from_eigenpairs, hermitian_part, log_trace_exp, null_threshold
 from similia.parameters import parameter
 from similia.progress import progress
-from similia.updates.meg import MEGSetting, gathered, meg_pass
-from similia.updates.meg import meg_matrix_pass
+from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
 from similia.validation import (
     Rule,
     array,
