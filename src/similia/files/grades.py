@@ -28,14 +28,8 @@ def triplets_of_grades(
     Judgements are compared within windows of `window` rows. In each, several grades of one item
     for one query are averaged (so clicks, 1, and views without a click, 0, become click rates);
     then `RelevanceTriplets` draws `draws` triplets per judgement, with a seed of the window's own.
-    A window without two comparable items yields nothing.
-
-    Parameters
-    ----------
-    batches : iterator of Judgements
-        Tuples (query, item) with grades; `shape` holds the numbers of queries and items.
-    unjudged : {"ignore", "worse"}
-        Whether items without a grade count as worse than those with a positive one.
+    A window without two comparable items yields nothing. With ``unjudged="worse"`` items without a
+    grade count as worse than those with a positive one. `shape`: numbers of queries and items.
     """
     for number, part in enumerate(in_chunks(batches, window)):
         grades = _mean_grades(part, shape)

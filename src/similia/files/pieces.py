@@ -40,20 +40,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Judgements:
-    """A batch of judgements, in order.
+    """A batch of judgements, in order."""
 
-    Attributes
-    ----------
-    tuples : integer array of shape (n, 3), (n, 2) or (n, 1)
-        Rows of vectors: (query, better, worse), (a, b), (query, item) or (row,).
-    values : array of shape (n,), or None for triplets
-        Labels of pairs, grades, or class numbers.
-    numbers : integer array of shape (n,)
-        Row of the file that each one comes from.
-    """
-
+    #: rows of vectors: (query, better, worse), (a, b), (query, item) or (row,)
     tuples: NDArray[np.int64]
+    #: labels of pairs, grades, or class numbers; None for triplets
     values: Array | None
+    #: row of the file that each one comes from
     numbers: NDArray[np.int64]
 
     def __len__(self) -> int:

@@ -46,21 +46,8 @@ class BadRow(NamedTuple):
 class BadRows:
     """Policy for unusable rows, and a record of those met so far.
 
-    Parameters
-    ----------
-    action : {"stop", "skip"}
-        "stop" raises BadRowError at the first one; "skip" continues without it.
-    tell : function of a BadRow, optional
-        Called for each skipped row, in order; useful for a log.
-
-    Attributes
-    ----------
-    n : int
-        Number of skipped rows.
-    counts : Counter
-        The same, by reason.
-    first : list of BadRow
-        The first few of them.
+    "stop" raises BadRowError at the first one; "skip" continues without it. `tell` is called for
+    each skipped row, in order. `n` counts them, `counts` does so by reason, `first` keeps a few.
     """
 
     def __init__(self, action: str = "stop", tell: Callable[[BadRow], None] | None = None) -> None:
@@ -99,16 +86,8 @@ class Encoded(NamedTuple):
 class Ids:
     """Mapping from ids to row numbers.
 
-    Integers and their decimal texts are equal as ids: "7" and 7 name the same row.
-
-    Parameters
-    ----------
-    values : array of n integers or strings, optional
-        Id of each row, all different. By default the ids are the row numbers 0 … n - 1.
-    n : int
-        Number of rows.
-    what : str
-        What is being named, for messages.
+    Integers and their decimal texts are equal as ids: "7" and 7 name the same row. `values` holds n
+    different ids, None stands for the row numbers; `what` says in messages what they name.
     """
 
     def __init__(self, values: ArrayLike | None, n: int, what: str = "id") -> None:

@@ -19,14 +19,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FilteringResult:
-    """Predictions for a stream of documents beside the truth.
+    """Predictions for a stream of documents beside the truth."""
 
-    Attributes
-    ----------
-    predicted, relevant : boolean arrays of shape (n_documents,)
-        Prediction for each document before its label was known, and the label.
-    """
-
+    #: prediction for each document before its label was known, and the label
     predicted: Booleans
     relevant: Booleans
 

@@ -66,26 +66,17 @@ def load(path: PathLike) -> Any:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """Contents of the header of a model file.
-
-    Attributes
-    ----------
-    class_name : str
-    format : int
-        Version of the file format.
-    parameters, attributes : dict
-        Parameters and learnt attributes; arrays of numbers by shape and dtype only.
-    tensors : dict
-        Shape and dtype of each array of numbers, in words.
-    versions : dict
-        Versions of the libraries that wrote the file.
-    """
+    """Contents of the header of a model file."""
 
     class_name: str
+    #: version of the file format
     format: int
+    #: parameters and learnt attributes; arrays of numbers by shape and dtype only
     parameters: Named
     attributes: Named
+    #: shape and dtype of each array of numbers, in words
     tensors: dict[str, str]
+    #: versions of the libraries that wrote the file
     versions: dict[str, str]
 
     def to_dict(self) -> dict[str, Json]:

@@ -12,30 +12,20 @@ from similia.validation import check_tuples
 
 @dataclass(frozen=True)
 class FeedbackReport:
-    """Counts over a set of judgements.
+    """Counts over a set of judgements."""
 
-    Attributes
-    ----------
-    n : int
-        Judgements.
-    n_distinct : int
-        Different judgements; the order of the two points of a pair does not matter.
-    n_duplicates : int
-        Repeats: n - n_distinct.
-    n_contradictions : int
-        Questions answered both ways: (q, a, b) and (q, b, a), or a pair with both signs. Each
-        counts once, however often its answers occur; degenerate judgements do not count.
-    n_degenerate : int
-        Judgements that compare a point with itself: better == worse, or a pair of one point.
-    n_queries : int
-        Different queries of triplets; different points of pairs.
-    """
-
+    #: judgements
     n: int
+    #: different judgements; the order of the two points of a pair does not matter
     n_distinct: int
+    #: repeats: n - n_distinct
     n_duplicates: int
+    #: Questions answered both ways: (q, a, b) and (q, b, a), or a pair with both signs. Each counts
+    #: once, however often its answers occur; degenerate judgements do not count
     n_contradictions: int
+    #: judgements that compare a point with itself: better == worse, or a pair of one point
     n_degenerate: int
+    #: different queries of triplets; different points of pairs
     n_queries: int
 
     def __str__(self) -> str:
@@ -51,24 +41,16 @@ class FeedbackReport:
 
 
 class MajorityVote(NamedTuple):
-    """Triplets that a majority supports, and the votes.
+    """Triplets that a majority supports, and the votes."""
 
-    Attributes
-    ----------
-    triplets : array of shape (m, 3)
-        In the order in which their questions first occur.
-    n_for, n_against : arrays of shape (m,)
-        Occurrences of each triplet and of its reverse.
-    n_ties : int
-        Questions dropped as undecided.
-    n_degenerate : int
-        Judgements dropped because better == worse.
-    """
-
+    #: in the order in which their questions first occur, of shape (m, 3)
     triplets: Indices
+    #: occurrences of each triplet and of its reverse, of shape (m,)
     n_for: Indices
     n_against: Indices
+    #: questions dropped as undecided
     n_ties: int
+    #: judgements dropped because better == worse
     n_degenerate: int
 
 
@@ -166,18 +148,7 @@ def majority(triplets: ArrayLike) -> MajorityVote:
     Of (q, a, b) and (q, b, a) the more frequent one is kept. In a tie neither is; nor is (q, a, a),
     which says nothing.
 
-    Parameters
-    ----------
-    triplets : integer array of shape (n, 3)
-        Rows (query, better, worse).
-
-    Returns
-    -------
-    vote : MajorityVote
-
-    Notes
-    -----
-    One sort: O(n log n) time, O(n) memory.
+    `triplets` are rows (query, better, worse). One sort: O(n log n) time, O(n) memory.
 
     Examples
     --------

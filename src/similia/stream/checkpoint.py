@@ -18,14 +18,8 @@ class Checkpoint:
     """A folder with a model and how far it has come.
 
     The model is written under a new name; then one file that names it is replaced atomically. At
-    any moment the folder therefore holds either the old state or the new one.
-
-    Parameters
-    ----------
-    folder : path
-        Created if missing.
-    task : dict
-        Settings that must match to resume, as plain JSON.
+    any moment the folder therefore holds either the old state or the new one. `task` holds the
+    settings that must match to resume, as plain JSON.
     """
 
     def __init__(self, folder: Path | str, task: dict[str, Any]) -> None:

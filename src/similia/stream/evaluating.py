@@ -21,18 +21,12 @@ MOST = 200_000
 
 @dataclass(frozen=True)
 class Adaptation:
-    """An adapted similarity beside its base, on the same queries.
+    """An adapted similarity beside its base, on the same queries."""
 
-    Attributes
-    ----------
-    base, adapted : Evaluation
-        Both with the same measures.
-    level : float
-        Level of the intervals and of the test.
-    """
-
+    #: both with the same measures
     base: Evaluation
     adapted: Evaluation
+    #: level of the intervals and of the test
     level: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,23 +22,15 @@ LIMIT = 1_000_000
 
 @dataclass(frozen=True)
 class Learning:
-    """Outcome of learning from a file.
+    """Outcome of learning from a file."""
 
-    Attributes
-    ----------
-    model : learner
-        Saved to `output`, if that was given.
-    feedback : dict
-        Counts of judgements, duplicates and contradictions, or of classes.
-    tally : Tally
-        Accuracy before learning, updates, and the learning curve.
-    bad_rows : BadRows
-        Rows skipped.
-    """
-
+    #: saved to `output`, if that was given
     model: StreamLearner
+    #: counts of judgements, duplicates and contradictions, or of classes
     feedback: dict[str, int]
+    #: accuracy before learning, updates, and the learning curve
     tally: Tally
+    #: rows skipped
     bad_rows: BadRows
 
     def to_dict(self) -> dict[str, Any]:

@@ -175,33 +175,22 @@ def base_of(model: M, X: Matrix, items: Matrix | None = None) -> M:
 
 @dataclass
 class Tally:
-    """Test-then-train accuracy, as totals and as a curve of bounded length.
+    """Test-then-train accuracy, as totals and as a curve of bounded length."""
 
-    Attributes
-    ----------
-    n : int
-        Judgements learnt.
-    n_scored : int
-        Judgements scored before they were learnt.
-    at_start, progressive : float
-        How many of these the initial and the current model had right.
-    n_updates : int
-        Judgements that changed the model.
-    width : int
-        Chunks per point of the curve.
-    chunks : int
-        Chunks so far.
-    curve : list
-        Points [n, n_scored, at_start, progressive], each for its own stretch of the stream.
-    """
-
+    #: judgements learnt
     n: int = 0
+    #: judgements scored before they were learnt
     n_scored: int = 0
+    #: how many of these the initial and the current model had right
     at_start: float = 0.0
     progressive: float = 0.0
+    #: judgements that changed the model
     n_updates: int = 0
+    #: chunks per point of the curve
     width: int = 1
+    #: chunks so far
     chunks: int = 0
+    #: points [n, n_scored, at_start, progressive], each for its own stretch of the stream
     curve: list[list[Any]] = field(default_factory=list)
 
     def add(self, n: int, n_scored: int, at_start: float, progressive: float) -> None:
@@ -261,25 +250,9 @@ def learn_stream(
     the learner refuses (an unknown label, a vector that is not finite) is a bad row, found by
     halving its chunk; the rest of the chunk is learnt.
 
-    Parameters not listed are those of `learn_file`.
-
-    Parameters
-    ----------
-    model : learner
-        Is changed. To resume from a checkpoint, pass it as it was at the very start.
-    lessons : Lessons
-        How it is taught.
-    batches : iterable of Judgements
-        The whole stream from its beginning, even when resuming: what was learnt is skipped.
-    source : str
-        Where the judgements come from, for messages.
-    checkpoint : Checkpoint, optional
-        Where to keep the state. If it already holds one, learning resumes from there, and the
-        result is the same bit for bit.
-    witness : function of Judgements, optional
-        Called with every chunk, even one that was learnt before.
-    watch : function of a Tally, optional
-        Called after each chunk.
+    If `checkpoint` already holds a state, learning resumes from there and ends with the same bits;
+    pass the model and the stream as they were at the very start. `witness` is called with every
+    chunk, even one that was learnt before, `watch` after each chunk. The rest is as in `learn_file`.
     """
     bad_rows = bad_rows or BadRows()
     lessons.start(model)

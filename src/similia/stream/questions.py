@@ -11,17 +11,11 @@ from similia.retrieval import top_k
 
 
 class Questions(NamedTuple):
-    """Comparisons in the order that the model believes in, most instructive first.
+    """Comparisons in the order that the model believes in, most instructive first."""
 
-    Attributes
-    ----------
-    tuples : integer array of shape (n, 3)
-        Rows (query, better, worse).
-    scores, std : arrays of shape (n,)
-        Gap between the scores of the two items, and its posterior standard deviation.
-    """
-
+    #: rows (query, better, worse), of shape (n, 3)
     tuples: Indices
+    #: gap between the scores of the two items, and its posterior standard deviation, of shape (n,)
     scores: Array
     std: Array
 
@@ -77,24 +71,8 @@ def candidate_questions(
 ) -> Indices:
     """Draw comparisons of two items that the model ranks high for a query, where order matters.
 
-    Parameters
-    ----------
-    model : learner
-    X : array or CSR matrix
-        Vectors (of queries).
-    n : int
-        Maximum number to draw; repeats are dropped.
-    items : array or CSR matrix, optional
-    queries : integer array, optional
-        Rows to ask about; any row of X by default.
-    depth : int
-        Items are drawn from this many of the best.
-    random_state : int
-
-    Returns
-    -------
-    array of shape (m, 3), m <= n
-        Rows (query, one item, another item).
+    At most n rows (query, one item, another item), without repeats, about the rows `queries` of X
+    (by default any); items are among the `depth` best.
     """
     rng = np.random.default_rng(random_state)
     pool = np.arange(X.shape[0]) if queries is None else np.unique(queries)

@@ -14,31 +14,21 @@ from similia.validation import check_parameters, positive, positive_integer
 
 @dataclass(frozen=True)
 class Calibration:
-    """Confidence in the preferred order against how often that order is right.
+    """Confidence in the preferred order against how often that order is right."""
 
-    Attributes
-    ----------
-    confidence, accuracy : arrays of shape (n_bins,)
-        Mean confidence of the judgements in each bin, and the share of them whose preferred order
-        is right; NaN in an empty bin.
-    count : array of shape (n_bins,)
-        Judgements in each bin.
-    edges : array of shape (n_bins + 1,)
-        Bin edges, from 0.5 to 1.
-    error : float
-        Expected calibration error: Σ count·|accuracy - confidence| / Σ count.
-    log_loss : float
-        Mean of -log P(better above worse): lower is better, and confident mistakes cost most.
-    scale : float
-        Factor applied to the standard deviations.
-    """
-
+    #: mean confidence of the judgements in each bin, and the share of them whose preferred order is
+    #: right; NaN in an empty bin, of shape (n_bins,)
     confidence: Array
     accuracy: Array
+    #: judgements in each bin, of shape (n_bins,)
     count: Array
+    #: bin edges, from 0.5 to 1, of shape (n_bins + 1,)
     edges: Array
+    #: expected calibration error: Σ count·|accuracy - confidence| / Σ count
     error: float
+    #: mean of -log P(better above worse): lower is better, and confident mistakes cost most
     log_loss: float
+    #: factor applied to the standard deviations
     scale: float
 
     @property

@@ -8,23 +8,16 @@ from similia.retrieval import Comparison
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a challenger replaces the champion, and why.
+    """Whether a challenger replaces the champion, and why."""
 
-    Attributes
-    ----------
-    against_champion, against_base : Comparison
-        Challenger (a) against champion and base (b) on held-out queries; the same comparison while
-        the base is the champion.
-    champion, generation : int
-        Generation that was challenged, and generation in use now; 0 is the base.
-    n_learnt, n_held_out : int
-        Judgements that the challenger learnt from (0 if unknown), and judgements that decided.
-    """
-
+    #: challenger (a) against champion and base (b) on held-out queries; the same comparison while
+    #: the base is the champion
     against_champion: Comparison
     against_base: Comparison
+    #: generation that was challenged, and generation in use now; 0 is the base
     champion: int
     generation: int
+    #: judgements that the challenger learnt from (0 if unknown), and judgements that decided
     n_learnt: int
     n_held_out: int
 
