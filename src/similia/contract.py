@@ -99,7 +99,7 @@ class TripletLearner(Ranker, Stateful, Protocol):
     def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
         """Learn in order; pieces equal the whole."""
 
-    def start(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    def begin(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
         """Start if nothing was learnt yet; return queries and items, checked."""
 
     def learn_checked(self, X: Matrix, Z: Matrix, triplets: Indices) -> None:
@@ -124,6 +124,12 @@ class PairLearner(Ranker, Stateful, Protocol):
 
     def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Learn in order; pieces equal the whole."""
+
+    def begin(self, X: Matrix) -> Matrix:
+        """Check everything but judgements, and start if nothing was learnt yet."""
+
+    def learn_checked(self, X: Matrix, pairs: Indices, y: ArrayLike) -> None:
+        """Learn pairs of rows that a caller has checked."""
 
     def pairwise_distance(self, Q: Matrix, Z: Matrix | None = None) -> Array:
         """Distances of all pairs of rows."""

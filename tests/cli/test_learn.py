@@ -183,7 +183,8 @@ def test_every_learner_is_reachable(run, files, name):
     """One line of the registry, and the command line knows what to feed it with."""
     contents = {"triplets": "0,2,1\n1,3,2", "pairs": "0,2,1\n0,1,-1", "labels": "0,0\n1,1"}
     kind = learner_class(name).learns_from
-    options = ["--set", "feedback=labels"] if hasattr(learner_class(name)(), "feedback") else []
+    choosable = "feedback" in learner_class(name)().get_params()
+    options = ["--set", "feedback=labels"] if choosable else []
     path = files / "judgements.csv"
     path.write_text(",".join(LAYOUTS[kind][0]) + "\n" + contents[kind] + "\n")
     run("learn", files / "X.npy", path, "--learner", name, *options, "-o", files / "model")

@@ -113,21 +113,32 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         -------
         The learner itself. On an error nothing has changed.
         """
-        self._check_parameters()
-        reset = not self.__sklearn_is_fitted__()
-        with all_or_nothing(self) if reset else nullcontext():
-            X, pairs, y = self._checked_judgements("learn", X, pairs, y, reset=reset)
-            if reset:
-                self._init_state(X)
+        with all_or_nothing(self) if not self.__sklearn_is_fitted__() else nullcontext():
+            X = self.begin(X)
+            pairs, y = self._checked_pairs("learn", X, pairs, y)
             with progress(self._owner, len(pairs), enabled=self.verbose) as advance:
                 self.learn_checked(X, pairs, y, advance)
         return self
 
+    def begin(self, X: Matrix) -> Matrix:
+        """Check everything but judgements, and start if nothing was learnt yet: for streams.
+
+        Returns the points as `learn_checked` takes them.
+        """
+        self._check_parameters()
+        reset = not self.__sklearn_is_fitted__()
+        with all_or_nothing(self):
+            X = self._checked_points(X, reset=reset)
+            if reset:
+                self._init_state(X)
+            return X
+
     def learn_checked(
-        self, X: Matrix, pairs: Indices, y: Array, advance: Advance = lambda n: None
+        self, X: Matrix, pairs: Indices, y: ArrayLike, advance: Advance = lambda n: None
     ) -> None:
-        """Learn pairs that a caller has checked, into a state that exists: for streams."""
-        self._learn(X, pairs, self._targets(y), advance)
+        """Learn feedback on pairs that a caller has checked, into a state that exists."""
+        feedback = checked_feedback(f"{self._owner}.learn", self.feedback, y)
+        self._learn(X, pairs, self._targets(feedback), advance)
 
     def _learn(self, X: Matrix, pairs: Indices, targets: Array, advance: Advance) -> None:
         self._walk(lambda block: self._differences(X, pairs[block]), targets, advance)
@@ -335,17 +346,19 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
 
-    def _checked_judgements(
-        self, method: str, X: Matrix, pairs: ArrayLike, y: ArrayLike, *, reset: bool
-    ) -> tuple[Matrix, Indices, Array]:
-        where = f"{self._owner}.{method}"
+    def _checked_points(self, X: Matrix, *, reset: bool) -> Matrix:
         options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
-        X = validate_data(self, X, reset=reset, **options)
+        return validate_data(self, X, reset=reset, **options)
+
+    def _checked_pairs(
+        self, method: str, X: Matrix, pairs: ArrayLike, y: ArrayLike
+    ) -> tuple[Indices, Array]:
+        where = f"{self._owner}.{method}"
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
         y = checked_feedback(where, self.feedback, y)
         check_consistent_length(pairs, y)
         check_magnitude(where, "X", X, pairs.ravel())
-        return X, pairs, y
+        return pairs, y
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

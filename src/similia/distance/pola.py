@@ -219,7 +219,8 @@ class POLA(MahalanobisDistance):
         rules, values = {"separator": none | non_negative}, {"separator": separator}
         check_parameters(f"{self._owner}.fit_pairs", rules, values)
         with all_or_nothing(self):
-            X, pairs, y = self._checked_judgements("fit_pairs", X, pairs, y, reset=True)
+            X = self._checked_points(X, reset=True)
+            pairs, y = self._checked_pairs("fit_pairs", X, pairs, y)
             self._init_state(X)
             self._pass(X, pairs, y, math.inf if separator is None else separator)
         return self

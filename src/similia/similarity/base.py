@@ -115,7 +115,7 @@ class BilinearSimilarity(Learner):
         """
         where = f"{self._owner}.learn"
         with all_or_nothing(self):
-            X, Z = self.start(X, items)
+            X, Z = self.begin(X, items)
             sizes = (X.shape[0], Z.shape[0], Z.shape[0])
             triplets = check_tuples(where, "triplets", triplets, sizes)
             check_magnitude(where, "X", X, triplets if Z is X else triplets[:, 0])
@@ -125,7 +125,7 @@ class BilinearSimilarity(Learner):
             self.learn_checked(X, Z, triplets, advance)
         return self
 
-    def start(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    def begin(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
         """Check everything but judgements, and start if nothing was learnt yet: for streams.
 
         Returns queries and items as `learn_checked` and `margins` take them.

@@ -60,32 +60,39 @@ class Lessons(Protocol):
         """Number of judgements in a batch that the model agrees with."""
 
 
+class _Rows:
+    """Vectors whose values are checked when a judgement first names their row.
+
+    So a stream over a large file pays for what it uses. The rest was checked at the start.
+    """
+
+    def __init__(self, name: str, vectors: Matrix) -> None:
+        self.name, self.vectors = name, vectors
+        self.checked = np.zeros(vectors.shape[0], bool)
+
+    def check(self, model: object, rows: Array) -> None:
+        new = rows[~self.checked[rows]]
+        if len(new):
+            check_magnitude(f"{type(model).__name__}.learn", self.name, self.vectors, new)
+            self.checked[new] = True
+
+
 @dataclass
 class _TripletLessons:
-    """Triplets are right if the margin is positive; a tie counts half.
-
-    The reader has checked the judgements, and `start` all of the vectors but their values. Each row
-    is checked when a judgement first names it, so a stream over a large file pays for what it uses.
-    """
+    """Triplets are right if the margin is positive; a tie counts half."""
 
     X: Matrix
     items: Matrix | None
     scored: ClassVar = True
 
     def start(self, model: TripletLearner) -> None:
-        X, Z = self.sides = model.start(self.X, self.items)
-        #: for each side its name, its columns in a triplet, its vectors, and the rows checked
-        self._checked = [("X", slice(0, 3 if Z is X else 1), X, np.zeros(X.shape[0], bool))]
-        if Z is not X:
-            self._checked.append(("items", slice(1, 3), Z, np.zeros(Z.shape[0], bool)))
+        X, Z = self.sides = model.begin(self.X, self.items)
+        self._queries = _Rows("X", X)
+        self._items = self._queries if Z is X else _Rows("items", Z)
 
     def teach(self, model: TripletLearner, part: Judgements) -> None:
-        for name, columns, V, checked in self._checked:
-            rows = part.tuples[:, columns].ravel()
-            new = rows[~checked[rows]]
-            if len(new):
-                check_magnitude(f"{type(model).__name__}.learn", name, V, new)
-                checked[new] = True
+        self._queries.check(model, part.tuples[:, 0])
+        self._items.check(model, part.tuples[:, 1:].ravel())
         model.learn_checked(*self.sides, part.tuples)
 
     def n_right(self, model: TripletLearner, part: Judgements) -> float:
@@ -108,10 +115,12 @@ class _PairLessons:
     scored: bool
 
     def start(self, model: PairLearner) -> None:
-        model.learn(self.X, np.empty((0, 2), np.int64), np.empty(0))
+        self.X = model.begin(self.X)
+        self._rows = _Rows("X", self.X)
 
     def teach(self, model: PairLearner, part: Judgements) -> None:
-        model.learn(self.X, part.tuples, np.asarray(part.values))
+        self._rows.check(model, part.tuples.ravel())
+        model.learn_checked(self.X, part.tuples, np.asarray(part.values))
 
     def n_right(self, model: _PairClassifier, part: Judgements) -> float:
         return float(np.sum(model.predict(self.X, part.tuples) == part.values))
@@ -252,7 +261,7 @@ def learn_stream(
 
     If `checkpoint` already holds a state, learning resumes from there and ends with the same bits;
     pass the model and the stream as they were at the very start. `witness` is called with every
-    chunk, even one that was learnt before, `watch` after each chunk. The rest is as in `learn_file`.
+    chunk, even one that was learnt before, `watch` after each. The rest is as in `learn_file`.
     """
     bad_rows = bad_rows or BadRows()
     lessons.start(model)

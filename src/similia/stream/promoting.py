@@ -61,10 +61,10 @@ def promote_file(
     """Teach a copy of a learner the queries of a file that are not held out, and challenge.
 
     What is held out is decided by the ids of queries. The file is read once, so it may be standard
-    input. With `learnt`, the learner is a model learnt elsewhere: nothing is learnt, and what is held
-    out must be as recorded by `split_file`, since otherwise the model may have seen it. `measure`,
-    such as "ndcg@10", is for grades of separate items; by default the share of held-out triplets in
-    the right order decides.
+    input. With `learnt`, the learner is a model learnt elsewhere: nothing is learnt, and what is
+    held out must be as recorded by `split_file`, since otherwise the model may have seen it.
+    `measure`, such as "ndcg@10", is for grades of separate items; by default the share of held-out
+    triplets in the right order decides.
     """
     kind, bad_rows = learner.learns_from, bad_rows or BadRows()
     if kind not in ("triplets", "pairs"):
