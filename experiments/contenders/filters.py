@@ -11,7 +11,7 @@ from experiments.contenders.paum import PAUM
 from experiments.problems import Problem
 from similia import POLA
 from similia.filtering import OnlineFilter, RelevanceFilter
-from similia.linalg.rows import RowStore, row_of
+from similia.linalg.blocks import RowStore, row_of
 from similia.validation import Rule, none, positive_integer
 
 _online_classifier = Rule(

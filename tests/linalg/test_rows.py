@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.rows import RowStore, dense_rows, row_of
+from similia.linalg.blocks import RowStore, dense_rows, row_of
 
 ACTIONS = st.lists(st.sampled_from(["append", "append", "remove_first"]), max_size=60)
 

@@ -17,7 +17,7 @@ from similia.constraints.projections import Choice, Projections
 from similia.constraints.search import InTurn, asked, most_violated, solve_in_turn, solve_together
 from similia.constraints.sets import as_constraints
 from similia.contract import Array, Matrix
-from similia.linalg.psd import psd_factor
+from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress

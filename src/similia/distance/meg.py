@@ -18,8 +18,7 @@ from similia.distance.start import start_eigenpairs
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows
 from similia.linalg.eigen_update import SHARED, orthogonality_defect, orthogonalize
-from similia.linalg.psd import psd_factor
-from similia.linalg.spectral import from_eigenpairs, log_trace_exp
+from similia.linalg.spectral import from_eigenpairs, log_trace_exp, psd_factor
 from similia.parameters import parameter
 from similia.progress import progress
 from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass

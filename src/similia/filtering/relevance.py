@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from similia.contract import Array, Indices, Matrix, Scorer
 from similia.filtering.protocol import OnlineFilter
-from similia.linalg.bilinear import quadratic_forms
-from similia.linalg.rows import RowStore, dense_rows, row_of
+from similia.linalg.blas import quadratic_forms
+from similia.linalg.blocks import RowStore, dense_rows, row_of
 from similia.validation import Rule, none, one_of, positive_integer
 
 

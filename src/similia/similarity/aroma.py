@@ -6,11 +6,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from similia.contract import Array, Matrix, State
-from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import products, row_products
+from similia.linalg.blas import bilinear_forms, products, row_products
 from similia.linalg.blocks import squared
 from similia.linalg.gaussian import merged_diagonal, merged_factored
-from similia.linalg.psd import psd_factor
+from similia.linalg.spectral import psd_factor
 from similia.parameters import parameter
 from similia.similarity.gaussian import THRESHOLDS, GaussianSimilarity
 from similia.updates.aroma import diagonal_pass, factored_pass
