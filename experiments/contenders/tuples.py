@@ -8,7 +8,7 @@ from scipy import linalg, sparse
 from experiments.contenders.batch import principal_directions
 from experiments.contenders.vectors import Vectors, both_scores
 from experiments.problems import Problem
-from similia.linalg.psd import psd_factor
+from similia.linalg.spectral import psd_factor
 from similia.registry import learner_class
 from similia.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS
 

@@ -1,8 +1,7 @@
 """Margin losses F(yh) of a score h and a label y = ±1, for minimizing a risk.
 
-They are *classification calibrated* in the sense of [BelHajAli2013]: convex, differentiable, and
-F(x) = -x + ∫f with f increasing and f(-x) = 1 - f(x). So F'(0) = -½, and f = 1 + F' turns a score
-into the probability of the class. Their curvature is largest at 0, which bounds steps.
+They are *classification calibrated* [BelHajAli2013]: convex, differentiable, f = 1 + F' increasing
+with f(-x) = 1 - f(x), the probability that a score stands for. F'' is largest at 0, F'(0) = -½.
 """
 
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from similia.contract import Array
 from similia.linalg.compiled import compiled
 
 LOGISTIC, HINGE, SQUARED = range(3)
-VALUE, SLOPE, CURVATURE, LINK = range(4)
+VALUE, SLOPE, CURVATURE = range(3)
 
 
 @compiled
@@ -29,13 +28,9 @@ def loss_value(code, x):
 
 @compiled
 def loss_slope(code, x):
-    """F'(x), never positive for the first two.
-
-    There is no branch on the sign of x: mispredicted, it would cost as much as the exponential.
-    Where that overflows, the slope is 0, as it should be.
-    """
+    """F'(x), never positive for the first two; 0, as it should be, if the exponential overflows."""
     if code == LOGISTIC:
-        return -1.0 / (1.0 + np.exp(x))
+        return -1.0 / (1.0 + np.exp(x))  # a mispredicted branch on x would cost as much as exp
     if code == HINGE:
         return np.copysign(0.5 - 1.0 / (2.0 + abs(x)), x) - 0.5
     return 0.5 * (x - 1.0)
@@ -53,27 +48,15 @@ def loss_curvature(code, x):
 
 
 @compiled
-def loss_link(code, x):
-    """f(x) = 1 + F'(x): the probability that a score x stands for.
-
-    The squared loss has f = ½(1 + x), which is clipped to [0, 1].
-    """
-    return min(max(1.0 + loss_slope(code, x), 0.0), 1.0)
-
-
-@compiled
 def _fill(which, code, x, out):
-    # By number: a function as an argument is another type in every process, and never found again
-    # in the cache.
+    # By number: a function as an argument is another type in every process, and never cached.
     for i in range(len(x)):
         if which == VALUE:
             out[i] = loss_value(code, x[i])
         elif which == SLOPE:
             out[i] = loss_slope(code, x[i])
-        elif which == CURVATURE:
-            out[i] = loss_curvature(code, x[i])
         else:
-            out[i] = loss_link(code, x[i])
+            out[i] = loss_curvature(code, x[i])
 
 
 class Loss(NamedTuple):
@@ -94,8 +77,8 @@ class Loss(NamedTuple):
         return self._map(CURVATURE, x)
 
     def link(self, x: ArrayLike) -> Array:
-        """Probability f(x) of every entry."""
-        return self._map(LINK, x)
+        """Probability f(x) of every entry; the squared loss's ½(1 + x) is clipped to [0, 1]."""
+        return np.clip(1.0 + self.slope(x), 0.0, 1.0)
 
     @property
     def steepest(self) -> float:
@@ -103,8 +86,7 @@ class Loss(NamedTuple):
         return float(loss_curvature(self.code, 0.0))
 
     def _map(self, which: int, x: ArrayLike) -> Array:
-        x = np.asarray(x)
-        x = x.astype(np.result_type(x.dtype, np.float32), copy=False)
+        x = np.asarray(x, np.result_type(np.asarray(x).dtype, np.float32))
         out = np.empty(x.size, x.dtype)
         _fill(which, self.code, np.ascontiguousarray(x).reshape(-1), out)
         return out.reshape(x.shape)[()]

@@ -10,7 +10,8 @@ from scipy import linalg
 
 from similia import MEG
 from similia.linalg.bregman import von_neumann_divergence
-from similia.linalg.spectral import gibbs_state, hermitian_part
+from similia.linalg.gibbs import GibbsState
+from similia.linalg.spectral import hermitian_part
 from tests.reference.meg import matrix, meg_step, start
 
 SEED, SIZE = st.integers(0, 2**32 - 1), st.integers(1, 7)
@@ -62,7 +63,7 @@ def test_lemma_3_1(seed, d, kind, label, exponent, singular):
     a = 2.0 * b / (2.0 + r**2 * b)
     G = 2.0 * hermitian_part(square_matrix(rng, d, kind))
     U = density(rng, d, kind, 1 if singular else None)
-    W = gibbs_state(G)
+    W = GibbsState(G).matrix()
     loss_of_U = (np.trace(U @ X).real - label) ** 2
     after, loss = meg_step(G, X, label, a)
     progress = von_neumann_divergence(U, W) - von_neumann_divergence(U, matrix(after))

@@ -42,7 +42,7 @@ def test_structure_is_found_where_there_is_some(rng, monkeypatch):
     ranks, multiply = [], cauchy._multiply
 
     def noted(turn, leaves, blocks, *rest):
-        ranks.extend(len(block.U) for block in blocks)
+        ranks.extend(len(U) for *_, U, _ in blocks)
         multiply(turn, leaves, blocks, *rest)
 
     monkeypatch.setattr(cauchy, "_multiply", noted)

@@ -60,7 +60,8 @@ def rank_one_eigen_update(values, vectors, x, rho):
     rows = np.array(vectors.T, dtype=kind, order="C")
     values = np.array(values, dtype=np.float64)
     z = real_components(rows, np.asarray(x, dtype=kind))
-    update_eigenpairs(values, rows.view(np.float64), z, float(rho))
+    real = rows.view(np.float64)
+    update_eigenpairs(values, real, z, float(rho), eigen_workspace(real))
     order = np.argsort(values)
     return values[order], rows[order].T
 
@@ -178,7 +179,7 @@ def test_pairs_that_do_not_change_are_left_where_they_are(rng):
     values, rows = np.zeros(10), np.eye(10)
     x = np.zeros(10)
     x[[3, 7]] = 1.0, -1.0
-    assert update_eigenpairs(values, rows, rows @ x, 0.5) == 1
+    assert update_eigenpairs(values, rows, rows @ x, 0.5, eigen_workspace(rows)) == 1
     others = [i for i in range(10) if i not in (3, 7)]
     np.testing.assert_array_equal(rows[others], np.eye(10)[others])
     np.testing.assert_allclose(rows.T @ np.diag(values) @ rows, 0.5 * np.outer(x, x), atol=1e-15)

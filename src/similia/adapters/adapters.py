@@ -10,8 +10,7 @@ from sklearn.utils import check_array
 
 from similia.adapters.adapter import Adapter, User, packed, unpacked
 from similia.contract import FLOATS, Array, Geometry, Matrix, State
-from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import row_products
+from similia.linalg.blas import bilinear_forms, row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.persistence import file

@@ -15,7 +15,7 @@ from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
 from similia.constraints.sets import Given, as_constraints
 from similia.contract import Array, Matrix
-from similia.linalg.psd import psd_factor
+from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress

@@ -17,7 +17,7 @@ from similia.base import Learner, accepts_one_query, all_or_nothing
 from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
-from similia.linalg.psd import psd_factor, quick_factor
+from similia.linalg.spectral import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress

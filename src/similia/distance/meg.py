@@ -18,8 +18,13 @@ from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks
 from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.eigen_update import SHARED, orthogonality_defect, orthogonalize
-from similia.linalg.psd import psd_factor
-from similia.linalg.spectral import from_eigenpairs, hermitian_part, log_trace_exp, null_threshold
+from similia.linalg.spectral import (
+    from_eigenpairs,
+    hermitian_part,
+    log_trace_exp,
+    null_threshold,
+    psd_factor,
+)
 from similia.parameters import parameter
 from similia.progress import progress
 from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix, Scorer
 from similia.filtering.protocol import OnlineFilter
-from similia.linalg.bilinear import quadratic_forms
+from similia.linalg.blas import quadratic_forms
 from similia.validation import Rule, none, one_of, positive_integer
 
 

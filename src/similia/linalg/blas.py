@@ -1,7 +1,6 @@
-"""Matrix products, several at a time, on all processors.
+"""Matrix products on all processors, and bilinear forms of rows.
 
-Each function takes independent products and shares them out in panels (`linalg.threads`), which run
-without Python's lock.
+Independent products are shared out in panels (`linalg.threads`), which run without Python's lock.
 """
 
 from collections.abc import Iterator
@@ -15,13 +14,7 @@ from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.threads import SMALL, processors, side_by_side
 
-#: fewest rows or columns of a panel that still keep a processor busy
-PANEL = 96
-
-
-def shares(n: int, work: int) -> int:
-    """Number of processors worth sharing n rows or columns among, for so much work."""
-    return 1 if work < SMALL else max(1, min(processors(), n // PANEL))
+PANEL = 96  #: fewest rows or columns of a panel that still keep a processor busy
 
 
 def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
@@ -29,40 +22,35 @@ def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
     return pairwise(np.linspace(0, n, count + 1).astype(int).tolist())
 
 
+def _shares(n: int, work: int) -> Iterator[tuple[int, int]]:
+    """Panels of n rows or columns, as many as pay for so many multiplications."""
+    return panels(n, 1 if work < SMALL else max(1, min(processors(), n // PANEL)))
+
+
 def products(*pairs):
-    """A B for each pair; A may be sparse, B is dense."""
-    results, tasks = [], []
-    work = sum(A.shape[0] * B.size for A, B in pairs)
+    """A B for each pair; one of the two may be sparse."""
+    results, tasks, total = [], [], 0
     for A, B in pairs:
-        out = np.empty((A.shape[0], B.shape[1]), dtype=B.dtype)
+        dtype = (A if sparse.issparse(B) else B).dtype
+        out, work = np.empty((A.shape[0], B.shape[1]), dtype), A.shape[0] * B.size
         results.append(out)
-        for start, stop in panels(B.shape[1], shares(B.shape[1], A.shape[0] * B.size)):
+        total += work
+        if sparse.issparse(B) or np.may_share_memory(A, B):  # numpy computes only half of AAᵀ
+            tasks.append(partial(_multiply, A, B, out))
+            continue
+        for start, stop in _shares(B.shape[1], work):
             tasks.append(partial(_multiply, A, B[:, start:stop], out[:, start:stop]))
-    side_by_side(tasks, work)
+    side_by_side(tasks, total)
     return results
 
 
 def _multiply(A, B, out):
-    if sparse.issparse(A):
+    if sparse.issparse(B):
+        out[:] = (B.T @ A.T).T
+    elif sparse.issparse(A):
         out[:] = A @ B
     else:
         np.matmul(A, B, out=out)
-
-
-def cross_products(*pairs):
-    """A Bᵀ for each pair; B may be sparse, A is dense."""
-    results = [np.empty((A.shape[0], B.shape[0]), dtype=A.dtype) for A, B in pairs]
-    both = zip(pairs, results, strict=True)
-    work = sum(A.size * B.shape[0] for A, B in pairs)
-    side_by_side([partial(_multiply_transposed, A, B, out) for (A, B), out in both], work)
-    return results
-
-
-def _multiply_transposed(A, B, out):
-    if sparse.issparse(B):
-        out[:] = (B @ A.T).T
-    else:
-        np.matmul(A, B.T, out=out)
 
 
 def add_cross_products(*terms):
@@ -70,7 +58,7 @@ def add_cross_products(*terms):
     tasks = []
     for C, A, B, weights in terms:
         weighted = B * weights[:, None].astype(B.dtype, copy=False)
-        for start, stop in panels(len(C), shares(len(C), len(A) * C.size)):
+        for start, stop in _shares(len(C), len(A) * C.size):
             tasks.append(partial(_add_cross_product, C, A, weighted, start, stop))
     side_by_side(tasks, sum(len(A) * C.size for C, A, _, _ in terms))
 
@@ -86,3 +74,47 @@ def row_products(A, B):
     if sparse.issparse(B):
         return np.asarray(B.multiply(A).sum(axis=1)).ravel().astype(A.dtype, copy=False)
     return np.vecdot(A, B)
+
+
+def bilinear_forms(W, Q, P):
+    """q_tᵀ W p_t for the rows of Q and P, both dense or both CSR."""
+    if sparse.issparse(Q):
+        return _sparse_forms(W, Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
+    return row_products(products((Q, W))[0], P)
+
+
+@compiled
+def _sparse_forms(W, q_ptr, q_index, q_value, p_ptr, p_index, p_value):
+    forms = np.zeros(len(q_ptr) - 1, dtype=W.dtype)
+    for i in range(len(forms)):
+        total = 0.0
+        for a in range(q_ptr[i], q_ptr[i + 1]):
+            w = W[q_index[a]]
+            score = 0.0
+            for b in range(p_ptr[i], p_ptr[i + 1]):
+                score += w[p_index[b]] * p_value[b]
+            total += q_value[a] * score
+        forms[i] = total
+    return forms
+
+
+def quadratic_forms(A, Z):
+    """zᵀAz for the rows of Z, dense or CSR without duplicates; A is symmetric."""
+    if sparse.issparse(Z):
+        return _sparse_quadratic(A, Z.indptr, Z.indices, Z.data)
+    return bilinear_forms(A, Z, Z)
+
+
+@compiled
+def _sparse_quadratic(A, ptr, index, value):
+    forms = np.empty(len(ptr) - 1, dtype=A.dtype)
+    for i in range(len(forms)):
+        total = 0.0
+        for a in range(ptr[i], ptr[i + 1]):
+            row = A[index[a]]
+            half = 0.5 * row[index[a]] * value[a]
+            for b in range(a + 1, ptr[i + 1]):
+                half += row[index[b]] * value[b]
+            total += value[a] * half
+        forms[i] = 2.0 * total
+    return forms

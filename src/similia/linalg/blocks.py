@@ -32,10 +32,9 @@ def dense(rows):
 
 
 def triplet_rows(X, Z, triplets, dtype, size):
-    """Iterate over triplets (query, better, worse) in blocks of at most `size`.
+    """Slice, queries from X, differences better - worse from Z, for each block of triplets.
 
-    Yields the slice of the block, its queries from X and its differences better - worse from Z:
-    both CSR if both sources are, else both dense.
+    Both are CSR if both sources are, else dense.
     """
     for block in row_blocks(len(triplets), size):
         query, better, worse = triplets[block].T

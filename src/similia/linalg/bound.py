@@ -1,8 +1,7 @@
 """scipy's BLAS and LAPACK for compiled code: in place, accumulating, without Python's lock.
 
-Routines are bound by address, under names that code from the cache finds again. Arrays are
-C-ordered, or row and column panels of such. BLAS counts in columns: it sees each array transposed,
-so factors are handed over in reverse.
+Routines are bound by address, under names that cached code finds again. Arrays are C-ordered, or
+panels of such; BLAS sees each transposed, so factors are handed over in reverse.
 """
 
 from typing import Any
@@ -17,8 +16,7 @@ from similia.linalg.compiled import compiled
 
 PLAIN, TRANSPOSED, RIGHT, UPPER, LOWER, UNIT = (np.uint8(ord(letter)) for letter in "NTRULU")
 
-#: side of the squares in which a triangle is copied, so that both ends stay in the cache
-TILE = 32
+TILE = 32  #: side of the squares in which a triangle is copied, so that both ends stay in the cache
 
 
 def routine(library, name, n_arguments):

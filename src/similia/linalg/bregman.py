@@ -19,8 +19,7 @@ def frobenius_divergence(B, A):
 def logdet_divergence(B, A):
     """tr(BA⁻¹) - log det(BA⁻¹) - n, from F(W) = -log det W, ∇F(W) = -W⁻¹.
 
-    A is positive definite, B positive semidefinite; infinite where B is singular. Unchanged by
-    any congruence: D(MBMᴴ, MAMᴴ) = D(B, A).
+    A ≻ 0, B ⪰ 0; infinite where B is singular. No congruence changes it: D(MBMᴴ, MAMᴴ) = D(B, A).
     """
     try:
         L = linalg.cholesky(A, lower=True)
@@ -37,17 +36,14 @@ def logdet_divergence(B, A):
 def von_neumann_divergence(B, A):
     """tr(B log B - B log A - B + A), from F(W) = tr(W log W - W), ∇F(W) = log W.
 
-    Both are positive semidefinite; infinite where B has a component in the null space of A. For
-    trace one it is the quantum relative entropy, for diagonal matrices that of Kullback and
-    Leibler [Tsuda2005, 2.4].
+    A, B ⪰ 0; infinite where B has a component in the null space of A. For trace one it is the
+    quantum relative entropy, for diagonal matrices that of Kullback and Leibler [Tsuda2005, 2.4].
     """
     (b, Q), (a, R) = linalg.eigh(B), linalg.eigh(A)
     for name, values in (("B", b), ("A", a)):
         if values[0] < -null_threshold(values):
-            raise ValueError(
-                f"von_neumann_divergence: {name} must be positive semidefinite, got an eigenvalue "
-                f"of {values[0]:.3g}."
-            )
+            rule = f"{name} must be positive semidefinite, got an eigenvalue of {values[0]:.3g}"
+            raise ValueError(f"von_neumann_divergence: {rule}.")
     b, a = (np.where(v > null_threshold(v), v, 0.0) for v in (b, a))
     overlap = np.abs(Q.conj().T @ R) ** 2
     outside = a == 0.0

@@ -12,7 +12,6 @@ References
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,35 +21,21 @@ from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.threads import processors, side_by_side
 
-#: rows of the smallest diagonal block
-LEAF = 96
-#: largest rank that pays, as a share of the rows of a block
-PAYS = 0.3
+LEAF = 96  #: rows of the smallest diagonal block
+PAYS = 0.3  #: largest rank that pays, as a share of the rows of a block
 #: largest difference between a block and its approximation; entries are at most one
 ACCURACY = 4.0 * np.finfo(np.float64).eps
-#: rows that are compared at a time
-COMPARED = 32
-
-
-class Block(NamedTuple):
-    """Block beside the diagonal, equal to UᵀV; U and V are None if that does not pay."""
-
-    rows: slice
-    columns: slice
-    U: Array | None
-    V: Array | None
+COMPARED = 32  #: rows that are compared at a time
 
 
 def turn_rows(turn, before, after):
     """Replace `after` by turn @ before, for a `turn` with rows and columns in ascending order."""
     leaves, beside = _partition(len(turn))
-    blocks: list[Block] = []
+    blocks: list[tuple[slice, slice, Array | None, Array | None]] = []
     side_by_side([partial(_approximate, turn, i, j, blocks) for i, j in beside])
-    tasks = []
-    for start, stop in panels(before.shape[1], processors()):
-        columns = before[:, start:stop], after[:, start:stop]
-        tasks.append(partial(_multiply, turn, leaves, blocks, *columns))
-    side_by_side(tasks)
+    parts = [slice(*ends) for ends in panels(before.shape[1], processors())]
+    shared = partial(_multiply, turn, leaves, blocks)
+    side_by_side([partial(shared, before[:, part], after[:, part]) for part in parts])
 
 
 def _partition(n):
@@ -69,13 +54,13 @@ def _partition(n):
 
 
 def _approximate(turn, rows, columns, blocks):
+    """Append (rows, columns, U, V), with UᵀV equal to that block, or None twice if it is dear."""
     block = turn[rows, columns]
     most = int(PAYS * min(block.shape))
     U, V = np.empty((most, block.shape[0])), np.empty((most, block.shape[1]))
     # The largest entries are those nearest to the diagonal.
     rank = crosses(block, len(block) - 1 if rows.start < columns.start else 0, U, V)
-    found = (None, None) if rank < 0 else (U[:rank], V[:rank])
-    blocks.append(Block(rows, columns, *found))
+    blocks.append((rows, columns, *((None, None) if rank < 0 else (U[:rank], V[:rank]))))
 
 
 def _multiply(turn, leaves, blocks, before, after):

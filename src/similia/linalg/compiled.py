@@ -1,9 +1,8 @@
 """Compilation of loops, cached on disk in folders named after the compiled sources.
 
-numba's cache watches only the file that a function is in, not the files of the functions that it
-calls. Here the functions of a module are cached in a folder whose name holds a digest of the module
-and of everything that it imports from this package, directly or not. So after a change the cache
-starts empty where it must, and older folders are swept.
+numba's cache watches only the file that a function is in, not those of the functions that it calls.
+Here the name of a module's folder holds a digest of the module and of everything that it imports
+from this package, so that after a change the cache starts empty where it must.
 """
 
 import hashlib
@@ -29,8 +28,7 @@ from numba.core.errors import NumbaError
 
 logger = logging.getLogger("similia")
 
-#: folders kept for a module: several versions of it may be in use at a time
-KEPT = 4
+KEPT = 4  #: folders kept for a module: several versions of it may be in use at a time
 # Sums may be reordered and fused, but NaN and infinity keep their meaning.
 FASTMATH = {"reassoc", "nsz", "contract", "arcp"}
 
@@ -108,9 +106,11 @@ def cache_folder(file: str) -> Path | None:
         return None
     inside = path.is_relative_to(_PACKAGE)
     name = ".".join((path.relative_to(_PACKAGE) if inside else Path(path.name)).parts)
-    digest = sources_digest(path)
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
+    for source in sorted(imported_files(path)):
+        digest.update(source.name.encode() + _source(source)[0])
     for root in _roots():
-        folder = root / "similia" / f"{name}-{digest}"
+        folder = root / "similia" / f"{name}-{digest.hexdigest()[:16]}"
         try:
             new = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
@@ -134,14 +134,6 @@ def _roots() -> Iterator[Path]:
         yield Path(users)
 
 
-def sources_digest(file: Path) -> str:
-    """Digest of a file, of all files of the package that it imports, and of the compilers."""
-    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
-    for path in sorted(imported_files(file)):
-        digest.update(path.name.encode() + _read(path))
-    return digest.hexdigest()[:16]
-
-
 def imported_files(file: Path) -> set[Path]:
     """The file itself, and all files of the package that it imports, directly or not."""
     found, waiting = set(), [file]
@@ -149,30 +141,24 @@ def imported_files(file: Path) -> set[Path]:
         path = waiting.pop()
         if path not in found and path.is_file():
             found.add(path)
-            waiting += _imports(path)
+            waiting += _source(path)[1]
     return found
 
 
 @cache
-def _imports(file: Path) -> list[Path]:
-    modules = {module.decode() for module in _IMPORT.findall(_read(file))}
+def _source(file: Path) -> tuple[bytes, list[Path]]:
+    """Content of a file, and the files of the package that it imports itself."""
+    content = file.read_bytes()
+    modules = {module.decode() for module in _IMPORT.findall(content)}
     targets = [_PACKAGE.joinpath(*module.split(".")) for module in modules]
-    return [path for t in targets for path in (t.with_suffix(".py"), *t.glob("*.py"))]
-
-
-@cache
-def _read(file: Path) -> bytes:
-    return file.read_bytes()
+    return content, [path for t in targets for path in (t.with_suffix(".py"), *t.glob("*.py"))]
 
 
 def sweep(folder: Path) -> None:
     """Remove the folders of older versions of the module that a folder is for."""
-    prefix = re.escape(folder.name.rpartition("-")[0])
+    pattern = folder.name.rpartition("-")[0] + "-" + 16 * "[0-9a-f]"
     try:
-        versions = [
-            f for f in folder.parent.iterdir() if re.fullmatch(f"{prefix}-[0-9a-f]{{16}}", f.name)
-        ]
-        versions.sort(key=lambda version: version.stat().st_mtime)
+        versions = sorted(folder.parent.glob(pattern), key=lambda version: version.stat().st_mtime)
     except OSError:  # another process is sweeping, too
         return
     for version in versions[:-KEPT]:
@@ -189,7 +175,7 @@ class _Announcement(event.Listener):
             logger.info("compiling %s for the first time", function.__qualname__)
 
     def on_end(self, event: Any) -> None:
-        """Do nothing: required of a listener."""
+        """Required of a listener."""
 
 
 event.register("numba:compile", _Announcement())
@@ -197,9 +183,6 @@ event.register("numba:compile", _Announcement())
 
 @compiled
 def overwrite(target: Any, source: Any) -> None:
-    """Copy `source` to `target`, vectors of the same length.
-
-    The same as ``target[:] = source``, whose check of shapes takes numba seconds to compile.
-    """
+    """``target[:] = source`` for vectors, whose check of shapes takes numba seconds to compile."""
     for i in range(len(target)):
         target[i] = source[i]

@@ -5,16 +5,9 @@ Second-order online learners change a symmetric matrix A by
     A_t = A_{t-1} - c_t (A_{t-1} z_t)(A_{t-1} z_t)ᵀ,
 
 where c_t depends on z_tᵀ A_{t-1} z_t. One at a time, this is bound by memory. For a block of rows
-Z, all that the *decisions* need are the numbers
-
-    H[j, t] = z_jᵀ A_{j-1} z_t   (j ≤ t),
-
-which follow from H = Z A_0 Zᵀ by symmetric elimination:
-
-    H[j, t] <- H[j, t] - Σ_{i<j} c_i H[i, j] H[i, t].
-
-The block is walked in order on these numbers alone, and A is changed once, by a matrix product.
-The state after a block is that of the one-at-a-time form, up to rounding.
+Z the *decisions* need only H[j, t] = z_jᵀ A_{j-1} z_t, j ≤ t, which follow from H = Z A_0 Zᵀ by
+symmetric elimination, H[j, t] <- H[j, t] - Σ_{i<j} c_i H[i, j] H[i, t]. The block is walked in
+order on these numbers alone, and A is changed once, by a matrix product.
 """
 
 import numpy as np

@@ -13,27 +13,21 @@ def merged_diagonal(start, parts):
 
     1/Σ = Σᵢ 1/Σᵢ - (k-1)/Σ₀,    W/Σ = Σᵢ Wᵢ/Σᵢ - (k-1) W₀/Σ₀, entry by entry: exact.
     """
-    mean, variance = start
-    extra = len(parts) - 1
     # A variance that was rounded to zero becomes the smallest that can be inverted.
-    tiny = np.finfo(variance.dtype).tiny ** 0.5
-    precision = -extra / np.maximum(variance, tiny)
-    natural = mean * precision
-    for part_mean, part_variance in parts:
-        part_precision = 1.0 / np.maximum(part_variance, tiny)
-        precision = precision + part_precision
-        natural = natural + part_mean * part_precision
+    tiny = np.finfo(start[1].dtype).tiny ** 0.5
+    precision = natural = 0.0
+    for count, mean, variance in _counted(start, parts):
+        part = count / np.maximum(variance, tiny)
+        precision, natural = precision + part, natural + mean * part
     return natural / precision, 1.0 / precision
 
 
 def merged_full(start, parts):
     """Mean vector and covariance matrix of the product: likewise for vectors, exact."""
-    weights = [-(len(parts) - 1.0), *[1.0] * len(parts)]
-    precisions = [w * _inverse(A) for w, (_, A) in zip(weights, (start, *parts), strict=True)]
-    natural = sum(B @ mean for B, (mean, _) in zip(precisions, (start, *parts), strict=True))
-    covariance = _inverse(sum(precisions))
-    dtype = start[0].dtype
-    return (covariance @ natural).astype(dtype), covariance.astype(dtype)
+    terms = [(count * _inverse(A), mean) for count, mean, A in _counted(start, parts)]
+    covariance = _inverse(sum(B for B, _ in terms))
+    mean = covariance @ sum(B @ mean for B, mean in terms)
+    return mean.astype(start[0].dtype), covariance.astype(start[0].dtype)
 
 
 def merged_factored(start, parts):
@@ -44,20 +38,20 @@ def merged_factored(start, parts):
     approximation whose mean has a good direction but is too short, as it counts P up to k² times
     instead of k. So the mean is rescaled by ⟨θ, W⟩/⟨W, P(W)⟩, the best under the exact product.
     """
-    weights = [-(len(parts) - 1.0), *[1.0] * len(parts)]
-    left = [_inverse(Lambda) for _, Lambda, _ in (start, *parts)]
-    right = [_inverse(Omega) for _, _, Omega in (start, *parts)]
-    means = [W for W, _, _ in (start, *parts)]
-    theta = sum(w * L @ W @ R for w, L, W, R in zip(weights, left, means, right, strict=True))
-    Lambda = _inverse(sum(w * L for w, L in zip(weights, left, strict=True)))
-    Omega = _inverse(sum(w * R for w, R in zip(weights, right, strict=True)))
+    terms = [(n, W, _inverse(Lam), _inverse(Om)) for n, W, Lam, Om in _counted(start, parts)]
+    theta = sum(n * L @ W @ R for n, W, L, R in terms)
+    Lambda = _inverse(sum(n * L for n, _, L, _ in terms))
+    Omega = _inverse(sum(n * R for n, _, _, R in terms))
     W = Lambda @ theta @ Omega
-    curvature = sum(
-        w * np.sum(W * (L @ W @ R)) for w, L, R in zip(weights, left, right, strict=True)
-    )
+    curvature = sum(n * np.sum(W * (L @ W @ R)) for n, _, L, R in terms)
     if curvature > 0:
         W *= np.sum(theta * W) / curvature
     return tuple(A.astype(start[0].dtype, copy=False) for A in (W, Lambda, Omega))
+
+
+def _counted(start, parts):
+    """The parts, each to be counted once, and the start, to be taken off where there are more."""
+    return [(1.0 - len(parts), *start), *((1.0, *part) for part in parts)]
 
 
 def _inverse(A):

@@ -23,31 +23,17 @@ from similia.linalg.eigen_update import (
 from similia.linalg.secular import deflate, secular_roots
 from similia.linalg.spectral import gibbs_weights, log_trace_exp
 
-#: rank-one changes between two checks of the orthogonality of the eigenvectors
-LOOK = 64
+LOOK = 64  #: rank-one changes between two checks of the orthogonality of the eigenvectors
 #: defect of orthogonality, for each eigenvector, from which they are made orthogonal again
 WORN = 1e-13
-#: share of the largest eigenvalue of W below which another is not visible in it
-NEGLIGIBLE = 1e-18
-#: gap of logarithms above which the difference of their exponentials is accurate
-APART = 0.5
+NEGLIGIBLE = 1e-18  #: share of the largest eigenvalue of W below which another is not visible in it
+APART = 0.5  #: gap of logarithms above which the difference of their exponentials is accurate
 
 
 class GibbsState:
-    """W = exp(G)/tr exp(G) for a Hermitian G, kept by the eigenpairs of log W = G - log_trace I.
+    """W = exp(G)/tr exp(G) for a symmetric or Hermitian G, by its logarithm's eigenpairs.
 
-    Parameters
-    ----------
-    G : symmetric or Hermitian array of shape (n, n)
-
-    Attributes
-    ----------
-    values : array of shape (n,)
-        Eigenvalues of log W, in any order.
-    rows : array of shape (n, n)
-        Their eigenvectors, as rows.
-    log_trace : float
-        log tr exp(G).
+    `values` and `rows` are those of log W, in any order, and `log_trace` is log tr exp(G).
     """
 
     def __init__(self, G):
@@ -89,21 +75,17 @@ class GibbsState:
 
     def log_matrix(self):
         """Logarithm of W."""
-        scaled = self.values[:, None] * self.rows
-        return scaled.T @ self.rows.conj()
+        return (self.values[:, None] * self.rows).T @ self.rows.conj()
 
     def quadratic_form(self, z):
         """zᴴWz, in O(n²)."""
-        components = self.rows.conj() @ z
-        return float(self.weights() @ np.abs(components) ** 2)
+        return float(self.weights() @ np.abs(self.rows.conj() @ z) ** 2)
 
     def workspace(self):
         """Memory for rank-one changes, allocated when first needed."""
         if self._work is None:
             self._work = eigen_workspace(self.rows.view(np.float64))
         return self._work
-
-    # -- changes of G --------------------------------------------------------------------------
 
     def add_rank_one(self, z, rho):
         """Add ρzzᴴ to G."""
@@ -129,8 +111,6 @@ class GibbsState:
     def add_identity(self, shift):
         """Add a multiple of I to G, which leaves W as it is."""
         self.log_trace += shift
-
-    # -- looking before stepping ---------------------------------------------------------------
 
     def rank_one_line(self, z):
         """Function from t to value, slope and curvature of log tr exp(log W + tzzᴴ)."""
@@ -182,8 +162,7 @@ def _weighted_sum(values, w, squares):
 def rank_one_gibbs_line(values, z, rho, work):
     """Value, slope and curvature of log tr exp(diag(values) + tzzᵀ) at t = ρ, in O(n²).
 
-    `work` is an `eigen_workspace` for as many eigenvalues. Components of z that are tiny beside ρ
-    count as zero, so ρ must change the eigenvalues visibly, or be 0.
+    Components of z that are tiny beside ρ count as zero: ρ must change the values visibly, or be 0.
     """
     n = len(values)
     g, length2 = values.copy(), 0.0

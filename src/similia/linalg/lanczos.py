@@ -4,10 +4,9 @@ For A ⪰ 0 the matrix A - αvvᵀ has at most one negative eigenvalue (interlac
 is (A - λI)⁻¹v. So it lies in the Krylov space of A *started at v*, and Lanczos finds it in tens of
 products with A. In the basis of that space A is tridiagonal, T, and αvvᵀ is its first entry alone.
 
-If λ is close to zero, as it often is when A has many small eigenvalues, a Krylov space tells it
-from its neighbors only with nearly all its dimensions. Small matrices then take another way: a
-Cholesky factor of A - λI costs as many operations as d/6 products Aq, and less time, since they run
-from the cache.
+A λ close to zero, among many small eigenvalues of A, takes nearly all dimensions of the space to
+find. Small matrices then take another way: a Cholesky factor of A - λI costs as many operations as
+d/6 products Aq, and less time, since they run from the cache.
 """
 
 import numpy as np
@@ -19,18 +18,13 @@ _dpotrf = routine("cython_lapack", "dpotrf", 5)
 _dpotrs = routine("cython_lapack", "dpotrs", 8)
 _dtrsv = routine("cython_blas", "dtrsv", 8)
 
-#: rows of the Krylov basis that are allocated at first
-ROWS = 48
-#: most steps of Newton's method for one root; it needs about three
-NEWTON = 60
-#: side up to which a few factorizations cost less than many products Aq
-SMALL = 320
-#: products after which a small matrix is factorized; they provide the first guess
-PATIENCE = 24
+ROWS = 48  #: rows of the Krylov basis that are allocated at first
+NEWTON = 60  #: most steps of Newton's method for one root; it needs about three
+SMALL = 320  #: side up to which a few factorizations cost less than many products Aq
+PATIENCE = 24  #: products after which a small matrix is factorized; they provide the first guess
 #: most factorizations for one eigenvalue; from a good guess it takes three or four
 FACTORIZATIONS = 40
-#: squared length at which a growing vector is rescaled; within single precision
-HUGE = 1e12
+HUGE = 1e12  #: squared length at which a growing vector is rescaled; within single precision
 
 
 @compiled
@@ -39,8 +33,7 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
 
     A + Rᵀdiag(c)R is positive semidefinite; the rows of R are rank-one terms still to be added to
     A. `tol` is the largest residual, relative to the size of the matrix. If A is indefinite by
-    rounding, λ is the lowest eigenvalue of a small A; for a large one it is as small as that
-    rounding, and u is some finite vector of length one.
+    rounding, λ is the lowest eigenvalue of a small A, or as small as that rounding for a large one.
     """
     n = len(v)
     basis = np.empty((min(n, ROWS), n), A.dtype)
@@ -66,15 +59,17 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
         step += 1
         if n <= SMALL and step == PATIENCE:
             guess = min(root, -1e-6 * scale)
-            value, u = shifted_eigenpair(
-                _upper(A, R, c), basis[0].astype(np.float64), drop, guess, zero, tol * scale
-            )
+            upper, unit = _upper(A, R, c), basis[0].astype(np.float64)
+            value, u = shifted_eigenpair(upper, unit, drop, guess, zero, tol * scale)
             if value > 0.0:
-                value, u = _lowest_eigenpair(_upper(A, R, c), basis[0].astype(np.float64), drop)
+                value, u = _lowest_eigenpair(upper, unit, drop)
                 value = value if value < -zero else 0.0
             return value, u.astype(A.dtype)
         if step == len(basis):
-            basis = _longer(basis)
+            longer = np.empty((min(2 * step, n), n), A.dtype)
+            for i in range(step):
+                overwrite(longer[i], basis[i])
+            basis = longer
         overwrite(basis[step], w / A.dtype.type(beside[step - 1]))
     if root == -zero:
         return 0.0, v
@@ -85,10 +80,9 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
 def _lowest_root(diagonal, beside, size, drop, start, zero, pivots):
     """The λ < 0 at which T - λI stops being definite when its first entry falls by `drop`.
 
-    Elimination from the last row upwards leaves the pivots p_i(λ) = T_ii - λ - T_{i,i+1}²/p_{i+1};
-    all of them are positive, and λ is the root of p_0(λ) = drop. p_0 is concave and falling, so
-    Newton's method from the right descends to the root without overshooting. Without a root left
-    of `start` the result is `start`, with its pivots.
+    Elimination from the last row upwards leaves the pivots p_i(λ) = T_ii - λ - T_{i,i+1}²/p_{i+1},
+    all positive, and λ is the root of p_0(λ) = drop. p_0 is concave and falling, so Newton's method
+    from the right never overshoots. Without a root left of `start` the result is `start`.
     """
     root = start
     for _ in range(NEWTON):
@@ -181,15 +175,6 @@ def _orthogonalize(basis, size, w):
 
 
 @compiled
-def _longer(basis):
-    rows, n = basis.shape
-    longer = np.empty((min(2 * rows, n), n), basis.dtype)
-    for i in range(rows):
-        overwrite(longer[i], basis[i])
-    return longer
-
-
-@compiled
 def _dot(x, y):
     total = x.dtype.type(0.0)
     for k in range(len(x)):
@@ -201,12 +186,11 @@ def _dot(x, y):
 def shifted_eigenpair(A, v, drop, start, zero, accuracy):
     """λ < 0 and u with (A - drop·vvᵀ)u = λu for |v| = 1; λ = 0 if there is none below -zero.
 
-    A is symmetric, and only its upper half is read. λ is where s(λ) = vᵀ(A - λI)⁻¹v reaches 1/drop,
-    and u is along x = (A - λI)⁻¹v. A factor yields s, s' = |x|² and s" at a guess, first `start`;
-    the next guess is the root of the function a + b/(c - λ) that agrees with all three, else
-    Newton's, else a point in the bracket. It ends when the residual of u, |1 - drop·s|/|x|, is at
-    most `accuracy` or stops falling. λ = 1 means that A - λI could not be factorized: A is then not
-    semidefinite to rounding.
+    Only the upper half of A is read. λ is where s(λ) = vᵀ(A - λI)⁻¹v reaches 1/drop, and u is along
+    x = (A - λI)⁻¹v. A factor yields s, s' = |x|² and s" at a guess, first `start`; the next guess
+    is the root of the a + b/(c - λ) that agrees with all three, else Newton's, else a point in the
+    bracket. It ends when the residual of u, |1 - drop·s|/|x|, is at most `accuracy` or stops
+    falling. λ = 1 means that A - λI has no factor: A is then not semidefinite to rounding.
     """
     low, high, root, best = -np.inf, -zero, start, np.inf
     u = v
@@ -234,21 +218,12 @@ def shifted_eigenpair(A, v, drop, start, zero, accuracy):
         if low > -16.0 * zero:
             return 0.0, v
         pole = slope / curve
-        offset = form - slope * pole
-        root = _next_root(root, low, high, pole, offset, slope, form, miss, drop)
+        newton = root + miss * form / slope
+        root += pole - slope * pole * pole / (1.0 / drop - (form - slope * pole))
+        if not low < root < high:
+            root = 100.0 * high if low == -np.inf else -np.sqrt(low * high)
+            root = newton if low < newton < high else root
     return found, u
-
-
-@compiled
-def _next_root(root, low, high, pole, offset, slope, form, miss, drop):
-    """First of three guesses that lies between low and high."""
-    guess = root + pole - slope * pole * pole / (1.0 / drop - offset)
-    if low < guess < high:
-        return guess
-    guess = root + miss * form / slope
-    if low < guess < high:
-        return guess
-    return 100.0 * high if low == -np.inf else -np.sqrt(low * high)
 
 
 @compiled

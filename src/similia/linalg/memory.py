@@ -12,15 +12,13 @@ from numpy.typing import DTypeLike
 from similia.contract import Array
 from similia.linalg.compiled import compiled
 
-#: bytes that the processor fetches at a time
-LINE = 64
+LINE = 64  #: bytes that the processor fetches at a time
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Uninitialized C-ordered array that begins with a line of the cache.
 
-    numpy's memory begins 16 bytes after one, so that every second 32-byte read of a compiled loop
-    touches two lines, which slows down loops over short rows.
+    numpy's own begins 16 bytes later, so that every second 32-byte read touches two lines.
     """
     size = prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, np.uint8)

@@ -4,8 +4,7 @@ import math
 import sys
 from collections.abc import Callable
 
-#: evaluations after which an interval of doubles cannot shrink any more
-HALVINGS = 200
+HALVINGS = 200  #: evaluations after which an interval of doubles cannot shrink any more
 
 
 def decreasing_root(
@@ -13,8 +12,7 @@ def decreasing_root(
 ) -> float:
     """X between low and high with |f(x)| ≤ tol, for a decreasing f with f(low) ≥ 0 ≥ f(high).
 
-    `f` returns value and slope. Newton's method from `start`, safeguarded by halving where a step
-    leaves the bracket or shrinks it too slowly.
+    `f` returns value and slope. Newton's steps, or halves where these hardly shrink the bracket.
     """
     x = start if low < start < high else 0.5 * (low + high)
     width = high - low
@@ -43,7 +41,7 @@ def decreasing_bracket(
 ) -> tuple[float, float]:
     """(low, high), 0 ≤ low < high ≤ longest, around the root of a decreasing f with f(0) > 0.
 
-    Doubles from `start` until f is not positive. If it still is at `longest`, both are `longest`.
+    If f is still positive at `longest`, both are `longest`.
     """
     low, high = 0.0, min(max(start, sys.float_info.min), longest)
     while f(high) > 0.0:

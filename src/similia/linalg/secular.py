@@ -18,22 +18,19 @@ from similia.linalg.compiled import compiled
 
 _dlaed4 = routine("cython_lapack", "dlaed4", 8)
 
-#: halvings after which an interval cannot shrink any more, whatever its scale
-HALVINGS = 1200
+HALVINGS = 1200  #: halvings after which an interval cannot shrink any more, whatever its scale
 #: a change below this multiple of the matrix's norm is rounding; LAPACK's choice in dlaed2
 ROUNDING = 8.0 * np.finfo(np.float64).eps
-#: numbers without a reciprocal count as zero
-TINY = np.finfo(np.float64).tiny
+TINY = np.finfo(np.float64).tiny  #: numbers without a reciprocal count as zero
 
 
 @compiled
 def deflate(values, rows, z, rho, places, poles, weights):
     """Select the eigenpairs that ρzzᵀ changes; return their number k, a scale and a strength.
 
-    `values` and `rows` are eigenvalues, in any order, and eigenvectors; `z` are the components of
-    the term in them. The first k `places` are set to those that change, `poles` and `weights` to
-    their scaled eigenvalues, increasing, well apart and at most 1, and to their components, scaled
-    to length one. Eigenvalues are scale·poles, where the scale has the sign of ρ; the strength
+    `z` are the components in the eigenvectors `rows`. The first k `places` are set to the pairs
+    that change, `poles` to their eigenvalues over the scale, which has the sign of ρ (increasing,
+    well apart, at most 1), `weights` to their components, scaled to length one. The strength
     takes the place of |ρ|.
 
     A pair stays if its component is zero up to rounding. Where two eigenvalues agree, a plane
@@ -84,10 +81,7 @@ def deflate(values, rows, z, rho, places, poles, weights):
 
 @compiled
 def _ascending(values):
-    """Places of the values in ascending order; fast if they are nearly sorted, up or down.
-
-    They usually are: a change by a rank-one term moves no value beyond the next.
-    """
+    """Places of the values in ascending order; fast if nearly sorted, up or down, as they are."""
     n = len(values)
     order, falling = np.empty(n, np.intp), values[0] > values[n - 1]
     for j in range(n):
@@ -111,8 +105,7 @@ def _rotate(p, q, c, s):
 def secular_roots(start, stop, d, u, rho, roots, gaps):
     """Set roots start … stop-1, and gaps[j, i] to dᵢ - λⱼ.
 
-    With two poles LAPACK returns the eigenvector instead of the differences, and with one the
-    number 1: in these cases gaps holds eigenvectors, as after `secular_vectors`.
+    With at most two poles LAPACK returns eigenvectors instead, as after `secular_vectors`.
     """
     size, strength = held(np.int32(len(d))), held(rho)
     poles, weights = d.ctypes.data, u.ctypes.data
@@ -127,10 +120,7 @@ def secular_roots(start, stop, d, u, rho, roots, gaps):
 
 @compiled
 def bisected_root(d, u, rho, j, gap):
-    """Root j by halving, with `gap` set to all dᵢ - λ: slow, but cannot fail.
-
-    The unknown is the distance to the nearer pole, so that differences keep their accuracy.
-    """
+    """Root j, by halving its distance to the nearer pole, and gap = d - λ: slow, never fails."""
     k = len(d)
     width = d[j + 1] - d[j] if j + 1 < k else 0.0
     if j + 1 == k:
@@ -171,8 +161,7 @@ def exact_weights(start, stop, d, u, gaps, weights):
 
     ûᵢ² ∝ Π_j (λⱼ - dᵢ) / Π_{j≠i} (dⱼ - dᵢ)                           [Gu1994, Löwner's formula]
 
-    Eigenvectors of diag(d) + ρûûᵀ are orthogonal to rounding, however close the roots; those of
-    the given u are not.
+    Eigenvectors for û are orthogonal to rounding, however close the roots; those for u are not.
     """
     for i in range(start, stop):
         weights[i] = 1.0

@@ -1,11 +1,10 @@
 """Several processors at work without getting in each other's way.
 
-A BLAS with threads of its own makes them wait for each other by spinning. On a busy machine, and
-where two such libraries alternate (numpy and scipy bring one each), that can cost a hundred times
-the work itself. So while learning, the BLAS is held to one thread, and independent products are
-shared out here: whoever is free takes the next one, and nobody spins. The standard thread pool
-serves: for two tasks of 0.1 to 3 ms it takes as long as threads of our own with a bare queue, and
-for empty ones 12 µs instead of 10, provided that a helper that never started is not waited for.
+The threads of a BLAS wait for each other by spinning. On a busy machine, and where two such
+libraries alternate (numpy and scipy bring one each), that can cost a hundred times the work itself.
+So while learning, the BLAS is held to one thread, and independent products are shared out here:
+whoever is free takes the next one. The standard thread pool is as fast as a bare queue, provided
+that a helper that never started is not waited for.
 """
 
 import os
@@ -21,8 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 Task = Callable[[], None]
 
-#: multiplications below which sharing out costs more than it gains
-SMALL = 2_000_000
+SMALL = 2_000_000  #: multiplications below which sharing out costs more than it gains
 
 _lock = Lock()
 _limits: list[Any] = []

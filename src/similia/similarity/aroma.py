@@ -15,11 +15,10 @@ from sklearn.utils import check_random_state
 
 from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, State
-from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import products, row_products
+from similia.linalg.blas import bilinear_forms, products, row_products
 from similia.linalg.blocks import squared, triplet_rows
 from similia.linalg.gaussian import merged_diagonal, merged_factored
-from similia.linalg.psd import psd_factor
+from similia.linalg.spectral import psd_factor
 from similia.parameters import parameter
 from similia.similarity.base import BilinearSimilarity
 from similia.updates.aroma import diagonal_pass, factored_pass

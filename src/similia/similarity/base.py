@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, all_or_nothing
 from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
-from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import products
+from similia.linalg.blas import bilinear_forms, products
 from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter

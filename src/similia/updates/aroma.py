@@ -10,16 +10,13 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_products, cross_products, panels, products, shares
+from similia.linalg.blas import add_cross_products, bilinear_forms, products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
 
-#: scores this far above the threshold may still fall below it within a block
-NEAR = 0.25
-#: most rows of one walk, whose own cost grows with their square
-AT_ONCE = 128
+NEAR = 0.25  #: scores this far above the threshold may still fall below it within a block
+AT_ONCE = 128  #: most rows of one walk, whose own cost grows with their square
 
 
 def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
@@ -35,69 +32,30 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
     these are turns out during the walk, so covariances are computed for all that score near the
     threshold; a walk that meets another one below it stops there, and the next one starts.
     """
-    scores = bilinear_forms(W, Q, P)
-    state, updates, start = (W, Lambda, Omega, moment), 0, 0
+    (m, n), scores, updates, start = W.shape, bilinear_forms(W, Q, P), 0, 0
     while True:
         near = start + np.flatnonzero(scores[start:] < threshold + NEAR)[:AT_ONCE]
         if not len(near):
             return updates
-        count, start = _factored_walk_of(state, t, Q, P, scores, near, r, threshold)
-        updates += count
-
-
-def _factored_walk_of(state, t, Q, P, scores, near, r, threshold):
-    """Walk from the first of `near` as far as possible; return the updates and the end."""
-    W, Lambda, Omega, moment = state
-    (m, n), first, columns = W.shape, near[0], near - near[0]
-    covariances = _sparse_covariances if sparse.issparse(Q) else _dense_covariances
-    QL, H, PO, G = covariances(Lambda, Omega, Q[near], P[near], Q[first:], P[first:])
-    steps = np.zeros((3, len(near)), dtype=W.dtype)
-    taken = np.empty(len(near), dtype=np.intp)
-    given = (m * r, n * r, r, threshold)
-    count, length = _factored_walk(H, G, scores[first:], columns, given, steps, taken)
-    if count:
-        taken = taken[:count]
-        alpha, c_Lambda, c_Omega = steps[:, :count]
-        left, right, columns = QL[taken], PO[taken], columns[taken]
-        side_by_side(
-            [
+        first, columns = near[0], near - near[0]
+        QL, PO = products((Q[near], Lambda), (P[near], Omega))
+        H, G = products((QL, Q[first:].T), (PO, P[first:].T))
+        given = (m * r, n * r, r, threshold)
+        steps, taken = np.zeros((3, len(near)), W.dtype), np.empty(len(near), np.intp)
+        count, length = _factored_walk(H, G, scores[first:], columns, given, steps, taken)
+        start, updates, taken = first + length, updates + count, taken[:count]
+        if count:
+            left, right, columns = QL[taken], PO[taken], columns[taken]
+            alpha, c_Lambda, c_Omega = steps[:, :count]
+            tasks = (
                 partial(downdate, Lambda, left, H, c_Lambda, columns),
                 partial(downdate, Omega, right, G, c_Omega, columns),
-            ],
-            count * (m * m + n * n),
-        )
-        terms = [(W, left, right, alpha)]
-        if moment.size:
-            terms.append((moment, left, right, alpha * (t + 1 + first + columns)))
-        add_cross_products(*terms)
-    return count, first + length
-
-
-def _sparse_covariances(Lambda, Omega, Q, P, all_Q, all_P):
-    """QΛ and PΩ for some rows, and their inner products with all rows."""
-    QL, PO = products((Q, Lambda), (P, Omega))
-    H, G = cross_products((QL, all_Q), (PO, all_P))
-    return QL, H, PO, G
-
-
-def _dense_covariances(Lambda, Omega, Q, P, all_Q, all_P):
-    """The same for dense rows; each processor takes some columns through both products."""
-    (size, m), n, full = Q.shape, P.shape[1], len(all_Q)
-    QL, PO = np.empty((size, m), Q.dtype), np.empty((size, n), P.dtype)
-    work = size * (m * (m + full) + n * (n + full))
-    count = shares(min(m, n), work)
-    H, G = np.empty((2, count, size, full), Q.dtype)
-
-    def through(i, left, right):
-        left, right = slice(*left), slice(*right)
-        np.matmul(Q, Lambda[:, left], out=QL[:, left])
-        np.matmul(QL[:, left], all_Q[:, left].T, out=H[i])
-        np.matmul(P, Omega[:, right], out=PO[:, right])
-        np.matmul(PO[:, right], all_P[:, right].T, out=G[i])
-
-    both = zip(panels(m, count), panels(n, count), strict=True)
-    side_by_side([partial(through, i, *ends) for i, ends in enumerate(both)], work)
-    return QL, H.sum(axis=0), PO, G.sum(axis=0)
+            )
+            side_by_side(tasks, count * (m * m + n * n))
+            terms = [(W, left, right, alpha)]
+            if moment.size:
+                terms.append((moment, left, right, alpha * (t + 1 + first + columns)))
+            add_cross_products(*terms)
 
 
 @compiled

@@ -5,7 +5,7 @@ The diagonal form is `updates.aroma.diagonal_pass` on a matrix of one row; this 
 
 import numpy as np
 
-from similia.linalg.blas import cross_products, products
+from similia.linalg.blas import products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 
@@ -20,7 +20,7 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     `moment`, unless empty, gathers Σ_t t Δw_t. Cost: 4 d² flops a row, in matrix products.
     """
     (XS,) = products((X, Sigma))
-    (H,) = cross_products((XS, X))
+    (H,) = products((XS, X.T))
     steps = np.zeros((2, len(signs)), dtype=w.dtype)
     _arow_walk(H, np.asarray(X @ w), signs, r, steps)
     rows = np.flatnonzero(steps[0])

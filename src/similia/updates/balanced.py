@@ -12,14 +12,10 @@ from similia.losses import loss_slope
 
 CONSTANT, LINEAR, SQRT, INVERSE = range(4)
 
-#: steps ahead of its own at which a row is prefetched
-AHEAD = 4
-#: visits whose steps are listed at a time
-LISTED = 1024
-#: bytes of Z that the nearest cache holds beside the rows: no need to prefetch them
-NEAR = 2**14
-#: neighboring rows that a pass visits one after the other, in random order
-NEIGHBORS = 32
+AHEAD = 4  #: steps ahead of its own at which a row is prefetched
+LISTED = 1024  #: visits whose steps are listed at a time
+NEAR = 2**14  #: bytes of Z that the nearest cache holds beside the rows: no need to prefetch them
+NEIGHBORS = 32  #: neighboring rows that a pass visits one after the other, in random order
 #: share of all rows above which a class is too large for its negatives to be dealt out
 LARGEST = 0.125
 
@@ -75,18 +71,11 @@ def visits_pass(Z, moment, rows, visits, some, steps, clock, code):
 
 @compiled
 def _list_steps(due, start, rows, visits, some, steps, clock):
-    """Fill `due` with the steps of classes in `some`, from visit `start` on; return their number.
-
-    Every step is written down, and overwritten by the next if its class is another: no branch for
-    the processor to mispredict.
-    """
+    """Fill `due` with the steps of classes in `some`, from visit `start` on; return the count."""
     places, classes, lengths, signs, times = due
-    _, weights, norms2 = rows
-    row, ours, others = visits
+    (_, weights, norms2), (row, ours, others) = rows, visits
     kind, eta, total, horizon, steepest = steps
-    t, seen, tick = clock
-    first, last = some
-    count = 0
+    (t, seen, tick), (first, last), count = clock, some, 0
     for p in range(start, min(start + LISTED, len(row))):
         i = row[p]
         length = eta * shrunk(kind, t + p * tick, total, horizon)
@@ -97,6 +86,7 @@ def _list_steps(due, start, rows, visits, some, steps, clock):
         for c, y in ((ours[p], 1.0), (others[p], -1.0)):
             places[count], classes[count] = i, c
             lengths[count], signs[count], times[count] = length, y, seen + (p + 1) * tick
+            # A step of another class is overwritten by the next: no branch to mispredict.
             count += (first <= c) & (c < last)
     return count
 
@@ -160,9 +150,16 @@ def paired_visits(codes, seed):
     random order are visited in random order.
     """
     state = np.uint64(seed)
+    n, filled = len(codes), 0
     others, state = shuffled(codes, state)
     _swap_own(codes, others, state)
-    row, state = _blocks(len(codes), state)
+    row = np.empty(n, np.int64)
+    blocks, state = shuffled(np.arange((n + NEIGHBORS - 1) // NEIGHBORS), state)
+    for block in blocks:
+        stop = min(n, (block + 1) * NEIGHBORS)
+        inside, state = shuffled(np.arange(block * NEIGHBORS, stop), state)
+        row[filled : filled + len(inside)] = inside
+        filled += len(inside)
     return row, codes[row], others[row]
 
 
@@ -174,18 +171,6 @@ def shuffled(values, state):
         state, j = _below(state, i + 1)
         values[i], values[j] = values[j], values[i]
     return values, state
-
-
-@compiled
-def _blocks(n, state):
-    count = (n + NEIGHBORS - 1) // NEIGHBORS
-    blocks, state = shuffled(np.arange(count), state)
-    row, filled = np.empty(n, np.int64), 0
-    for block in blocks:
-        start, stop = block * NEIGHBORS, min(n, (block + 1) * NEIGHBORS)
-        row[filled : filled + stop - start], state = shuffled(np.arange(start, stop), state)
-        filled += stop - start
-    return row, state
 
 
 @compiled

@@ -20,12 +20,9 @@ from similia.linalg.bound import add_square, gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import eigen_step
 
-#: share of the largest eigenvalue of W below which another is not visible in it
-NEGLIGIBLE = 1e-18
-#: pairs, as a share of the entries of W, up to which forming W does not pay
-FEW = 0.1
-#: side of the squares in which a matrix is transposed
-TILE = 32
+NEGLIGIBLE = 1e-18  #: share of the largest eigenvalue of W below which another is not visible in it
+FEW = 0.1  #: pairs, as a share of the entries of W, up to which forming W does not pay
+TILE = 32  #: side of the squares in which a matrix is transposed
 #: columns of the records that a pass keeps of each step
 RECORDED = ("constraint", "value", "step", "dual", "dual_bound", "violation", "gap")
 
@@ -59,10 +56,7 @@ def guaranteed_progress(r, lam_min, lam_max):
 
 @compiled
 def promised_progress(step, r, lam_min, lam_max):
-    """-log of that bound at a step of at most `approximate_step`.
-
-    Not negative either, as the bound is convex in the step and 1 at zero.
-    """
+    """-log of that bound at a step of at most `approximate_step`: by convexity, not negative."""
     width = lam_max - lam_min
     high, low = (r - lam_min) / width, (lam_max - r) / width
     return -np.log(np.exp(-step * lam_max) * high + np.exp(-step * lam_min) * low)
@@ -72,8 +66,8 @@ def promised_progress(step, r, lam_min, lam_max):
 def asks_for(r, alpha, cap, nearest):
     """How much a constraint of value r with the dual variable α asks for a step.
 
-    That is the amount by which it is violated, unless α is at its cap; and, if W is to be the
-    nearest, its slack while α > 0: then an earlier step was too long.
+    Its violation, unless α is at its cap; with `nearest`, its slack while α > 0, as an earlier step
+    was then too long.
     """
     if r > 0.0:
         return r if alpha < cap else 0.0
@@ -83,7 +77,7 @@ def asks_for(r, alpha, cap, nearest):
 @compiled
 def screen_pairs(W, first, second, signs, shifts, out):
     """Set out to signs (W_aa + W_bb - 2 W_ab) - shifts."""
-    diagonal = _diagonal(W)
+    diagonal = np.diag(W)
     for j in range(len(out)):
         a, b = first[j], second[j]
         out[j] = signs[j] * (diagonal[a] + diagonal[b] - 2.0 * W[a, b]) - shifts[j]
@@ -92,7 +86,7 @@ def screen_pairs(W, first, second, signs, shifts, out):
 @compiled
 def scatter_pairs(W, first, second, places, out):
     """Set out[places] to W_aa + W_bb - 2 W_ab."""
-    diagonal = _diagonal(W)
+    diagonal = np.diag(W)
     for j in range(len(places)):
         a, b = first[j], second[j]
         out[places[j]] = diagonal[a] + diagonal[b] - 2.0 * W[a, b]
@@ -122,14 +116,6 @@ def transposed(B):
 
 
 @compiled
-def _diagonal(W):
-    diagonal = np.empty(len(W))
-    for i in range(len(W)):
-        diagonal[i] = W[i, i]
-    return diagonal
-
-
-@compiled
 def add_pairs(M, first, second, weights):
     """Add Σ weights (e_a - e_b)(e_a - e_b)ᵀ to M."""
     for j in range(len(weights)):
@@ -145,11 +131,10 @@ def add_pairs(M, first, second, weights):
 def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, cap, records):
     """Run at most len(records) projections, each on the most violated constraint; return the count.
 
-    Changes `alpha` and `values` and `rows`, the eigenpairs of log W; `low` and `high` bound the
-    eigenvalues of each C_j. Every step fills a row of `records` (see `RECORDED`), with dual value
-    and its bound counted from the beginning of the pass. With `nearest`, constraints with slack and
-    α_j > 0 count as violated by it, and are relaxed by negative steps, down to α_j = 0. No α_j
-    exceeds `cap`, which is infinite if all constraints must be met.
+    Changes `alpha` and the eigenpairs of log W; `low` and `high` bound the eigenvalues of each C_j.
+    Every step fills a row of `records` (see `RECORDED`), with dual value and its bound counted from
+    the beginning of the pass. With `nearest`, slack is relaxed by negative steps, down to α_j = 0.
+    No α_j exceeds `cap`, which is infinite if all constraints must be met.
     """
     d, n = len(values), len(alpha)
     W, B, r = np.empty((d, d)), np.empty((d, d)), np.empty(n)
@@ -173,7 +158,10 @@ def boost_pass(values, rows, work, alpha, terms, low, high, tol, nearest, cap, r
         step = max(approximate_step(r[j], low[j], top), -alpha[j])
         capped = step >= cap - alpha[j]
         step = cap - alpha[j] if capped else step
-        z = _components(rows, terms, j)
+        if terms.Z.size:
+            z = rows @ terms.Z[j]
+        else:
+            z = rows[:, terms.first[j]] - rows[:, terms.second[j]]
         eigen_step(values, rows, z, -step * terms.signs[j], work)
         alpha[j] = cap if capped else alpha[j] + step
         dual -= _normalize(values) + step * terms.shifts[j]
@@ -220,13 +208,6 @@ def _screen(W, B, terms, parts, r):
     W[:] = 0.0
     add_square(W, 1.0, B)
     screen_pairs(W, terms.first, terms.second, terms.signs, terms.shifts, r)
-
-
-@compiled
-def _components(rows, terms, j):
-    if terms.Z.size:
-        return rows @ terms.Z[j]
-    return rows[:, terms.first[j]] - rows[:, terms.second[j]]
 
 
 @compiled

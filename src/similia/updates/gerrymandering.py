@@ -16,39 +16,20 @@ from similia.linalg.bound import gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.threads import processors, side_by_side
 
-#: bytes of distances that one thread holds at a time
-PANEL_BYTES = 4 * 2**20
-#: decay of Adam's moments
-BETA_1, BETA_2 = 0.9, 0.999
+PANEL_BYTES = 4 * 2**20  #: bytes of distances that one thread holds at a time
+BETA_1, BETA_2 = 0.9, 0.999  #: decay of Adam's moments
 
 
 class Pull(NamedTuple):
-    """Losses of a batch of queries, and the items that each pulls and pushes.
+    """Losses of B queries, which of them are solvable, and the items that each pulls and pushes.
 
-    losses (B,) and solvable (B,); rows and weights (B, 2k): items in one of the two sets only, with
-    +1 for the right set, -1 for the rival, and 0 for unused places.
+    rows and weights (B, 2k): items in the right set only have +1, in the rival only -1, none 0.
     """
 
     losses: Array
     solvable: Array
     rows: Array
     weights: Array
-
-
-class Items(NamedTuple):
-    """Images of items B (M, p), sorted by class, their squared lengths, and where classes start."""
-
-    B: Array
-    squares: Array
-    starts: Array
-
-
-class Ballot(NamedTuple):
-    """How votes are counted: costs (R, R), the number of voters, and whether the best tie wins."""
-
-    cost: Array
-    k: int
-    ties: bool
 
 
 def infer(A, B, starts, own, y, cost, k, ties):
@@ -63,7 +44,6 @@ def infer(A, B, starts, own, y, cost, k, ties):
     own (B,) is the row of each query among the items, or -1; y (B,) are classes and cost (R, R) is
     Δ; `ties` counts a tie as the best of its classes instead of the worst.
     """
-    squares = np.vecdot(B, B)
     pull = Pull(
         np.zeros(len(A)),
         np.zeros(len(A), np.bool_),
@@ -72,23 +52,24 @@ def infer(A, B, starts, own, y, cost, k, ties):
     )
     size = max(16, PANEL_BYTES // max(1, len(B) * A.itemsize))
     count = max(-(-len(A) // size), min(processors(), -(-len(A) // 16)))
-    items, ballot = Items(B, squares, starts), Ballot(cost, k, ties)
+    items, ballot = (B, np.vecdot(B, B), starts), (cost, k, ties)
     tasks = []
     for start, stop in panels(len(A), count):
-        own_, y_, *parts = (part[start:stop] for part in (own, y, *pull))
-        tasks.append(partial(_infer_panel, A[start:stop], items, own_, y_, ballot, Pull(*parts)))
+        queries = tuple(part[start:stop] for part in (A, own, y))
+        parts = Pull(*(part[start:stop] for part in pull))
+        tasks.append(partial(_infer_panel, queries, items, ballot, parts))
     side_by_side(tasks, A.size * len(B))
     return pull
 
 
 @compiled
-def _infer_panel(A, items, own, y, ballot, pull):
+def _infer_panel(queries, items, ballot, pull):
+    (A, own, y), (B, squares, starts), (costs, k, ties) = queries, items, ballot
     # |a|² is left out: it occurs k times in either set.
-    D = np.empty((len(A), len(items.B)), A.dtype)
+    D = np.empty((len(A), len(B)), A.dtype)
     for i in range(len(A)):
-        D[i] = items.squares
-    gemm(False, A * A.dtype.type(-2), True, items.B, 1.0, D)
-    starts, k = items.starts, ballot.k
+        D[i] = squares
+    gemm(False, A * A.dtype.type(-2), True, B, 1.0, D)
     n_classes = len(starts) - 1
     near = np.empty((n_classes, k))
     found = np.empty((n_classes, k), np.int64)
@@ -98,12 +79,11 @@ def _infer_panel(A, items, own, y, ballot, pull):
     for i in range(len(A)):
         nearest_by_class(D[i], starts, own[i], near, found, sizes)
         order = np.argsort(near.ravel(), kind="mergesort")[: sizes.sum()]
-        cost = ballot.cost[y[i]]
-        S = best_set(near, sizes, order, cost, ballot.ties, False, right, votes)
+        S = best_set(near, sizes, order, costs[y[i]], ties, False, right, votes)
         if not np.isfinite(S):
             continue
         pull.solvable[i] = True
-        augmented = best_set(near, sizes, order, cost, ballot.ties, True, rival, votes)
+        augmented = best_set(near, sizes, order, costs[y[i]], ties, True, rival, votes)
         pull.losses[i] = max(0.0, augmented - S)
         place = 0
         for r in range(n_classes):
@@ -115,10 +95,9 @@ def _infer_panel(A, items, own, y, ballot, pull):
 
 @compiled
 def nearest_by_class(distances, starts, own, near, found, sizes):
-    """Find the k nearest items of each class, nearest first; of equal ones, the earlier row.
+    """Find the k nearest items of each class but `own`, nearest first; of equal ones, the earlier.
 
-    Sets `near` and `found` (R, k) to distances (infinite where there is no item) and rows, and
-    `sizes` (R,) to their numbers. Item `own` is left out.
+    Sets `near` and `found` (R, k) to distances (infinite without an item) and rows, `sizes` (R,).
     """
     k = near.shape[1]
     for r in range(len(sizes)):
@@ -144,17 +123,13 @@ def nearest_by_class(distances, starts, own, near, found, sizes):
 def best_set(near, sizes, order, cost, ties, augmented, best, votes):
     """Set `best` (R,) to the votes of the best set of k items; return its value.
 
-    That is max S(h) over h with Δ(h) = 0, or, augmented, max [S(h) + Δ(h)] over all h, where
-    `cost` (R,) is Δ of each winner; -inf if there is no such h. `order` sorts the items `near`
-    (R, k); `votes` (R,) is working memory.
+    That is max S(h) over h with Δ(h) = 0, or, augmented, max [S(h) + Δ(h)] over all h, with Δ of
+    each winner in `cost` (R,); -inf without such an h. `order` sorts `near` (R, k).
 
     For a winner c with n votes the best h has the n nearest of c and the nearest of the others, at
     most n of a class, or n - 1 if that class must not tie: a partition matroid, for which the
-    greedy choice is exact. A tie counts as its worst class, or with `ties` as its best one, so a
-    class must not tie
-
-        with `ties` false: in a set of Δ = 0, if it has a cost;
-        with `ties` true: in an augmented set, if it costs less than c, for c would not count.
+    greedy choice is exact. A tie counts as its worst class, so in a set of Δ = 0 no class with a
+    cost may tie; with `ties` as its best one, so in an augmented set none may that costs less.
     """
     n_classes, k = near.shape
     found = -np.inf

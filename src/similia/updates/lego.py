@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from similia.linalg.blas import add_cross_products, cross_products, products
+from similia.linalg.blas import add_cross_products, products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 
@@ -18,7 +18,7 @@ def lego_pass(A, moment, t, Z, targets, eta):
     highest squared distance that needs no step. Cost: 4 d² flops a pair, in matrix products.
     """
     (ZA,) = products((Z, A))
-    (H,) = cross_products((ZA, Z))
+    (H,) = products((ZA, Z.T))
     c = np.zeros(H.shape[0], dtype=A.dtype)
     _lego_walk(H, targets, eta, c)
     rows = np.flatnonzero(c)

@@ -11,17 +11,10 @@ from scipy import linalg, sparse
 
 from similia.linalg.bound import add_square
 from similia.linalg.compiled import compiled
-from similia.linalg.eigen_update import (
-    SHARED,
-    eigen_step,
-    eigen_workspace,
-    real_components,
-    update_eigenpairs,
-)
+from similia.linalg.eigen_update import SHARED, eigen_workspace, real_components, update_eigenpairs
 from similia.linalg.spectral import from_eigenpairs, hermitian_part, null_threshold
 
-#: weights below this share of the largest do not reach the last digit of a sum
-NEGLIGIBLE = 1e-18
+NEGLIGIBLE = 1e-18  #: weights below this share of the largest do not reach the last digit of a sum
 #: rank of an instance above which a new eigendecomposition is cheaper than rank-one steps
 LOW_RANK = 6
 
@@ -48,8 +41,21 @@ def meg_pass(values, rows, total, Z, targets, setting):
     """
     block = _block(Z, len(values), rows.shape[1])
     work, memory = eigen_workspace(rows), np.empty((2, len(values)))
-    if len(values) < SHARED:
-        return _walk(values, rows, total, block, targets, setting, work, memory)
+    walk = _compiled_walk if len(values) < SHARED else _walk
+    return walk(values, rows, total, block, targets, setting, work, memory)
+
+
+def _block(Z, n, m):
+    """Real rows as (dense, pointers, columns, entries), the first or all others empty."""
+    kind = np.complex128 if m > n else np.float64
+    if sparse.issparse(Z):
+        entries = np.ascontiguousarray(Z.data, kind).view(np.float64).reshape(-1, m // n)
+        return np.empty((0, 0)), Z.indptr.astype(np.intp), Z.indices.astype(np.intp), entries
+    empty = np.empty(0, np.intp)
+    return np.ascontiguousarray(Z, kind).view(np.float64), empty, empty, np.empty((0, m // n))
+
+
+def _walk(values, rows, total, block, targets, setting, work, memory):
     updates, loss, largest, held = 0, 0.0, 0.0, 0
     for t in range(len(targets)):
         rho, lost, spread = _judged(values, rows, block, t, targets, setting, memory)
@@ -67,41 +73,12 @@ def meg_pass(values, rows, total, Z, targets, setting):
     return updates, loss, largest
 
 
-def _block(Z, n, m):
-    """Real rows as (dense, pointers, columns, entries), the first or all others empty."""
-    kind = np.complex128 if m > n else np.float64
-    if sparse.issparse(Z):
-        entries = np.ascontiguousarray(Z.data, kind).view(np.float64).reshape(-1, m // n)
-        return np.empty((0, 0)), Z.indptr.astype(np.intp), Z.indices.astype(np.intp), entries
-    empty = np.empty(0, np.intp)
-    return np.ascontiguousarray(Z, kind).view(np.float64), empty, empty, np.empty((0, m // n))
-
-
-@compiled
-def _walk(values, rows, total, block, targets, setting, work, memory):
-    updates, loss, largest, held = 0, 0.0, 0.0, 0
-    for t in range(len(targets)):
-        rho, lost, spread = _judged(values, rows, block, t, targets, setting, memory)
-        loss, largest = loss + lost, max(largest, spread)
-        if rho != 0.0:
-            if held and total.size:
-                add_products(rows, memory, held, total, work)
-            eigen_step(values, rows, memory[0], rho, work)
-            held, updates = 0, updates + 1
-            recenter(values, setting)
-        held += 1
-    if held and total.size:
-        matrix_weights(values, setting, memory)
-        add_products(rows, memory, held, total, work)
-    return updates, loss, largest
+_compiled_walk = compiled(_walk)
 
 
 @compiled
 def _judged(values, rows, block, t, targets, setting, memory):
-    """Weight of instance t in its step, its loss and ρ.
-
-    Leaves the components of the instance in memory[0] and the eigenvalues of W in memory[1].
-    """
+    """Step, loss and ρ of instance t; memory is set to its components and W's eigenvalues."""
     z, weights = memory[0], memory[1]
     if block[0].size:
         square = _dense_components(rows, block[0][t], z)
@@ -126,10 +103,9 @@ def _judged(values, rows, block, t, targets, setting, memory):
 def step_size(setting, spread, size, target):
     """η: the rate itself, or relative to the range ρ of an instance's eigenvalues.
 
-    For matrices of trace one that is rate/ρ², whatever the labels. Others have no largest
-    prediction, and it is rate/(ρ(ŷ + |y|)): with rate 1 and an X that commutes with W a step does
-    not overshoot y, because 2(y - ŷ)/(y + ŷ) is nearer to zero than log(y/ŷ). `size` is ŷ, or
-    s tr(W|X|) if X is not semidefinite.
+    For trace one that is rate/ρ², whatever the labels. Other matrices have no largest prediction,
+    and it is rate/(ρ(ŷ + |y|)): with rate 1 and an X that commutes with W no step overshoots y,
+    because 2(y - ŷ)/(y + ŷ) is nearer to zero than log(y/ŷ). `size` is ŷ, or s tr(W|X|).
     """
     if not setting.relative:
         return setting.rate
@@ -142,7 +118,7 @@ def step_size(setting, spread, size, target):
 def matrix_weights(values, setting, memory):
     """Set memory[1] to the eigenvalues of W."""
     weights, total = memory[1], 0.0
-    top = _largest(values) if setting.normalized else 0.0
+    top = np.max(values) if setting.normalized else 0.0
     for i in range(len(values)):
         weights[i] = np.exp(values[i] - top)
         total += weights[i]
@@ -153,22 +129,11 @@ def matrix_weights(values, setting, memory):
 
 @compiled
 def recenter(values, setting):
-    """Shift the eigenvalues of a normalized W's logarithm, so that the largest is zero.
-
-    W does not change, and rounding errors stay as small as they can be.
-    """
+    """Shift the largest eigenvalue of a normalized W's logarithm to zero, against rounding."""
     if setting.normalized:
-        top = _largest(values)
+        top = np.max(values)
         for i in range(len(values)):
             values[i] -= top
-
-
-@compiled
-def _largest(values):
-    largest = values[0]
-    for i in range(1, len(values)):
-        largest = max(largest, values[i])
-    return largest
 
 
 @compiled
@@ -228,7 +193,7 @@ def _turned_real(row, real, imaginary):
 def add_products(rows, memory, count, total, work):
     """Add `count` times the products of rows, weighted as in W, to `total`."""
     weights, weighted, k = memory[1], work.after.reshape(rows.shape), 0
-    least = NEGLIGIBLE * _largest(weights)
+    least = NEGLIGIBLE * np.max(weights)
     for i in range(len(rows)):
         if weights[i] > least:
             root = np.sqrt(weights[i])
@@ -251,8 +216,7 @@ def meg_matrix_pass(values, rows, total, instances, targets, setting):
 
         G <- G - 2η(ŷ - y) s sym(X)                                        [Tsuda2005, Algorithm 1]
 
-    Only rows and columns with entries are read. Instances of low rank become rank-one steps, others
-    a new eigendecomposition.
+    Instances of low rank become rank-one steps, others a new eigendecomposition.
     """
     updates, loss, largest = 0, 0.0, 0.0
     work, memory = eigen_workspace(rows), np.empty((2, len(values)))
@@ -268,9 +232,8 @@ def meg_matrix_pass(values, rows, total, instances, targets, setting):
         spread = setting.trace * float(max(x.max(initial=0.0), 0.0) - min(x.min(initial=0.0), 0.0))
         loss, largest = loss + error**2, max(largest, spread)
         if error != 0.0 and spread > 0.0:
-            eta = step_size(
-                setting, spread, setting.trace * float(parts @ np.abs(x)), predicted - error
-            )
+            size = setting.trace * float(parts @ np.abs(x))
+            eta = step_size(setting, spread, size, predicted - error)
             _move(values, vectors, -2.0 * eta * error * setting.trace * x, support, U, work)
             recenter(values, setting)
             updates += 1
@@ -298,7 +261,6 @@ def _eigenpairs(X):
 
 def _move(values, vectors, x, support, U, work):
     """Add Σ_k x_k u_k u_kᴴ to the matrix with these eigenpairs, in place."""
-    n = len(values)
     if len(x) > LOW_RANK:
         G = from_eigenpairs(values, vectors.T)
         G[np.ix_(support, support)] += (U * x) @ U.conj().T
@@ -306,7 +268,7 @@ def _move(values, vectors, x, support, U, work):
         vectors[:] = columns.T
         return
     for rho, u in zip(x, U.T, strict=True):
-        whole = np.zeros(n, vectors.dtype)
+        whole = np.zeros(len(values), vectors.dtype)
         whole[support] = u
         z = real_components(vectors, whole)
         update_eigenpairs(values, vectors.view(np.float64), z, rho, work)

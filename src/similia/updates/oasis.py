@@ -3,8 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.bilinear import bilinear_forms
-from similia.linalg.blas import add_cross_products, cross_products
+from similia.linalg.blas import add_cross_products, bilinear_forms, products
 from similia.linalg.compiled import compiled
 
 
@@ -22,7 +21,7 @@ def oasis_pass(W, moment, t, Q, P, C):
         rows = (Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
         return _oasis_sparse(W, moment, t, rows, C)
     tau = np.zeros(len(Q), dtype=W.dtype)
-    H, G = cross_products((Q, Q), (P, P))
+    H, G = products((Q, Q.T), (P, P.T))
     _oasis_walk(bilinear_forms(W, Q, P), H, G, C, tau)
     moved = np.flatnonzero(tau)
     if len(moved):

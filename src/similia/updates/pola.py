@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from similia.linalg.blas import cross_products, products, row_products
+from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import dense
 from similia.linalg.bound import add_squares
 from similia.linalg.compiled import compiled, overwrite
@@ -32,7 +32,7 @@ def pola_pass(A, threshold, moment, t, Z, y, losses, rho, slack):
     (ZA,) = products((Z, A))
     distances = np.asarray(row_products(ZA, Z))
     Z = np.ascontiguousarray(dense(Z), dtype=A.dtype)
-    (G,) = cross_products((Z, Z))
+    (G,) = products((Z, Z.T))
     rho, slack, tol = float(rho), float(slack), TOLERANCE[A.dtype]
     return _pola_walk(A, threshold, moment, t, Z, G, distances, y, losses, rho, slack, tol)
 

@@ -31,17 +31,15 @@ def block_pass(Z, moment, U, H, signs, etas, times, code):
     block, by matrix products. Steps and their order are those of the one-at-a-time form.
     """
     if sparse.issparse(U):
-        return _sparse_block_pass(Z, moment, U, H, signs, etas, times, code)
+        _sparse_block_pass(Z, moment, U, H, signs, etas, times, code)
+        return
     G = np.empty((len(U), len(U)), Z.dtype)
     gemm(False, U, True, U, 0.0, G)
     tasks = []
-    for ends in panels(len(Z), min(processors(), len(Z))):
-        some = slice(*ends)
-        part = moment[some] if moment.size else moment
+    for some in (slice(*ends) for ends in panels(len(Z), min(processors(), len(Z)))):
         given = (signs[some], etas[some], times, code)
-        tasks.append(partial(_learn_classes, Z[some], part, U, G, H[some], *given))
+        tasks.append(partial(_learn_classes, Z[some], moment[some], U, G, H[some], *given))
     side_by_side(tasks, Z.size * len(U))
-    return None
 
 
 @compiled

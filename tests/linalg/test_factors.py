@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.linalg.psd import psd_factor, quick_factor
+from similia.linalg.spectral import psd_factor, quick_factor
 
 
 @st.composite

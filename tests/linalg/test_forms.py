@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.bilinear import bilinear_forms, quadratic_forms
+from similia.linalg.blas import bilinear_forms, quadratic_forms
 from tests.problems import blocks
 
 
