@@ -1,7 +1,6 @@
 """POLA [ShalevShwartz2004, Fig. 1], one pair at a time, with b ≥ 1 from the start."""
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
 
 
 def pola_loss(A, b, v, y):
@@ -40,18 +39,3 @@ class POLA:
         values, vectors = np.linalg.eigh(A)
         self.A_ = (vectors * np.maximum(values, 0.0)) @ vectors.T
         self.b_ = max(self.b_ + y * self.rho * alpha, 1.0)
-
-
-class KernelPOLA(POLA):
-    """POLA on explicit feature vectors: rows of a square root of the kernel matrix."""
-
-    def __init__(self, learner, X):
-        super().__init__(learner, X)
-        K = pairwise_kernels(X, metric=learner.kernel, **(learner.kernel_params or {}))
-        values, vectors = np.linalg.eigh(K)
-        self.points = vectors * np.sqrt(np.maximum(values, 0.0))
-        self.A_ = learner.start_ * np.eye(len(X))
-
-    def pairwise_score(self):
-        gaps = self.points[:, None] - self.points
-        return -np.einsum("ijk,kl,ijl->ij", gaps, self.A_, gaps)

@@ -42,21 +42,32 @@ RULES = {"tol": positive, "spread": one_of("auto") | positive,
 
 @dataclass(frozen=True)
 class MinMaxResult:
-    """Result of `minimize_max_constraint`."""
+    """Result of `minimize_max_constraint`.
+
+    Attributes
+    ----------
+    W : array of shape (n_features, n_features)
+    value, lower : float
+        max_j tr(W C_j) and the smallest eigenvalue of Σ weights_j C_j, which bracket the least θ.
+    weights : array of shape (n_constraints,)
+        The dual solution: non-negative, with sum one; for an oracle, in the order of its `keys`.
+    spread : float, unit of the requested accuracy
+    n_iter, n_thetas, n_queries : int
+        Screenings, each with an eigendecomposition; values of θ tried; questions to an oracle.
+    status : {"solved", "max_iter", "stalled", "met"}
+        "stalled": rounding allows no better point. "met": an oracle named no constraint at W, which
+        says that none is violated, so `value` is 0; it cannot tell more.
+    history : array of shape (n_iter, 2), the bracket after each screening
+    """
 
     W: Array
-    #: max_j tr(W C_j) and the smallest eigenvalue of Σ weights_j C_j, which bracket the least θ
     value: float
     lower: float
-    #: the dual solution: non-negative, with sum one; for an oracle, in the order of its `keys`
     weights: Array
     spread: float
-    #: screenings, each with an eigendecomposition; values of θ tried; questions to an oracle
     n_iter: int
     n_thetas: int
     n_queries: int
-    #: "stalled": rounding allows no better point. "met": an oracle named no constraint at W, which
-    #: says that none is violated, so `value` is 0; it cannot tell more
     status: str
     history: Array
 
