@@ -38,10 +38,15 @@ class Certificate(NamedTuple):
     """Proof that no W meets all constraints: Σ weights_j C_j is positive definite.
 
     If tr(W C_j) ≤ 0 for all j, then Σ weights_j tr(W C_j) ≤ 0, yet it is at least `smallest`.
+
+    Attributes
+    ----------
+    weights : array of shape (n_constraints,), non-negative with sum one
+    smallest : float, the smallest eigenvalue less what rounding may have added to it
     """
 
-    weights: Array  #: non-negative, with sum one
-    smallest: float  #: smallest eigenvalue, less what rounding may have added to it
+    weights: Array
+    smallest: float
 
 
 #: a constraint, its value, and violation and gap, NaN unless all constraints were seen
