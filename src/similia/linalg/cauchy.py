@@ -54,7 +54,7 @@ def _partition(n):
 
 
 def _approximate(turn, rows, columns, blocks):
-    """Append (rows, columns, U, V), with UᵀV equal to that block, or None twice if it is dear."""
+    """Append (rows, columns, U, V), with UᵀV equal to that block, or None if that does not pay."""
     block = turn[rows, columns]
     most = int(PAYS * min(block.shape))
     U, V = np.empty((most, block.shape[0])), np.empty((most, block.shape[1]))

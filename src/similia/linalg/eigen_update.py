@@ -27,7 +27,6 @@ FAR = 0.5  #: defect of orthogonality from which Newton's iteration may fail to 
 ROUNDING = 4.0 * np.finfo(np.float64).eps  #: defect, for each of n rows, that no iteration improves
 NEWTON = 10  #: Newton's iterations; each squares the defect, so from FAR seven reach rounding
 
-
 EigenWorkspace = namedtuple("EigenWorkspace", "places poles weights exact roots turn before after")
 
 
@@ -41,7 +40,7 @@ def eigen_workspace(rows):
 
 
 def real_components(rows, x):
-    """Real components of x in the rows; complex rows are turned in place, so that they are."""
+    """Components of x in the rows, which are turned in place, if complex, to make them real."""
     if rows.dtype.kind != "c":
         return rows @ x
     components = rows.conj() @ x

@@ -50,7 +50,7 @@ def merged_factored(start, parts):
 
 
 def _counted(start, parts):
-    """The parts, each to be counted once, and the start, to be taken off where there are more."""
+    """The start, counted -(k-1) times, and the parts, counted once."""
     return [(1.0 - len(parts), *start), *((1.0, *part) for part in parts)]
 
 

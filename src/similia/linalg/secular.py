@@ -81,7 +81,7 @@ def deflate(values, rows, z, rho, places, poles, weights):
 
 @compiled
 def _ascending(values):
-    """Places of the values in ascending order; fast if nearly sorted, up or down, as they are."""
+    """Places of the values in ascending order; fast if nearly sorted, as usual."""
     n = len(values)
     order, falling = np.empty(n, np.intp), values[0] > values[n - 1]
     for j in range(n):
@@ -120,7 +120,7 @@ def secular_roots(start, stop, d, u, rho, roots, gaps):
 
 @compiled
 def bisected_root(d, u, rho, j, gap):
-    """Root j, by halving its distance to the nearer pole, and gap = d - λ: slow, never fails."""
+    """Root j, by halving its distance to the nearer pole, and gap = d - λ: slow but sure."""
     k = len(d)
     width = d[j + 1] - d[j] if j + 1 < k else 0.0
     if j + 1 == k:
