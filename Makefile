@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 
-.PHONY: demo test lint format bench docs coverage peers experiments clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit peers experiments clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -26,6 +26,26 @@ format: $(READY)
 coverage: $(READY)
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 
+# FUZZ_SECONDS=1800 FUZZ_SEED=1 make fuzz
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz
+
+# Compiled loops with every index checked.
+bounds: $(READY)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n 2 \
+	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
+
+# The suite with the lowest versions that pyproject.toml allows.
+lowest:
+	uv run --isolated --extra test --resolution lowest-direct --python $(PYTHON) -m pytest -n 2
+
+# Known vulnerabilities of what is installed, and its list of parts (SBOM).
+audit: $(READY)
+	$(BIN)/python -m pip install --quiet pip-audit
+	mkdir -p dist
+	$(BIN)/pip-audit --skip-editable
+	$(BIN)/pip-audit --skip-editable --format cyclonedx-json --output dist/sbom.json
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
@@ -44,7 +64,9 @@ experiments: $(READY) $(PEERS)/.ready
 	done
 	$(BIN)/python -m experiments.user_adapters
 	$(BIN)/python -m experiments.calibration
+	$(BIN)/python -m experiments.promotion
 	$(BIN)/python -m experiments.aroma_study
+	$(BIN)/python -m experiments.blend
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)

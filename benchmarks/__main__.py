@@ -6,11 +6,13 @@ from importlib.metadata import version
 
 from benchmarks import (
     adapters,
+    blend,
     command_line,
     definite_boost,
     gerrymandering,
     index,
     learners,
+    logs,
     meg,
     merging,
     pola,
@@ -31,8 +33,10 @@ MODULES = (
     retrieval,
     index,
     adapters,
+    blend,
     startup,
     command_line,
+    logs,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}

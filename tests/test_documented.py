@@ -6,6 +6,8 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 from similia.adapters import Adapters, load_adapters
+from similia.clicks import click_preferences, click_rates, estimate_propensities
+from similia.files import FeedbackFile, ImpressionsFile, Source, UbiLog
 from similia.index import Index, build_index, open_index
 from similia.stream import learn_file
 from similia.trust import (
@@ -20,6 +22,13 @@ from similia.trust import (
 )
 
 DOCUMENTED = [
+    FeedbackFile,
+    ImpressionsFile,
+    Source,
+    UbiLog,
+    click_preferences,
+    click_rates,
+    estimate_propensities,
     Adapters,
     Adapters.learn,
     load_adapters,

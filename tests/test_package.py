@@ -29,7 +29,7 @@ def test_public_names_can_be_had(name):
 def test_unknown_names_say_so():
     with pytest.raises(AttributeError, match="no attribute 'COFFEE'"):
         _ = similia.COFFEE
-    with pytest.raises(ValueError, match="learner must be one of FactoredAROMA"):
+    with pytest.raises(ValueError, match="learner must be one of Blend, FactoredAROMA"):
         learner_class("COFFEE")
 
 

@@ -12,7 +12,9 @@ from similia.persistence import file as sealed
 from similia.registry import ALL_LEARNERS, LEARNERS
 from tests.fixtures.make import EXPECTED, FOLDER, data, fitted, scores
 
-SIMILARITIES = [name for name in LEARNERS if hasattr(getattr(similia, name), "triplet_scores")]
+AVERAGING = [name for name in LEARNERS if "average" in getattr(similia, name)().get_params()]
+MERGING = [name for name in LEARNERS if getattr(similia, name).merges]
+WITH_PRIOR = [name for name in LEARNERS if "prior_scale" in getattr(similia, name)().get_params()]
 
 
 @pytest.fixture
@@ -58,14 +60,14 @@ def test_loaded_learner_is_the_saved_one_and_goes_on_as_it_would(name, dtype, pa
 
 
 @pytest.mark.parametrize("average", [True, False])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", AVERAGING)
 def test_average_or_last_state_is_kept(name, average, path):
     learner = fitted(name, average=average)
     save(learner, path)
     assert_same(learner, load(path))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", MERGING)
 def test_merged_learner_is_saved(name, path):
     start = fitted(name)
     parts = [copy.deepcopy(start).partial_fit(*data()) for _ in range(2)]
@@ -84,7 +86,7 @@ def test_feature_names_are_kept(name, path):
     assert_same(learner, load(path))
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
+@pytest.mark.parametrize("name", WITH_PRIOR)
 def test_array_prior_and_rectangular_matrices_are_kept(name, path):
     rng = np.random.default_rng(0)
     prior = rng.normal(size=(3, 5)).astype(np.float32)
@@ -95,6 +97,31 @@ def test_array_prior_and_rectangular_matrices_are_kept(name, path):
     loaded = load(path)
     assert_same(learner, loaded)
     assert np.signbit(loaded.prior[0, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_blend_of_views_nuisances_and_decisions_is_kept(dtype, path):
+    rng = np.random.default_rng(1)
+    queries = similia.Views(meaning=rng.normal(size=(9, 4)).astype(dtype))
+    items = similia.Views(
+        meaning=rng.normal(size=(12, 4)).astype(dtype),
+        place=rng.normal(size=(12, 7)).astype(dtype),
+        price=rng.uniform(size=12).astype(dtype),
+    )
+    lists = similia.Impressions.from_rows(
+        np.repeat(np.arange(9), 3),
+        rng.integers(12, size=27),
+        np.tile([0, 2, 1], 9),
+        position=np.tile([1, 2, 3], 9),
+        trusted=True,
+    )
+    blend = similia.Blend(memory=7).learn(queries, lists, items=items)
+    save(blend, path)
+    loaded = load(path)
+    assert_same(blend, loaded)
+    for one in (blend, loaded):
+        one.learn(queries, lists, items=items)
+    assert_same(blend, loaded)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +151,13 @@ def test_many_classes_without_intercept_are_kept(path):
     assert scores(load(path), X).tolist() == scores(learner, X).tolist()
 
 
+#: whole numbers that a file may hold
+WHOLE = st.integers(-(2**63), 2**64 - 1)
+
+
 @given(
     st.one_of(
-        st.none(), st.booleans(), st.integers(), st.text(), st.floats(allow_nan=False, width=64)
+        st.none(), st.booleans(), WHOLE, st.text(), st.floats(allow_nan=False, width=64)
     ).filter(lambda v: v not in (np.inf, -np.inf))
 )
 def test_plain_values_survive_json_exactly(value):

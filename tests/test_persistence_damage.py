@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
+from similia import AROW
 from similia.exceptions import ModelFileError
 from similia.persistence import describe, file, load, save
 from similia.registry import ALL_LEARNERS
@@ -143,6 +144,16 @@ CHANGES = {
     "strings of dtype": lambda d, t: d["attributes"].update(
         feature_names_in_={"strings": ["a"], "dtype": "U99999999"}
     ),
+    "short strings with room for 65536": lambda d, t: d["attributes"].update(
+        feature_names_in_={"strings": [""] * 16_000, "dtype": "U65536"}
+    ),
+    "the number nan": lambda d, t: d["attributes"].update(prior_scale_=float("nan")),
+    "the number inf": lambda d, t: d["attributes"].update(prior_scale_=float("inf")),
+    "the number 1e.300 of dtype float32": lambda d, t: d["attributes"].update(
+        prior_scale_={"number": 1e300, "dtype": "float32"}
+    ),
+    "the number 1000000": lambda d, t: d["attributes"].update(n_seen_=10**30),
+    "is 9223372036854775807, not": lambda d, t: d["attributes"].update(n_seen_=2**63 - 1),
 }
 
 
@@ -151,6 +162,24 @@ def test_wrong_contents_are_refused_even_with_right_checksums(match, path):
     save(fitted("FactoredAROMA"), path)
     with pytest.raises(ModelFileError, match=match):
         load(forged(path, CHANGES[match]))
+
+
+@pytest.mark.parametrize(
+    ("match", "change"),
+    {
+        "widths_ must be": lambda a: a.update(widths_={"list": []}),
+        "names_ and the numbers": lambda a: a.update(names_={"list": ["a", "b"]}),
+        "got 7": lambda a: a.update(widths_=7),
+        "of features what follows": lambda a: a.update(n_item_features_=10**9),
+        "memory_near_ is of type": lambda a: a.update(memory_near_=1),
+        "weights_information_ is of shape": lambda a: a.update(nuisances_={"list": ["a"]}),
+        "'memory_near_' is missing": lambda a: a.pop("memory_near_"),
+    }.items(),
+)
+def test_a_blend_that_contradicts_itself_is_refused(match, change, path):
+    save(fitted("Blend"), path)
+    with pytest.raises(ModelFileError, match=match):
+        load(forged(path, lambda d, t: change(d["attributes"])))
 
 
 @pytest.mark.parametrize("name", ALL_LEARNERS)
@@ -166,3 +195,10 @@ def test_every_array_of_every_learner_has_its_shape_checked(name, path):
 def test_an_unchanged_forgery_is_accepted(path):
     save(fitted("FactoredAROMA"), path)
     load(forged(path, lambda d, t: None))
+
+
+def test_what_could_not_be_loaded_is_not_saved(path):
+    learner = AROW().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"])
+    learner.classes_ = np.array(["", "b" * 60_000] + [""] * 9000)
+    with pytest.raises(ValueError, match=r"^save: classes_ must be strings of similar lengths"):
+        save(learner, path)

@@ -18,6 +18,8 @@ VECTORS = {"minilm": "minilm384.npz", "glove": "glove100.npz"}
 GRADES = {
     "cranfield": {1: 4, 2: 3, 3: 2, 4: 1, -1: 0},
     "cisi": {1: 1},
+    "scifact": {1: 1},
+    "nfcorpus": {1: 1, 2: 2},
 }
 
 
@@ -58,19 +60,21 @@ class RetrievalSet:
 
 
 def load_retrieval(name: str, *, vectors: str | None = "minilm") -> RetrievalSet:
-    """Load the Cranfield or the CISI collection.
+    """Load a search collection.
 
     ========= ========= ======= ========== ===========================
     name      documents queries judgements queries with a relevant one
     ========= ========= ======= ========== ===========================
     cranfield 1,400     225     1,837      225
     cisi      1,460     112     3,114      76
+    scifact   5,183     1,109   1,258      1,109
+    nfcorpus  3,395     2,886   122,409    2,886
     ========= ========= ======= ========== ===========================
 
     Parameters
     ----------
-    name : {"cranfield", "cisi"}
-        Aeronautics, or library science.
+    name : {"cranfield", "cisi", "scifact", "nfcorpus"}
+        Aeronautics, library science, claims about science, or nutrition.
     vectors : {"minilm", "glove"} or None
         Vectors of queries and documents: 384 dimensions of all-MiniLM-L6-v2, unit length, or 100 of
         mean GloVe 6B; None for no vectors.
@@ -80,7 +84,8 @@ def load_retrieval(name: str, *, vectors: str | None = "minilm") -> RetrievalSet
     Cranfield judges in codes, of which 1 is best. They become grades: 1 (complete answer) → 4,
     2 (high relevance) → 3, 3 (useful) → 2, 4 (minimum interest) → 1. The code -1, once for each
     query and without a stated meaning, counts as not relevant, which leaves 1,612 relevant pairs.
-    CISI knows relevant (1) and not. Two Cranfield documents have no text.
+    CISI and SciFact know relevant (1) and not, NFCorpus has grades 1 and 2. Two Cranfield documents
+    have no text. NFCorpus lacks 238 documents, and its texts have no stop words and no punctuation.
     """
     rules = {"name": one_of(*GRADES), "vectors": one_of(*VECTORS) | none}
     check_parameters("load_retrieval", rules, locals())

@@ -77,12 +77,25 @@ def train_adapter(
 
     One process serves all orders, since to import torch takes longer than to train it.
     """
+    found, answer = _order("adapt.py", {"Q": Q, "Z": Z, "triplets": triplets}, parameters)
+    return found["W"], answer
+
+
+def rank_lists(arrays: dict[str, Any], parameters: dict[str, Any]) -> Any:
+    """Scores of lightgbm's LambdaMART for the rows `others`, after learning lists."""
+    return _order("lambdamart.py", arrays, parameters)[0]["scores"]
+
+
+def _order(
+    script: str, arrays: dict[str, Any], parameters: dict[str, Any]
+) -> tuple[Any, dict[str, float]]:
+    """Arrays and the line that a script answers with."""
     if not PYTHON.exists():
         raise CannotRunError("needs the environment of peers; build it with: make peers")
-    server = _adapter_server()
+    server = _patient_server(script)
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder, "given.npz"), Path(folder, "found.npz")
-        np.savez(given, Q=Q, Z=Z, triplets=triplets)
+        np.savez(given, **arrays)
         order = {"given": str(given), "found": str(found), "parameters": parameters}
         try:
             server.stdin.write(json.dumps(order) + "\n")
@@ -91,15 +104,15 @@ def train_adapter(
         except BrokenPipeError:
             answer = ""
         if not answer:
-            _adapter_server.cache_clear()
+            _patient_server.cache_clear()
             last = (server.stderr.read().strip().splitlines() or ["no message"])[-1]
-            raise CannotRunError(f"torch failed: {last[:200]}")
-        return np.load(found)["W"], json.loads(answer)
+            raise CannotRunError(f"{script} failed: {last[:200]}")
+        return dict(np.load(found)), json.loads(answer)
 
 
-@lru_cache(maxsize=1)
-def _adapter_server() -> subprocess.Popen[str]:
-    return _server("adapt.py", subprocess.PIPE)
+@lru_cache(maxsize=2)
+def _patient_server(script: str) -> subprocess.Popen[str]:
+    return _server(script, subprocess.PIPE)
 
 
 def _server(script: str, errors: int) -> subprocess.Popen[str]:

@@ -13,12 +13,15 @@ from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.contract import Array, Matrix, State
+from similia.contract import FLOATS, Array, Matrix, State
+from similia.interrupts import held_signals
 from similia.parameters import parameter, parameterized
-from similia.validation import Rule, boolean, check_parameters, seed
+from similia.validation import Rule, boolean, check_magnitude, check_parameters, check_sparse, seed
 
 
 class Revision:
@@ -57,6 +60,36 @@ def accepts_one_query(
     return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
 
 
+def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:
+    """X as `sklearn.utils.check_array` returns it: dense or CSR, in single or double precision.
+
+    Where it must be finite, so must be what is computed from it.
+    """
+    check_sparse(owner, name, X)
+    with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
+        X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})
+    if options.get("ensure_all_finite", True):
+        check_magnitude(owner, name, X)
+    return X
+
+
+def validated(
+    estimator: BaseEstimator, X: Matrix, *y: ArrayLike, reset: bool, **options: Any
+) -> Any:
+    """X, and y if given, as `sklearn.utils.validation.validate_data` returns them.
+
+    An X to score with must be of a size at which scores are finite, as one to learn from.
+    """
+    for name, given in zip("Xy", (X, *y), strict=False):
+        check_sparse(type(estimator).__name__, name, given)
+    options = {"accept_sparse": "csr", "dtype": FLOATS, **options}
+    with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
+        found = validate_data(estimator, X, *y, reset=reset, **options)
+    if not y and options.get("ensure_all_finite", True):
+        check_magnitude(type(estimator).__name__, "X", found)
+    return found
+
+
 @contextmanager
 def all_or_nothing(model: Any) -> Iterator[None]:
     """Restore every attribute of `model` if the block fails.
@@ -68,8 +101,9 @@ def all_or_nothing(model: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
+        with held_signals():
+            vars(model).clear()
+            vars(model).update(before)
         raise
 
 
@@ -119,12 +153,16 @@ class Learner(BaseEstimator, ABC):
 
     #: the kind of judgement: "triplets", "pairs" or "labels"
     learns_from: ClassVar[str]
+    #: whether a learner of triplets takes lists that were shown (`Impressions`), too
+    learns_lists: ClassVar[bool] = False
     #: learnt attributes, arrays or plain numbers: all that persistence and merging need to know
     _state: ClassVar[tuple[str, ...]] = ("n_features_in_", "n_seen_", "n_updates_")
     #: optional state
     _optional_state: ClassVar[tuple[str, ...]] = ("feature_names_in_", "moment_")
     #: the attribute whose states are averaged
     _averaged: ClassVar[str]
+    #: whether learners that each continued from a common one can be merged
+    merges: ClassVar[bool] = True
     #: rules of the parameters, by name
     _rules: ClassVar[dict[str, Rule]]
 
@@ -138,6 +176,10 @@ class Learner(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         check_parameters(self._owner, self._rules, vars(self))
+
+    def _precision(self) -> Any:
+        """Real dtype of the state, to which rows are converted; None before the first call."""
+        return self.moment_.real.dtype if self.__sklearn_is_fitted__() else None
 
     def _rng(self) -> np.random.Generator:
         return generator(self.random_state, vars(self).get("n_seen_", 0))
@@ -185,6 +227,10 @@ class Learner(BaseEstimator, ABC):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the learnt arrays that grow with what was learnt, by name."""
         return {}
+
+    def _example(self, m: int, n: int, dtype: DTypeLike) -> tuple[Any, Any]:
+        """Vectors of m and n features to start a learner with."""
+        return np.zeros((m, m), dtype), np.zeros((1, n), dtype)  # square: it may be a kernel matrix
 
     # -- averaging -----------------------------------------------------------------------------
 

@@ -1,33 +1,32 @@
 """The contract of a learner, as types: what the rest of the library may ask of one.
 
 Everything above the learners (search, promotion, streams, commands) is written against these
-protocols and never against an algorithm.
+protocols and never against an algorithm. Whatever takes a `Side` may be handed one matrix or
+several views; a learner of one matrix refuses views in words.
 """
 
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
-Array: TypeAlias = NDArray[Any]
-#: a dense array or a CSR matrix
-Matrix: TypeAlias = Array | sparse.csr_array | sparse.csr_matrix
+from similia.views import FLOATS as FLOATS
+from similia.views import Array as Array
+from similia.views import Matrix as Matrix
+from similia.views import Side as Side
+
 #: row numbers: judgements, or the rows that they name
 Indices: TypeAlias = NDArray[np.intp]
 Geometry: TypeAlias = Literal["inner_product", "l2"]
 #: learnt attributes by name
 State: TypeAlias = dict[str, Any]
 
-#: the precisions in which everything is learnt and scored
-FLOATS = [np.float64, np.float32]
-
 
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that scores items for queries; larger is closer."""
 
-    def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
+    def pairwise_score(self, Q: Side, Z: Side | None = None) -> Array:
         """Scores of all pairs of rows, of shape (n_queries, n_items)."""
 
 
@@ -39,10 +38,10 @@ class Searchable(Protocol):
     def geometry(self) -> Geometry:
         """Closeness of vectors: their inner product, or their Euclidean distance."""
 
-    def query_vectors(self, Q: Matrix) -> Matrix:
+    def query_vectors(self, Q: Side) -> Matrix:
         """Vectors to search with."""
 
-    def item_vectors(self, Z: Matrix) -> Matrix:
+    def item_vectors(self, Z: Side) -> Matrix:
         """Vectors to search among."""
 
 
@@ -90,30 +89,36 @@ class StreamLearner(Stateful, Protocol):
     def learns_from(self) -> str:
         """Kind of judgement: "triplets", "pairs" or "labels"."""
 
+    @property
+    def learns_lists(self) -> bool:
+        """Whether a learner of triplets takes lists that were shown, too."""
+
 
 class TripletLearner(Ranker, Stateful, Protocol):
     """Learns from triplets (query, better, worse)."""
 
     learns_from: ClassVar[Literal["triplets"]]
+    learns_lists: ClassVar[bool]
 
-    def learn(self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None) -> Self:
+    def learn(self, X: Side, triplets: ArrayLike, *, items: Side | None = None) -> Self:
         """Learn in order; pieces equal the whole."""
 
-    def begin(self, X: Matrix, items: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    def begin(self, X: Side, items: Side | None = None) -> tuple[Any, Any]:
         """Start if nothing was learnt yet; return queries and items, checked."""
 
-    def learn_checked(self, X: Matrix, Z: Matrix, triplets: Indices) -> None:
-        """Learn triplets that need no further check, of vectors that `start` returned."""
+    def learn_checked(self, X: Any, Z: Any, triplets: Any) -> None:
+        """Learn triplets that need no further check, of vectors that `begin` returned.
 
-    def margins(self, X: Matrix, Z: Matrix, triplets: Indices) -> Array:
+        With `learns_lists`, also `Impressions`.
+        """
+
+    def margins(self, X: Any, Z: Any, triplets: Indices) -> Array:
         """Margins of such triplets."""
 
-    def triplet_scores(
-        self, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
-    ) -> Array:
+    def triplet_scores(self, X: Side, triplets: ArrayLike, *, items: Side | None = None) -> Array:
         """Margins by which the better item of each triplet scores above the worse one."""
 
-    def score(self, X: Matrix, triplets: ArrayLike, /, *, items: Matrix | None = None) -> float:
+    def score(self, X: Side, triplets: ArrayLike, /, *, items: Side | None = None) -> float:
         """Share of triplets in the right order."""
 
 
@@ -121,6 +126,7 @@ class PairLearner(Ranker, Stateful, Protocol):
     """Learns from pairs of points and what is known of each pair."""
 
     learns_from: ClassVar[Literal["pairs"]]
+    learns_lists: ClassVar[bool]
 
     def learn(self, X: Matrix, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Learn in order; pieces equal the whole."""
@@ -145,6 +151,7 @@ class LabelLearner(Stateful, Protocol):
     """A classifier that learns from labelled rows, as scikit-learn has it."""
 
     learns_from: ClassVar[Literal["labels"]]
+    learns_lists: ClassVar[bool]
     classes_: Array
 
     def partial_fit(self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -160,24 +167,21 @@ class Posterior(Ranker, Protocol):
 
     def triplet_scores(
         self,
-        X: Matrix,
+        X: Side,
         triplets: ArrayLike,
         *,
-        items: Matrix | None = None,
+        items: Side | None = None,
         return_std: Literal[True],
     ) -> tuple[Array, Array]:
         """Margins of triplets and their posterior standard deviations."""
 
-    def sample_posterior(self, n_draws: int = 1, *, random_state: Any = None) -> Array:
-        """Matrices drawn from the posterior."""
-
     def suggest(
         self,
-        X: Matrix,
+        X: Side,
         candidates: ArrayLike,
         n_suggestions: int = 1,
         *,
-        items: Matrix | None = None,
+        items: Side | None = None,
     ) -> Indices:
         """Rows of `candidates` whose answers would teach most, best first."""
 

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner
-from similia.contract import Matrix, PairLearner, TripletLearner
+from similia.contract import PairLearner, Side, TripletLearner
 
 
 class JudgementEstimator(BaseEstimator):
@@ -21,9 +21,9 @@ class JudgementEstimator(BaseEstimator):
     ----------
     learner : learner of triplets or pairs
         Cloned before learning. Its parameters are ``learner__gamma`` and so on.
-    X : array or CSR matrix of shape (n_samples, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features), or Views
         What judgements index.
-    items : array or CSR matrix of shape (n_items, n_item_features), optional
+    items : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
         The items of triplets, where they are not the queries.
 
     Attributes
@@ -45,7 +45,7 @@ class JudgementEstimator(BaseEstimator):
     """
 
     def __init__(
-        self, learner: TripletLearner | PairLearner, X: Matrix, *, items: Matrix | None = None
+        self, learner: TripletLearner | PairLearner, X: Side, *, items: Side | None = None
     ) -> None:
         self.learner, self.X, self.items = learner, X, items
 

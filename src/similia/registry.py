@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 LEARNERS = {
+    "Blend": "similia.similarity.blend",
     "FactoredAROMA": "similia.similarity.aroma",
     "DiagonalAROMA": "similia.similarity.aroma",
     "OASIS": "similia.similarity.oasis",
@@ -20,6 +21,9 @@ LEARNERS = {
     "SLNDClassifier": "similia.linear.slnd",
     "SGDOneVsRest": "similia.linear.sgd",
 }
+
+#: the learner of those who name none
+DEFAULT = "Blend"
 
 #: learners of a whole labelled set: saved as well, but with no stream of single judgements
 BATCH_LEARNERS = {

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+
+from similia.views import Views
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,27 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
         raise ValueError(f"{owner}: {name} must be {rule.words}, got {shown}.")
 
 
+#: columns of tuples in a table
+TUPLE_COLUMNS = {"triplets": ("query", "better", "worse"), "pairs": ("a", "b")}
+
+
+def tuple_array(owner: str, name: str, tuples: Any) -> NDArray[Any]:
+    """Tuples as an array; columns of a table (pandas, polars, Arrow) are taken by their names."""
+    names = getattr(tuples, "column_names", getattr(tuples, "columns", None))
+    if names is None or not all(isinstance(column, str) for column in names):
+        return np.asarray(tuples)
+    wanted = TUPLE_COLUMNS.get(name, ())
+    if not wanted or not set(names).issuperset(wanted):
+        raise ValueError(
+            f"{owner}: {name} must be an array, or a table with the columns "
+            f"{','.join(wanted)}, got a table with {','.join(names)!r:.120}."
+        )
+    return np.column_stack([np.asarray(tuples[column]) for column in wanted])
+
+
 def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> NDArray[np.intp]:
     """Return `tuples` as an integer array whose column j indexes `sizes[j]` rows."""
-    given = np.asarray(tuples)
+    given = tuple_array(owner, name, tuples)
     if given.size == 0:
         given = given.reshape(0, len(sizes)).astype(np.intp)
     if given.ndim != 2 or given.shape[1] != len(sizes) or given.dtype.kind not in "iu":
@@ -130,8 +151,13 @@ def check_magnitude(
 
     Learners multiply squared norms of two rows, so anything beyond would turn their state into NaN
     half-way. Only the given rows are read, in blocks: a stream over a large X pays for what it
-    uses. `dtype` is what X will be converted to, if that is another.
+    uses. `dtype` is what X will be converted to, if that is another. Views are checked one by one,
+    and named if there are several.
     """
+    if isinstance(X, Views):
+        for view in X:
+            check_magnitude(owner, name if X.n == 1 else view, X[view], rows, dtype)
+        return
     blocks: Iterable[Any] = [X]
     if rows is not None and len(chosen := np.unique(rows)) < X.shape[0]:
         blocks = (X[chosen[i : i + 1024]] for i in range(0, len(chosen), 1024))
@@ -149,6 +175,63 @@ def check_magnitude(
             f"{owner}: {name} must have entries of magnitude at most {limit:.1e} for {dtype}, "
             f"got {largest:.1e}; scale it down."
         )
+
+
+def check_sparse(owner: str, name: str, X: Any) -> None:
+    """Refuse a sparse matrix that names places outside of itself; anything dense is right.
+
+    Compiled code follows the indices of a matrix without looking, so every matrix of a caller or of
+    a file passes here first: one pass over the indices, before any conversion.
+    """
+    if sparse.issparse(X) and (problem := _misplaced(X)):
+        raise ValueError(
+            f"{owner}: {name} must be a sparse matrix with all entries inside its shape "
+            f"{X.shape}, got {problem}."
+        )
+
+
+def _misplaced(X: Any) -> str | None:
+    """What is wrong with the places of a sparse matrix, in words."""
+    if X.format == "coo":
+        if any(len(places) != len(X.data) for places in X.coords):
+            return "coordinates and entries of different lengths"
+        inside = all(map(_within, X.coords, X.shape))
+        return None if inside else "coordinates outside of it"
+    if X.format in ("csr", "csc", "bsr"):
+        return _misplaced_in_lines(X)
+    if X.format == "dia":
+        fits = X.data.ndim == 2 and X.offsets.shape == X.data.shape[:1]
+        return None if fits and X.offsets.dtype.kind == "i" else "offsets that are not one a row"
+    if X.format == "lil":
+        same = all(map(lambda row, data: len(row) == len(data), X.rows, X.data))
+        if not same or len(X.rows) != X.shape[0]:
+            return "rows and entries of different lengths"
+    try:
+        return _misplaced(X.tocsr())
+    except (ValueError, TypeError, OverflowError):
+        return "places that are no indices"
+
+
+def _misplaced_in_lines(X: Any) -> str | None:
+    """The same for a matrix of compressed rows, columns or blocks."""
+    block = X.data.shape[1:]
+    sizes = [n // max(step, 1) for n, step in zip(X.shape, block or (1, 1), strict=False)]
+    n_lines, n_places = (1, *sizes)[-2:] if X.format != "csc" else sizes[::-1]
+    starts = X.indptr
+    fits = len(X.data) == len(X.indices) and len(block) == 2 * (X.format == "bsr")
+    if not fits or starts.shape != (n_lines + 1,) or starts.dtype.kind != "i":
+        return "arrays of other lengths or types"
+    if starts[0] != 0 or starts[-1] > len(X.indices) or (starts[1:] < starts[:-1]).any():
+        return "an indptr that does not increase from 0 to the number of entries"
+    return None if _within(X.indices, n_places) else "indices outside of it"
+
+
+def _within(places: NDArray[Any], size: int) -> bool:
+    """Whether all places are integers from 0 to size - 1."""
+    if places.ndim != 1 or places.dtype.kind != "i":
+        return False
+    # As unsigned numbers, negative ones are the largest.
+    return places.size == 0 or int(places.view(f"u{places.itemsize}").max()) < size
 
 
 def check_hermitian(owner: str, M: NDArray[Any], d: int, kinds: str, rounding: float) -> None:

@@ -82,3 +82,23 @@ def test_missing_typer_is_named():
     assert found.stderr == (
         'error: similia.cli needs typer; install it with: pip install "similia[cli]"\n'
     )
+
+
+def test_what_a_file_says_is_shown_and_not_obeyed(run, files):
+    ids = [f"\x1b]0;owned\x07{i}\u202e" for i in range(40)]
+    (files / "X.npy.ids").write_text("\n".join(ids), encoding="utf-8")
+    path = files / "bad.csv"
+    path.write_text("query,better,worse\n\x1b[2Jx,y,z\n", encoding="utf-8")
+    refused = run("learn", files / "X.npy", path, "-o", files / "m.safetensors", code=3)
+    assert "\\x1b[2Jx" in refused.stderr
+    assert "\x1b" not in refused.output
+
+
+def test_ctrl_c_while_modules_are_imported_ends_quietly(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("similia.cli.main.main", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        similia.cli.run()
+    assert ended.value.code == 130

@@ -8,7 +8,7 @@ from similia.plotting import Neighbors, retrieval_figure
 
 def test_demo_shows_before_beside_after_and_leaves_its_files(run, tmp_path):
     result = run("demo", "--output", tmp_path / "out", "--triplets", 2000)
-    for words in ("cosine", "(before)", "FactoredAROMA", "precision@10", "map", "95 % interval"):
+    for words in ("cosine", "(before)", "Blend", "precision@10", "map", "95 % interval"):
         assert words in result.stdout
     assert (tmp_path / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert load(tmp_path / "out" / "demo.safetensors").n_seen_ == 2000

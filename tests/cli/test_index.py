@@ -62,8 +62,10 @@ def test_sparse_vectors_are_indexed_searched_and_evaluated(run, files):
     )
     told = json.loads(run("evaluate", model, vectors, feedback, "--json").stdout)
     assert told["measures"]["pairwise_accuracy"]["difference"] > 0
-    refused = run("index", vectors, "-o", files / "i", "--backend", "faiss", code=1)
-    assert "backend must be 'exact' for sparse items, got 'faiss'" in refused.stderr
+    thin = sparse.random(40, 90, 0.02, format="csr", random_state=0)
+    sparse.save_npz(files / "thin.npz", thin)
+    refused = run("index", files / "thin.npz", "-o", files / "i", "--backend", "faiss", code=1)
+    assert "backend must be 'exact' for items that have sparse features only" in refused.stderr
 
 
 def test_a_metric_is_built_into_its_index(run, files):

@@ -8,10 +8,13 @@ from tests.fixtures.make import FOLDER
 
 SIGNATURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
+#: it has a matrix to show
+LEARNER = ("--learner", "FactoredAROMA")
+
 
 @pytest.fixture
 def learnt(run, files):
-    arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "model")
+    arguments = ("learn", files / "X.npy", files / "feedback.npy", "-o", files / "model", *LEARNER)
     (files / "results.json").write_text(run(*arguments, "--json").stdout)
     return files
 

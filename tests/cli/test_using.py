@@ -82,6 +82,11 @@ def test_compare_shows_every_learner_beside_the_base(run, files):
     text = run(*arguments, *chosen).stdout
     assert text.splitlines()[0].split() == ["measure", "base", "OASIS,C=0.5", "FactoredAROMA"]
     assert "seconds" in text
+    assert found["n_tests"] == 2
+    for row in found["learners"]:
+        low, high = row["measures"]["pairwise_accuracy"]["interval"]
+        assert low <= row["measures"]["pairwise_accuracy"]["difference"] <= high
+        assert f"({low:+.3f} to {high:+.3f})" in text
     assert len(json.loads(run(*arguments, "--json").stdout)["learners"]) >= 3
     result = run(*arguments, "--learner", "OASIS", "--measure", "map", code=1)
     assert "--measure must be one of pairwise_accuracy, got map" in result.stderr
@@ -209,3 +214,21 @@ print([record.data["dispatcher"].py_func.__name__ for _, record in recorder.buff
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_queries_keep_the_scale_of_a_base_on_request(run, files, model):
+    plain, scaled = files / "plain.npy", files / "scaled.npy"
+    arguments = ("apply", model, files / "X.npy", "-o")
+    run(*arguments, plain)
+    assert "scores times" in run(*arguments, scaled, "--scale-like", "cosine").stderr
+    factors = np.load(scaled) / np.load(plain)
+    assert factors.min() == pytest.approx(factors.max(), rel=1e-5)
+    X = np.load(files / "X.npy")
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    gap = [np.ptp(Q @ Z.T, axis=1).mean() for Q, Z in ((np.load(scaled), X), (unit, unit))]
+    assert gap[0] == pytest.approx(gap[1], rel=0.3)
+    run(*arguments, scaled, "--scale-like", "cosine", "--as", "items", code=2)
+    metric = files / "metric.safetensors"
+    save(LEGO().learn(X, [[0, 1]], [1]), metric)
+    result = run("apply", metric, files / "X.npy", "-o", scaled, "--scale-like", "cosine", code=1)
+    assert "must be left out for a distance" in result.stderr

@@ -235,7 +235,7 @@ def test_json_at_once_agrees_with_json_row_by_row(tmp_path_factory, lines, ids, 
 
 def assert_same_both_ways(path, ids, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("similia.files.feedback.text_pieces", _blocks_of(size))
+        patch.setattr("similia.files.source.text_pieces", _blocks_of(size))
         patch.setattr(pieces, "TINY_TEXT", 0)
         patch.setattr(pieces, "SMALL_TEXT", 16)
         quick, bad = read(path, "pairs", ids=ids)
@@ -303,11 +303,11 @@ def test_a_byte_order_mark_and_capitals_in_the_header_do_not_matter(tmp_path, pa
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
-        ("f.csv", "0,1,2\n", "columns query,better,worse or query,item,relevance, got '0,1,2'"),
+        ("f.csv", "0,1,2\n", "worse or query,item,relevance or query,item,click, got '0,1,2'"),
         ("f.csv", "query,better,worse,worse\n", "different names"),
         ("f.csv", '"query,better\n', "the header is not valid CSV"),
         ("f.jsonl", '{"a": 1}\n', "must have the columns query,better,worse"),
-        ("f.txt", "", "ends in .csv"),
+        ("f.doc", "", "ends in one of .csv"),
         ("f.npy", "junk", "could not be read"),
         ("f.parquet", "junk", "could not be read"),
     ],

@@ -1,6 +1,7 @@
 import io
 import json
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -217,3 +218,46 @@ def test_without_pyarrow_tables_name_the_extra(tmp_path, monkeypatch):
     monkeypatch.delattr(similia.files, "arrow", raising=False)
     with pytest.raises(MissingExtraError, match=r"similia\[io\]"):
         read_vectors(tmp_path / "v.parquet")
+
+
+def test_a_small_archive_does_not_unfold_into_much_memory(tmp_path):
+    dense, sparse_path = tmp_path / "zeros.npz", tmp_path / "sparse.npz"
+    np.savez_compressed(dense, vectors=np.zeros((2000, 20000)))
+    empty = sparse.csr_array((80_000_000, 3))
+    sparse.save_npz(sparse_path, empty)
+    for path in (dense, sparse_path):
+        with pytest.raises(ValueError, match=f"^{path}: vectors must take at most"):
+            read_vectors(path)
+    assert read_vectors(dense, max_bytes=10**9).X.shape == (2000, 20000)
+    with pytest.raises(ValueError, match="must take at most 1000 bytes"):
+        read_vectors(dense, max_bytes=1000)
+
+
+def test_an_array_of_an_archive_that_claims_more_than_it_has_is_refused(tmp_path):
+    path, raw = tmp_path / "short.npz", io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        raw, {"shape": (10**6, 10**6), "fortran_order": False, "descr": "<f8"}
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("vectors.npy", raw.getvalue())
+    with pytest.raises(ValueError, match="must take at most"):
+        read_vectors(path)
+
+
+def test_a_table_of_repeated_rows_does_not_unfold_into_much_memory(tmp_path):
+    path = tmp_path / "ones.parquet"
+    ones = pa.array(np.ones(20_000_000))
+    parquet.write_table(pa.table(dict.fromkeys("abc", ones)), path)
+    with pytest.raises(ValueError, match=f"^{path}: vectors must take at most"):
+        read_vectors(path)
+
+
+def test_a_few_lines_do_not_ask_for_many_features(tmp_path):
+    path = tmp_path / "few.svmlight"
+    path.write_text("1 1:1\n0 30000:1\n1 2:1\n")
+    with pytest.raises(ValueError, match=f"^{path}: vectors must have at most"):
+        read_vectors(path)
+    assert read_vectors(path, max_bytes=10**6).X.shape == (3, 30000)
+    sparse.save_npz(path.with_suffix(".npz"), sparse.csr_array((3, 10**12)))
+    with pytest.raises(ValueError, match="vectors must have at most"):
+        read_vectors(path.with_suffix(".npz"))

@@ -115,7 +115,7 @@ def test_contents_that_are_no_matrix_are_refused(change, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("backend", ["faiss", "usearch", "hnswlib"])
 def test_other_backends_say_that_they_take_dense_items(X, backend):
-    with pytest.raises(ValueError, match="backend must be 'exact' for sparse items, got"):
+    with pytest.raises(ValueError, match="backend must be 'exact' for items that have sparse"):
         build_index(X, backend=backend)
 
 

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from similia import LEGO, OASIS, load, save
 from similia.exceptions import ModelFileError
 from similia.index import build_index, open_index
+from similia.persistence import describe
 from tests.problems import triplets_of
 
 
@@ -88,6 +90,10 @@ def test_other_files_are_told_apart(Z, path, rng):
         open_index(path.parent)
 
 
+REPORT = build_index(np.eye(40, 12, dtype=np.float32)).report.to_dict()
+METRIC = {"name": "LEGO", "fingerprint": "", "matrix": np.eye(12), "probe": np.zeros((1, 12))}
+
+
 def forged(index, path, monkeypatch, parameters=(), attributes=()):
     """Write a file whose checksums are right and whose contents are not."""
     from similia.persistence import file
@@ -113,9 +119,19 @@ def forged(index, path, monkeypatch, parameters=(), attributes=()):
         ({"options": {"M": 5}}, {}),
         ({}, {"ids": {"ids": np.zeros(40, np.int64)}}),
         ({}, {"ids": {"ids": np.arange(39)}}),
+        ({}, {"ids": {"ids": np.arange(40, dtype=np.uint8)}}),
+        ({}, {"ids": {"ids": np.arange(40.0)}}),
+        ({}, {"ids": {"id_bytes": np.zeros(4, np.uint8), "id_ends": np.arange(40)[::-1].copy()}}),
+        ({}, {"ids": {"id_bytes": np.zeros(39, np.uint8), "id_ends": np.arange(40) * 2}}),
         ({}, {"report": {"k": 3}}),
+        ({}, {"report": {**REPORT, "n_items": 41}}),
+        ({}, {"report": {**REPORT, "k": "3"}}),
+        ({}, {"report": {**REPORT, "recall": 7}}),
         ({}, {"items": {}}),
         ({}, {"metric": {"name": "LEGO"}}),
+        ({}, {"metric": {**METRIC, "image": np.zeros((1, 13))}}),
+        ({}, {"metric": {**METRIC, "image": np.zeros(12)}}),
+        ({}, {"metric": {**METRIC, "image": 3.0}}),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(Z, path, monkeypatch, parameters, attributes):
@@ -124,10 +140,62 @@ def test_a_file_that_contradicts_itself_is_refused(Z, path, monkeypatch, paramet
         open_index(path)
 
 
-def test_the_bytes_of_a_library_must_be_bytes_of_that_library(backend, Z, path, monkeypatch):
+def test_the_bytes_of_a_library_are_neither_written_nor_read(backend, Z, path, monkeypatch):
     if backend == "exact":
         return
     index = build_index(Z[:40], backend=backend)
-    forged(index, path, monkeypatch, {}, {"items": {"native": np.zeros((3, 3))}})
-    with pytest.raises(ModelFileError, match="not an array of bytes"):
+    index.save(path)
+    assert set(describe(path).tensors) == {"items.vectors", "ids.ids"}
+    forged(index, path, monkeypatch, {}, {"items": {"native": np.zeros(99, np.uint8)}})
+    with pytest.raises(ModelFileError, match="holds the bytes of a library"):
+        open_index(path)
+
+
+def test_lists_keep_their_centers(Z, path):
+    pytest.importorskip("faiss")
+    index = build_index(Z, backend="faiss", factory="IVF20,Flat", n_probe=2)
+    index.add(2 * Z, ids=np.arange(400, 800))
+    index.save(path)
+    found, again = index.search(Z, 5), open_index(path).search(Z, 5)
+    np.testing.assert_array_equal(found.ids, again.ids)
+
+
+@pytest.mark.parametrize(
+    ("options", "attributes"),
+    [
+        ({"factory": "IVF100000000,Flat"}, {}),
+        ({"factory": "IVF41,Flat"}, {}),
+        ({"factory": "HNSW1000000"}, {}),
+        ({"factory": "IVF4,Flat"}, {}),
+        ({"ef_search": 2**40}, {}),
+        ({}, {"items": {"vectors": np.zeros((40, 13), np.float32)}}),
+        ({}, {"items": {"vectors": np.zeros((0, 12), np.float32)}}),
+        ({}, {"items": {"vectors": np.zeros((40, 12))}}),
+        ({}, {"items": {"vectors": np.zeros(40, np.float32)}}),
+    ],
+)
+def test_a_small_file_asks_for_little(options, attributes, Z, path, monkeypatch):
+    pytest.importorskip("faiss")
+    index = build_index(Z[:40], backend="faiss")
+    options = {"options": {**index.backend.options, **options}}
+    forged(index, path, monkeypatch, options, attributes)
+    with pytest.raises(ModelFileError, match=str(path)):
+        open_index(path)
+
+
+@pytest.mark.parametrize("n_features", [2**40, -1, 0])
+def test_a_sparse_file_has_entries_for_its_features(n_features, path, monkeypatch):
+    index = build_index(sparse.csr_array(np.eye(5)))
+    forged(index, path, monkeypatch, {"n_features": n_features})
+    with pytest.raises(ModelFileError, match=str(path)):
+        open_index(path)
+
+
+def test_one_long_id_does_not_make_all_ids_long(path, monkeypatch):
+    n = 20_000
+    index = build_index(np.zeros((n, 1)), ids=[f"{i}" for i in range(n)])
+    ends = np.concatenate([np.arange(1, n), [10**6]])
+    long = {"id_bytes": np.full(10**6, 65, np.uint8), "id_ends": ends}
+    forged(index, path, monkeypatch, {}, {"ids": long})
+    with pytest.raises(ModelFileError, match="the longest id is too long"):
         open_index(path)

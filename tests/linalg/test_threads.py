@@ -121,3 +121,21 @@ def test_a_process_forked_while_another_thread_takes_the_blas_does_not_wait_for_
     finally:
         done.set()
         user.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_task_may_fork_and_share_out_tasks_in_both_processes(three_processors):
+    children = []
+
+    def fork():
+        children.append(os.fork())
+        if children[0] == 0:
+            signal.alarm(30)
+        side_by_side([int] * 4)
+
+    side_by_side([fork])
+    side_by_side([int] * 4)
+    if children[0] == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0

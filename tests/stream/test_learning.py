@@ -33,6 +33,40 @@ def test_each_judgement_is_scored_before_it_is_learnt(rng):
     np.testing.assert_array_equal(model.W_, expected.W_)
 
 
+def test_queries_not_met_before_are_counted_apart(rng):
+    X = rng.normal(size=(30, 5))
+    rows, batches = stream(rng)
+    _, tally = learn_stream(OASIS(), lessons_for(OASIS(), X), batches, chunk=1)
+    start, learner = OASIS().learn(X, rows[:0]), OASIS().learn(X, rows[:0])
+    met, marks = set(), []
+    for row in rows:
+        if row[0] not in met:
+            scores = [model.triplet_scores(X, [row])[0] for model in (start, learner)]
+            marks.append([(score > 0) + (score == 0) / 2 for score in scores])
+        met.add(row[0])
+        learner.learn(X, [row])
+    assert tally.n_new == len(marks) == len(np.unique(rows[:, 0]))
+    assert [tally.at_start_new, tally.progressive_new] == np.sum(marks, axis=0).tolist()
+    found = tally.accuracies()
+    assert found["n_new_queries"] == tally.n_new
+    assert found["progressive_accuracy_new_queries"] == tally.progressive_new / tally.n_new
+
+
+def test_what_is_learnt_of_the_same_queries_only_is_not_taken_for_more(rng):
+    """Labels of chance: repeats are known by heart, and other queries are guessed as before."""
+    X = rng.normal(size=(60, 40))
+    base = np.column_stack([np.arange(60), rng.integers(60, size=(60, 2))])
+    rows = np.concatenate([base] * 8)
+    whole = Judgements(rows, None, np.arange(1, len(rows) + 1))
+    given = lessons_for(OASIS(C=10.0), X)
+    _, tally = learn_stream(OASIS(C=10.0), given, [whole], chunk=10)
+    found = tally.accuracies()
+    assert found["progressive_accuracy"] > found["accuracy_at_start"] + 0.2
+    assert found["n_new_queries"] == 60
+    gain = found["progressive_accuracy_new_queries"] - found["accuracy_at_start_new_queries"]
+    assert abs(gain) < 0.2
+
+
 def test_later_chunks_are_scored_in_part_unless_all_is_asked(rng, monkeypatch):
     monkeypatch.setattr(lessons, "ALL_SCORED", 128)
     monkeypatch.setattr(lessons, "SMALLEST", 64)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from similia import OASIS, DiagonalAROMA, FactoredAROMA
 from similia.trust import calibration, calibration_of, chosen_scale
@@ -98,3 +99,29 @@ def test_the_figure_shows_every_curve(rng, tmp_path):
     assert len(axes.lines) == 3
     with pytest.raises(ValueError, match=r"^calibration_figure: curves must be"):
         plotting.calibration_figure({})
+
+
+def test_an_honest_curve_is_not_warned_of(rng):
+    warned = 0
+    for n in (20, 200, 2000) * 10:
+        mean = rng.normal(size=n)
+        right = rng.random(n) < ndtr(np.abs(mean))
+        warned += bool(calibration(np.where(right, 1, -1) * np.abs(mean), np.ones(n)).warnings)
+    assert warned <= 1
+
+
+def test_a_falling_curve_is_warned_of(rng):
+    mean = rng.normal(size=2000)
+    sure = ndtr(np.abs(mean))
+    right = rng.random(2000) < 1.3 - sure  # the surer, the less often right
+    found = calibration(np.where(right, 1, -1) * np.abs(mean), np.ones(2000))
+    assert any("The curve falls" in text for text in found.warnings)
+    assert "The curve falls" in str(found)
+    assert found.to_dict()["warnings"] == found.warnings
+
+
+def test_data_unlike_those_learnt_from_are_warned_of(rng):
+    margins = np.where(rng.random(1000) < 0.55, 5.0, -5.0)  # all but certain, and hardly right
+    found = calibration(margins, np.ones(1000))
+    assert any("differ from those learnt from" in text for text in found.warnings)
+    assert not calibration(margins, np.ones(1000), scale=40.0).warnings

@@ -32,7 +32,7 @@ rows = rows[(rows[:, 1] != rows[:, 2])]
 sign = np.array([1, 1, 1, -1, -1, -1])
 swap = ((X[rows[:, 0]] * sign) * (X[rows[:, 1]] - X[rows[:, 2]])).sum(1) < 0
 rows[swap] = rows[swap][:, [0, 2, 1]]
-promotion = Promotion(folder, base="inner_product", n_resamples=200)
+promotion = Promotion(folder, base="inner_product")
 print("ready", flush=True)
 sys.stdin.readline()
 for some in range(1, n + 1):

@@ -6,10 +6,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from sklearn.utils import check_array
 
 from similia.adapters.adapter import Adapter, User, packed, unpacked
-from similia.contract import FLOATS, Array, Geometry, Matrix, State
+from similia.base import checked_matrix
+from similia.contract import Array, Geometry, Matrix, State
+from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
@@ -132,16 +133,18 @@ class Adapters:
         X = self._rows(where, X, 0, finite=False)
         Z = self._rows(where, X if items is None else items, 1, finite=False)
         triplets = check_tuples(where, "triplets", triplets, (X.shape[0], Z.shape[0], Z.shape[0]))
-        check_magnitude(where, "X", X, triplets[:, 0] if items is not None else triplets.ravel())
+        kind = None if self.shape_ is None else self.dtype_
+        named = triplets.ravel() if items is None else triplets[:, 0]
+        check_magnitude(where, "X", X, named, kind)
         if items is not None:
-            check_magnitude(where, "items", Z, triplets[:, 1:].ravel())
+            check_magnitude(where, "items", Z, triplets[:, 1:].ravel(), kind)
         if self.shape_ is None:
             check_prior("Adapters", self.prior, X.shape[1], Z.shape[1])
             automatic = isinstance(self.prior_scale, str)
             scale = measured_start(self.prior, X, Z)[0] if automatic else float(self.prior_scale)
             self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
         adapter = self._adapters.setdefault(user, Adapter(*self._started(where), self.dtype_))
-        with single_blas_thread():
+        with held_signals() as let_signals_in, single_blas_thread():
             for _, rows, differences in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
                 Q, P = dense(rows), dense(differences)
                 base = (
@@ -150,6 +153,7 @@ class Adapters:
                     else bilinear_forms(self._W0, Q, P)
                 )
                 adapter.learn(base, Q, P, float(self.C), self.rank, self.average)
+                let_signals_in()
         return self
 
     def _set_start(self, shape: tuple[int, int], dtype: DTypeLike, scale: float) -> None:
@@ -258,10 +262,10 @@ class Adapters:
         self, owner: str, X: ArrayLike | Matrix, side: Literal[0, 1], finite: bool = True
     ) -> Matrix:
         """Queries (side 0) or items (1), checked against the features learnt from."""
-        rows = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite)
+        name = ("X", "items")[side]
+        rows = checked_matrix(owner, name, X, ensure_all_finite=finite)
         size = rows.shape[1] if self.shape_ is None else self.shape_[side]
         if rows.shape[1] != size:
-            name = ("X", "items")[side]
             raise ValueError(f"{owner}: {name} must have {size} features, got {rows.shape[1]}.")
         return rows
 

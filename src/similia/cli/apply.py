@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from typer import Option
 
 from similia.cli import options as opt
@@ -17,6 +18,14 @@ class Side(StrEnum):
 
 
 SideOption = Annotated[Side, Option("--as", help="Whether the vectors are queries or items.")]
+ScaleLike = Annotated[
+    str | None,
+    Option(
+        "--scale-like",
+        help="Scale queries so that scores differ as much as those of cosine, inner_product, "
+        "euclidean or another model, on the vectors given (and --items).",
+    ),
+]
 Output = Annotated[
     Path,
     Option(
@@ -30,6 +39,12 @@ def apply(
     vectors: opt.Vectors,
     output: Output = Path("-"),
     side: SideOption = Side.queries,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
+    items: opt.Items = None,
+    scale_like: ScaleLike = None,
     ids: opt.IdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
@@ -39,13 +54,37 @@ def apply(
     The result can be searched with, or put into an index. A bilinear similarity transforms queries
     only; items stay as they are.
     """
-    from similia.contract import Ranker
+    if scale_like is not None and side is Side.items:
+        raise typer.BadParameter("--scale-like changes queries; leave it out for items.")
+
+    from similia.contract import Ranker, Searchable
     from similia.files import read_vectors, write_vectors
 
     learner = opt.load_model(model)
     if not isinstance(learner, Ranker):
         raise ValueError(f"{model} is a {type(learner).__name__}, which has no vectors.")
+    extra = opt.view_files(views, query_views, texts, query_texts)
     X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-    found = (learner.query_vectors if side is Side.queries else learner.item_vectors)(X.X)
+    sides = extra.of_queries(X).X if side is Side.queries else extra.of_items(X).X
+    scorer: Searchable = learner
+    scale = ""
+    if scale_like is not None:
+        from similia.retrieval import scaled_like
+
+        if learner.geometry != "inner_product":
+            raise ValueError(
+                "--scale-like must be left out for a distance, whose items it would change, too; "
+                "use similia.scaled_like."
+            )
+        Z = (
+            read_vectors(items, vector_column=vector_column, id_column=id_column).X
+            if items
+            else None
+        )
+        scaled = scaled_like(learner, opt.base_named(scale_like), extra.of_queries(X).X, Z)
+        scorer, scale = scaled, f"; scores times {scaled.factor:.4g}"
+    found = (scorer.query_vectors if side is Side.queries else scorer.item_vectors)(sides)
     write_vectors(output, found, X.ids.values)
-    opt.note(f"{found.shape[0]} vectors of length {found.shape[1]}; geometry: {learner.geometry}.")
+    opt.note(
+        f"{found.shape[0]} vectors of length {found.shape[1]}; geometry: {learner.geometry}{scale}."
+    )

@@ -14,12 +14,13 @@ Learners = Annotated[
     Option(
         "--learner",
         metavar="NAME[,PARAMETER=VALUE…]",
-        help="A learner and its parameters; repeatable. Default: all that learn from triplets.",
+        help="A learner and its parameters; repeatable. Default: all that learn from "
+        "triplets, or Blend if there are further views.",
     ),
 ]
 Measures = Annotated[
     list[str] | None,
-    Option("--measure", help="A measure to show, such as ndcg@10; repeatable. Default: all."),
+    Option("--measure", help="A measure to show, such as nDCG@10; repeatable. Default: all."),
 ]
 
 
@@ -28,10 +29,16 @@ def compare(
     feedback: opt.Feedback,
     learners: Learners = None,
     items: opt.Items = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     ids: opt.IdsFile = None,
     item_ids: opt.ItemIdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
+    columns: opt.Columns = None,
+    position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     share: opt.Share = 0.25,
     seed: opt.Seed = 0,
@@ -43,18 +50,25 @@ def compare(
 ) -> None:
     """Teach and test several learners on the same judgements.
 
-    The test is on held-out queries. The base, the similarity before learning, is shown beside them.
+    The test is on held-out queries, as differences from the base, the similarity before learning.
     """
     opt.check_files(vectors, feedback, items)
 
     from similia.files import spooled
-    from similia.registry import LEARNERS, learner_class
+    from similia.registry import DEFAULT, LEARNERS, learner_class
     from similia.stream import contest
 
-    chosen = learners or [n for n in LEARNERS if learner_class(n).learns_from == "triplets"]
+    several = any((views, query_views, texts, query_texts))
+    chosen = learners or [
+        name
+        for name in ([DEFAULT] if several else LEARNERS)
+        if learner_class(name).learns_from == "triplets"
+    ]
     contestants = {text: _learner(text) for text in chosen}
     sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    with opt.inputs(*sides) as (X, Z, _), spooled(feedback) as path:
+    source = opt.source(feedback, columns, position)
+    extra = opt.view_files(views, query_views, texts, query_texts)
+    with opt.inputs(*sides, views=extra) as (X, Z, _), spooled(source) as path:
         base, *entries = contest(
             contestants,
             X,
@@ -66,11 +80,13 @@ def compare(
             unjudged=unjudged.value,
             action=bad_rows.value,
         )
-    n, rows = base.evaluation.n_judged, [_row(base, e, level, measures) for e in entries]
+    rows = _rows(base, entries, level, measures)
+    n, n_tests = base.evaluation.n_judged, sum(len(row["measures"]) for row in rows)
     if as_json:
-        opt.print_json({"n_queries": n, "level": level, "learners": rows})
+        opt.print_json({"n_queries": n, "level": level, "n_tests": n_tests, "learners": rows})
     else:
-        opt.note(f"{n} held-out queries; * marks a difference from the base beyond chance.")
+        held = f"{100 * level:g} % intervals of the differences from the base hold for all together"
+        opt.note(f"{n} held-out queries, {n_tests} tests; {held}; * is beyond chance.")
         _print(rows)
 
 
@@ -81,29 +97,48 @@ def _learner(text: str) -> Any:
     return new_learner(name, dict(map(opt.setting, settings)))
 
 
-def _row(base: "Entry", entry: "Entry", level: float, measures: list[str] | None) -> dict[str, Any]:
-    from similia.stream import Adaptation
+def _rows(
+    base: "Entry", entries: "list[Entry]", level: float, measures: list[str] | None
+) -> list[dict[str, Any]]:
+    from similia.retrieval import compare_all
+    from similia.retrieval.names import measure_named
+    from similia.stream.evaluating import plain
 
-    found = Adaptation(base.evaluation, entry.evaluation, level).to_dict()["measures"]
-    unknown = sorted(set(measures or []) - set(found))
+    known = base.evaluation.per_query
+    names = [n if n in known else measure_named("--measure", n).name for n in measures or known]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"--measure must be one of {', '.join(found)}, got {unknown[0]}.")
-    return {
-        "learner": entry.name,
-        "seconds": entry.seconds,
-        "n": entry.tally.n,
-        **entry.tally.accuracies(),
-        "measures": {name: found[name] for name in measures or found},
-    }
+        raise ValueError(f"--measure must be one of {', '.join(known)}, got {unknown[0]}.")
+    evaluations = {entry.name: entry.evaluation for entry in entries}
+    found = compare_all(evaluations, base.evaluation, names, level=level)
+    return [
+        {
+            "learner": entry.name,
+            "seconds": entry.seconds,
+            "n": entry.tally.n,
+            **entry.tally.accuracies(),
+            "measures": {
+                name: {
+                    "base": {"mean": one.mean_b},
+                    "adapted": {"mean": one.mean_a},
+                    **plain(one, "adapted", "base"),
+                }
+                for name, one in found[entry.name].items()
+            },
+        }
+        for entry in entries
+    ]
 
 
 def _print(entries: list[dict[str, Any]]) -> None:
     rows = []
     for measure, first in entries[0]["measures"].items():
-        row = [measure, f"{first['base']['mean']:.4f} "]
+        row = [measure, f"{first['base']['mean']:.4f}"]
         for entry in entries:
             found = entry["measures"][measure]
-            row.append(f"{found['adapted']['mean']:.4f}{'*' if found['better'] else ' '}")
+            low, high = found["interval"]
+            star = "*" if found["better"] else " "
+            row.append(f"{found['difference']:+.4f} ({low:+.3f} to {high:+.3f}){star}")
         rows.append(row)
     rows.append(["seconds", "", *(f"{entry['seconds']:.1f} " for entry in entries)])
-    opt.print_table(["measure", "base ", *(f"{entry['learner']} " for entry in entries)], rows)
+    opt.print_table(["measure", "base", *(f"{entry['learner']} " for entry in entries)], rows)

@@ -36,9 +36,10 @@ def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed =
     started = time.perf_counter()
     note("Loading (the first run compiles for a few seconds) ...")
 
-    from similia.cli.digits import LEARNERS, examples, run, two_digits
+    from similia.cli.digits import examples, run, two_digits
     from similia.persistence import save
     from similia.plotting import retrieval_figure
+    from similia.registry import DEFAULT
 
     output.mkdir(parents=True, exist_ok=True)
     task = two_digits(seed)
@@ -47,7 +48,7 @@ def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed =
     _print_table(results)
     typer.echo(_verdict(results))
     model, picture = output / "demo.safetensors", output / "demo.png"
-    save(cast("Stateful", results[LEARNERS[0]].scorer), model)
+    save(cast("Stateful", results[DEFAULT].scorer), model)
     curves = {name: result.curve for name, result in results.items()}
     retrieval_figure(curves, examples(task, results, seed)).savefig(picture, dpi=150)
     typer.echo(f"Picture: {picture}\nModel:   {model}\n{NEXT.format(model=model)}")

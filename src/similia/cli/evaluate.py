@@ -22,11 +22,16 @@ def evaluate(
     vectors: opt.Vectors,
     feedback: opt.Feedback,
     items: opt.Items = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     base: Base = None,
     ids: opt.IdsFile = None,
     item_ids: opt.ItemIdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
+    columns: opt.Columns = None,
     k: opt.Cuts = None,
     level: opt.Level = 0.95,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
@@ -46,7 +51,9 @@ def evaluate(
 
     adapted = opt.load_model(model)
     sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad), spooled(feedback) as path:
+    source = opt.source(feedback, columns)
+    extra = opt.view_files(views, query_views, texts, query_texts)
+    with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad), spooled(source) as path:
         found = evaluate_model(
             adapted,
             X,
@@ -61,7 +68,10 @@ def evaluate(
     if as_json:
         opt.print_json({**found, "bad_rows": bad.to_dict()})
         return
-    opt.note(f"{found['n_queries']} queries, {found['n_items']} items.")
+    opt.note(
+        f"{found['n_queries']} queries, {found['n_items']} items; intervals of differences and p "
+        f"hold for all {found['n_tests']} measures together."
+    )
     _print(found["measures"], level)
 
 

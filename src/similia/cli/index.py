@@ -4,7 +4,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from similia.cli import options as opt
@@ -67,6 +66,10 @@ def index(
     geometry: GeometryOption = None,
     options: Options = None,
     queries: Queries = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     recall_at: RecallAt = 10,
     ids: opt.IdsFile = None,
     vector_column: opt.VectorColumn = None,
@@ -85,13 +88,14 @@ def index(
     from similia.index import build_index
 
     Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
+    extra = opt.view_files(views, query_views, texts, query_texts)
     built = build_index(
-        Z.X,
+        extra.of_items(Z).X,
         None if model is None else opt.load_model(model, plain=True),
         backend=backend.value,
         geometry=geometry and geometry.value,
         ids=Z.ids.values,
-        queries=None if queries is None else read_vectors(queries).X,
+        queries=None if queries is None else extra.of_queries(read_vectors(queries)).X,
         recall_at=recall_at,
         **dict(map(opt.setting, options or [])),
     )
@@ -99,7 +103,7 @@ def index(
     if as_json:
         opt.print_json({**built.report.to_dict(), "output": str(output)})
     else:
-        typer.echo(f"{built.report}\nSaved: {output}")
+        opt.say(f"{built.report}\nSaved: {output}")
 
 
 def search(
@@ -107,6 +111,10 @@ def search(
     queries: QueryPath,
     model: Model = None,
     k: Count = 10,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     ids: opt.IdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
@@ -123,7 +131,8 @@ def search(
     opened = open_index(index_path)
     learner = None if model is None else opt.load_model(model, plain=True)
     Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
-    found = opened.search(Q.X, min(k, len(opened)), model=learner)
+    extra = opt.view_files(views, query_views, texts, query_texts)
+    found = opened.search(extra.of_queries(Q).X, min(k, len(opened)), model=learner)
     rows = (
         (query, rank, item, score)
         for query, items, scores in zip(

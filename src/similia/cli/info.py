@@ -1,10 +1,12 @@
 """``similia info`` and ``similia learners``: what a file holds, and what there is to learn with."""
 
 from pathlib import Path
-
-import typer
+from typing import TYPE_CHECKING
 
 from similia.cli import options as opt
+
+if TYPE_CHECKING:
+    from similia import Blend
 
 
 def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
@@ -13,12 +15,18 @@ def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
         _generations(model, as_json)
         return
     from similia.persistence import describe
+    from similia.registry import DEFAULT
 
     found = describe(model)
+    blend = opt.load_model(model) if found.class_name == DEFAULT else None
     if as_json:
-        opt.print_json(found.to_dict())
+        trust = {} if blend is None else {"trust": blend.trust_, "weights": _weights(blend)}
+        opt.print_json({**found.to_dict(), **trust})
         return
-    typer.echo(f"{found.class_name}, format {found.format}")
+    opt.say(f"{found.class_name}, format {found.format}")
+    if blend is not None:
+        opt.say("trust:")
+        opt.print_fields(_trust_in_words(blend), "  ")
     numbers = {n: v for n, v in found.attributes.items() if n not in found.tensors}
     for title, fields in (
         ("parameters", found.parameters),
@@ -26,8 +34,29 @@ def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
         ("arrays", found.tensors),
         ("written with", found.versions),
     ):
-        typer.echo(f"{title}:")
+        opt.say(f"{title}:")
         opt.print_fields(fields, "  ")
+
+
+def _weights(blend: "Blend") -> dict[str, float]:
+    return dict(zip(blend.names_, blend.weights_.tolist(), strict=True))
+
+
+def _trust_in_words(blend: "Blend") -> dict[str, str]:
+    """What each part of a blend does to rankings, by name."""
+    base, *others = [f"{name} {weight:+.3g}" for name, weight in _weights(blend).items()]
+    words = {
+        "W": "how features of queries and items go together, for all queries",
+        "memory": "what was said about a query, for that query and its neighbours",
+    }
+    trust = blend.trust_
+    found = {"base": f"{base}, always"}
+    if others:
+        found["views"] = f"{', '.join(others)}, trusted {trust['views']:.0%}"
+    for part, meaning in words.items():
+        ranks = "it ranks" if trust[part] >= 0.5 else "it does not rank yet"
+        found[part] = f"{meaning}: trusted {trust[part]:.0%}, {ranks}"
+    return found
 
 
 def _generations(folder: Path, as_json: bool) -> None:
@@ -37,11 +66,9 @@ def _generations(folder: Path, as_json: bool) -> None:
     if as_json:
         opt.print_json({"current": promotion.current, "history": promotion.history})
         return
-    typer.echo(
-        f"generation {promotion.current} is in use" + (" (the base)" * (not promotion.current))
-    )
+    opt.say(f"generation {promotion.current} is in use" + (" (the base)" * (not promotion.current)))
     for event in promotion.history:
-        typer.echo(
+        opt.say(
             f"  {event['time']}  {event['event']:<9}  {event['from']} -> {event['to']}  "
             f"{event.get('reason', '')}".rstrip()
         )

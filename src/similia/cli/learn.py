@@ -42,12 +42,19 @@ def learn(
     learner: opt.Learner = None,
     settings: opt.Settings = None,
     items: opt.Items = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     start: Start = None,
     ids: opt.IdsFile = None,
     item_ids: opt.ItemIdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
+    columns: opt.Columns = None,
+    position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
+    clicks: opt.ClicksOption = opt.Clicks.clicked,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
     checkpoint: CheckpointFolder = None,
@@ -66,19 +73,21 @@ def learn(
     values = dict(map(opt.setting, settings or []))
 
     from similia.persistence import load
-    from similia.registry import new_learner
+    from similia.registry import DEFAULT, new_learner
     from similia.stream import learn_file
 
-    model = load(start) if start else new_learner(learner or "FactoredAROMA", values)
     sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad):
+    extra = opt.view_files(views, query_views, texts, query_texts)
+    with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad):
+        model = load(start) if start else new_learner(learner or DEFAULT, values)
         found = learn_file(
             model,
             X,
-            feedback,
+            opt.source(feedback, columns, position),
             items=Z,
             output=output,
             unjudged=unjudged.value,
+            clicks=clicks.value,
             bad_rows=bad,
             chunk=chunk,
             score_all=score_all,

@@ -1,5 +1,6 @@
 """The application: all commands, and errors in one line."""
 
+import warnings
 from typing import Any
 
 from similia.exceptions import BadRowError, MissingExtraError
@@ -23,6 +24,7 @@ from similia.cli import (
     suggest,
     warmup,
 )
+from similia.cli.options import note
 
 #: exit code when an unusable row stops a command; 1 is any other error, 2 is misuse
 BAD_ROW = 3
@@ -36,15 +38,21 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                return super().invoke(ctx)
         except (ValueError, OSError, MissingExtraError, MemoryError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            typer.echo(f"error: {_sentence(error)}", err=True)
+            note(f"error: {_sentence(error)}")
             raise typer.Exit(BAD_ROW if isinstance(error, BadRowError) else 1) from None
         except KeyboardInterrupt as error:
-            typer.echo(": ".join(["interrupted", *map(str, error.args)]) + ".", err=True)
+            note(": ".join(["interrupted", *map(str, error.args)]) + ".")
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _sentence(error: BaseException) -> str:

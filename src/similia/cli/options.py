@@ -13,16 +13,17 @@ import typer
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from similia.files import BadRows, VectorFile
+    from similia.files import BadRows, Source, VectorFile, ViewFiles
 
 VECTORS = (
     "Vectors: .npy, .npz (dense or scipy.sparse), .safetensors, .parquet, .arrow, .jsonl or "
     ".svmlight; - reads JSON lines."
 )
 FEEDBACK = (
-    "Judgements: .csv, .jsonl, .parquet, .arrow or .npy; - reads CSV or JSON lines. Columns: "
-    "query,better,worse or query,item,relevance; a,b,label; row,label. All but relevance and label "
-    "are ids of vectors, or row numbers from 0 if the vectors have no ids."
+    "Judgements: .csv, .tsv, .jsonl, .parquet, .arrow, .npy, TREC's .qrels, or a BEIR folder; - "
+    "reads CSV or JSON lines. Columns: query,better,worse or query,item,relevance; "
+    "impression,query,item,click,position; a,b,label; row,label. Queries, items, rows, a and b are "
+    "ids of vectors, or row numbers from 0 if the vectors have no ids."
 )
 
 
@@ -38,6 +39,14 @@ class Unjudged(StrEnum):
 
     ignore = "ignore"
     worse = "worse"
+
+
+class Clicks(StrEnum):
+    """What a click is preferred to."""
+
+    clicked = "clicked"
+    skip_above = "skip-above"
+    last_click = "last-click"
 
 
 class Form(StrEnum):
@@ -82,8 +91,58 @@ UnjudgedOption = Annotated[
         help="For query,item,relevance: ignore items without a grade, or count them as worse.",
     ),
 ]
+Columns = Annotated[
+    str | None,
+    Option(
+        "--columns",
+        metavar="NAME=COLUMN,...",
+        help="What the judgements call a column, such as query=query-id,item=corpus-id.",
+    ),
+]
+ClicksOption = Annotated[
+    Clicks,
+    Option(
+        "--clicks",
+        help="For logs of clicks: prefer a click to all that was shown with it, to what was "
+        "skipped above it, or to that for the last click only.",
+    ),
+]
+Position = Annotated[
+    str | None,
+    Option(
+        "--position",
+        metavar="COLUMN",
+        help="What a log of clicks calls the places of items; the same as --columns position=…",
+    ),
+]
 Learner = Annotated[
-    str | None, Option("--learner", help="One of `similia learners`. Default: FactoredAROMA.")
+    str | None, Option("--learner", help="One of `similia learners`. Default: Blend.")
+]
+Views = Annotated[
+    list[str] | None,
+    Option(
+        "--view",
+        metavar="NAME=FILE",
+        help="Another view of the items, and of the queries if they are the same: vectors, or the "
+        "column NAME of a table. Repeatable. One number per item is a field, such as a price.",
+    ),
+]
+QueryViews = Annotated[
+    list[str] | None,
+    Option("--query-view", metavar="NAME=FILE", help="The same view of the queries."),
+]
+Texts = Annotated[
+    list[str] | None,
+    Option(
+        "--text",
+        metavar="NAME=FILE",
+        help="Texts of the items, and of the queries if they are the same, as a view by BM25: .txt "
+        "with one per line, or the column NAME or text of a table. Repeatable.",
+    ),
+]
+QueryTexts = Annotated[
+    list[str] | None,
+    Option("--query-text", metavar="NAME=FILE", help="Texts of the queries, likewise."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -117,6 +176,24 @@ def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> 
             raise typer.BadParameter(f"{output} is an input, and would be overwritten.")
 
 
+def view_files(*options: list[str] | None) -> "ViewFiles":
+    """Further views from --view, --query-view, --text and --query-text, each NAME=FILE."""
+    from similia.files import ViewFiles
+
+    names, found = ("--view", "--query-view", "--text", "--query-text"), []
+    for option, given in zip(names, options, strict=True):
+        files: dict[str, Path] = {}
+        for text in given or []:
+            name, _, path = text.partition("=")
+            if not name or not path or name in files:
+                raise typer.BadParameter(
+                    f"{option} must be NAME=FILE, with new names, got {text!r}."
+                )
+            files[name] = Path(path)
+        found.append(files)
+    return ViewFiles(*found)
+
+
 def setting(text: str) -> tuple[str, Any]:
     """Parse NAME=VALUE; numbers, true, false and none become such values."""
     name, equals, value = text.partition("=")
@@ -131,6 +208,18 @@ def setting(text: str) -> tuple[str, Any]:
         except ValueError:
             pass
     return name, value
+
+
+def source(feedback: Path, columns: str | None, position: str | None = None) -> "Source":
+    """Judgements, with the columns named by NAME=COLUMN,…."""
+    from similia.files import Source
+
+    pairs = [text.partition("=") for text in (columns or "").split(",") if text.strip()]
+    for name, equals, column in pairs:
+        if not (name.strip() and equals and column.strip()):
+            raise typer.BadParameter(f"--columns must be NAME=COLUMN,…, got {columns!r}.")
+    names = {name.strip(): column.strip() for name, _, column in pairs}
+    return Source(feedback, names | ({} if position is None else {"position": position}))
 
 
 def load_model(path: Path, *, plain: bool = False) -> Any:
@@ -168,6 +257,7 @@ def inputs(
     columns: tuple[str | None, str | None],
     action: OnBadRow = OnBadRow.stop,
     log: Path | None = None,
+    views: "ViewFiles | None" = None,
 ) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
     """Yield the vectors, those of the items if they are separate, and a policy for bad rows.
 
@@ -180,6 +270,8 @@ def inputs(
         bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
         X = read_vectors(vectors, ids=ids, bad_rows=bad, **options)
         Z = read_vectors(items, ids=item_ids, bad_rows=bad, **options) if items else None
+        if views is not None:
+            X, Z = views.of_both(X, Z)
         yield X, Z, bad
     for row in bad.first:
         note(f"skipped: {row}")
@@ -188,6 +280,16 @@ def inputs(
 
 
 # -- printing ----------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """Text with escapes for what a terminal would obey instead of showing."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line that may quote a file."""
+    typer.echo(printable(text), err=err)
 
 
 def print_json(values: Any) -> None:
@@ -199,7 +301,7 @@ def print_fields(fields: Mapping[str, Any], indent: str = "") -> None:
     """Print names and values, aligned."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
-        typer.echo(f"{indent}{name:<{width}}  {value}")
+        say(f"{indent}{name:<{width}}  {value}")
 
 
 def print_table(header: list[str], rows: list[list[str]]) -> None:
@@ -211,23 +313,24 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
             cell.ljust(width) if i == 0 else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        typer.echo("  ".join([first, *others]).rstrip())
+        say("  ".join([first, *others]).rstrip())
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: Form) -> None:
-    """Print rows as CSV, floats to six digits, or as JSON lines."""
+    """Print rows as CSV, floats to six digits, or as JSON lines; a file gets ids as they are."""
     import csv
 
+    shown = printable if sys.stdout.isatty() else str
     writer = csv.writer(sys.stdout, lineterminator="\n")
     if form is Form.csv:
         writer.writerow(names)
     for row in rows:
         if form is Form.csv:
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in row])
+            writer.writerow([f"{v:.6g}" if isinstance(v, float) else shown(f"{v}") for v in row])
         else:
             sys.stdout.write(json.dumps(dict(zip(names, row, strict=True))) + "\n")
 
 
 def note(text: str) -> None:
     """Print a remark that is not part of the result, on standard error."""
-    typer.echo(text, err=True)
+    say(text, err=True)

@@ -43,10 +43,15 @@ def calibration(
     feedback: opt.Feedback,
     output: Output,
     items: opt.Items = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     ids: opt.IdsFile = None,
     item_ids: opt.ItemIdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
+    columns: opt.Columns = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     as_json: AsJson = False,
@@ -57,13 +62,15 @@ def calibration(
 
     learner = opt.load_model(model)
     sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    with opt.inputs(*sides, bad_rows) as (X, Z, bad):
-        found = calibration_on(learner, X, feedback, items=Z, unjudged=unjudged.value, bad_rows=bad)
+    extra = opt.view_files(views, query_views, texts, query_texts)
+    with opt.inputs(*sides, bad_rows, views=extra) as (X, Z, bad):
+        source = opt.source(feedback, columns)
+        found = calibration_on(learner, X, source, items=Z, unjudged=unjudged.value, bad_rows=bad)
     _save(calibration_figure({type(learner).__name__: found}), output)
     if as_json:
         opt.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        opt.say(str(found))
 
 
 @app.command("spectrum")

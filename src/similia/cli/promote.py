@@ -29,6 +29,26 @@ Model = Annotated[
         "`similia split` wrote of the same feedback, and from nothing else.",
     ),
 ]
+Unseen = Annotated[
+    bool,
+    Option(
+        "--unseen",
+        help="With --model: it has learnt from none of these queries, so all of them judge and no "
+        "split is needed.",
+    ),
+]
+Clicks = Annotated[
+    bool | None,
+    Option(
+        "--clicks/--judgements",
+        help="Whether the feedback is mere clicks, which never promote. Default: grades of 0 and 1 "
+        "are, if an item has both for one query.",
+    ),
+]
+Worthwhile = Annotated[
+    float,
+    Option("--worthwhile", min=0.0001, max=0.9999, help="Smallest difference worth finding."),
+]
 Base = Annotated[
     str,
     Option(
@@ -57,8 +77,8 @@ Measure = Annotated[
     str | None,
     Option(
         "--measure",
-        help="Measure that decides, such as ndcg@10, for query,item,relevance with --items. "
-        "Otherwise the share of held-out judgements in the right order.",
+        help="Measure that decides, for query,item,relevance: such as nDCG@10 (the default), AP, "
+        "RR@10 or pairwise_accuracy. Otherwise the share of judgements in the right order decides.",
     ),
 ]
 To = Annotated[
@@ -82,6 +102,7 @@ def split(
     items: opt.Items = None,
     share: Share = None,
     seed: SplitSeed = None,
+    columns: opt.Columns = None,
     kind: KindOption = None,
     ids: opt.IdsFile = None,
     item_ids: opt.ItemIdsFile = None,
@@ -104,13 +125,14 @@ def split(
 
     promotion = Promotion(folder, share=share, seed=seed)
     sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad), spooled(feedback) as path:
+    source = opt.source(feedback, columns)
+    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad), spooled(source) as path:
         found, n_learning = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
         figures = {**found._asdict(), "n_learning": n_learning, "output": str(output)}
         opt.print_json({**figures, "bad_rows": bad.to_dict()})
     else:
-        typer.echo(f"{found} {n_learning} judgements to learn from: {output}")
+        opt.say(f"{found} {n_learning} judgements to learn from: {output}")
 
 
 def promote(
@@ -121,11 +143,20 @@ def promote(
     settings: opt.Settings = None,
     go_on: Continue = False,
     model: Model = None,
+    unseen: Unseen = False,
     items: opt.Items = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     base: Base = "cosine",
     share: Share = None,
     level: opt.Level = 0.95,
+    worthwhile: Worthwhile = 0.02,
     measure: Measure = None,
+    columns: opt.Columns = None,
+    clicks: Clicks = None,
+    position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     seed: SplitSeed = None,
     ids: opt.IdsFile = None,
@@ -140,35 +171,43 @@ def promote(
 
     Judgements are split by query: the challenger learns from one side and is compared on the other
     with the champion and with the base. With --model the challenger is a model that was learnt
-    elsewhere, judged on what `similia split` held out. Exit code 4 if the champion stays.
+    elsewhere, judged on what `similia split` held out. However often this is run, a challenger that
+    is no better is promoted with a probability of at most 1 - level. Exit code 4 if the champion
+    stays.
     """
     if go_on and (learner or settings):
         raise typer.BadParameter("--continue keeps the champion's learner and its parameters.")
     if model is not None and (learner or settings or go_on):
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
+    if unseen and model is None:
+        raise typer.BadParameter("--unseen is about a model: add --model.")
     opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
 
-    from similia.registry import new_learner
+    from similia.registry import DEFAULT, new_learner
     from similia.stream import promote_file
     from similia.trust import Promotion
 
     before = opt.base_named(base)
-    promotion = Promotion(folder, base=before, share=share, level=level, seed=seed)
+    rule = {"level": level, "worthwhile": worthwhile}
+    promotion = Promotion(folder, base=before, share=share, seed=seed, **rule)
     if model is not None:
         challenger = opt.load_model(model)
     elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = new_learner(learner or "FactoredAROMA", dict(map(opt.setting, settings or [])))
+        challenger = new_learner(learner or DEFAULT, dict(map(opt.setting, settings or [])))
     sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad):
+    extra = opt.view_files(views, query_views, texts, query_texts)
+    with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad):
         outcome = promote_file(
             promotion,
             challenger,
             X,
-            feedback,
+            opt.source(feedback, columns, position),
             items=Z,
             learnt=model is not None,
+            unseen=unseen,
+            clicks=clicks,
             measure=measure,
             unjudged=unjudged.value,
             bad_rows=bad,
@@ -182,16 +221,20 @@ def promote(
 
 
 def _print(outcome: "Outcome") -> None:
-    fields = {"measure": f"{outcome.measure} on {outcome.n_queries} held-out queries"}
+    fields: dict[str, object] = {"measure": f"{outcome.measure} on {outcome.power.sample}"}
     fields |= {name: f"{mean:.4f}" for name, mean in outcome.figures.items()}
-    fields["champion"] += f"  (generation {outcome.champion})"
-    for name, found in (("champion", outcome.against_champion), ("base", outcome.against_base)):
-        low, high = found.interval
-        interval = f"({low:+.4f} to {high:+.4f}), p = {found.p_value:.2g}"
-        fields[f"against {name}"] = f"{found.difference:+.4f} {interval}"
+    fields["champion"] = f"{fields['champion']}  (generation {outcome.champion})"
+    gain = outcome.against_champion.difference
+    fields["against champion"] = f"{gain:+.4f} ± {outcome.error:.4f} (standard error)"
+    fields["against base"] = f"{outcome.against_base.difference:+.4f}"
+    fields["evidence"] = f"{outcome.evidence:.3g} of the {outcome.needed:.3g} needed"
+    if outcome.beside is not None:
+        other = outcome.beside
+        fields["beside"] = f"{other.difference:+.4f} ± {other.error:.4f} in {other.measure}"
+    fields["power"] = outcome.power
     fields["learnt from"] = f"{outcome.n_learnt} judgements"
     fields["in use"] = f"generation {outcome.generation}"
-    typer.echo(outcome.reason)
+    opt.say(outcome.reason)
     opt.print_fields(fields)
 
 
@@ -205,4 +248,4 @@ def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None
     if as_json:
         opt.print_json({"from": before, "to": now})
     else:
-        typer.echo(f"Generation {now} is in use; it replaces generation {before}.")
+        opt.say(f"Generation {now} is in use; it replaces generation {before}.")

@@ -24,6 +24,10 @@ def suggest(
     model: opt.ModelPath,
     vectors: opt.Vectors,
     items: opt.Items = None,
+    views: opt.Views = None,
+    query_views: opt.QueryViews = None,
+    texts: opt.Texts = None,
+    query_texts: opt.QueryTexts = None,
     ids: opt.IdsFile = None,
     item_ids: opt.ItemIdsFile = None,
     vector_column: opt.VectorColumn = None,
@@ -45,7 +49,11 @@ def suggest(
     from similia.stream import suggest_questions
 
     learner = opt.load_model(model)
-    with opt.inputs(vectors, ids, items, item_ids, (vector_column, id_column)) as (X, Z, _):
+    extra, columns = (
+        opt.view_files(views, query_views, texts, query_texts),
+        (vector_column, id_column),
+    )
+    with opt.inputs(vectors, ids, items, item_ids, columns, views=extra) as (X, Z, _):
         found = suggest_questions(
             learner,
             X,

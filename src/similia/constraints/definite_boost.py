@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from similia.base import generator
+from similia.base import checked_matrix, generator
 from similia.constraints import projections
 from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
 from similia.constraints.sets import Given, as_constraints
 from similia.contract import Array, Matrix
+from similia.interrupts import held_signals
 from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import check_declared, parameter, parameterized
@@ -165,10 +166,13 @@ class DefiniteBoost(BaseEstimator):
             else:
                 choice, exact = self._choice(chosen), self.projection == "exact"
                 status = projections.solve_in_turn(run, choice, exact, self.max_iter, advance)
-            self.__dict__.update(run.result())
-        self.certificate_ = None if status == "solved" else run.certificate()
-        self.status_ = status if self.certificate_ is None else "infeasible"
-        self.n_features_in_ = chosen.n_features
+            result = run.result()
+        certificate = None if status == "solved" else run.certificate()
+        with held_signals():
+            self.__dict__.update(result)
+            self.certificate_ = certificate
+            self.status_ = status if certificate is None else "infeasible"
+            self.n_features_in_ = chosen.n_features
         self._warn()
         return self
 
@@ -219,7 +223,7 @@ class DefiniteBoost(BaseEstimator):
         L, d = self.components_, len(self.W_)
         if X is None:
             return L.T.copy()
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = checked_matrix("DefiniteBoost.transform", "X", X, dtype=np.float64)
         if X.shape[1] != d:
             raise ValueError(
                 f"DefiniteBoost.transform: X must have {d} features, got {X.shape[1]}."

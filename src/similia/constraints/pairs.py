@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import check_array
 
+from similia.base import checked_matrix
 from similia.constraints.base import ALL, Constraints, RankOne, Selection, bounds_of
 from similia.contract import Array, Matrix
 from similia.linalg.blas import panels
@@ -75,7 +75,7 @@ class DistanceConstraints(Constraints):
         if X is not None:
             if n_objects is not None:
                 raise ValueError(f"{owner}: n_objects must be None if X is given, got {n_objects}.")
-            self.X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+            self.X = checked_matrix(owner, "X", X, dtype=np.float64, ensure_all_finite=False)
             check_magnitude(owner, "X", self.X)
             n_objects = self.X.shape[0]
         elif n_objects is None:

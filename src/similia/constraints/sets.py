@@ -16,6 +16,7 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_part
 from similia.updates.definite_boost import RankOneTerms
+from similia.validation import check_sparse
 
 AnyMatrix: TypeAlias = ArrayLike | sparse.sparray
 Given: TypeAlias = Constraints | Sequence[Constraints]
@@ -248,6 +249,7 @@ def _product(A: Array, B: Array) -> Array:
 
 
 def _checked(owner: str, j: int, given: AnyMatrix) -> Matrix:
+    check_sparse(owner, f"matrix {j}", given)
     C = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
     entries = C.data if sparse.issparse(C) else C
     if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":

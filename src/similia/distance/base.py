@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from scipy.stats import kendalltau
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Learner, accepts_one_query, all_or_nothing
-from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
+from similia.base import Learner, accepts_one_query, all_or_nothing, validated
+from similia.contract import Array, Geometry, Indices, Matrix
+from similia.interrupts import held_signals
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.linalg.spectral import psd_factor, quick_factor
@@ -29,6 +30,7 @@ from similia.validation import (
     none,
     one_of,
     positive_integer,
+    tuple_array,
 )
 
 #: pairs whose rows are held at once
@@ -91,8 +93,9 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
     def _fit(self, X: Matrix, y: ArrayLike, *, reset: bool) -> Self:
         self._check_parameters()
         with all_or_nothing(self) if reset else nullcontext():
-            X, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
-            check_magnitude(f"{self._owner}.fit", "X", X)
+            X, labels = validated(self, X, y, reset=reset)
+            kind = None if reset else self._precision()
+            check_magnitude(f"{self._owner}.fit", "X", X, dtype=kind)
             if reset:
                 self._init_state(X)
             self._learn_from_labels(X, labels)
@@ -111,7 +114,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
         Returns
         -------
-        The learner itself. On an error nothing has changed.
+        The learner itself. On an error nothing has changed. An interruption (Ctrl-C) takes effect
+        between two pairs; `n_seen_` then counts those that were learnt.
         """
         with all_or_nothing(self) if not self.__sklearn_is_fitted__() else nullcontext():
             X = self.begin(X)
@@ -145,13 +149,15 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     def _walk(self, rows: Callable[[slice], Any], targets: Array, advance: Advance) -> None:
         """Learn judgements block by block; `rows` holds what those of a block compare."""
-        with all_or_nothing(self) if self._fragile else nullcontext(), single_blas_thread():
+        whole = all_or_nothing(self) if self._fragile else nullcontext()
+        with held_signals() as let_signals_in, whole, single_blas_thread():
             for name in self._fragile:
                 setattr(self, name, vars(self)[name].copy())
             for block in self._blocks(len(targets)):
                 self.n_updates_ += int(self._learn_block(rows(block), targets[block]))
                 self.n_seen_ += block.stop - block.start
                 advance(block.stop - block.start)
+                let_signals_in()
 
     def _blocks(self, n: int) -> Iterator[slice]:
         return row_blocks(n, BLOCK)
@@ -304,6 +310,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
                 )
             pairs, closeness = BalancedPairs(pairs).draw(SCORED, np.random.default_rng(0))
         else:
+            pairs = tuple_array(where, "pairs", y)
             closeness = checked_feedback(where, self.feedback, feedback)
             closeness = -closeness if self.feedback == "distances" else closeness
         squares = self._pair_squares("score", X, pairs)
@@ -344,11 +351,10 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     def _checked(self, X: Matrix) -> Matrix:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        return validated(self, X, reset=False)
 
     def _checked_points(self, X: Matrix, *, reset: bool) -> Matrix:
-        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
-        return validate_data(self, X, reset=reset, **options)
+        return validated(self, X, reset=reset, ensure_all_finite=False)
 
     def _checked_pairs(
         self, method: str, X: Matrix, pairs: ArrayLike, y: ArrayLike
@@ -357,7 +363,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
         y = checked_feedback(where, self.feedback, y)
         check_consistent_length(pairs, y)
-        check_magnitude(where, "X", X, pairs.ravel())
+        kind = None if method == "fit_pairs" else self._precision()
+        check_magnitude(where, "X", X, pairs.ravel(), kind)
         return pairs, y
 
     def __sklearn_tags__(self) -> Any:

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from similia.contract import Array, Matrix
 from similia.distance.base import LARGEST
+from similia.validation import check_sparse
 
 FORMS = "vectors of shape (n, d), matrices of shape (n, d, d), or a sequence of d × d matrices"
 
@@ -38,6 +39,8 @@ def checked_instances(where: str, given: Given, d: int | None, complex_allowed: 
 
 
 def _as_instances(where: str, given: Given) -> Instances:
+    for part in given if isinstance(given, list | tuple) else [given]:
+        check_sparse(where, "instances", part)
     if sparse.issparse(given):
         rows = sparse.csr_array(given)
         return rows, *rows.shape

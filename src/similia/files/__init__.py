@@ -2,24 +2,37 @@
 
 from similia.files.feedback import FeedbackFile, classes_in, copy_rows, kind_of
 from similia.files.grades import triplets_of_grades
-from similia.files.pieces import Judgements, in_chunks, joined, spooled
+from similia.files.judgements import Judgements, in_chunks, joined
+from similia.files.lists import ImpressionsFile, read_impressions
 from similia.files.rows import BadRow, BadRows, Ids, RowError
+from similia.files.runs import Run, read_run
+from similia.files.source import FeedbackLike, Source, spooled
+from similia.files.ubi import UbiLog
 from similia.files.vectors import VectorFile, read_rows, read_vectors, write_vectors
+from similia.files.views import ViewFiles
 
 __all__ = [
     "BadRow",
     "BadRows",
     "FeedbackFile",
+    "FeedbackLike",
     "Ids",
+    "ImpressionsFile",
     "Judgements",
     "RowError",
+    "Run",
+    "Source",
+    "UbiLog",
     "VectorFile",
+    "ViewFiles",
     "classes_in",
     "copy_rows",
     "in_chunks",
     "joined",
     "kind_of",
+    "read_impressions",
     "read_rows",
+    "read_run",
     "read_vectors",
     "spooled",
     "triplets_of_grades",

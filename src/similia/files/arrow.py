@@ -1,6 +1,7 @@
 """Everything that needs pyarrow: Parquet and Arrow files, fast parsing of CSV and JSON lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.files.pieces import Columns, RawColumn
-from similia.files.rows import Encoded
+from similia.files.pieces import Entries, Fields, RawColumn, Types
+from similia.files.rows import Encoded, Lists
 
 try:
     import pyarrow as pa
-    from pyarrow import csv, ipc, json, parquet
+    from pyarrow import compute, csv, ipc, json, parquet
 except ImportError as error:
     raise MissingExtraError("similia.files.arrow", "pyarrow", "io") from error
 
@@ -24,44 +25,98 @@ BATCH = 2**16
 #: numbers of vectors held at a time beside the result
 NUMBERS = 2**22
 PARQUET = (".parquet", ".pq")
+ARROW_TYPES = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "list": pa.list_(pa.string()),
+}
+CSV_TYPES = {**ARROW_TYPES, "string": pa.dictionary(pa.int32(), pa.string())}
 
 # -- text --------------------------------------------------------------------------------------
 
 
 def text_columns(
-    data: bytes, n_lines: int, header: Sequence[str] | None, columns: Columns
+    data: bytes, n_lines: int, layout: Fields | Entries | None, types: Types
 ) -> list[RawColumn] | None:
-    """Parse lines of CSV or, without a header, of JSON.
+    """Parse lines of fields or of JSON.
 
     Return None if anything is unusual; the caller then finds out what, line by line.
     """
-    if header is not None and b'"' in data:  # quoting is interpreted in one place: line by line
-        return None
-    types = {name: pa.type_for_alias(reader.dtype) for name, reader in columns.items()}
-    source, whole = pa.BufferReader(data), {"use_threads": False, "block_size": len(data) + 1}
     try:
-        if header is None:
-            schema = pa.schema(types)
-            parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-            table = json.read_json(source, json.ReadOptions(**whole), parsing)
+        if isinstance(layout, Fields):
+            columns = _parsed_fields(data, layout, types)
+        elif isinstance(layout, Entries):
+            columns = _parsed_entries(data, layout, types)
         else:
-            reading = csv.ReadOptions(column_names=list(header), **whole)
-            converting = csv.ConvertOptions(
-                column_types=types, include_columns=list(types), null_values=[""]
-            )
-            table = csv.read_csv(source, reading, convert_options=converting)
+            return None
     except pa.ArrowInvalid:
         return None
-    found = plain_columns([table.column(name) for name in columns])
-    if found is None or table.num_rows != n_lines:
+    if any(len(column) != n_lines for column in columns):
         return None
-    # Reading line by line strips the spaces around texts, and refuses empty ones.
-    texts = [text for column in found if isinstance(column, Encoded) for text in column.texts]
-    return found if all(text and text == text.strip() for text in texts) else None
+    # Reading fields line by line strips the spaces around texts, and refuses empty ones.
+    if isinstance(layout, Fields) and not all(map(_is_stripped, columns)):
+        return None
+    return plain_columns(columns)
+
+
+def _parsed_fields(data: bytes, layout: Fields, types: Types) -> list[Any]:
+    delimiter = layout.delimiter
+    if delimiter == " ":
+        data = re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", re.sub(rb"[ \t]+", b" ", data.strip(b" \t")))
+    elif b'"' in data:  # quoting is interpreted in one place: line by line
+        raise pa.ArrowInvalid("quotes")
+    names = [str(place) for place in range(layout.width)]
+    wanted = {names[layout.places[name]]: CSV_TYPES[kind] for name, kind in types.items()}
+    table = csv.read_csv(
+        pa.BufferReader(data),
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+        csv.ParseOptions(delimiter=delimiter, quote_char=False if delimiter == " " else '"'),
+        csv.ConvertOptions(column_types=wanted, include_columns=list(wanted), null_values=[""]),
+    )
+    return [table.column(names[layout.places[name]]) for name in types]
+
+
+def _is_stripped(column: Any) -> bool:
+    if not pa.types.is_dictionary(column.type):
+        return True
+    texts = column.combine_chunks().dictionary
+    stripped = compute.equal(texts, compute.utf8_trim_whitespace(texts))
+    return bool(compute.all(compute.and_(stripped, compute.not_equal(texts, ""))).as_py())
+
+
+def _parsed_entries(data: bytes, layout: Entries, types: Types) -> list[Any]:
+    tree: dict[str, Any] = {}
+    for name, kind in types.items():
+        *parents, last = layout.paths[name]
+        branch = tree
+        for key in parents:
+            branch = branch.setdefault(key, {})
+        met = layout.types.get(name, kind)
+        branch[last] = ARROW_TYPES[kind if (met, kind) == ("int64", "float64") else met]
+    parsing = json.ParseOptions(
+        explicit_schema=pa.schema(_arrow_fields(tree)), unexpected_field_behavior="ignore"
+    )
+    reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    table = json.read_json(pa.BufferReader(data), reading, parsing)
+    found = []
+    for name in types:
+        first, *others = layout.paths[name]
+        column = table.column(first)
+        found.append(compute.struct_field(column, others) if others else column)
+    return found
+
+
+def _arrow_fields(tree: dict[str, Any]) -> list[Any]:
+    return [
+        pa.field(key, pa.struct(_arrow_fields(kind)) if isinstance(kind, dict) else kind)
+        for key, kind in tree.items()
+    ]
 
 
 def plain_columns(columns: Sequence[Any]) -> list[RawColumn] | None:
-    """Columns as arrays of numbers or encoded texts; None if one is neither, or has gaps."""
+    """Columns as arrays of numbers or encoded texts; None if one is neither."""
     found: list[RawColumn] = []
     for column in columns:
         if isinstance(column, pa.ChunkedArray):
@@ -69,23 +124,80 @@ def plain_columns(columns: Sequence[Any]) -> list[RawColumn] | None:
         if isinstance(column, pa.ChunkedArray):  # an empty column has no chunk to combine
             parts = column.chunks or [pa.array([], column.type)]
             column = pa.concat_arrays(parts)
-        kind = column.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            column = column.dictionary_encode()
-        elif pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
+        plain = _plain(column)
+        if plain is None:
             return None
-        if column.null_count:
-            return None
-        if _is_number(kind):
-            found.append(column.to_numpy(zero_copy_only=False))
-        elif pa.types.is_dictionary(column.type):
-            found.append(Encoded(column.indices.to_numpy(), column.dictionary.to_pylist()))
-        else:
-            return None
+        found.append(plain)
     return found
 
 
+def _plain(column: Any) -> RawColumn | None:
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+        texts = _plain(column.flatten())
+        return Lists(lengths, texts) if isinstance(texts, Encoded) else None
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.float64())
+        return column.to_numpy(zero_copy_only=False) / 1e6
+    if _is_text(kind):
+        column = column.dictionary_encode()
+    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return Encoded(codes, column.dictionary.to_pylist())
+    if not _is_number(kind) and (column.null_count or not pa.types.is_boolean(kind)):
+        return None
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
 # -- tables ------------------------------------------------------------------------------------
+
+
+class Frame:
+    """A table in memory, of pandas, polars, Arrow or anything that speaks Arrow, in batches."""
+
+    def __init__(self, given: Any) -> None:
+        try:
+            self.table = given if isinstance(given, pa.Table) else pa.table(given)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+            raise ValueError(
+                "feedback must be a path, or a table with named columns, "
+                f"got {type(given).__name__} ({error})."
+            ) from error
+        self.n_rows = int(self.table.num_rows)
+        self.names = _names("feedback", self.table.schema)
+
+    def columns(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns in batches."""
+        for batch in self.table.to_batches(max_chunksize=BATCH):
+            yield [_column(batch, name) for name in names]
+
+
+def _names(source: object, schema: Any) -> list[str]:
+    """Names of columns, also of nested ones, with dots."""
+    if len(set(schema.names)) != len(schema.names):
+        raise ValueError(f"{source}: the columns must have different names.")
+
+    def below(field: Any, name: str) -> Iterator[str]:
+        yield name
+        if pa.types.is_struct(field.type):
+            for inner in field.type:
+                yield from below(inner, f"{name}.{inner.name}")
+
+    return [name for field in schema for name in below(field, field.name)]
+
+
+def _column(batch: Any, name: str) -> Any:
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *others = name.split(".")
+    return compute.struct_field(batch.column(first), others)
 
 
 class Table:
@@ -98,8 +210,7 @@ class Table:
             pass
         with self._file() as file:
             self.schema = file.schema_arrow if self.is_parquet else file.schema
-            if len(set(self.schema.names)) != len(self.schema.names):
-                raise ValueError(f"{path}: the columns must have different names.")
+            self.names = _names(path, self.schema)
             if self.is_parquet:
                 self.n_rows = int(file.metadata.num_rows)
             else:
@@ -117,6 +228,13 @@ class Table:
                     yield ipc.open_file(source)
         except pa.ArrowInvalid as error:
             raise ValueError(f"{self.path}: could not be read as a table ({error}).") from error
+
+    def columns(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns in batches."""
+        known = self.schema.names
+        outer = dict.fromkeys(name if name in known else name.split(".")[0] for name in names)
+        for batch in self.batches(outer):
+            yield [_column(batch, name) for name in names]
 
     def batches(self, names: Iterable[str], size: int = BATCH) -> Iterator[Any]:
         """Yield the named columns in batches of at most `size` rows."""
@@ -136,11 +254,12 @@ class Table:
 
 
 def read_table(
-    path: Path, vector_column: str | None, id_column: str | None
+    path: Path, vector_column: str | None, id_column: str | None, check_size: Callable[[int], None]
 ) -> tuple[Array, list[Any] | None, NDArray[np.bool_]]:
     """Matrix, ids if there are any, and a mask of the rows that are whole vectors.
 
-    Vectors are a column of lists or, without one, all numeric columns but the id.
+    Vectors are a column of lists or, without one, all numeric columns but the id. `check_size` is
+    asked before memory is taken.
     """
     table = Table(path)
     name = id_column or ("id" if "id" in table.schema.names else None)
@@ -149,7 +268,9 @@ def read_table(
     width = _width(table, names[0]) if lists else len(names)
     kinds = [table.schema.field(n).type for n in names]
     single = all(_is_single(kind.value_type if lists else kind) for kind in kinds)
-    X = np.full((table.n_rows, width), np.nan, np.float32 if single else np.float64)
+    dtype = np.dtype(np.float32 if single else np.float64)
+    check_size(table.n_rows * (width * dtype.itemsize + 1))
+    X = np.full((table.n_rows, width), np.nan, dtype)
     ids: list[Any] | None = None if name is None else []
     row = 0
     for batch in table.batches([*names, *([name] if name else [])], max(1, NUMBERS // width)):

@@ -1,43 +1,33 @@
-"""Files of judgements, read in batches of flat memory."""
+"""Files and tables of judgements, read in batches of flat memory."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from similia.clicks import RULES, click_preferences
 from similia.contract import Array
+from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, read_columns, reader_of
 from similia.files.grades import triplets_of_grades
-from similia.files.pieces import (
-    Columns,
-    Judgements,
-    Piece,
-    RawColumn,
-    Reader,
-    TablePiece,
-    TextPiece,
-    csv_fields,
-    json_object,
-    opened,
-    text_pieces,
-)
+from similia.files.judgements import Judgements
+from similia.files.lists import CLICKED, Batch, Keep, clicked_columns, in_lists
+from similia.files.pieces import RawColumn
 from similia.files.rows import BadRows, Encoded, Ids, RowError, as_integers
-from similia.files.vectors import LINES, TABLES, mapped_array
+from similia.files.source import DELIMITERS, FeedbackLike, Source
+from similia.files.vectors import TABLES, mapped_array
+from similia.impressions import Impressions
+from similia.validation import check_parameters, one_of
 
-#: rows of a .npy file held at a time
-BATCH = 2**16
-
-#: a mask over rows of (query) vectors: which judgements to keep
-Keep: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+_RULES = {"clicks": one_of(*RULES)}
 
 GRADED = ("query", "item", "relevance")
 #: column names of each kind of judgement; the first layout that a file has is read
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "triplets": (("query", "better", "worse"), GRADED),
+    "triplets": (("query", "better", "worse"), GRADED, CLICKED),
+    "lists": (("query", "better", "worse"), GRADED, CLICKED),
     "pairs": (("a", "b", "label"), ("a", "b", "y")),
     "grades": (GRADED,),
     "labels": (("row", "label"),),
@@ -45,48 +35,59 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
 ANY_LAYOUT = tuple(dict.fromkeys(layout for kind in LAYOUTS.values() for layout in kind))
 #: columns that are not ids of vectors
 VALUES = ("relevance", "label", "y")
+#: columns that change what a row means, and are not passed over in silence
+TELLING = ("position", "weight")
 
 
 class FeedbackFile:
-    """A file of judgements that can be iterated over repeatedly, in batches.
+    """Judgements from a file or table that can be iterated over repeatedly, in batches.
 
     Parameters
     ----------
-    path : path
-        By its suffix: .csv, .jsonl, .parquet, .arrow or .npy (a matrix of row numbers). ``-`` is
-        standard input, which can be read once: JSON lines if it starts with ``{``, else CSV.
-    kind : {"triplets", "pairs", "labels", "grades"}
-        Kind of judgement to read. Triplets are query,better,worse or are drawn from
-        query,item,relevance; pairs are a,b,label (or a,b,y); labels are row,label; grades are
-        query,item,relevance as they stand. Other columns are ignored.
+    path : path or table
+        As for `Source`: .csv, .tsv, .jsonl, .parquet, .arrow, .npy, qrels of TREC, a BEIR folder,
+        ``-`` for standard input, or a table of pandas, polars or Arrow.
+    kind : {"triplets", "lists", "pairs", "labels", "grades"}
+        Kind of judgement to read. Triplets are query,better,worse, or are drawn from
+        query,item,relevance, or are what clicks prefer in the log of an `ImpressionsFile`, one for
+        each click; "lists" are the same, but logs stay lists; pairs are a,b,label (or a,b,y);
+        labels are row,label; grades are query,item,relevance as they stand. Other columns are
+        ignored, but for position and weight, which are warned of.
     ids : Ids
         Names of the rows of the (query) vectors.
     items : Ids, optional
         Names of the items, if they are separate vectors.
+    columns : dict of str, optional
+        What the file calls these columns, by our name: ``{"query": "query-id"}``.
     classes : array, optional
         Expected labels; `values` then index this array.
     bad_rows : BadRows, optional
         What to do with unusable rows; by default they raise BadRowError.
     unjudged : {"ignore", "worse"}
         For triplets from grades: see `triplets_of_grades`.
+    clicks : {"clicked", "skip-above", "last-click"}
+        For triplets from clicks: see `similia.clicks.click_preferences`.
     keep : function from an array of rows to a mask, optional
         Selects judgements by their query, first point or row.
     """
 
     def __init__(
         self,
-        path: Path | str,
+        path: FeedbackLike,
         kind: str,
         ids: Ids,
         items: Ids | None = None,
         *,
+        columns: Mapping[str, str] | None = None,
         classes: ArrayLike | None = None,
         bad_rows: BadRows | None = None,
         unjudged: str = "ignore",
+        clicks: str = "clicked",
         keep: Keep | None = None,
     ) -> None:
-        self.path = Path(path)
-        self.source = "standard input" if str(path) == "-" else str(path)
+        check_parameters("FeedbackFile", _RULES, {"clicks": clicks})
+        self.rows = Source(path, columns)
+        self.source = str(self.rows)
         self.kind = kind
         self.layouts = LAYOUTS[kind]
         self.ids = ids
@@ -94,135 +95,86 @@ class FeedbackFile:
         self.label = NUMBER
         if classes is not None:
             labels = np.asarray(classes)
-            names = Ids(labels, len(labels), "label")
-            self.label = Reader(names.dtype, names.rows, names.row)
+            self.label = reader_of(Ids(labels, len(labels), "label"))
         self.bad_rows = bad_rows or BadRows()
         self.unjudged = unjudged
+        self.clicks = clicks
         self.keep = keep
         #: names of the columns read, once reading has begun
         self.layout: tuple[str, ...] | None = None
-        #: bytes (rows, of tables) read so far
-        self.position = 0
+
+    @property
+    def is_clicks(self) -> bool:
+        """Whether judgements come from clicks, once reading has begun."""
+        return self.layout == CLICKED
+
+    @property
+    def position(self) -> int:
+        """Bytes (rows, of tables) read so far."""
+        return self.rows.position
 
     @property
     def size(self) -> int | None:
         """Value of `position` at the end of the file, if known."""
-        if self.path.suffix in TABLES:
-            from similia.files.arrow import Table
-
-            return Table(self.path).n_rows
-        return None if str(self.path) == "-" else self.path.stat().st_size
+        return self.rows.size
 
     def __iter__(self) -> Iterator[Judgements]:
-        return self.drawn(self.raw()) if self.kind == "triplets" else self.raw()
+        return self.drawn(self.raw(), self.kind)
 
     def raw(self) -> Iterator[Judgements]:
-        """Judgements as the columns state them: grades stay grades."""
-        self.position = 0
-        for columns, piece in self._pieces():
-            yield from self._judgements(columns, piece)
-
-    def drawn(self, batches: Iterator[Judgements]) -> Iterator[Judgements]:
-        """Triplets drawn from grades; other judgements unchanged."""
+        """Judgements as the columns state them: grades stay grades, and logs of clicks lists."""
+        batches = self._batches()
         first = next(batches, None)  # the columns are known once something has been read
         if first is None:
             return
+        batches = chain([first], batches)
+        if self.layout == CLICKED:
+            for shown, numbers in in_lists(batches, self.source, self.bad_rows):
+                queries = shown.queries[:, None].astype(np.int64, copy=False)
+                found = Judgements(queries, None, numbers[shown.starts[:-1]], shown)
+                yield found if self.keep is None else found.part(self.keep(shown.queries))
+            return
+        for columns, numbers in batches:
+            *_, last = columns
+            values = columns.pop(last) if last in VALUES else None
+            tuples = np.column_stack(list(columns.values())).astype(np.int64, copy=False)
+            found = Judgements(tuples, values, numbers)
+            yield found if self.keep is None else found.part(self.keep(tuples[:, 0]))
+
+    def drawn(self, batches: Iterator[Judgements], kind: str = "triplets") -> Iterator[Judgements]:
+        """Triplets drawn from grades and clicks, as far as `kind` asks for them."""
+        first = next(batches, None)
+        if first is None:
+            return
         whole = chain([first], batches)
-        if self.layout == GRADED:
+        if self.layout == GRADED and kind != "grades":
             shape = (self.ids.n, self.items.n)
             yield from triplets_of_grades(whole, shape, unjudged=self.unjudged)
+        elif self.layout == CLICKED and kind == "triplets":
+            yield from filter(len, map(self._preferred, whole))
         else:
             yield from whole
 
-    # -- formats -------------------------------------------------------------------------------
+    def _preferred(self, shown: Judgements) -> Judgements:
+        """Triplets that clicks prefer, one for each click: its pairs are not as many judgements.
 
-    def _pieces(self) -> Iterator[tuple[Columns, Piece]]:
-        """Yield the file piece by piece; `layout` is known from the first piece on."""
-        suffix = self.path.suffix
-        if suffix in TABLES or suffix == ".npy":
-            yield from self._from_table() if suffix in TABLES else self._from_array()
-            return
-        if suffix not in (".csv", *LINES) and str(self.path) != "-":
-            raise ValueError(
-                f"{self.path}: feedback must be in a file that ends in .csv, .jsonl, .npy or one "
-                f"of {', '.join(TABLES)}, got {suffix or 'no suffix'}."
-            )
-        header: list[str] | None = None
-        columns: Columns | None = None
-        is_json = self.path.suffix in LINES
-        with opened(self.path) as file:
-            for read in text_pieces(file, self.source):
-                self.position += len(read.data)
-                piece = read
-                if columns is None:
-                    if str(self.path) == "-":
-                        is_json = piece.data.lstrip().startswith(b"{")
-                    if is_json:
-                        columns = self._json_columns(piece)
-                    else:
-                        columns, piece = self._csv_columns(piece)
-                        header = piece.header
-                if columns is not None:
-                    yield columns, TextPiece(piece.number, piece.data, header)
+        Which one is decided by the row of the click alone, so batches do not matter.
+        """
+        lists = shown.lists or Impressions.joined([])
+        found = click_preferences(lists, self.clicks)
+        starts = np.flatnonzero(np.diff(found.better, prepend=-1))
+        owner = np.searchsorted(lists.starts, found.better[starts], side="right") - 1
+        clicks = shown.numbers[owner] + found.better[starts] - lists.starts[owner]
+        mixed = clicks.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
+        counts = np.diff(np.append(starts, len(found.better)))
+        chosen = starts + (mixed % counts.astype(np.uint64)).astype(np.intp)
+        return Judgements(found.triplets[chosen].astype(np.int64, copy=False), None, clicks)
 
-    def _csv_columns(self, piece: TextPiece) -> tuple[Columns | None, TextPiece]:
-        """Columns named by the header, and the piece without it."""
-        number, header = next(piece.parsed(csv_fields), (0, []))
-        if isinstance(header, RowError):
-            raise ValueError(f"{self.source}: the header is {header}.")
-        if not header:
-            return None, piece
-        names = [name.strip().lower() for name in header]
-        columns = self._columns(names)
-        if len(set(names)) != len(names):
-            raise ValueError(f"{self.source}: the columns must have different names.")
-        lines = piece.data.split(b"\n", number + 1 - piece.number)
-        data = lines[-1] if len(lines) > number + 1 - piece.number else b""
-        return columns, TextPiece(number + 1, data, names)
-
-    def _json_columns(self, piece: TextPiece) -> Columns | None:
-        """Columns of the first line that has some layout; if no line is JSON, all are bad rows."""
-        wrong: list[tuple[int, RowError]] = []
-        without: ValueError | None = None
-        for number, found in piece.parsed(json_object):
-            if isinstance(found, RowError):
-                wrong.append((number, found))
-                continue
-            try:
-                return self._columns(list(found))
-            except ValueError as error:
-                without = without or error
-        if without is not None:
-            raise without
-        for number, reason in wrong:
-            self.bad_rows.add(self.source, number, reason)
-        return None
-
-    def _from_table(self) -> Iterator[tuple[Columns, Piece]]:
-        from similia.files.arrow import Table
-
-        table = Table(self.path)
-        columns = self._columns(table.schema.names)
-        for batch in table.batches(columns):
-            yield columns, TablePiece(self.position + 1, [batch.column(n) for n in columns])
-            self.position += batch.num_rows
-
-    def _from_array(self) -> Iterator[tuple[Columns, Piece]]:
-        given = mapped_array(self.path, "feedback")
-        layouts = [layout for layout in self.layouts if given.shape[1:] == (len(layout),)]
-        if not layouts or given.dtype.kind not in "fiu":
-            wanted = " or ".join(",".join(layout) for layout in self.layouts)
-            raise ValueError(
-                f"{self.path}: feedback must be a matrix of numbers with the columns {wanted}, "
-                f"got shape {given.shape} and dtype {given.dtype}."
-            )
-        columns = self._columns(layouts[0])
-        for start in range(0, len(given), BATCH):
-            part = np.asarray(given[start : start + BATCH])
-            self.position += part.nbytes
-            yield columns, TablePiece(start + 1, list(part.T))
-
-    # -- rows ----------------------------------------------------------------------------------
+    def _batches(self) -> Iterator[Batch]:
+        """Numbers by column, and row numbers."""
+        for columns, piece in self.rows.pieces(self._columns, self.layouts, self.bad_rows):
+            for found, numbers in read_columns(columns, piece, self.source, self.bad_rows):
+                yield dict(zip(columns, found, strict=True)), numbers
 
     def _columns(self, names: Sequence[str]) -> Columns:
         """Readers of the first layout that the file has, by column name."""
@@ -234,90 +186,27 @@ class FeedbackFile:
                 f"{self.source}: feedback must have the columns {wanted}, "
                 f"got {','.join(names)!r:.120}."
             )
-        ids, items = (Reader(i.dtype, i.rows, i.row) for i in (self.ids, self.items))
-        readers = {"relevance": GRADE, "y": NUMBER, "label": self.label}
-        readers |= dict.fromkeys(("better", "worse", "item"), items)
-        return {name: readers.get(name, ids) for name in self.layout}
-
-    def _judgements(self, columns: Columns, piece: Piece) -> Iterator[Judgements]:
-        """Parse a piece as a whole if all of it is good, else in halves, finally row by row."""
-        found: list[Array] = []
-        for reader, raw in zip(columns.values(), piece.raw_columns(columns) or (), strict=False):
-            numbers = reader.column(raw)
-            if numbers is None:
-                break
-            found.append(numbers)
-        if len(found) == len(columns):
-            rows = np.arange(piece.number, piece.number + len(found[0]))
-        elif halves := piece.halves():
-            for half in halves:
-                yield from self._judgements(columns, half)
-            return
-        else:
-            found, rows = self._good_rows(columns, piece)
-        if not len(rows):
-            return
-        values = found.pop() if list(columns)[-1] in VALUES else None
-        tuples = np.column_stack(found).astype(np.int64, copy=False)
-        taken = Judgements(tuples, values, rows)
-        yield taken if self.keep is None else taken.part(self.keep(tuples[:, 0]))
-
-    def _good_rows(self, columns: Columns, piece: Piece) -> tuple[list[Array], NDArray[np.int64]]:
-        """Numbers of the good rows by column, and their row numbers; the others are reported."""
-        kept, numbers = [], []
-        for number, fields in piece.rows(columns):
-            try:
-                if isinstance(fields, RowError):
-                    raise fields
-                row = []
-                for (name, reader), value in zip(columns.items(), fields, strict=True):
-                    if value is None:
-                        raise RowError(f"column {name} is missing")
-                    try:
-                        row.append(reader.value(value))
-                    except RowError as error:
-                        raise error.within(name) from None
-                kept.append(row)
-                numbers.append(number)
-            except RowError as error:
-                self.bad_rows.add(self.source, number, error)
-        found = [np.array(column) for column in zip(*kept, strict=True)]
-        return found, np.array(numbers, dtype=np.int64)
+        unused, advice = known.intersection(TELLING), "in a log of query,item,click it is"
+        if self.layout == CLICKED:
+            advice = "Blend, which learns from lists, uses it"
+            unused -= set(TELLING if self.kind == "lists" else ())
+            if self.clicks != "clicked":
+                unused.discard("position")
+        for name in sorted(unused):
+            warnings.warn(
+                f"{self.source}: the column {name} is not used beside {','.join(self.layout)} "
+                f"when {self.kind} are read; {advice}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if self.layout == CLICKED:
+            return clicked_columns(names, self.ids, self.items, times=self.clicks == "last-click")
+        readers = {"relevance": AT_LEAST_0, "y": NUMBER, "label": self.label}
+        readers |= dict.fromkeys(("better", "worse", "item"), reader_of(self.items))
+        return {name: readers.get(name, reader_of(self.ids)) for name in self.layout}
 
 
-# -- readers -----------------------------------------------------------------------------------
-
-
-def _floats(column: RawColumn, least: float = -math.inf) -> NDArray[np.float64] | None:
-    try:
-        if isinstance(column, Encoded):
-            numbers = np.array(list(map(float, column.texts)), np.float64)[column.codes]
-        else:
-            numbers = column.astype(np.float64)
-    except ValueError:
-        return None
-    return numbers if (np.isfinite(numbers) & (numbers >= least)).all() else None
-
-
-def _float(raw: object, least: float = -math.inf) -> float:
-    try:
-        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-            raise ValueError
-        number = float(raw)
-    except (ValueError, OverflowError):
-        raise RowError("not a number", f" {raw!r:.80}") from None
-    if not math.isfinite(number):
-        raise RowError("not a finite number", f" {raw!r:.80}")
-    if number < least:
-        raise RowError(f"not at least {least:g}", f": {raw!r:.80}")
-    return number
-
-
-NUMBER = Reader("float64", _floats, _float)
-GRADE = Reader("float64", partial(_floats, least=0.0), partial(_float, least=0.0))
-
-
-def classes_in(path: Path | str, ids: Ids, bad_rows: BadRows | None = None) -> Array:
+def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) -> Array:
     """Distinct labels in a file of labels, sorted: as integers if all are, else as texts.
 
     Takes one pass in flat memory; bad rows are left for the pass that learns to report.
@@ -343,13 +232,15 @@ def classes_in(path: Path | str, ids: Ids, bad_rows: BadRows | None = None) -> A
     return np.array(sorted(seen), dtype=object) if numbers is None else np.sort(numbers)
 
 
-def kind_of(path: Path | str) -> str:
+def kind_of(path: FeedbackLike) -> str:
     """Kind of judgement that a file holds, from the names of its columns."""
     file = FeedbackFile(path, "triplets", Ids(None, 0), bad_rows=BadRows("skip"))
     file.layouts = ANY_LAYOUT
-    next(file._pieces(), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whoever reads the rows will hear them
+        next(file.rows.pieces(file._columns, file.layouts, file.bad_rows), None)
     if file.layout is None:
-        raise ValueError(f"{path}: feedback must be at least one judgement, got none.")
+        raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
     if file.layout == GRADED:
         return "grades"
     return next(kind for kind, layouts in LAYOUTS.items() if file.layout in layouts)
@@ -366,7 +257,7 @@ def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
 
         arrow.copy_rows(path, kept[1:], output)
     else:
-        header = path.suffix == ".csv"
+        header = path.suffix in DELIMITERS
         with open(path, "rb") as source, open(output, "wb") as copy:
             for number, line in enumerate(source, start=1):
                 if header and line.strip():

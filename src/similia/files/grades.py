@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from similia.files.pieces import Judgements, in_chunks
+from similia.files.judgements import Judgements, in_chunks
 from similia.sampling import RelevanceTriplets
 
 #: graded judgements compared with each other

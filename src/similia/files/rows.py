@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -77,10 +78,17 @@ class BadRows:
 
 
 class Encoded(NamedTuple):
-    """A dictionary-encoded column of texts: column[i] is texts[codes[i]]."""
+    """A dictionary-encoded column of texts: column[i] is texts[codes[i]], or missing below 0."""
 
     codes: Array
     texts: list[Any]
+
+
+class Lists(NamedTuple):
+    """A column of lists, one after another: of texts or, once read, of numbers."""
+
+    lengths: Array
+    values: Any
 
 
 class Ids:
@@ -125,20 +133,29 @@ class Ids:
             raise RowError(f"unknown {self.what}", f" {value!r:.80}")
         return row
 
-    def rows(self, column: Array | Encoded) -> Rows | None:
+    def rows(self, column: Array | Encoded | Lists) -> Rows | None:
         """Rows of a column of ids, or None if any of them is unknown."""
-        if isinstance(column, Encoded):
-            found = np.array([self._find(text) for text in column.texts], dtype=np.int64)
-            found = found[column.codes] if len(found) else np.empty(0, np.int64)
-        elif column.dtype.kind not in "iu" or self.is_text:
-            texts, codes = np.unique(column, return_inverse=True)
-            return self.rows(Encoded(codes, texts.tolist()))
-        elif self.values is None:
-            found = column.astype(np.int64, copy=False)
-            found = np.where(found < self.n, found, -1)
-        else:
-            found = self._search(column)
+        if isinstance(column, Lists):
+            return None
+        found = self.known_rows(column)
         return None if len(found) and found.min() < 0 else found
+
+    def known_rows(self, column: Array | Encoded) -> Rows:
+        """Rows of a column of ids, negative where one is unknown."""
+        if isinstance(column, Encoded):
+            if self.is_text and set(map(type, column.texts)) <= {str}:
+                rows: Iterable[int] = map(self._table.get, column.texts, repeat(-1))
+            else:
+                rows = map(self._find, column.texts)
+            found = np.fromiter(rows, np.int64, len(column.texts))
+            return found[column.codes] if len(found) else np.empty(0, np.int64)
+        if column.dtype.kind not in "iu" or self.is_text:
+            texts, codes = np.unique(column, return_inverse=True)
+            return self.known_rows(Encoded(codes, texts.tolist()))
+        if self.values is None:
+            numbers = column.astype(np.int64, copy=False)
+            return np.where(numbers < self.n, numbers, -1)
+        return self._search(column)
 
     def _search(self, column: Array) -> Rows:
         if self.n == 0:

@@ -2,8 +2,10 @@
 
 import json
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
@@ -14,15 +16,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy import sparse
 
-from similia.contract import Array, Matrix
+from similia.contract import Array, Matrix, Side
 from similia.durable import replace_text, replacing
 from similia.files.pieces import json_object, opened, text_pieces
 from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
+from similia.validation import check_parameters, check_sparse, none, positive_integer
 
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
 LINES = (".jsonl", ".ndjson")
 SVMLIGHT = (".svmlight", ".svm", ".libsvm")
 NO_IDS = (".npy", *SVMLIGHT)
+#: readers of the header of an array, by the version of its format
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 #: vectors written as JSON at a time
 STEP = 1024
 
@@ -31,10 +39,14 @@ RawIds: TypeAlias = ArrayLike | None
 
 
 class VectorFile(NamedTuple):
-    """A matrix of vectors, one per row, and the ids of its rows."""
+    """Vectors, one per row, or several views of the rows; and the ids of the rows."""
 
-    X: Matrix
+    X: Side
     ids: Ids
+
+    def are_the_rows_of(self, items: "VectorFile | None") -> bool:
+        """Whether these queries are the items."""
+        return items is None or items.ids is self.ids
 
 
 def read_vectors(
@@ -44,6 +56,7 @@ def read_vectors(
     vector_column: str | None = None,
     id_column: str | None = None,
     bad_rows: BadRows | None = None,
+    max_bytes: int | None = None,
 ) -> VectorFile:
     """Read vectors, and the ids of their rows if there are any.
 
@@ -60,6 +73,9 @@ def read_vectors(
         Names in Parquet, Arrow and JSON lines; ``vector`` and ``id`` by default.
     bad_rows : BadRows, optional
         What to do with rows of tables and JSON lines that are not vectors; "skip" needs ids.
+    max_bytes : int, optional
+        Memory that compressed files (.npz, .parquet, .arrow) may take; by default 64 times the size
+        of the file, and 256 MB. Without it, sparse files may have 16 features per byte, and 4096.
 
     Returns
     -------
@@ -67,14 +83,19 @@ def read_vectors(
         X of shape (n, d), dense or CSR, in single or double precision, and `Ids`.
     """
     path, bad_rows = Path(path), bad_rows or BadRows()
+    check_parameters("read_vectors", {"max_bytes": none | positive_integer}, locals())
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
     _check_suffix(path)
     names: RawIds
     if path.suffix in READERS:
+        if path.suffix == ".npz":
+            _check_size(path, _unpacked_size(path), max_bytes)
         X, names = READERS[path.suffix](path)
+        if sparse.issparse(X) and max_bytes is None:
+            _check_width(path, X.shape[1])
     elif path.suffix in TABLES:
-        X, names = _read_table(path, vector_column, id_column, bad_rows)
+        X, names = _read_table(path, vector_column, id_column, bad_rows, max_bytes)
     else:
         X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
     _check_matrix(path, X)
@@ -105,6 +126,7 @@ def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -
     ids : array of n integers or strings, optional
         Kept in the file, or in one of the same name plus ``.ids``.
     """
+    check_sparse(str(path), "vectors", X)
     matrix = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     _check_matrix(path, matrix)
     names = Ids(ids, matrix.shape[0]).values
@@ -167,11 +189,44 @@ def mapped_array(path: Path, what: str = "vectors") -> Array:
 
 
 def _check_matrix(path: Path | str, X: Matrix) -> None:
+    check_sparse(str(path), "vectors", X)
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
         raise ValueError(
             f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
             f"got shape {X.shape} and dtype {X.dtype}."
         )
+
+
+def _check_size(path: Path, wanted: int, allowed: int | None) -> None:
+    """Refuse a small file that unfolds into much memory, unless the caller allows that much."""
+    limit = 64 * path.stat().st_size + 2**28 if allowed is None else allowed
+    if wanted > limit:
+        raise ValueError(
+            f"{path}: vectors must take at most {limit} bytes of memory, got {wanted}; if the file "
+            "is trusted, allow more with max_bytes, or store it without compression."
+        )
+
+
+def _check_width(path: Path, width: int) -> None:
+    """Refuse features without number: learners have a row and a column of a matrix for each."""
+    limit = 16 * path.stat().st_size + 4096
+    if width > limit:
+        raise ValueError(
+            f"{path}: vectors must have at most {limit} features in a sparse file of this size, "
+            f"got {width}; if the file is trusted, read it with max_bytes."
+        )
+
+
+def _unpacked_size(path: Path) -> int:
+    """Bytes of the arrays of a .npz file, as they say themselves or as they are: what is more."""
+    total = 0
+    with _damage_explained(path), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                read = HEADERS[np.lib.format.read_magic(file)]
+                shape, _, dtype = read(file)
+            total += max(member.file_size, prod(shape) * dtype.itemsize)
+    return total
 
 
 def _check_suffix(path: Path) -> None:
@@ -205,7 +260,9 @@ def _read_npz(path: Path) -> tuple[Matrix, RawIds]:
     """A matrix of scipy.sparse.save_npz, or the dense one named vectors (or the only one)."""
     with _damage_explained(path), open(path, "rb") as raw, NpzFile(raw) as file:
         if "indptr" in file and "format" in file:
-            return sparse.load_npz(path).tocsr(), file.get("ids")
+            X = sparse.load_npz(path)
+            check_sparse(str(path), "vectors", X)
+            return X.tocsr(), file.get("ids")
         arrays = {name: file[name] for name in file.files}
     return _chosen(path, arrays), arrays.get("ids")
 
@@ -289,11 +346,11 @@ def _write(path: Path, X: Matrix, ids: Array | None) -> None:
 
 
 def _read_table(
-    path: Path, vector: str | None, name: str | None, bad_rows: BadRows
+    path: Path, vector: str | None, name: str | None, bad_rows: BadRows, allowed: int | None
 ) -> tuple[Matrix, RawIds]:
     from similia.files.arrow import read_table
 
-    X, ids, whole = read_table(path, vector, name)
+    X, ids, whole = read_table(path, vector, name, lambda size: _check_size(path, size, allowed))
     if whole.all():
         return X, ids
     error = RowError("not a vector of finite numbers", f" of length {X.shape[1]}")

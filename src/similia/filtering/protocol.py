@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from similia.contract import Matrix
+from similia.interrupts import held_signals
 from similia.linalg.blocks import dense
 from similia.progress import progress
-from similia.validation import Rule, boolean, check_magnitude, check_parameters
+from similia.validation import Rule, boolean, check_magnitude, check_parameters, check_sparse
 
 Booleans: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
@@ -102,8 +103,10 @@ class OnlineFilter(ABC):
         error nothing has changed.
         """
         rows, truth = self._checked_stream("learn", X, relevant)
-        for i, label in enumerate(truth.tolist()):
-            self._visit(rows, i, label)
+        with held_signals() as let_signals_in:
+            for i, label in enumerate(truth.tolist()):
+                self._visit(rows, i, label)
+                let_signals_in()
         return self
 
     def run(
@@ -129,10 +132,12 @@ class OnlineFilter(ABC):
         check_parameters(f"{self._owner}.run", {"verbose": boolean}, {"verbose": verbose})
         rows, truth = self._checked_stream("run", X, relevant)
         predicted = np.zeros(len(truth), dtype=bool)
-        with progress(self._owner, len(truth), enabled=verbose) as advance:
+        bar = progress(self._owner, len(truth), enabled=verbose)
+        with held_signals() as let_signals_in, bar as advance:
             for i, label in enumerate(truth.tolist()):
                 predicted[i] = self._visit(rows, i, label)
                 advance(1)
+                let_signals_in()
         return FilteringResult(predicted, truth)
 
     @abstractmethod
@@ -167,6 +172,7 @@ class OnlineFilter(ABC):
     def _checked_rows(self, method: str, X: Matrix | ArrayLike) -> tuple[Matrix, bool]:
         """Documents as rows of one form, and whether X was a single vector."""
         where = f"{self._owner}.{method}"
+        check_sparse(where, "X", X)
         rows: Any = X if sparse.issparse(X) else np.asarray(X)
         single = rows.ndim == 1
         if rows.ndim not in (1, 2) or rows.shape[-1] == 0 or rows.dtype.kind not in "biuf":

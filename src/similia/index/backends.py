@@ -1,7 +1,10 @@
 """The protocol of a vector search library, and the one list of those libraries."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from numbers import Integral
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -10,7 +13,7 @@ from scipy import sparse
 
 from similia.contract import Array, Geometry, Matrix
 from similia.retrieval.vectors import is_finite, is_sparse
-from similia.validation import Rule, check_parameters, one_of
+from similia.validation import Rule, between, check_parameters, check_sparse, one_of
 
 #: modules by name, imported on demand: only the chosen one needs its library
 BACKENDS = {
@@ -19,6 +22,11 @@ BACKENDS = {
     "usearch": "similia.index.usearch",
     "hnswlib": "similia.index.hnswlib",
 }
+
+#: links of a node of a graph; memory grows with them
+LINKS = replace(between(1, 1025), words="an integer between 2 and 1024", kind=Integral)
+#: candidates that a search holds
+BREADTH = replace(between(0, 2**20), words=f"a positive integer below {2**20}", kind=Integral)
 
 #: rows and scores of the best items of each query
 Found: TypeAlias = tuple[NDArray[np.int64], Array]
@@ -67,20 +75,19 @@ class Backend(Protocol):
         ...
 
     def restore(self, tensors: dict[str, Array]) -> None:
-        """Replace the items of a new backend by saved ones; raise ValueError if they do not fit."""
+        """Replace the items of a new backend by saved ones, which `check_saved` has passed."""
         ...
 
 
 def backend_class(owner: str, name: str, *, sparse_items: bool = False) -> Any:
     """Implementation of that name; raises MissingExtraError without its library."""
     check_parameters(owner, {"backend": one_of(*BACKENDS)}, {"backend": name})
-    if sparse_items and name != "exact":
-        raise ValueError(
-            f"{owner}: backend must be 'exact' for sparse items, got {name!r}, whose library takes "
-            "dense vectors only."
-        )
     module = import_module(BACKENDS[name])
-    return module.SparseImplementation if sparse_items else module.Implementation
+    if not sparse_items:
+        return module.Implementation
+    if name == "exact":
+        return module.SparseImplementation
+    return partial(import_module("similia.index.reranked").Implementation, module.Implementation)
 
 
 def checked_options(
@@ -95,12 +102,18 @@ def checked_options(
     return options
 
 
-def native_bytes(tensors: dict[str, Array]) -> Array:
-    """A library's own serialized index, from the saved arrays."""
-    (native,) = tensors.values()
-    if native.dtype != np.uint8 or native.ndim != 1:
-        raise ValueError("the index of the library is not an array of bytes")
-    return native
+def check_saved(space: Space, tensors: dict[str, Array]) -> None:
+    """Refuse dense items from a file that do not fit the space, before a library sees them.
+
+    The bytes of a library's own index are never stored: their readers trust them, and so crash or
+    open other files for whoever wrote the bytes.
+    """
+    if "native" in tensors:
+        raise ValueError("it holds the bytes of a library, which are no longer read; build it anew")
+    vectors = tensors["vectors"]
+    fits = vectors.ndim == 2 and vectors.shape[1] == space.n_features and len(vectors) > 0
+    if not fits or vectors.dtype != space.dtype:
+        raise ValueError(f"vectors of shape {vectors.shape} and dtype {vectors.dtype}")
 
 
 def checked_vectors(
@@ -113,6 +126,7 @@ def checked_vectors(
 ) -> Matrix:
     """X as an array, or if allowed a CSR matrix, of finite numbers in that precision."""
     found_sparse = is_sparse(X)
+    check_sparse(owner, name, X)
     if found_sparse and not allow_sparse:
         raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
     rows: Matrix = X if found_sparse else np.asanyarray(X)

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from similia.contract import Array, Matrix
-from similia.index.backends import Found, Space, checked_options
+from similia.index.backends import Backend, Found, Space, checked_options
 from similia.retrieval.ranking import best_of
 from similia.retrieval.scorers import BLOCK_BYTES, Scores
-from similia.retrieval.vectors import Products, longer_items, longer_queries
-from similia.validation import positive_integer
+from similia.retrieval.vectors import Products, is_sparse, longer_items, longer_queries
+from similia.validation import check_sparse, positive_integer
 
 _OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}
 #: arrays of a CSR matrix, as they are saved
@@ -70,9 +70,7 @@ class Implementation:
 
     def restore(self, tensors: dict[str, Array]) -> None:
         """Take the saved vectors, without a copy if they are stored as searched."""
-        (vectors,) = tensors.values()
-        if (vectors.shape[1:], vectors.dtype) != ((self._n_features,), self._memory.dtype):
-            raise ValueError(f"vectors of shape {vectors.shape} and dtype {vectors.dtype}")
+        vectors = tensors["vectors"]
         if self._l2:
             self.add(vectors)
         else:
@@ -125,7 +123,7 @@ class SparseImplementation:
         if data.dtype != self._parts[0].dtype or kinds != {"i"} or not vectors:
             raise ValueError("the items are no sparse matrix of this precision")
         items = csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
-        items.check_format(full_check=True)
+        check_sparse("exact", "items", items)
         self._parts = [items]
 
 
@@ -135,8 +133,8 @@ def _best(products: Products, Q: Matrix, k: int, options: dict[str, Any]) -> Fou
     return best_of(scores, k, options["block_bytes"])
 
 
-def exact_search(items: Array, space: Space) -> Implementation:
+def exact_search(items: Matrix, space: Space) -> Backend:
     """Exact search of these items, to check or complete an approximate one."""
-    exact = Implementation(space)
+    exact: Backend = (SparseImplementation if is_sparse(items) else Implementation)(space)
     exact.add(items)
     return exact

@@ -1,30 +1,41 @@
 """Item vectors in a FAISS index."""
 
-import re
 from typing import Any
 
 import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.index.backends import Found, Space, checked_options, native_bytes
-from similia.validation import Rule, positive_integer
+from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
+from similia.validation import Rule
 
 try:
     import faiss
 except ImportError as error:
     raise MissingExtraError("similia.index.faiss", "faiss", "faiss") from error
 
-_FACTORY = re.compile(r"Flat|HNSW[1-9]\d*|IVF[1-9]\d*,Flat")
+
+def _number(factory: str, before: str, after: str = "") -> int:
+    """Number between two parts of a factory string; 0 if it has another form."""
+    digits = factory.removeprefix(before).removesuffix(after)
+    right = factory == f"{before}{digits}{after}" and digits.isdecimal() and digits.isascii()
+    return int(digits) if right and len(digits) < 10 and digits[0] != "0" else 0
+
+
+def _lists(factory: str) -> int:
+    return _number(factory, "IVF", ",Flat")
+
+
 _factory = Rule(
-    "'Flat', 'HNSW<links>' or 'IVF<lists>,Flat'",
-    lambda v: isinstance(v, str) and _FACTORY.fullmatch(v) is not None,
+    "'Flat', 'HNSW<links>' with 2 to 1024 links, or 'IVF<lists>,Flat'",
+    lambda v: v == "Flat" or LINKS.holds(_number(v, "HNSW")) or _lists(v) > 0,
+    kind=str,
 )
 _OPTIONS = {
     "factory": ("HNSW32", _factory),
-    "ef_construction": (100, positive_integer),
-    "ef_search": (64, positive_integer),
-    "n_probe": (16, positive_integer),
+    "ef_construction": (100, BREADTH),
+    "ef_search": (64, BREADTH),
+    "n_probe": (16, BREADTH),
 }
 
 
@@ -39,13 +50,22 @@ class Implementation:
 
     def __init__(self, space: Space, **options: Any) -> None:
         self.options = checked_options("faiss", _OPTIONS, options)
+        self.exact = self.options["factory"] == "Flat"
+        self._space = space
         self._l2 = space.geometry == "l2"
-        metric = faiss.METRIC_L2 if self._l2 else faiss.METRIC_INNER_PRODUCT
-        self._hold(faiss.index_factory(space.n_features, self.options["factory"], metric))
+        #: made with the first items: lists take memory, so there must not be more of them
+        self.native: Any = None
 
-    def _hold(self, native: Any) -> None:
-        self.native = native
-        self.exact = isinstance(native, faiss.IndexFlat)
+    def _start(self, n_items: int) -> None:
+        """Make the empty native index, if a library of lists has enough items for it."""
+        factory = self.options["factory"]
+        if n_items < _lists(factory):
+            raise ValueError(
+                f"faiss: items must be at least the {_lists(factory)} lists of {factory!r} at "
+                f"first, got {n_items}; use fewer lists."
+            )
+        metric = faiss.METRIC_L2 if self._l2 else faiss.METRIC_INNER_PRODUCT
+        self.native = native = faiss.index_factory(self._space.n_features, factory, metric)
         if isinstance(native, faiss.IndexHNSW):
             native.hnsw.efConstruction = self.options["ef_construction"]
             native.hnsw.efSearch = self.options["ef_search"]
@@ -54,17 +74,14 @@ class Implementation:
             native.make_direct_map()  # to reconstruct vectors by number
 
     def __len__(self) -> int:
-        return int(self.native.ntotal)
+        return 0 if self.native is None else int(self.native.ntotal)
 
     def add(self, vectors: Array) -> None:
         """Add items; the first ones train an index that needs training."""
         vectors = np.ascontiguousarray(vectors)
+        if self.native is None:
+            self._start(len(vectors))
         if not self.native.is_trained:
-            if len(vectors) < self.native.nlist:
-                raise ValueError(
-                    f"faiss: items must be at least the {self.native.nlist} lists of "
-                    f"{self.options['factory']!r} at first, got {len(vectors)}; use fewer lists."
-                )
             self.native.train(vectors)
         self.native.add(vectors)
 
@@ -78,12 +95,20 @@ class Implementation:
         return self.native.reconstruct_n(0, len(self))
 
     def tensors(self) -> dict[str, Array]:
-        """The native bytes."""
-        return {"native": faiss.serialize_index(self.native)}
+        """The vectors, and the centers of lists if there are any."""
+        tensors = {"vectors": self.vectors()}
+        if n_lists := _lists(self.options["factory"]):
+            tensors["centers"] = self.native.quantizer.reconstruct_n(0, n_lists)
+        return tensors
 
     def restore(self, tensors: dict[str, Array]) -> None:
-        """Take the native bytes."""
-        expected = self.native.d, self.native.metric_type
-        self._hold(faiss.deserialize_index(native_bytes(tensors)))
-        if (self.native.d, self.native.metric_type) != expected:
-            raise ValueError("the index of FAISS has other features or another metric")
+        """Build the index again; lists keep their centers."""
+        vectors = tensors["vectors"]
+        self._start(len(vectors))
+        if n_lists := _lists(self.options["factory"]):
+            centers = tensors["centers"]
+            if centers.shape != (n_lists, self._space.n_features) or centers.dtype != np.float32:
+                raise ValueError(f"centers of shape {centers.shape} and dtype {centers.dtype}")
+            self.native.quantizer.add(centers)
+            self.native.is_trained = True
+        self.add(vectors)

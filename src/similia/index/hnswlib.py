@@ -1,16 +1,13 @@
 """Item vectors in an hnswlib index."""
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.index.backends import Found, Space, checked_options, native_bytes
+from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
 from similia.linalg.threads import processors
-from similia.validation import positive_integer
 
 try:
     import hnswlib
@@ -18,9 +15,9 @@ except ImportError as error:
     raise MissingExtraError("similia.index.hnswlib", "hnswlib", "hnswlib") from error
 
 _OPTIONS = {
-    "M": (32, positive_integer),
-    "ef_construction": (128, positive_integer),
-    "ef_search": (64, positive_integer),
+    "M": (32, LINKS),
+    "ef_construction": (128, BREADTH),
+    "ef_search": (64, BREADTH),
 }
 
 
@@ -42,9 +39,6 @@ class Implementation:
         self.native.init_index(
             0, M=self.options["M"], ef_construction=self.options["ef_construction"]
         )
-        self._prepare()
-
-    def _prepare(self) -> None:
         self.native.set_ef(self._ef)
         self.native.set_num_threads(processors())
 
@@ -76,17 +70,9 @@ class Implementation:
         return np.asarray(self.native.get_items(np.arange(len(self)), return_type="numpy"))
 
     def tensors(self) -> dict[str, Array]:
-        """The native bytes, which hnswlib writes only to a file."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "native")
-            self.native.save_index(str(path))
-            return {"native": np.fromfile(path, np.uint8)}
+        """The vectors."""
+        return {"vectors": self.vectors()}
 
     def restore(self, tensors: dict[str, Array]) -> None:
-        """Take the native bytes."""
-        self.native = hnswlib.Index(space=self.native.space, dim=self.native.dim)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "native")
-            native_bytes(tensors).tofile(path)
-            self.native.load_index(str(path))
-        self._prepare()
+        """Build the graph again."""
+        self.add(tensors["vectors"])

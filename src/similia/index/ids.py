@@ -5,6 +5,9 @@ from numpy.typing import ArrayLike
 
 from similia.contract import Array
 
+#: bytes that ids of any lengths may take
+ROOM = 2**28
+
 
 def joined_ids(owner: str, before: Array, ids: ArrayLike | None, n: int) -> Array:
     """Ids `before`, then those of n more items as int64 or strings; their numbers if None."""
@@ -48,9 +51,19 @@ def stored_ids(ids: Array) -> dict[str, Array]:
 
 
 def restored_ids(tensors: dict[str, Array]) -> Array:
-    """Ids from the arrays of `stored_ids`."""
+    """Ids from the arrays of `stored_ids`, or ValueError for other arrays."""
+    arrays = tensors.get("ids"), tensors.get("id_ends"), tensors.get("id_bytes")
+    kinds = [None if array is None else (array.ndim, array.dtype.name) for array in arrays]
+    if kinds not in ([(1, "int64"), None, None], [None, (1, "int64"), (1, "uint8")]):
+        raise ValueError("the ids are neither integers nor strings")
     if "ids" in tensors:
         return tensors["ids"]
-    text, ends = tensors["id_bytes"].tobytes(), tensors["id_ends"].tolist()
-    starts = [0, *ends[:-1]]
+    ends, text = tensors["id_ends"], tensors["id_bytes"].tobytes()
+    lengths = np.diff(ends, prepend=0)
+    if (lengths < 0).any() or ends[-1:].sum() != len(text):
+        raise ValueError("the ids have impossible lengths")
+    # An array of strings has room for the longest one everywhere.
+    if 4 * len(ends) * int(lengths.max(initial=0)) > 64 * (ends.nbytes + len(text)) + ROOM:
+        raise ValueError("the longest id is too long for so many ids")
+    starts = ends - lengths
     return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], np.str_)

@@ -6,19 +6,39 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from similia.contract import Array, Geometry, Indices, LearntRanker, Matrix, Searchable, State
+from similia.contract import (
+    Array,
+    Geometry,
+    Indices,
+    LearntRanker,
+    Matrix,
+    Searchable,
+    Side,
+    State,
+)
 from similia.exceptions import ModelFileError
-from similia.index.backends import BACKENDS, Backend, Space, backend_class, checked_vectors
+from similia.index.backends import (
+    BACKENDS,
+    Backend,
+    Space,
+    backend_class,
+    check_saved,
+    checked_vectors,
+)
 from similia.index.exact import PARTS, exact_search
 from similia.index.ids import joined_ids, refuse_repeats, restored_ids, stored_ids
 from similia.index.models import FrozenMetric, check_model, is_learnt, query_vectors
-from similia.index.recall import BuildReport, measured_recall, sampled_rows
+from similia.index.recall import BuildReport, check_report, measured_recall, sampled_rows
+from similia.interrupts import held_signals
 from similia.persistence import file
 from similia.persistence.file import PathLike
 from similia.retrieval.vectors import geometry as known_geometry
 from similia.retrieval.vectors import is_sparse
 from similia.validation import check_parameters, none, positive_integer
+from similia.views import Views
 
+#: features of sparse items that a file may ask for, however small it is
+ROOM = 2**20
 #: fields of a frozen metric that are saved
 FROZEN = ("name", "fingerprint", "matrix", "probe", "image")
 
@@ -73,13 +93,13 @@ class Index:
     # -- searching -----------------------------------------------------------------------------
 
     def search(
-        self, Q: ArrayLike | Matrix, k: int = 10, *, model: Searchable | None = None
+        self, Q: ArrayLike | Side, k: int = 10, *, model: Searchable | None = None
     ) -> Search:
         """Find the k best items of each query.
 
         Parameters
         ----------
-        Q : array or CSR matrix of shape (n_queries, n_features), or vector of shape (n_features,)
+        Q : array or CSR matrix of shape (n_queries, n_features), Views, or a vector
             Queries, not yet transformed. Sparse ones need a learner that takes them, or sparse
             items.
         k : int
@@ -107,10 +127,10 @@ class Index:
             rows[short], scores[short] = exact.search(q[short], k)
         return Search(self.ids[rows], scores)
 
-    def query_vectors(self, Q: ArrayLike | Matrix, *, model: Searchable | None = None) -> Matrix:
+    def query_vectors(self, Q: ArrayLike | Side, *, model: Searchable | None = None) -> Matrix:
         """Vectors that `search` passes to the backend."""
         if self.frozen is not None:
-            Q = self.frozen.vectors("Index.search", Q, model)
+            Q = self.frozen.vectors("Index.search", _one_matrix(Q), model)
         elif model is not None:
             check_model("Index.search", model)
             if model.geometry != self.geometry or self.geometry == "l2":
@@ -120,7 +140,7 @@ class Index:
                     "model to build_index as well."
                 )
             Q = query_vectors(model, Q)
-        return self._checked("Index.search", "queries", Q)
+        return self._checked("Index.search", "queries", _one_matrix(Q))
 
     def _checked(self, owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
         allow_sparse = self.backend.sparse
@@ -134,7 +154,7 @@ class Index:
 
     def add(
         self,
-        Z: ArrayLike | Matrix,
+        Z: ArrayLike | Side,
         ids: ArrayLike | None = None,
         *,
         model: Searchable | None = None,
@@ -149,22 +169,25 @@ class Index:
         ids : array of shape (n_items,), optional
             Integers or strings, like those of the index; consecutive numbers if None.
         model : learner, optional
-            Needed only if the index cannot keep the metric itself (`KernelPOLA`).
+            Needed only for Views, or if the index cannot keep the metric itself (`KernelPOLA`).
         measure : bool
             Whether to measure recall again, over all items.
         """
-        if self.frozen is not None:
+        if isinstance(Z, Views):
+            Z = _vectors_of_views("Index.add", Z, model)
+        elif self.frozen is not None:
             Z = self.frozen.vectors("Index.add", Z, model, items=True)
         vectors = self._checked("Index.add", "items", Z)
         names = joined_ids("Index.add", self.ids, ids, vectors.shape[0])
-        self._extend(vectors, names, measure=measure)
+        with held_signals():
+            self._extend(vectors, names, measure=measure)
         return self.report
 
     def _extend(
         self,
         vectors: Matrix,
         ids: Array,
-        asked: tuple[Array, Indices | None] | None = None,
+        asked: tuple[Matrix, Indices | None] | None = None,
         measure: bool = True,
     ) -> None:
         """Add checked vectors and report; measure recall with `asked`, or with some items."""
@@ -178,9 +201,9 @@ class Index:
         elif measure:
             if asked is None:
                 own = sampled_rows(len(self))
-                asked = (np.asarray(self.backend.vectors()[own], self.dtype), own)
+                asked = (self.backend.vectors()[own].astype(self.dtype, copy=False), own)
             recall = measured_recall(self.backend, self.geometry, *asked, k)
-            n_queries = len(asked[0])
+            n_queries = asked[0].shape[0]
         size = (len(self), self.n_features)
         self.report = BuildReport(self.name, self.geometry, *size, k, recall, n_queries, seconds)
 
@@ -201,13 +224,13 @@ class Index:
 
 
 def build_index(
-    Z: ArrayLike | Matrix,
+    Z: ArrayLike | Side,
     model: Searchable | None = None,
     *,
     backend: str = "exact",
     geometry: str | None = None,
     ids: ArrayLike | None = None,
-    queries: ArrayLike | Matrix | None = None,
+    queries: ArrayLike | Side | None = None,
     recall_at: int = 10,
     **options: Any,
 ) -> Index:
@@ -215,13 +238,15 @@ def build_index(
 
     Parameters
     ----------
-    Z : array or CSR matrix of shape (n_items, n_features)
+    Z : array or CSR matrix of shape (n_items, n_features), or Views
         Item vectors. They are copied, except that exact search leaves an array that is mapped from
         a file (`numpy.load` with ``mmap_mode="r"``) where it is. Sparse items are searched exactly,
-        by inner products.
+        by inner products. Of dense and sparse views, a library searches the dense ones, and
+        the best ``candidates`` (an option, 500) are re-ranked by all.
     model : learner, optional
-        Required for a metric, which transforms the items. Optional for a bilinear learner, which
-        leaves the items as they are: pass it to `Index.search`.
+        Required for Views, whose order it knows, and for a metric, which transforms the items.
+        Optional for a bilinear learner, which leaves the items as they are: pass it to
+        `Index.search`.
     backend : {"exact", "faiss", "usearch", "hnswlib"}
         Library that searches. All but "exact" are approximate, in single precision, and extras to
         install.
@@ -247,6 +272,9 @@ def build_index(
     rules = {"geometry": none | known_geometry, "recall_at": positive_integer}
     check_parameters("build_index", rules, {"geometry": geometry, "recall_at": recall_at})
     kind = _geometry(model, geometry)
+    views = Z if isinstance(Z, Views) else None
+    if isinstance(Z, Views):
+        Z = _vectors_of_views("build_index", Z, model)
     implementation = backend_class("build_index", backend, sparse_items=is_sparse(Z))
     if is_sparse(Z) and kind == "l2":
         raise ValueError(
@@ -259,7 +287,7 @@ def build_index(
     if given.shape[0] == 0:
         raise ValueError("build_index: items must be at least one, got none.")
     vectors, frozen = given, None
-    if model is not None:
+    if model is not None and views is None:
         # A learner that leaves the items as they are still checks them.
         vectors = model.item_vectors(given)
         if kind == "l2":
@@ -276,12 +304,26 @@ def build_index(
     names = joined_ids("build_index", index.ids, ids, vectors.shape[0])
     own: Indices | None = None if queries is not None else sampled_rows(len(names))
     state = model.get_state() if model is not None and is_learnt(model) else {}
-    if queries is None and state.get("n_features_in_", given.shape[1]) != given.shape[1]:
+    width = state.get("n_features_in_", given.shape[1])
+    if own is not None and views is None and width != given.shape[1]:
         asked = vectors[own]  # queries have other features than items
     else:
-        asked = index.query_vectors(given[own] if queries is None else queries, model=model)
+        if queries is None:
+            queries = (given if views is None else views)[sampled_rows(len(names))]
+        asked = index.query_vectors(queries, model=model)
     index._extend(vectors, names, (asked, own))
     return index
+
+
+def _vectors_of_views(owner: str, Z: Views, model: Searchable | None) -> Matrix:
+    if model is None:
+        raise ValueError(f"{owner}: model must be given for several views, got None.")
+    return model.item_vectors(Z)
+
+
+def _one_matrix(X: ArrayLike | Side) -> ArrayLike | Matrix:
+    """X itself, unless it is several views that no model has joined."""
+    return np.asarray(X) if isinstance(X, Views) else X
 
 
 def _geometry(model: Searchable | None, geometry: str | None) -> Geometry:
@@ -298,6 +340,9 @@ def _geometry(model: Searchable | None, geometry: str | None) -> Geometry:
 
 def open_index(path: PathLike) -> Index:
     """Open a saved index; all checksums are compared before anything is used.
+
+    Graphs are built again from the vectors, which takes as long as the first time: no bytes of a
+    library are read from a file.
 
     Raises ModelFileError if the file is damaged, foreign, or of a newer format, and
     MissingExtraError without the library that the index was built with.
@@ -323,17 +368,25 @@ def _index(parameters: dict[str, Any], attributes: State) -> Index:
     if not known_geometry.holds(geometry) or dtype not in ("float32", "float64"):
         raise ValueError("the geometry or the precision is unknown")
     space = Space(parameters["n_features"], geometry, np.dtype(dtype))
-    holds_sparse = set(attributes["items"]) == set(PARTS)
+    items = attributes["items"]
+    holds_sparse = set(items) == set(PARTS)
+    if not holds_sparse:
+        check_saved(space, items)
+    elif not 0 < space.n_features <= ROOM + 16 * items["indices"].nbytes:
+        raise ValueError(f"there are few entries for {space.n_features} features")
     implementation = backend_class("open_index", name, sparse_items=holds_sparse)
     backend = implementation(space, **parameters["options"])
-    backend.restore(attributes["items"])
+    backend.restore(items)
     index = Index(name, backend, space)
     index.ids = restored_ids(attributes["ids"])
     refuse_repeats("ids", index.ids)
     if len(index.ids) != len(backend):
         raise ValueError(f"there are {len(index.ids)} ids for {len(backend)} items")
     index.report = BuildReport(**attributes["report"])
+    expected = (name, geometry, len(backend), space.n_features)
+    check_report(index.report, expected)
     index._recall_at = index.report.k
     if attributes["metric"] is not None:
         index.frozen = FrozenMetric(**{name: attributes["metric"][name] for name in FROZEN})
+        index.frozen.check(space.n_features)
     return index

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import ArrayLike
 
-from similia.contract import Array, LearntRanker, Matrix, Searchable
+from similia.contract import Array, LearntRanker, Matrix, Searchable, Side
 from similia.exceptions import StaleIndexError
 from similia.retrieval.vectors import geometry
 from similia.validation import check_parameters
@@ -51,7 +51,7 @@ def fingerprint(model: LearntRanker) -> str:
     return sha.hexdigest()
 
 
-def query_vectors(model: Searchable, Q: ArrayLike | Matrix) -> Matrix:
+def query_vectors(model: Searchable, Q: ArrayLike | Side) -> Matrix:
     """Vectors of Q by the current state of a checked model.
 
     The query matrix of a learner is computed once per revision: with averaging, or for a metric, it
@@ -79,6 +79,15 @@ class FrozenMetric:
     probe: Array
     image: Array
     _seen: tuple[ref[LearntRanker], object] | None = None  # an unchanged learner and its revision
+
+    def check(self, n_features: int) -> None:
+        """Refuse a metric from a file that does not map to vectors of `n_features`."""
+        arrays = [self.image, self.probe, *([] if self.matrix is None else [self.matrix])]
+        right = all(isinstance(A, np.ndarray) and A.ndim == 2 for A in arrays)
+        right = right and all(A.dtype.kind == "f" and A.shape[1] > 0 for A in arrays)
+        widths = {A.shape[1] for A in arrays if A is not self.probe} if right else set()
+        if widths != {n_features} or not isinstance(self.name, str):
+            raise ValueError("the metric does not fit the vectors")
 
     @classmethod
     def of(cls, model: LearntRanker, Z: Array, vectors: Array) -> "FrozenMetric":

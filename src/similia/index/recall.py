@@ -1,13 +1,23 @@
 """Recall of an index against exact search, measured at every build."""
 
 from dataclasses import asdict, dataclass
+from numbers import Real
 
 import numpy as np
 
-from similia.contract import Array, Geometry, Indices
+from similia.contract import Geometry, Indices, Matrix
 from similia.index.backends import Backend, Space
 from similia.index.exact import exact_search
+from similia.validation import (
+    Rule,
+    check_parameters,
+    non_negative,
+    non_negative_integer,
+    none,
+    positive_integer,
+)
 
+share = Rule("a number between 0 and 1", lambda v: 0 <= v <= 1, kind=Real)
 #: number of queries that recall is measured with
 SAMPLE = 200
 
@@ -45,23 +55,32 @@ class BuildReport:
         return asdict(self)
 
 
+def check_report(report: BuildReport, expected: tuple[str, str, int, int]) -> None:
+    """Refuse a report from a file that is not one of this index."""
+    found = (report.backend, report.geometry, report.n_items, report.n_features)
+    if found != expected:
+        raise ValueError("the report is that of another index")
+    rules = {"k": positive_integer, "recall": none | share, "n_queries": non_negative_integer}
+    check_parameters("report", {**rules, "seconds": non_negative}, vars(report))
+
+
 def sampled_rows(n: int) -> Indices:
     """At most `SAMPLE` rows of n items, evenly spread, to serve as queries."""
     return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
 
 
 def measured_recall(
-    backend: Backend, geometry: Geometry, Q: Array, own: Indices | None, k: int
+    backend: Backend, geometry: Geometry, Q: Matrix, own: Indices | None, k: int
 ) -> float:
     """Mean share of the k best items that `backend` finds.
 
     If the queries are items, of rows `own`, finding themselves is trivial and does not count.
     """
-    items: Array = backend.vectors()
+    items = backend.vectors()
     exact = exact_search(items, Space(items.shape[1], geometry, items.dtype))
-    depth = min(len(items), k + (own is not None))
+    depth = min(items.shape[0], k + (own is not None))
     best, found = exact.search(Q, depth)[0], backend.search(Q, depth)[0]
-    itself = np.full(len(Q), -2) if own is None else own
+    itself = np.full(Q.shape[0], -2) if own is None else own
     shares = []
     for right, got, self_row in zip(best, found, itself, strict=True):
         wanted = right[right != self_row][:k]

@@ -6,9 +6,8 @@ import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.index.backends import Found, Space, checked_options, native_bytes
+from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
 from similia.linalg.threads import processors
-from similia.validation import positive_integer
 
 try:
     from usearch.index import BatchMatches, Matches
@@ -17,9 +16,9 @@ except ImportError as error:
     raise MissingExtraError("similia.index.usearch", "usearch", "usearch") from error
 
 _OPTIONS = {
-    "connectivity": (32, positive_integer),
-    "ef_construction": (128, positive_integer),
-    "ef_search": (64, positive_integer),
+    "connectivity": (32, LINKS),
+    "ef_construction": (128, BREADTH),
+    "ef_search": (64, BREADTH),
 }
 
 
@@ -36,7 +35,6 @@ class Implementation:
     def __init__(self, space: Space, **options: Any) -> None:
         self.options = checked_options("usearch", _OPTIONS, options)
         self._l2 = space.geometry == "l2"
-        self._n_features = space.n_features
         self.native = NativeIndex(
             ndim=space.n_features,
             metric="l2sq" if self._l2 else "ip",
@@ -72,11 +70,9 @@ class Implementation:
         return np.asarray(self.native.get(np.arange(len(self), dtype=np.uint64)))
 
     def tensors(self) -> dict[str, Array]:
-        """The native bytes."""
-        return {"native": np.frombuffer(self.native.save() or b"", np.uint8)}
+        """The vectors."""
+        return {"vectors": self.vectors()}
 
     def restore(self, tensors: dict[str, Array]) -> None:
-        """Take the native bytes."""
-        self.native.load(native_bytes(tensors).tobytes())
-        if self.native.ndim != self._n_features:
-            raise ValueError("the index of USearch has other features")
+        """Build the graph again."""
+        self.add(tensors["vectors"])

@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Learner, all_or_nothing
-from similia.contract import FLOATS, Array, Indices, Matrix
+from similia.base import Learner, all_or_nothing, validated
+from similia.contract import Array, Indices, Matrix
+from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.linear.examples import Examples, with_intercept
 from similia.parameters import parameter
@@ -115,9 +116,8 @@ class LinearOneVsRest(ClassifierMixin, Learner):
     ) -> Examples:
         """Checked examples; the first ones start the learner, later ones must have its classes."""
         owner, several = f"{self._owner}.{method}", self._accepts_several_labels
-        form = {"accept_sparse": "csr", "dtype": FLOATS, "multi_output": several}
-        X, y = validate_data(self, X, y, reset=first, **form)
-        check_magnitude(owner, "X", X)
+        X, y = validated(self, X, y, reset=first, multi_output=several)
+        check_magnitude(owner, "X", X, dtype=None if first else self._precision())
         examples = Examples(owner, X, y, sample_weight, classes, intercept=self.fit_intercept)
         found, multilabel = examples.classes, examples.multilabel
         if not multilabel and len(found) < 2:
@@ -148,7 +148,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
 
     def _learn(self, examples: Examples, order: Indices, advance: Advance = lambda n: None) -> None:
         """Learn the examples once, in this order."""
-        with single_blas_thread():
+        with held_signals() as let_signals_in, single_blas_thread():
             while len(order):
                 n = self._rows_at_once()
                 some, order = order[:n], order[n:]
@@ -157,6 +157,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
                 self.n_updates_ += int(self._learn_block(rows, signs, examples.weights[some]))
                 self.n_seen_ += len(some)
                 advance(len(some))
+                let_signals_in()
         self.n_iter_ += 1
 
     @abstractmethod
@@ -202,7 +203,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
 
     def _checked_rows(self, X: Matrix) -> Matrix:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        X = validated(self, X, reset=False)
         return with_intercept(X, self.fit_intercept)
 
     def __sklearn_tags__(self) -> Tags:

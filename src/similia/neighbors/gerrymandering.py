@@ -11,11 +11,11 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from similia import validation as rules
-from similia.base import Revision, accepts_one_query, all_or_nothing, generator
-from similia.contract import FLOATS, Array, Indices, Matrix, State
+from similia.base import Revision, accepts_one_query, all_or_nothing, generator, validated
+from similia.contract import Array, Indices, Matrix, State
 from similia.neighbors import sides as data
 from similia.neighbors.maps import STARTS, Given, Map, Maps, Start, squared_distances
 from similia.neighbors.search import SEARCHES, vote_shares
@@ -270,7 +270,7 @@ class NeighborhoodGerrymandering(
         return self._train(sides, 1, stopping=False)
 
     def _points(self, where: str, X: Matrix, y: ArrayLike, reset: bool) -> tuple[Matrix, Array]:
-        rows, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+        rows, labels = validated(self, X, y, reset=reset)
         check_classification_targets(labels)
         dtype = rows.dtype if reset else self.U_.dtype
         rules.check_magnitude(where, "X", rows, dtype=dtype)
@@ -330,7 +330,7 @@ class NeighborhoodGerrymandering(
 
     def _query_images(self, X: Matrix) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        X = validated(self, X, reset=False)
         rules.check_magnitude(OWNER, "X", X, dtype=self.U_.dtype)
         return self._maps().query(X.astype(self.U_.dtype, copy=False))
 

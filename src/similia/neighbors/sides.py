@@ -5,11 +5,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
-from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from similia.contract import FLOATS, Array, Indices, Matrix
+from similia.base import checked_matrix
+from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, rows_of
 from similia.validation import check_magnitude
 
@@ -54,7 +54,7 @@ class Sides(NamedTuple):
 
 def item_rows(where: str, items: Matrix, dtype: DTypeLike, width: int | None) -> Matrix:
     """Items of moderate size and of `width` features, if it is given, or the house error."""
-    Z = check_array(items, accept_sparse="csr", dtype=FLOATS, input_name="items")
+    Z = checked_matrix(where, "items", items, input_name="items")
     if width not in (None, Z.shape[1]):
         raise ValueError(f"{where}: items must have {width} features, got {Z.shape[1]}.")
     check_magnitude(where, "items", Z, dtype=dtype)

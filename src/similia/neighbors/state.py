@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import State
+from similia.validation import check_sparse
 
 COUNTS = ("n_features_in_", "n_item_features_", "n_seen_", "n_updates_", "n_iter_", "best_iter_")
 FLOATS = ("U_", "V_", "query_center_", "item_center_", "database_")
@@ -32,7 +33,7 @@ def unpacked(where: str, state: State, asymmetric: bool) -> State:
     if isinstance(rows, dict):
         shape = (len(state["database_labels_"]), state["n_item_features_"])
         rows = sparse.csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=shape)
-        rows.check_format()
+        check_sparse(where, "database_", rows)
     learnt = {**state, "database_": rows}
     if problem := _misfit(learnt, asymmetric):
         raise ValueError(f"{where}: {problem}.")
@@ -41,7 +42,7 @@ def unpacked(where: str, state: State, asymmetric: bool) -> State:
 
 def _misfit(learnt: State, asymmetric: bool) -> str | None:
     for name in COUNTS:
-        if type(learnt[name]) is not int or learnt[name] < 0:
+        if type(learnt[name]) is not int or not 0 <= learnt[name] < 2**53:
             return f"{name} must be a count, got {learnt[name]!r}"
     U, codes, moments = learnt["U_"], learnt["database_labels_"], learnt["adam_moments_"]
     if U.ndim != 2 or any(learnt[name].ndim != 1 for name in VECTORS):

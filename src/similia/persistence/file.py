@@ -41,8 +41,10 @@ REALS = ("bool", *(f"{sign}int{8 * n}" for sign in ("", "u") for n in (1, 2, 4, 
 REALS += ("float16", "float32", "float64")
 #: complex numbers are stored as pairs of real ones
 PARTS = {"complex64": "float32", "complex128": "float64"}
-#: characters of a fixed-width string; without a limit a small file could demand a lot of memory
+#: characters of a fixed-width string
 MAX_WIDTH = 65_536
+#: largest number of judgements, features or items: exact in double precision, too
+MAX_COUNT = 2**53
 FORMAT = 1
 KEY = "similia"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -67,7 +69,9 @@ ENTRIES = {
 
 def encode(name: str, value: object, tensors: Tensors) -> Json:
     """Return `value` as JSON; add arrays of numbers to `tensors` under `name`."""
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int and -(2**63) <= value < 2**64:
         return value
     if type(value) is float and math.isfinite(value):
         return value
@@ -94,10 +98,16 @@ def encode(name: str, value: object, tensors: Tensors) -> Json:
                 f"save: {name} must be an array of numbers of at most 64 bits or a vector of "
                 f"strings, got shape {value.shape} and dtype {dtype}."
             )
+        strings = value.tolist()
         width = "object" if dtype.kind == "O" else dtype.str[1:]
-        return {"strings": value.tolist(), "dtype": width}
-    shown = f"{value!r:.80}" if isinstance(value, float | np.generic) else type(value).__name__
-    words = "None, a finite number, a string, or an array, tuple, list or dictionary of these"
+        if not _spares_memory(strings, dtype):
+            raise ValueError(f"save: {name} must be strings of similar lengths; use dtype=object.")
+        return {"strings": strings, "dtype": width}
+    shown = (
+        f"{value!r:.80}" if isinstance(value, int | float | np.generic) else type(value).__name__
+    )
+    words = "None, a finite number of 64 bits, a string, or an array, tuple, list or dictionary of"
+    words += " these"
     parameter = name.removeprefix("parameter.")
     advice = f"; call learner.set_params({parameter}=...) with one of these before saving"
     raise ValueError(
@@ -110,7 +120,7 @@ def decode(encoded: Json, tensors: dict[str, T]) -> Any:
     if not isinstance(encoded, dict):
         if isinstance(encoded, list):
             raise ValueError("a bare list stands where a value should be")
-        return encoded
+        return _plain_number(encoded) if type(encoded) in (int, float) else encoded
     if set(encoded) == {"tensor"}:
         return tensors.pop(encoded["tensor"])
     if set(encoded) == {"strings", "dtype"}:
@@ -119,15 +129,32 @@ def decode(encoded: Json, tensors: dict[str, T]) -> Any:
             raise ValueError("an array of strings that contains something else")
         if dtype != "object" and not (dtype[0] == "U" and 0 <= int(dtype[1:]) <= MAX_WIDTH):
             raise ValueError(f"an array of strings of dtype {dtype!r}")
+        if not _spares_memory(strings, np.dtype(dtype)):
+            raise ValueError(f"{len(strings)} short strings with room for {dtype[1:]} letters each")
         return np.array(strings, dtype=dtype)
     if set(encoded) == {"number", "dtype"} and encoded["dtype"] in REALS:
-        return np.dtype(encoded["dtype"]).type(encoded["number"])
+        dtype, number = np.dtype(encoded["dtype"]), _plain_number(encoded["number"])
+        if dtype.kind == "f" and not abs(number) <= float(np.finfo(dtype).max):
+            raise ValueError(f"the number {number} of dtype {dtype}")
+        return dtype.type(number)
     for kind in (tuple, list):
         if set(encoded) == {kind.__name__}:
             return kind(decode(part, tensors) for part in encoded[kind.__name__])
     if set(encoded) == {"dict"}:
         return decode_all(encoded["dict"], tensors)
     raise ValueError(f"a value of unknown kind, with the entries {sorted(encoded)}")
+
+
+def _plain_number(number: Json) -> Json:
+    """The number, unless it is infinite, NaN or too large for 64 bits."""
+    if not (math.isfinite(number) if isinstance(number, float) else -(2**63) <= number < 2**64):
+        raise ValueError(f"the number {number!r:.40}")
+    return number
+
+
+def _spares_memory(strings: list[str], dtype: np.dtype[Any]) -> bool:
+    """Whether an array of strings takes only a moderate multiple of their letters."""
+    return len(strings) * dtype.itemsize <= 256 * sum(len(text) + 3 for text in strings) + 4096
 
 
 def decode_all(encoded: Mapping[str, Json], tensors: dict[str, T]) -> Named:

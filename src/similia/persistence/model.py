@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from similia.contract import State, Stateful
 from similia.exceptions import ModelFileError
@@ -132,6 +133,8 @@ class _Checkable(Stateful, Protocol):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]: ...
 
+    def _example(self, m: int, n: int, dtype: DTypeLike) -> tuple[Any, Any]: ...
+
 
 class _Size(NamedTuple):
     """A number of features or classes: of the small learner, and of the loaded one."""
@@ -145,7 +148,7 @@ def _check_consistency(learner: _Checkable) -> None:
     state = learner.get_state()
     names = state.pop("feature_names_in_", None)
     for name, value in state.items():
-        if name.startswith("n_") and (type(value) is not int or value < 0):
+        if name.startswith("n_") and not (type(value) is int and 0 <= value < file.MAX_COUNT):
             raise ValueError(f"{name} is {value!r}, not a count")
     sizes = _sizes(state)
     if names is not None and (names.shape != (sizes[0].full,) or names.dtype != object):
@@ -207,11 +210,11 @@ def _small_learner(learner: _Checkable, state: State, sizes: list[_Size]) -> Sta
     small = learner_class(type(learner).__name__)(**parameters)
     # Features are real even if the state is complex.
     dtype = state["moment_"].real.dtype
-    X = np.zeros((sizes[0].small, sizes[0].small), dtype)  # square: it may be a kernel matrix
+    n: int = state.get("n_item_features_", learner.n_features_in_)
+    X, items = learner._example(sizes[0].small, small_of[n], dtype)
     if learner.learns_from == "labels":
         classes = state["classes_"][: sizes[-1].small]
         return small.partial_fit(X[:1], classes[:1], classes=classes)
     if learner.learns_from == "pairs":
         return small.learn(X, [], [])
-    items = np.zeros((1, small_of[state["n_item_features_"]]), dtype)
     return small.learn(X, [], items=items)

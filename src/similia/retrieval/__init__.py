@@ -2,6 +2,7 @@
 
 from similia.retrieval.evaluate import evaluate
 from similia.retrieval.evaluation import Comparison, Evaluation, compare
+from similia.retrieval.families import compare_all
 from similia.retrieval.measures import (
     MEASURES,
     average_precision,
@@ -14,13 +15,16 @@ from similia.retrieval.measures import (
 from similia.retrieval.ranking import top_k
 from similia.retrieval.ranks import relevant_ranks
 from similia.retrieval.relevance import exponential_gain
+from similia.retrieval.scale import Scaled, scaled_like
 
 __all__ = [
     "MEASURES",
     "Comparison",
     "Evaluation",
+    "Scaled",
     "average_precision",
     "compare",
+    "compare_all",
     "evaluate",
     "exponential_gain",
     "ndcg_at_k",
@@ -29,5 +33,6 @@ __all__ = [
     "recall_at_k",
     "reciprocal_rank",
     "relevant_ranks",
+    "scaled_like",
     "top_k",
 ]

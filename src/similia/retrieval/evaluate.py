@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from similia.contract import Matrix
+from similia.contract import Matrix, Side
 from similia.progress import progress
 from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
+from similia.retrieval.names import measure_named, with_cut_offs
 from similia.retrieval.passing import measured_in_passing
 from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, scores_of
@@ -26,8 +27,8 @@ _RULES = {
 
 def evaluate(
     scorer: AnyScorer,
-    Q: ArrayLike | Matrix,
-    Z: ArrayLike | Matrix | None = None,
+    Q: ArrayLike | Side,
+    Z: ArrayLike | Side | None = None,
     *,
     labels: ArrayLike | None = None,
     relevance: ArrayLike | Matrix | None = None,
@@ -51,9 +52,9 @@ def evaluate(
         An object with ``query_vectors``, ``item_vectors`` and ``geometry``, or else with
         ``pairwise_score(Q, Z)``; a function ``(Q, Z) -> scores`` of shape (n_queries, n_items),
         where larger is closer; or "cosine", "inner_product" or "euclidean".
-    Q : array or sparse matrix of shape (n_queries, n_features)
+    Q : array or sparse matrix of shape (n_queries, n_features), or Views
         Queries.
-    Z : array or sparse matrix of shape (n_items, n_features), optional
+    Z : array or sparse matrix of shape (n_items, n_features), or Views, optional
         Items. Without it, each query is ranked against all of Q but itself.
     labels : array, or pair of arrays
         Class of each row of Q, or (y_queries, y_items) if Z is given: items of the query's class
@@ -64,7 +65,9 @@ def evaluate(
         Cut-offs of precision, recall and nDCG. They may exceed the number of items: precision@k
         still divides by k.
     measures : sequence of str
-        Some of "precision", "recall", "ndcg" (each at every k), "map", "mrr", "r_precision".
+        Some of "precision", "recall", "ndcg" (each at every k), "map", "mrr", "r_precision"; also
+        with a cut-off of their own, and by the names of ir-measures: "nDCG@10", "P@5", "R@100",
+        "AP", "RR@10", "Rprec". The results have the former names.
     exclude_self : bool, optional
         Whether item i is query i and so not ranked; by default only if Z is None. There may be more
         items than queries: the items after the last query are ranked for every query.
@@ -124,13 +127,9 @@ def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str,
     names = [measures] if isinstance(measures, str) else list(measures)
     for cut in cuts:
         check_parameters("evaluate", {"k": positive_integer}, {"k": cut})
-    for name in names:
-        check_parameters("evaluate", {"measures": one_of(*m.MEASURES)}, {"measures": name})
+    found = [measure_named("evaluate", name) for name in names]
     if not names or not cuts:
         empty = "k" if names else "measures"
         raise ValueError(f"evaluate: {empty} must be at least one, got none.")
-    return {
-        f"{name}@{cut}" if cut else name: (m.MEASURES.index(name), int(cut))
-        for name in names
-        for cut in (cuts if name in m.AT_K else [0])
-    }
+    wanted = [one for measure in found for one in with_cut_offs(measure, cuts)]
+    return {measure.name: measure.code for measure in wanted}

@@ -60,7 +60,7 @@ class Evaluation:
         """
         given = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
         check_parameters("Evaluation.interval", _RESAMPLING, given)
-        return _bootstrap_interval(self.judged(name), level, n_resamples, _generator(random_state))
+        return _bootstrap_interval(self.judged(name), level, n_resamples, generator(random_state))
 
     def table(self, level: float = 0.95) -> str:
         """Means and their intervals as aligned text."""
@@ -107,6 +107,8 @@ class Comparison:
     ties: int
     losses: int
     level: float
+    #: tests that the interval and the p-value hold for together
+    n_tests: int = 1
 
     @property
     def better(self) -> str | None:
@@ -124,7 +126,7 @@ class Comparison:
         return (
             f"{self.measure}: {verdict} (a {self.mean_a:.4f}, b {self.mean_b:.4f}; "
             f"{100 * self.level:g} % interval of a - b {low:+.4f} to {high:+.4f}; "
-            f"p = {self.p_value:.2g}; "
+            f"p = {self.p_value:.2g}{f' of {self.n_tests} tests' if self.n_tests > 1 else ''}; "
             f"{self.wins} wins, {self.ties} ties, {self.losses} losses of a)."
         )
 
@@ -176,7 +178,7 @@ def compare(
         )
     values_a, values_b = a.judged(measure), b.judged(measure)
     differences = values_a - values_b
-    rng = _generator(random_state)
+    rng = generator(random_state)
     wins, ties, losses = (int(np.count_nonzero(np.sign(differences) == s)) for s in (1, 0, -1))
     interval = _bootstrap_interval(differences, level, n_resamples, rng)
     p = _sign_flip_p_value(differences, n_resamples, rng)
@@ -184,7 +186,7 @@ def compare(
     return Comparison(measure, mean_a, mean_b, mean, interval, p, wins, ties, losses, level)
 
 
-def _generator(random_state: Seed) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """New generator; a RandomState seeds it and is advanced."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
@@ -217,7 +219,12 @@ def _sign_flip_p_value(differences: Values, n_resamples: int, rng: np.random.Gen
     # Sums that differ only by rounding count as equal.
     bound = abs(moving.sum()) - 1e-12 * np.abs(moving).sum()
     extreme = 0
-    for size in _batches(n_resamples, len(moving)):
-        signs = 2.0 * rng.integers(2, size=(size, len(moving)), dtype=np.int8) - 1.0
+    for signs in sign_flips(len(moving), n_resamples, rng):
         extreme += int(np.count_nonzero(np.abs(signs @ moving) >= bound))
     return (1 + extreme) / (1 + n_resamples)
+
+
+def sign_flips(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[Values]:
+    """Yield random signs, of shape (some, n), `n_resamples` rows in all."""
+    for size in _batches(n_resamples, n):
+        yield (2 * rng.integers(2, size=(size, n), dtype=np.int8) - 1).astype(np.float64)

@@ -15,7 +15,7 @@ from similia.retrieval.ranks import all_finite, relevant_ranks
 from similia.retrieval.relevance import Relevance, members
 
 MEASURES = ("precision", "recall", "ndcg", "map", "mrr", "r_precision")
-AT_K = ("precision", "recall", "ndcg")  # those of the first k items only
+AT_K = ("precision", "recall", "ndcg")  # those that need a cut-off
 
 
 @compiled_in_order
@@ -45,21 +45,26 @@ def r_precision(ranks: Integers) -> float:
 
 
 @compiled_in_order
-def reciprocal_rank(ranks: Integers) -> float:
-    """One over the rank of the first relevant item: 1 / r_1. Its mean over queries is MRR."""
-    return 1.0 / ranks[0] if len(ranks) else np.nan
+def reciprocal_rank(ranks: Integers, k: int = 0) -> float:
+    """One over the rank of the first relevant item: 1 / r_1. Its mean over queries is MRR.
+
+    With a cut-off k > 0 it is 0 if that rank is above k.
+    """
+    if len(ranks) == 0:
+        return np.nan
+    return 1.0 / ranks[0] if k == 0 or ranks[0] <= k else 0.0
 
 
 @compiled_in_order
-def average_precision(ranks: Integers) -> float:
+def average_precision(ranks: Integers, k: int = 0) -> float:
     """Mean over the relevant items of the precision at their ranks: (1/R) Σ_i i / r_i.
 
-    Its mean over queries is mAP.
+    Its mean over queries is mAP. With a cut-off k > 0, ranks above k add nothing.
     """
     if len(ranks) == 0:
         return np.nan
     total = 0.0
-    for i in range(len(ranks)):
+    for i in range(_hits(ranks, k) if k else len(ranks)):
         total += (i + 1.0) / ranks[i]
     return total / len(ranks)
 
@@ -124,7 +129,7 @@ def _measure(code: int, ranks: Integers, gains: Floats, k: int) -> float:
     if code == 2:
         return ndcg_at_k(ranks, gains, k)
     if code == 3:
-        return average_precision(ranks)
+        return average_precision(ranks, k)
     if code == 4:
-        return reciprocal_rank(ranks)
+        return reciprocal_rank(ranks, k)
     return r_precision(ranks)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Matrix
+from similia.contract import Side
 from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers, best_first
 from similia.retrieval.ranks import all_finite
@@ -17,8 +17,8 @@ _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positiv
 
 def top_k(
     scorer: AnyScorer,
-    Q: ArrayLike | Matrix,
-    Z: ArrayLike | Matrix,
+    Q: ArrayLike | Side,
+    Z: ArrayLike | Side,
     k: int,
     exclude_self: bool = False,
     block_bytes: int = BLOCK_BYTES,
@@ -29,9 +29,9 @@ def top_k(
     ----------
     scorer : learner, function or str
         As in `evaluate`.
-    Q : array or sparse matrix of shape (n_queries, n_features)
+    Q : array or sparse matrix of shape (n_queries, n_features), or Views
         Queries.
-    Z : array or sparse matrix of shape (n_items, n_features)
+    Z : array or sparse matrix of shape (n_items, n_features), or Views
         Items.
     k : int
         Number of items for each query; at most the number of items.

@@ -1,13 +1,13 @@
 """Blocks of scores from any scorer: a learner, a function or a named plain similarity."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from similia.contract import Geometry, Matrix, Scorer, Searchable
+from similia.contract import Geometry, Matrix, Scorer, Searchable, Side
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
     Products,
@@ -18,12 +18,13 @@ from similia.retrieval.vectors import (
     products_of,
     squared_lengths,
 )
-from similia.validation import check_parameters, one_of
+from similia.validation import check_parameters, check_sparse, one_of
+from similia.views import Views
 
 BLOCK_BYTES = 2**28
 
 #: (Q, Z) -> scores of shape (n_queries, n_items)
-ScoreFunction: TypeAlias = Callable[[Matrix, Matrix], ArrayLike]
+ScoreFunction: TypeAlias = Callable[[Any, Any], ArrayLike]
 #: sets what is wanted of some queries from their scores; returns the first place with a score that
 #: is not finite, or -1
 Fill: TypeAlias = Callable[[Floats, Integers], int]
@@ -32,18 +33,18 @@ AnyScorer: TypeAlias = Searchable | Scorer | ScoreFunction | str
 
 
 class PlainScorer(NamedTuple):
-    """A similarity of the vectors as they are, without learning."""
+    """A similarity of the vectors as they are, without learning; of views, the first one."""
 
     vectors: Callable[[Matrix], Matrix]
     geometry: Geometry
 
-    def query_vectors(self, Q: Matrix) -> Matrix:
+    def query_vectors(self, Q: Side) -> Matrix:
         """Vectors to search with."""
-        return self.vectors(Q)
+        return self.vectors(Q.base if isinstance(Q, Views) else Q)
 
-    def item_vectors(self, Z: Matrix) -> Matrix:
+    def item_vectors(self, Z: Side) -> Matrix:
         """Vectors to search among."""
-        return self.vectors(Z)
+        return self.query_vectors(Z)
 
 
 def _unit_rows(X: Matrix) -> Matrix:
@@ -66,11 +67,11 @@ class Scores(NamedTuple):
     """Scores of all queries against all items, computed in blocks."""
 
     owner: str
-    Q: Matrix
+    Q: Side
     own: Integers  # the item that is each query itself, or -1
     n_items: int
     #: fills the array with the scores of these rows of Q, or returns another
-    source: Callable[[Matrix, Floats], ArrayLike]
+    source: Callable[[Any, Floats], ArrayLike]
 
     def blocks(
         self, block_bytes: int, queries: Integers | None = None
@@ -110,8 +111,8 @@ class Scores(NamedTuple):
 def scores_of(
     owner: str,
     scorer: AnyScorer,
-    Q: ArrayLike | Matrix,
-    Z: ArrayLike | Matrix | None,
+    Q: ArrayLike | Side,
+    Z: ArrayLike | Side | None,
     exclude_self: bool = False,
 ) -> Scores:
     """Scores of Q against Z, or against Q itself, by any scorer."""
@@ -126,22 +127,26 @@ def scores_of(
     return Scores(owner, queries, own, items.shape[0], _source(owner, scorer, queries, items))
 
 
-def _rows(owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:
-    """X as an array or CSR matrix with at least one row."""
+def _rows(owner: str, name: str, X: ArrayLike | Side) -> Side:
+    """X as an array, CSR matrix or views with at least one row."""
+    if isinstance(X, Views):
+        return X
+    check_sparse(owner, name, X)
     rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
     if rows.ndim == 0 or rows.shape[0] == 0:
         raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")
     return rows
 
 
-def _source(
-    owner: str, scorer: AnyScorer, Q: Matrix, Z: Matrix
-) -> Callable[[Matrix, Floats], ArrayLike]:
+def _source(owner: str, scorer: AnyScorer, Q: Side, Z: Side) -> Callable[[Any, Floats], ArrayLike]:
     if isinstance(scorer, str):
         check_parameters(owner, {"scorer": _plain}, {"scorer": scorer})
+        Q, Z = (X.base if isinstance(X, Views) else X for X in (Q, Z))
         _check_plain_vectors(owner, Q, Z)
         scorer = PLAIN_SCORERS[scorer]
-    if isinstance(scorer, Searchable):
+    # Dense and sparse views side by side are faster multiplied one by one.
+    mixed = isinstance(Z, Views) and len({is_sparse(Z[name]) for name in Z}) == 2
+    if isinstance(scorer, Searchable) and not (mixed and isinstance(scorer, Scorer)):
         return products_of(owner, scorer, Q, Z)
     score = scorer.pairwise_score if isinstance(scorer, Scorer) else scorer
     if not callable(score):

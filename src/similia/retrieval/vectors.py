@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeGuard, TypeVar, get_args
+from typing import Any, TypeGuard, TypeVar, get_args
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array, Geometry, Matrix, Searchable
+from similia.contract import Array, Geometry, Matrix, Searchable, Side
 from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side
 from similia.retrieval.grid import Floats
@@ -56,13 +56,13 @@ class Products:
     `queries` maps rows of queries to vectors, which are dense if the items are.
     """
 
-    def __init__(self, items: Matrix, queries: Callable[[Matrix], Matrix] | None = None) -> None:
+    def __init__(self, items: Matrix, queries: Callable[[Any], Matrix] | None = None) -> None:
         self.items = items
         self.queries = queries or (lambda rows: rows)
         #: sparse items, by feature
         self._postings = items.tocsc() if is_sparse(items) else None
 
-    def __call__(self, rows: Matrix, out: Floats) -> Floats:
+    def __call__(self, rows: Side, out: Floats) -> Floats:
         """Fill `out` with the scores of these queries, which may be infinite or NaN."""
         q = self.queries(rows)
         if self._postings is None:
@@ -79,7 +79,7 @@ class Products:
         return out
 
 
-def products_of(owner: str, scorer: Searchable, Q: Matrix, Z: Matrix) -> Products:
+def products_of(owner: str, scorer: Searchable, Q: Side, Z: Side) -> Products:
     """Vectors with the scores of `scorer` as inner products.
 
     A squared distance is an inner product of vectors longer by two, so it needs no extra pass.
@@ -92,7 +92,7 @@ def products_of(owner: str, scorer: Searchable, Q: Matrix, Z: Matrix) -> Product
     items = items.astype(dtype, copy=False)
     items = longer_items(items) if l2 else items
 
-    def queries(rows: Matrix) -> Matrix:
+    def queries(rows: Side) -> Matrix:
         q = floating(scorer.query_vectors(rows)).astype(dtype, copy=False)
         q = longer_queries(q) if l2 else q
         return q.toarray() if is_sparse(q) and not is_sparse(items) else q

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Indices
-from similia.validation import check_tuples
+from similia.validation import check_tuples, tuple_array
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _votes(rows: Indices, signs: NDArray[np.int8] | None = None) -> _Votes:
 
 
 def _checked(owner: str, name: str, tuples: ArrayLike, width: int) -> Indices:
-    given = np.asarray(tuples)
+    given = tuple_array(owner, name, tuples)
     highest = int(given.max()) if given.size and given.dtype.kind in "iu" else 0
     return check_tuples(owner, name, given, (max(highest, 0) + 1,) * width)
 

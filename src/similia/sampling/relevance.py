@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from similia.contract import Array, Indices
 from similia.sampling.labels import Score, check_draw
-from similia.validation import check_parameters, one_of
+from similia.validation import check_parameters, check_sparse, one_of
 
 Grades: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
@@ -101,6 +101,7 @@ class RelevanceTriplets:
 
 def _judgements(owner: str, relevance: Grades) -> tuple[Indices, Indices, Array, tuple[int, int]]:
     """Query, document and grade of each judgement, by query then document, and the shape."""
+    check_sparse(owner, "relevance", relevance)
     given = relevance if isinstance(relevance, sp.sparray | sp.spmatrix) else np.asarray(relevance)
     if given.ndim != 2:
         raise ValueError(

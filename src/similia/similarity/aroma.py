@@ -65,7 +65,15 @@ class GaussianSimilarity(BilinearSimilarity):
         With r = "auto" they are in the data's own units, and the r of the updates is 1.
         """
         of_queries, of_gaps = super()._init_state(X, Z)
-        return (of_queries**-2, of_gaps**-2) if isinstance(self.r, str) else (1.0, 1.0)
+        if not isinstance(self.r, str):
+            return 1.0, 1.0
+        least = float(np.finfo(X.dtype).max) ** -0.25  # below, variances are no numbers
+        if min(of_queries, of_gaps) < least:
+            raise ValueError(
+                f"{self._owner}: X must have rows whose lengths and differences are typically at "
+                f"least {least:.1e} for {X.dtype}, got {min(of_queries, of_gaps):.1e}; scale it up."
+            )
+        return of_queries**-2, of_gaps**-2
 
     @abstractmethod
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Learner, accepts_one_query, all_or_nothing
-from similia.contract import FLOATS, Array, Geometry, Indices, Matrix
+from similia.base import Learner, accepts_one_query, all_or_nothing, checked_matrix, validated
+from similia.contract import Array, Geometry, Indices, Matrix
+from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, products
 from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
@@ -110,16 +110,18 @@ class BilinearSimilarity(Learner):
 
         Returns
         -------
-        The learner itself. On an error nothing has changed.
+        The learner itself. On an error nothing has changed. An interruption (Ctrl-C) takes effect
+        between two triplets; `n_seen_` then counts those that were learnt.
         """
         where = f"{self._owner}.learn"
         with all_or_nothing(self):
             X, Z = self.begin(X, items)
             sizes = (X.shape[0], Z.shape[0], Z.shape[0])
             triplets = check_tuples(where, "triplets", triplets, sizes)
-            check_magnitude(where, "X", X, triplets if Z is X else triplets[:, 0])
+            kind = self._precision()
+            check_magnitude(where, "X", X, triplets if Z is X else triplets[:, 0], kind)
             if Z is not X:
-                check_magnitude(where, "items", Z, triplets[:, 1:])
+                check_magnitude(where, "items", Z, triplets[:, 1:], kind)
         with progress(self._owner, len(triplets), enabled=self.verbose) as advance:
             self.learn_checked(X, Z, triplets, advance)
         return self
@@ -142,12 +144,13 @@ class BilinearSimilarity(Learner):
         self, X: Matrix, Z: Matrix, triplets: Indices, advance: Advance | None = None
     ) -> None:
         """Learn triplets that a caller has checked, into a state that exists: for streams."""
-        with single_blas_thread():
+        with held_signals() as let_signals_in, single_blas_thread():
             for block, Q, P in triplet_rows(X, Z, triplets, self.W_.dtype, self._block):
                 self.n_updates_ += int(self._learn_block(Q, P))
                 self.n_seen_ += block.stop - block.start
                 if advance is not None:
                     advance(block.stop - block.start)
+                let_signals_in()
 
     @abstractmethod
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
@@ -180,7 +183,7 @@ class BilinearSimilarity(Learner):
         return lengths
 
     def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
-        draw = self._sampler_of(y)
+        draw = triplets_drawn(self._owner, self.sampler, y)
         rng = self._rng()
 
         def score(queries: Indices, items: Indices) -> Array:
@@ -191,17 +194,6 @@ class BilinearSimilarity(Learner):
             for block in row_blocks(self.n_triplets, DRAW):
                 self.learn_checked(X, X, draw(block.stop - block.start, rng, score), advance)
         return self
-
-    def _sampler_of(self, y: Array) -> Callable[..., Indices]:
-        if isinstance(self.sampler, str):
-            return TRIPLET_SAMPLERS[self.sampler](y).draw
-        custom = self.sampler
-
-        def draw(n: int, rng: np.random.Generator, score: Callable[..., Array]) -> Indices:
-            triplets = custom(y, n, rng, score)
-            return check_tuples(f"{self._owner}.sampler", "triplets", triplets, (len(y),) * 3)
-
-        return draw
 
     # -- using ---------------------------------------------------------------------------------
 
@@ -234,7 +226,7 @@ class BilinearSimilarity(Learner):
     def query_vectors(self, Q: Matrix) -> Array:
         """Vectors Wᵀq, to search an inner-product index of the items with."""
         check_is_fitted(self)
-        Q = validate_data(self, Q, reset=False, accept_sparse="csr", dtype=FLOATS)
+        Q = validated(self, Q, reset=False)
         return np.asarray(Q @ self._scoring_state())
 
     def query_matrix(self) -> Array:
@@ -280,8 +272,8 @@ class BilinearSimilarity(Learner):
     # -- checks --------------------------------------------------------------------------------
 
     def _checked_labelled(self, X: Matrix, y: ArrayLike, *, reset: bool) -> tuple[Matrix, Array]:
-        X, labels = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
-        check_magnitude(f"{self._owner}.fit", "X", X)
+        X, labels = validated(self, X, y, reset=reset)
+        check_magnitude(f"{self._owner}.fit", "X", X, dtype=None if reset else self._precision())
         if not reset and self.n_item_features_ != X.shape[1]:
             raise ValueError(
                 f"{self._owner}.partial_fit: X must have {self.n_item_features_} features, as the "
@@ -303,9 +295,10 @@ class BilinearSimilarity(Learner):
         fitted = self.__sklearn_is_fitted__()
         if finite:
             check_is_fitted(self)
-        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS}
-        options["ensure_all_finite"] = finite
-        X = validate_data(self, X, reset=False, **options) if fitted else check_array(X, **options)
+        if fitted:
+            X = validated(self, X, reset=False, ensure_all_finite=finite)
+        else:
+            X = checked_matrix(self._owner, "X", X, ensure_all_finite=finite)
         if items is not None:
             return X, self._checked_items(items, finite=finite)
         if fitted and self.n_item_features_ != X.shape[1]:
@@ -316,7 +309,7 @@ class BilinearSimilarity(Learner):
         return X, X
 
     def _checked_items(self, items: Matrix, *, finite: bool) -> Matrix:
-        Z = check_array(items, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite)
+        Z = checked_matrix(self._owner, "items", items, ensure_all_finite=finite)
         if self.__sklearn_is_fitted__() and Z.shape[1] != self.n_item_features_:
             raise ValueError(
                 f"{self._owner}: items must have {self.n_item_features_} features, "
@@ -329,6 +322,24 @@ class BilinearSimilarity(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+# -- labels --------------------------------------------------------------------------------------
+
+
+def triplets_drawn(
+    owner: str, sampler: str | Callable[..., ArrayLike], y: Array
+) -> Callable[..., Indices]:
+    """Function (n, rng, score) that draws triplets from labels with a sampler or a user's own."""
+    if isinstance(sampler, str):
+        return TRIPLET_SAMPLERS[sampler](y).draw
+
+    def draw(n: int, rng: np.random.Generator, score: Callable[..., Array]) -> Indices:
+        return check_tuples(
+            f"{owner}.sampler", "triplets", sampler(y, n, rng, score), (len(y),) * 3
+        )
+
+    return draw
 
 
 # -- the start -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from similia.durable import replace_text
 from similia.persistence import load, save
 from similia.stream.lessons import Tally
 
-FORMAT = 2  # 2: chunks grow by a quarter, so runs of format 1 would end differently
+FORMAT = 3  # 2: chunks grow by a quarter; 3: queries not met before are counted
 PROGRESS = "progress.json"
 
 

@@ -2,16 +2,15 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from similia.contract import AnyLearner
-from similia.files import BadRows, FeedbackFile, VectorFile
+from similia.files import BadRows, FeedbackFile, FeedbackLike, VectorFile
 from similia.retrieval import Evaluation
 from similia.stream.judged import evaluate_file
-from similia.stream.lessons import Tally, base_of, learn_stream, lessons_for
+from similia.stream.lessons import Tally, base_of, feedback_kind, learn_stream, lessons_for
 from similia.trust import held_out
 
 
@@ -28,7 +27,7 @@ class Entry(NamedTuple):
 def contest(
     learners: Mapping[str, AnyLearner],
     vectors: VectorFile,
-    path: Path | str,
+    path: FeedbackLike,
     *,
     items: VectorFile | None = None,
     share: float = 0.25,
@@ -55,16 +54,18 @@ def contest(
     for name, model in learners.items():
         bad_rows, ids = BadRows(action), (vectors.ids, items and items.ids)
         file = FeedbackFile(
-            path, model.learns_from, *ids, bad_rows=bad_rows, unjudged=unjudged, keep=learning
+            path, feedback_kind(model), *ids, bad_rows=bad_rows, unjudged=unjudged, keep=learning
         )
         started = time.perf_counter()
         lessons = lessons_for(model, X, Z)
         models[name], tally = learn_stream(
-            model, lessons, file, bad_rows=bad_rows, source=str(path)
+            model, lessons, file, bad_rows=bad_rows, source=file.source
         )
         notes[name] = (tally, time.perf_counter() - started)
         if not tally.n:
-            raise ValueError(f"{path}: nothing is left to learn from; hold out a smaller share.")
+            raise ValueError(
+                f"{file.source}: nothing is left to learn from; hold out a smaller share."
+            )
     found = evaluate_file(
         models, vectors, path, items=items, k=k, bad_rows=BadRows("skip"), keep=judging
     )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array, LearntRanker, Ranker
-from similia.files import BadRows, FeedbackFile, VectorFile, joined
-from similia.retrieval import Evaluation, compare
+from similia.files import BadRows, FeedbackFile, FeedbackLike, VectorFile, joined
+from similia.retrieval import Comparison, Evaluation, compare_all
 from similia.stream.judged import evaluate_file
 from similia.stream.lessons import base_of
 from similia.trust import Calibration, calibration_of
@@ -30,34 +30,45 @@ class Adaptation:
     level: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
-        """Measures of both with intervals and paired tests as plain values, ready for JSON."""
+        """Measures of both with intervals and paired tests as plain values, ready for JSON.
+
+        Intervals and p-values of the differences hold for all measures together.
+        """
+        found = compare_all({"adapted": self.adapted}, self.base, level=self.level)["adapted"]
         measures = {}
-        for name in self.base.per_query:
-            pair = compare(self.adapted, self.base, name, level=self.level)
+        for name, pair in found.items():
             base, adapted = (e.interval(name, self.level) for e in (self.base, self.adapted))
             measures[name] = {
                 "base": {"mean": pair.mean_b, "interval": list(base)},
                 "adapted": {"mean": pair.mean_a, "interval": list(adapted)},
-                "difference": pair.difference,
-                "interval": list(pair.interval),
-                "p_value": pair.p_value,
-                "wins": pair.wins,
-                "ties": pair.ties,
-                "losses": pair.losses,
-                "better": {"a": "adapted", "b": "base", None: None}[pair.better],
+                **plain(pair, "adapted", "base"),
             }
         return {
             "n_queries": self.base.n_judged,
             "n_items": self.base.n_items,
             "level": self.level,
+            "n_tests": len(measures),
             "measures": measures,
         }
+
+
+def plain(found: Comparison, a: str, b: str) -> dict[str, Any]:
+    """A difference and its test as plain values; `a` and `b` are names for what is compared."""
+    return {
+        "difference": found.difference,
+        "interval": list(found.interval),
+        "p_value": found.p_value,
+        "wins": found.wins,
+        "ties": found.ties,
+        "losses": found.losses,
+        "better": {"a": a, "b": b, None: None}[found.better],
+    }
 
 
 def evaluate_model(
     model: Any,
     vectors: VectorFile,
-    path: Path | str,
+    path: FeedbackLike,
     *,
     items: VectorFile | None = None,
     base: Ranker | str | None = None,
@@ -82,7 +93,7 @@ def evaluate_model(
 def calibration_on(
     model: Any,
     vectors: VectorFile,
-    path: Path | str,
+    path: FeedbackLike,
     *,
     items: VectorFile | None = None,
     unjudged: str = "ignore",
@@ -93,16 +104,16 @@ def calibration_on(
     Parameters are those of `learn_file`; the model must not have learnt from these triplets.
     """
     file = FeedbackFile(
-        path, "triplets", vectors.ids, items and items.ids, bad_rows=bad_rows, unjudged=unjudged
+        path, "lists", vectors.ids, items and items.ids, bad_rows=bad_rows, unjudged=unjudged
     )
     parts, n = [], 0
-    for part in file:
+    for part in file.drawn(file.raw()):
         parts.append(part)
         n += len(part)
         if n >= MOST:
             break
     if not n:
-        raise ValueError(f"{path}: feedback must be at least one judgement, got none.")
+        raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
     return calibration_of(model, vectors.X, joined(parts).tuples[:MOST], items=items and items.X)
 
 

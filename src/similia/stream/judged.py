@@ -1,16 +1,16 @@
 """Quality of similarities on a file of judgements of any kind."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array, Matrix, Searchable
+from similia.contract import Array, Searchable, Side
 from similia.files import (
     BadRows,
     FeedbackFile,
+    FeedbackLike,
     Judgements,
     VectorFile,
     classes_in,
@@ -18,9 +18,10 @@ from similia.files import (
     joined,
     kind_of,
 )
-from similia.files.feedback import Keep
+from similia.files.lists import Keep
 from similia.retrieval import MEASURES, Evaluation, evaluate
 from similia.trust import pairs_as_triplets, triplet_margins
+from similia.trust.exam import queries_first
 from similia.trust.judging import ACCURACY
 
 #: triplets whose vectors are held at a time
@@ -30,7 +31,7 @@ CHUNK = 2**14
 def evaluate_file(
     scorers: Mapping[str, Searchable | str],
     vectors: VectorFile,
-    path: Path | str,
+    path: FeedbackLike,
     *,
     items: VectorFile | None = None,
     k: Sequence[int] = (1, 5, 10),
@@ -55,9 +56,10 @@ def evaluate_file(
     X, Z = vectors.X, None if items is None else items.X
     classes = classes_in(path, vectors.ids) if kind == "labels" else None
     ids = (vectors.ids, items and items.ids)
-    file = FeedbackFile(path, kind, *ids, classes=classes, bad_rows=bad_rows, keep=keep)
+    read = "lists" if kind == "triplets" else kind
+    file = FeedbackFile(path, read, *ids, classes=classes, bad_rows=bad_rows, keep=keep)
     if kind == "triplets":
-        return order_evaluations(scorers, X, Z, file)
+        return order_evaluations(scorers, X, Z, file.drawn(file.raw()))
     parts = [part for part in file if len(part)]
     if kind == "pairs":
         return order_evaluations(scorers, X, None, _triplets(parts))
@@ -66,23 +68,24 @@ def evaluate_file(
     options: dict[str, Any] = {"k": k, "measures": MEASURES, "verbose": verbose}
     if kind == "labels":
         rows, labels = _labels(parts)
-        return {n: evaluate(s, X[rows], labels=labels, **options) for n, s in scorers.items()}
+        among = (Z if Z is not None and vectors.are_the_rows_of(items) else X)[rows]
+        options |= {"labels": (labels, labels), "exclude_self": True}
+        return {n: evaluate(s, X[rows], among, **options) for n, s in scorers.items()}
     whole = joined(parts)
-    queries, grades = graded(whole.tuples, whole.values, (X if Z is None else Z).shape[0])
-    if Z is None:  # put each query's own row at its place among the items, to be left out
-        others = np.setdiff1d(np.arange(X.shape[0]), queries)
-        order = np.concatenate([queries, others])
-        Z, grades = X[order], grades[:, order]
+    queries, grades = highest_grades(whole.tuples, whole.values, (X if Z is None else Z).shape[0])
+    same, Z = vectors.are_the_rows_of(items), X if Z is None else Z
+    if same:
+        Z, grades = queries_first(Z, queries, grades)
     return {
-        name: evaluate(s, X[queries], Z, relevance=grades, exclude_self=items is None, **options)
+        name: evaluate(s, X[queries], Z, relevance=grades, exclude_self=same, **options)
         for name, s in scorers.items()
     }
 
 
 def order_evaluations(
     scorers: Mapping[str, Searchable | str],
-    X: Matrix,
-    items: Matrix | None,
+    X: Side,
+    items: Side | None,
     batches: Iterable[Judgements],
 ) -> dict[str, Evaluation]:
     """Share of each query's triplets in the right order, from a stream in flat memory.
@@ -126,7 +129,9 @@ def _labels(parts: Iterable[Judgements]) -> tuple[Array, Array]:
     return np.array(list(found)), np.array(list(found.values()))
 
 
-def graded(judgements: Array, grades: Array | None, n_items: int) -> tuple[Array, sparse.csr_array]:
+def highest_grades(
+    judgements: Array, grades: Array | None, n_items: int
+) -> tuple[Array, sparse.csr_array]:
     """Judged queries, and the highest grade of each item for them."""
     (query, item), values = judgements[:, :2].T, np.zeros(0) if grades is None else grades
     order = np.lexsort((values, item, query))

@@ -8,13 +8,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from similia.contract import Array, LabelLearner, StreamLearner
-from similia.files import BadRows, FeedbackFile, Judgements, VectorFile, classes_in, spooled
+from similia.contract import Array, LabelLearner, Side, StreamLearner
+from similia.files import (
+    BadRows,
+    FeedbackFile,
+    FeedbackLike,
+    Judgements,
+    Source,
+    VectorFile,
+    classes_in,
+    spooled,
+)
 from similia.persistence import save
 from similia.progress import live_progress
 from similia.sampling.feedback import counted
 from similia.stream.checkpoint import Checkpoint
-from similia.stream.lessons import CHUNK, EVERY, Tally, learn_stream, lessons_for
+from similia.stream.lessons import CHUNK, EVERY, Tally, feedback_kind, learn_stream, lessons_for
+from similia.views import Views
 
 #: judgements among which duplicates and contradictions are counted
 LIMIT = 1_000_000
@@ -55,6 +65,11 @@ class Learning:
                 f"{counts['n_duplicates']} duplicates, {counts['n_contradictions']} "
                 f"contradictions, {counts['n_degenerate']} degenerate"
             )
+        elif "n_shown" in counts:
+            feedback = (
+                f"{counts['n']} lists of {counts['n_queries']} queries: {counts['n_shown']} items "
+                f"shown, {counts['n_chosen']} of them chosen"
+            )
         else:
             feedback = f"{counts['n']} labels of {counts['n_classes']} classes"
         fields = {"learner": type(self.model).__name__, "feedback": feedback}
@@ -65,6 +80,13 @@ class Learning:
             if shares:
                 scored = f"{meaning}, of {shares['n_scored']} scored"
                 fields[name] = f"{shares[name]:.4f}  ({scored})"
+        if "n_new_queries" in shares:
+            before, after = (
+                shares[f"{name}_new_queries"]
+                for name in ("accuracy_at_start", "progressive_accuracy")
+            )
+            scored = f"both, of {shares['n_new_queries']} scored of queries not met before"
+            fields["new_queries"] = f"{before:.4f} → {after:.4f}  ({scored})"
         fields["n_updates"] = f"{self.tally.n_updates} steps changed the model"
         fields["n_seen"] = f"{self.model.n_seen_} judgements in all"
         if bad.n:
@@ -76,11 +98,12 @@ class Learning:
 def learn_file(
     learner: StreamLearner,
     vectors: VectorFile,
-    path: Path | str,
+    path: FeedbackLike,
     *,
     items: VectorFile | None = None,
     output: Path | str | None = None,
     unjudged: str = "ignore",
+    clicks: str = "clicked",
     bad_rows: BadRows | None = None,
     chunk: int = CHUNK,
     score_all: bool = False,
@@ -97,14 +120,16 @@ def learn_file(
         New or fitted; it is changed.
     vectors : VectorFile
         Queries, and items too unless those are given.
-    path : path
-        Judgements of the kind that the learner learns from; ``-`` is standard input.
+    path : path, table or Source
+        Judgements of the kind that the learner learns from; see `FeedbackFile`.
     items : VectorFile, optional
         Items, if they are separate vectors.
     output : path, optional
         Where to save the model.
     unjudged : {"ignore", "worse"}
         For learning from grades: see `triplets_of_grades`.
+    clicks : {"clicked", "skip-above", "last-click"}
+        For learning from clicks: see `similia.clicks.click_preferences`.
     bad_rows : BadRows, optional
         What to do with unusable rows; by default they raise BadRowError.
     chunk : int
@@ -145,7 +170,7 @@ def learn_file(
         _check_output(Path(output))
     labels = learner.learns_from == "labels"
     # Classifiers read their feedback twice: all labels must be known before the first is learnt.
-    with spooled(path) if labels else nullcontext(path) as source:
+    with spooled(path) if labels else nullcontext(Source(path)) as source:
         classes = None
         if labels:
             fitted = learner.__sklearn_is_fitted__()
@@ -154,19 +179,21 @@ def learn_file(
         lessons = lessons_for(learner, vectors.X, items and items.X, classes)
         file = FeedbackFile(
             source,
-            learner.learns_from,
+            feedback_kind(learner),
             vectors.ids,
             items and items.ids,
             classes=classes,
             bad_rows=bad_rows,
             unjudged=unjudged,
+            clicks=clicks,
         )
         kept = None
         if checkpoint is not None:
             task = {
                 **_task(learner, vectors, items),
-                "feedback": str(path),
+                "feedback": str(Source(path)),
                 "unjudged": unjudged,
+                "clicks": clicks,
                 "chunk": chunk,
                 "score_all": score_all,
             }
@@ -187,7 +214,7 @@ def learn_file(
                     chunk=chunk,
                     score_all=score_all,
                     bad_rows=bad_rows,
-                    source=str(source),
+                    source=file.source,
                     checkpoint=kept,
                     every=every,
                     witness=witness.add,
@@ -201,7 +228,9 @@ def learn_file(
     if not witness.n:
         graded = file.layout is not None and "relevance" in file.layout
         advice = "; no item is graded above another of its query, try --unjudged worse" * graded
-        raise ValueError(f"{path}: feedback must be at least one judgement, got none{advice}.")
+        raise ValueError(
+            f"{file.source}: feedback must be at least one judgement, got none{advice}."
+        )
     found = Learning(model, witness.report(), tally, bad_rows)
     if output is not None:
         save(model, output)
@@ -216,6 +245,9 @@ class Witness:
 
     limit: int = LIMIT
     n: int = 0
+    #: items in lists, and those of them that were clicked
+    n_shown: int = 0
+    n_chosen: int = 0
     _tuples: list[Array] = field(default_factory=list)
     _values: list[Array] = field(default_factory=list)
 
@@ -224,13 +256,20 @@ class Witness:
         room = max(0, self.limit - self.n)
         # Copies: views would keep everything alive that was read together with them.
         self._tuples.append(part.tuples[:room].astype(np.int32))
+        if part.lists is not None:
+            self.n_shown += len(part.lists.items)
+            self.n_chosen += int(np.count_nonzero(part.lists.gains))
         if part.values is not None:
             self._values.append(part.values[:room].copy())
         self.n += len(part)
 
     def report(self) -> dict[str, int]:
-        """Counts of `feedback_report`; for labels, the number of classes."""
+        """Counts of `feedback_report`; of items in lists; of the classes of labels."""
         tuples = np.concatenate(self._tuples)
+        if self.n_shown:
+            queries = len(np.unique(tuples))
+            lists = {"n_queries": queries, "n_shown": self.n_shown, "n_chosen": self.n_chosen}
+            return {"n": self.n, **lists}
         if not self._values:
             found = counted(tuples)
         else:
@@ -263,9 +302,13 @@ def _task(learner: StreamLearner, vectors: VectorFile, items: VectorFile | None)
         "learner": type(learner).__name__,
         "parameters": {name: str(value) for name, value in learner.get_params().items()},
         "from": [learner.n_seen_, learner.n_updates_] if fitted else None,
-        "vectors": [*vectors.X.shape, str(vectors.X.dtype)],
-        "items": items and [*items.X.shape, str(items.X.dtype)],
+        "vectors": _form(vectors.X),
+        "items": items and _form(items.X),
     }
+
+
+def _form(X: Side) -> str:
+    return str(X) if isinstance(X, Views) else f"{X.dtype} of shape {X.shape}"
 
 
 def _so_far(tally: Tally, bad_rows: BadRows) -> str:

@@ -7,20 +7,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from similia.clicks import click_preferences
 from similia.contract import (
     Array,
     LabelLearner,
     Matrix,
     PairLearner,
+    Side,
     StreamLearner,
     TripletLearner,
 )
 from similia.files import BadRows, Judgements, RowError, in_chunks
 from similia.linalg.threads import single_blas_thread
 from similia.validation import check_magnitude
+from similia.views import Views
 
 if TYPE_CHECKING:
     from similia.stream.checkpoint import Checkpoint
@@ -56,19 +59,20 @@ class Lessons(Protocol):
     def teach(self, model: Any, part: Judgements) -> None:
         """Learn a batch, or raise ValueError and learn nothing of it."""
 
-    def n_right(self, model: Any, part: Judgements) -> float:
-        """Number of judgements in a batch that the model agrees with."""
+    def right(self, model: Any, part: Judgements) -> Array:
+        """Whether the model agrees with each judgement of a batch: 1, 0, or ½ for a tie."""
 
 
+@dataclass
 class _Rows:
     """Vectors whose values are checked when a judgement first names their row.
 
     So a stream over a large file pays for what it uses. The rest was checked at the start.
     """
 
-    def __init__(self, name: str, vectors: Matrix) -> None:
-        self.name, self.vectors = name, vectors
-        self.checked = np.zeros(vectors.shape[0], bool)
+    name: str
+    vectors: Side
+    checked: NDArray[np.bool_]
 
     def check(self, model: object, rows: Array) -> None:
         new = rows[~self.checked[rows]]
@@ -79,25 +83,36 @@ class _Rows:
 
 @dataclass
 class _TripletLessons:
-    """Triplets are right if the margin is positive; a tie counts half."""
+    """Triplets are right if the margin is positive; a tie counts half.
 
-    X: Matrix
-    items: Matrix | None
+    A list is right as far as the pairs are that its gains put in order.
+    """
+
+    X: Side
+    items: Side | None
     scored: ClassVar = True
 
     def start(self, model: TripletLearner) -> None:
         X, Z = self.sides = model.begin(self.X, self.items)
-        self._queries = _Rows("X", X)
-        self._items = self._queries if Z is X else _Rows("items", Z)
+        self._queries = _Rows("X", X, np.zeros(X.shape[0], bool))
+        self._items = self._queries
+        if Z is not X:
+            self._items = _Rows("items", Z, np.zeros(Z.shape[0], bool))
 
     def teach(self, model: TripletLearner, part: Judgements) -> None:
-        self._queries.check(model, part.tuples[:, 0])
-        self._items.check(model, part.tuples[:, 1:].ravel())
-        model.learn_checked(*self.sides, part.tuples)
+        lists, tuples = part.lists, part.tuples
+        self._queries.check(model, tuples[:, 0])
+        self._items.check(model, tuples[:, 1:].ravel() if lists is None else lists.items)
+        model.learn_checked(*self.sides, tuples if lists is None else lists)
 
-    def n_right(self, model: TripletLearner, part: Judgements) -> float:
-        margins = model.margins(*self.sides, part.tuples)
-        return float((margins > 0).sum() + (margins == 0).sum() / 2)
+    def right(self, model: TripletLearner, part: Judgements) -> Array:
+        if part.lists is None:
+            return (1 + np.sign(model.margins(*self.sides, part.tuples))) / 2
+        found = click_preferences(part.lists)
+        right = (1 + np.sign(model.margins(*self.sides, found.triplets))) / 2
+        owner = np.searchsorted(part.lists.starts, found.better, side="right") - 1
+        sums, counts = (np.bincount(owner, w, minlength=len(part)) for w in (right, None))
+        return np.where(counts > 0, sums / np.maximum(counts, 1), 0.5)
 
 
 @runtime_checkable
@@ -116,14 +131,14 @@ class _PairLessons:
 
     def start(self, model: PairLearner) -> None:
         self.X = model.begin(self.X)
-        self._rows = _Rows("X", self.X)
+        self._rows = _Rows("X", self.X, np.zeros(self.X.shape[0], bool))
 
     def teach(self, model: PairLearner, part: Judgements) -> None:
         self._rows.check(model, part.tuples.ravel())
         model.learn_checked(self.X, part.tuples, np.asarray(part.values))
 
-    def n_right(self, model: _PairClassifier, part: Judgements) -> float:
-        return float(np.sum(model.predict(self.X, part.tuples) == part.values))
+    def right(self, model: _PairClassifier, part: Judgements) -> Array:
+        return np.asarray(model.predict(self.X, part.tuples) == part.values, dtype=float)
 
 
 @dataclass
@@ -141,15 +156,15 @@ class _LabelLessons:
         labels = self.classes[part.values]
         model.partial_fit(self.X[part.tuples[:, 0]], labels, classes=self.classes)
 
-    def n_right(self, model: LabelLearner, part: Judgements) -> float:
+    def right(self, model: LabelLearner, part: Judgements) -> Array:
         if not model.__sklearn_is_fitted__():
-            return len(part) / len(self.classes)
+            return np.full(len(part), 1 / len(self.classes))
         found = model.predict(self.X[part.tuples[:, 0]])
-        return float(np.sum(found == self.classes[part.values]))
+        return np.asarray(found == self.classes[part.values], dtype=float)
 
 
 def lessons_for(
-    model: StreamLearner, X: Matrix, items: Matrix | None = None, classes: Array | None = None
+    model: StreamLearner, X: Side, items: Side | None = None, classes: Array | None = None
 ) -> Lessons:
     """Lessons that suit a learner; `classes` are the labels to expect, for classifiers."""
     if model.learns_from == "triplets":
@@ -159,6 +174,8 @@ def lessons_for(
         raise ValueError(
             f"items must be left out for {name}, which learns from {model.learns_from}."
         )
+    if isinstance(X, Views):
+        raise ValueError(f"views must be left out for {name}; only Blend learns from several.")
     if model.learns_from == "pairs":
         return _PairLessons(X, scored=isinstance(model, _PairClassifier))
     if classes is None or len(classes) < 2:
@@ -167,7 +184,12 @@ def lessons_for(
     return _LabelLessons(X, classes)
 
 
-def base_of(model: M, X: Matrix, items: Matrix | None = None) -> M:
+def feedback_kind(model: StreamLearner) -> str:
+    """Kind of judgement to read for a learner; see `FeedbackFile`."""
+    return "lists" if model.learns_lists else model.learns_from
+
+
+def base_of(model: M, X: Side, items: Side | None = None) -> M:
     """Unlearnt counterpart of a similarity or distance: same parameters, initial state."""
     if model.learns_from == "labels":
         raise ValueError(
@@ -193,6 +215,10 @@ class Tally:
     #: how many of these the initial and the current model had right
     at_start: float = 0.0
     progressive: float = 0.0
+    #: the same three for judgements of queries that were not met in an earlier chunk
+    n_new: int = 0
+    at_start_new: float = 0.0
+    progressive_new: float = 0.0
     #: judgements that changed the model
     n_updates: int = 0
     #: chunks per point of the curve
@@ -219,14 +245,19 @@ class Tally:
             self.curve[-1][place] += value
 
     def accuracies(self) -> dict[str, float]:
-        """Both accuracies by name; empty if nothing was scored."""
+        """Accuracies by name; empty if nothing was scored, the last three if no query was new."""
         if not self.n_scored:
             return {}
-        return {
+        found = {
             "accuracy_at_start": self.at_start / self.n_scored,
             "progressive_accuracy": self.progressive / self.n_scored,
             "n_scored": self.n_scored,
         }
+        if self.n_new:
+            found["accuracy_at_start_new_queries"] = self.at_start_new / self.n_new
+            found["progressive_accuracy_new_queries"] = self.progressive_new / self.n_new
+            found["n_new_queries"] = self.n_new
+        return found
 
     def points(self) -> list[dict[str, float]]:
         """Curve as judgements learnt so far and both accuracies since the previous point."""
@@ -269,12 +300,17 @@ def learn_stream(
     tally = Tally()
     if checkpoint is not None and checkpoint.exists:
         model, tally = checkpoint.read()
-    n, resumed, kept = 0, tally.n, tally.n
+    n, resumed, kept, met = 0, tally.n, tally.n, np.zeros(0, bool)
     started = (model.n_updates_ if model.__sklearn_is_fitted__() else 0) - tally.n_updates
     for part in in_chunks(iter(batches), chunk, SMALLEST):
         if witness is not None:
             witness(part)
         n += len(part)
+        query = part.tuples[:, 0]
+        met = np.pad(met, (0, max(0, query.max(initial=-1) + 1 - len(met))))
+        new = ~met[query]
+        new[np.setdiff1d(np.arange(len(query)), np.unique(query, return_index=True)[1])] = False
+        met[query] = True
         if n - len(part) < resumed:
             continue
         n_scored, right = 0, [0.0, 0.0]
@@ -284,8 +320,12 @@ def learn_stream(
             # As in learning: products run in our own threads, and those of the BLAS would only
             # spin. If some judgement is bad, teaching will find out which.
             with single_blas_thread(), suppress(ValueError):
-                right = [lessons.n_right(scorer, chosen) for scorer in (first, model)]
-                n_scored = len(chosen)
+                marks = np.array([lessons.right(scorer, chosen) for scorer in (first, model)])
+                right, n_scored, new = marks.sum(axis=1).tolist(), len(chosen), new[: len(chosen)]
+                if model.learns_from != "labels":  # each row is a question of its own
+                    tally.n_new += int(np.count_nonzero(new))
+                    tally.at_start_new += float(marks[0, new].sum())
+                    tally.progressive_new += float(marks[1, new].sum())
         _teach(model, lessons, part, source, bad_rows)
         tally.add(len(part), n_scored, *right)
         if model.__sklearn_is_fitted__():

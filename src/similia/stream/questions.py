@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from similia.contract import Array, Indices, Matrix, Posterior
+from similia.contract import Array, Indices, Posterior, Side
 from similia.files import VectorFile
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import top_k
@@ -51,6 +51,7 @@ def suggest_questions(
         queries=queries,
         depth=depth,
         random_state=random_state,
+        exclude_self=vectors.are_the_rows_of(items),
     )
     chosen = pool[model.suggest(X, pool, min(n, len(pool)), items=Z)]
     scores, std = model.triplet_scores(X, chosen, items=Z, return_std=True)
@@ -61,18 +62,20 @@ def suggest_questions(
 
 def candidate_questions(
     model: Posterior,
-    X: Matrix,
+    X: Side,
     n: int,
     *,
-    items: Matrix | None = None,
+    items: Side | None = None,
     queries: Indices | None = None,
     depth: int = 20,
     random_state: int = 0,
+    exclude_self: bool | None = None,
 ) -> Indices:
     """Draw comparisons of two items that the model ranks high for a query, where order matters.
 
     At most n rows (query, one item, another item), without repeats, about the rows `queries` of X
-    (by default any); items are among the `depth` best.
+    (by default any); items are among the `depth` best. With `exclude_self`, by default where there
+    are no separate items, item i is query i.
     """
     rng = np.random.default_rng(random_state)
     pool = np.arange(X.shape[0]) if queries is None else np.unique(queries)
@@ -80,7 +83,7 @@ def candidate_questions(
     Z = X if items is None else items
     depth = min(depth + 1, Z.shape[0])
     found = np.asarray(top_k(model, X[chosen], Z, depth)[0])
-    if items is None:  # a query is not compared with itself
+    if exclude_self or (exclude_self is None and items is None):
         own = found == chosen[:, None]
         own[~own.any(axis=1), -1] = True
         found = found[~own].reshape(len(chosen), depth - 1)

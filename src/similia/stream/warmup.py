@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import Matrix, Posterior, Ranker
+from similia.impressions import Impressions
 from similia.registry import BATCH_LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 
@@ -48,6 +49,9 @@ def _teach(model: Any, X: Matrix, whole: bool) -> None:
         # One of the two is a mistake of any similarity, so that something is learnt.
         triplets = np.array([[0, 1, 2], [0, 2, 1]])
         model.learn(X, triplets).triplet_scores(X, triplets)
+        if model.learns_lists:
+            places = np.arange(1, 4)
+            model.learn(X, Impressions.from_rows([0] * 3, places, [0, 1, 0], position=places))
         if isinstance(model, Posterior):
             model.suggest(X, triplets)
 

@@ -8,8 +8,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
-from similia.contract import Array, Matrix, Posterior
+from similia.contract import Array, Posterior, Side
 from similia.validation import check_parameters, positive, positive_integer
+
+#: calibration error that is warned of, if it is beyond chance
+_LARGE = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,20 +44,54 @@ class Calibration:
         """Mean confidence minus share of right orders: positive if the model is too sure."""
         return float(np.nansum(self.count * (self.confidence - self.accuracy)) / self.n)
 
+    @property
+    def warnings(self) -> list[str]:
+        """What forbids to rely on the confidence, in sentences; empty if nothing does.
+
+        Chance is allowed for, as if judgements were independent.
+        """
+        found = []
+        known = self.count > 0
+        n, right = self.count[known], self.accuracy[known]
+        fall, place = 0.0, 0
+        for j in range(1, len(n)):  # the judgements above a confidence, against those below it
+            below, above = (np.average(right[part], weights=n[part]) for part in np.s_[:j, j:])
+            mean = np.average(right, weights=n)
+            error = np.sqrt(mean * (1 - mean) * (1 / n[:j].sum() + 1 / n[j:].sum()))
+            if below - above > 3 * error and below - above > fall:
+                fall, place = below - above, int(np.flatnonzero(known)[j])
+        if fall:
+            found.append(
+                f"The curve falls: above a confidence of {self.edges[place]:.2f} the model is "
+                f"right less often than below it, by {fall:.2f}; on these data it means nothing."
+            )
+        sure = np.where(known, self.confidence, 0.0)
+        chance = np.sqrt(2 / np.pi * sure * (1 - sure) / np.maximum(self.count, 1))
+        expected = float(np.sum(self.count * chance) / self.n)
+        if self.error > max(_LARGE, 3 * expected):
+            found.append(
+                f"The error of {self.error:.2f} is far beyond chance ({expected:.2f}): these data "
+                "differ from those learnt from, or the scale is off; choose it on data like these "
+                "(chosen_scale)."
+            )
+        return found
+
     def __str__(self) -> str:
         verdict = "too sure" if self.overconfidence > 0 else "not sure enough"
-        return (
+        told = (
             f"Expected calibration error {self.error:.4f} over {self.n} judgements "
             f"({verdict} by {abs(self.overconfidence):.4f}); log loss {self.log_loss:.4f}; "
             f"std scaled by {self.scale:.3g}."
         )
+        return " ".join([told, *self.warnings])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON; None stands for an empty bin."""
         plain = {name: np.asarray(value).tolist() for name, value in vars(self).items()}
         for name in ("confidence", "accuracy"):
             plain[name] = [None if np.isnan(value) else value for value in plain[name]]
-        return {**plain, "n": self.n, "overconfidence": self.overconfidence}
+        figures = {"n": self.n, "overconfidence": self.overconfidence}
+        return {**plain, **figures, "warnings": self.warnings}
 
 
 def calibration(
@@ -125,10 +162,10 @@ def chosen_scale(margins: ArrayLike, std: ArrayLike) -> float:
 
 def calibration_of(
     learner: Posterior,
-    X: Matrix,
+    X: Side,
     triplets: ArrayLike,
     *,
-    items: Matrix | None = None,
+    items: Side | None = None,
     scale: float = 1.0,
     n_bins: int = 10,
 ) -> Calibration:
@@ -137,7 +174,7 @@ def calibration_of(
     Parameters
     ----------
     learner : fitted learner
-        With a posterior: FactoredAROMA or DiagonalAROMA.
+        With a posterior: Blend, FactoredAROMA or DiagonalAROMA.
     X, triplets, items : arrays
         As in ``learner.triplet_scores``.
     scale, n_bins : float, int
@@ -146,7 +183,7 @@ def calibration_of(
     if not isinstance(learner, Posterior):
         raise ValueError(
             "calibration_of: learner must know how sure it is (a posterior), "
-            f"got {type(learner).__name__}; use FactoredAROMA or DiagonalAROMA."
+            f"got {type(learner).__name__}; use Blend, FactoredAROMA or DiagonalAROMA."
         )
     margins, std = learner.triplet_scores(X, triplets, items=items, return_std=True)
     return calibration(margins, std, scale=scale, n_bins=n_bins)

@@ -9,7 +9,7 @@ promote into one folder, and no generation is lost.
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +18,10 @@ from typing import Any, TypeAlias
 from filelock import FileLock
 
 from similia.contract import Stateful
-from similia.durable import replace_text
+from similia.durable import make_folder, remove_leftovers, replace_text
 from similia.exceptions import ModelFileError
 from similia.persistence import load, save
+from similia.trust.evidence import Evidence
 
 FORMAT = 1
 HISTORY = "history.json"
@@ -39,6 +40,7 @@ class Generations:
             raise ValueError(f"Promotion: folder must be a folder, got the file {folder}.")
         self.current = 0
         self.events: list[Event] = []
+        self._evidence: dict[str, dict[str, Any]] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -52,8 +54,10 @@ class Generations:
             if form <= FORMAT:
                 if seal != _seal(document):
                     raise ValueError("it does not match its checksum")
+                _check_history(document["current"], document["events"])
                 self.current, self.events = document["current"], document["events"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+                self._evidence = document.get("evidence", {})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelFileError(
                 f"{path} is damaged: {error or type(error).__name__}; restore it from a copy."
             ) from error
@@ -86,8 +90,9 @@ class Generations:
 
         The lock is released when its process exits, however that ends.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with FileLock(self.folder / LOCK):
+            remove_leftovers(self.folder)
             self.refresh()
             yield
 
@@ -116,21 +121,64 @@ class Generations:
             self.record("rollback", {}, target)
         return target
 
-    def record(self, event: str, figures: Event, to: int | None = None) -> None:
-        """Append an event, and put generation `to` to use; only while `changing`."""
+    def evidence(self, kind: str) -> Evidence:
+        """Evidence against the champion by challengers of one kind."""
+        found = self._evidence.get(kind)
+        return Evidence() if found is None else Evidence.from_dict(found)
+
+    @property
+    def n_attempts(self) -> int:
+        """Number of attempts to replace the champion, of all kinds."""
+        return sum(len(kept["attempts"]) for kept in self._evidence.values())
+
+    def record(
+        self,
+        event: str,
+        figures: Event,
+        to: int | None = None,
+        evidence: Mapping[str, Evidence] | None = None,
+    ) -> None:
+        """Append an event, and put generation `to` to use; only while `changing`.
+
+        Evidence is about the champion, and so is forgotten when another one comes into use.
+        """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         to = self.current if to is None else to
         entry = {"event": event, "time": now, "from": self.current, "to": to, **figures}
-        body = {"format": FORMAT, "current": to, "events": [*self.events, entry]}
+        kept = self._evidence if to == self.current else {}
+        kept = kept | {kind: found.to_dict() for kind, found in (evidence or {}).items()}
+        body = {
+            "format": FORMAT,
+            "current": to,
+            "events": [*self.events, entry],
+            "evidence": kept,
+        }
         text = json.dumps({**body, "sha256": _seal(body)}, indent=1)
         replace_text(self.folder / HISTORY, text)
-        self.current, self.events = to, [*self.events, entry]
+        self.current, self.events, self._evidence = to, [*self.events, entry], kept
 
     def _path(self, generation: int) -> Path:
         return self.folder / f"generation-{generation:06d}.safetensors"
 
     def _promotions(self) -> dict[int, Event]:
         return {e["to"]: e for e in self.events if e["event"] == "promotion"}
+
+
+def _check_history(current: Any, events: Any) -> None:
+    """Refuse a history that the rest of the package could not have written."""
+    generations = {0}
+    for entry in events:
+        kinds = {"event": str, "time": str, "from": int, "to": int}
+        if any(type(entry[name]) is not kind for name, kind in kinds.items()):
+            raise ValueError("an event has no kind, time or generations")
+        if entry["event"] == "promotion":
+            if type(entry["sha256"]) is not str or entry["to"] < 1:
+                raise ValueError("a promotion has no file")
+            generations.add(entry["to"])
+        if not {entry["from"], entry["to"]} <= generations:
+            raise ValueError("a generation was never promoted")
+    if type(events) is not list or type(current) is not int or current not in generations:
+        raise ValueError("the generation in use was never promoted")
 
 
 def _seal(body: Event) -> str:

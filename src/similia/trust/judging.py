@@ -6,12 +6,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Array, Indices, Matrix, PairLearner, Searchable, TripletLearner
+from similia.contract import Array, Indices, PairLearner, Searchable, Side, TripletLearner
 from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
-from similia.retrieval.vectors import squared_lengths
-from similia.validation import check_parameters, check_tuples, one_of
+from similia.retrieval.vectors import is_sparse, squared_lengths
+from similia.validation import check_parameters, check_tuples, one_of, tuple_array
 
 #: learners that rank, and so can be judged
 RankingLearner: TypeAlias = TripletLearner | PairLearner
@@ -37,7 +37,7 @@ def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
 
 
 def triplet_margins(
-    scorer: Searchable | str, X: Matrix, triplets: ArrayLike, *, items: Matrix | None = None
+    scorer: Searchable | str, X: Side, triplets: ArrayLike, *, items: Side | None = None
 ) -> Array:
     """Margins score(query, better) - score(query, worse) of triplets: positive if in order.
 
@@ -46,11 +46,11 @@ def triplet_margins(
     scorer : learner or str
         Anything with ``query_vectors``, ``item_vectors`` and ``geometry``, or the name of a plain
         similarity: "cosine", "inner_product" or "euclidean".
-    X : array or CSR matrix of shape (n_queries, n_features)
+    X : array or CSR matrix of shape (n_queries, n_features), or Views
         Queries; also the items, unless `items` is given.
     triplets : integer array of shape (n_triplets, 3)
         Rows (query, better, worse).
-    items : array or CSR matrix of shape (n_items, n_item_features), optional
+    items : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
     """
     scorer = ranker_of("triplet_margins", scorer)
     Z = X if items is None else items
@@ -61,11 +61,15 @@ def triplet_margins(
     # Map each row once: for a metric, a map costs a factorization.
     queries, q_place = np.unique(rows[:, 0], return_inverse=True)
     used, place = np.unique(rows[:, 1:], return_inverse=True)
-    Q, V = dense(scorer.query_vectors(X[queries])), dense(scorer.item_vectors(Z[used]))
+    Q, V = scorer.query_vectors(X[queries]), scorer.item_vectors(Z[used])
     place = place.reshape(-1, 2)
     margins = np.empty(len(rows))
     for block in row_blocks(len(rows), BLOCK):
         q, better, worse = Q[q_place[block]], V[place[block, 0]], V[place[block, 1]]
+        if is_sparse(q) and is_sparse(better) and scorer.geometry == "inner_product":
+            margins[block] = np.asarray(q.multiply(better - worse).sum(axis=1)).ravel()
+            continue
+        q, better, worse = dense(q), dense(better), dense(worse)
         if scorer.geometry == "inner_product":
             margins[block] = np.vecdot(q, better - worse)
         else:
@@ -75,10 +79,10 @@ def triplet_margins(
 
 def triplet_evaluation(
     scorer: Searchable | str,
-    X: Matrix,
+    X: Side,
     triplets: ArrayLike,
     *,
-    items: Matrix | None = None,
+    items: Side | None = None,
     queries: ArrayLike | None = None,
 ) -> Evaluation:
     """Share of each query's triplets that a scorer puts in the right order; ties count half.
@@ -95,7 +99,11 @@ def triplet_evaluation(
     margins = triplet_margins(scorer, X, triplets, items=items)
     if len(margins) == 0:
         raise ValueError("triplet_evaluation: triplets must be at least one, got none.")
-    names = np.asarray(triplets)[:, 0] if queries is None else np.asarray(queries)
+    names = (
+        tuple_array("triplet_evaluation", "triplets", triplets)[:, 0]
+        if queries is None
+        else np.asarray(queries)
+    )
     _, group, counts = np.unique(names, return_inverse=True, return_counts=True)
     right = np.bincount(group, weights=np.where(margins == 0, 0.5, margins > 0))
     n_items = (X if items is None else items).shape[0]
@@ -115,7 +123,8 @@ def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -
     most : int
         Maximum number of triplets per first point, spread evenly over all possible ones.
     """
-    points, values = np.asarray(pairs), np.asarray(closeness, dtype=float)
+    points = tuple_array("pairs_as_triplets", "pairs", pairs)
+    values = np.asarray(closeness, dtype=float)
     order = np.argsort(points[:, 0], kind="stable")
     starts = np.flatnonzero(np.diff(points[order, 0], prepend=-1))
     found = [np.empty((0, 3), np.intp)]
@@ -168,7 +177,7 @@ def judged(
 ) -> Judged:
     """Judgements as arrays; raise the house error unless they are of that kind, if it is known."""
     kind = kind or ("triplets" if y is None else "pairs")
-    tuples, (width, known) = np.asarray(judgements), _FORMS[kind]
+    tuples, (width, known) = tuple_array(owner, kind, judgements), _FORMS[kind]
     if tuples.ndim != 2 or tuples.shape[1] != width or (y is None) != (width == 3):
         raise ValueError(
             f"{owner}: judgements must be {kind} of shape (n, {width}) {known} y, "

@@ -3,7 +3,34 @@
 from dataclasses import dataclass
 from typing import Any
 
+from similia.contract import Array
 from similia.retrieval import Comparison
+from similia.trust.evidence import Power
+
+CLICKS = (
+    "clicks alone do not decide, as what is shown first is clicked most, whoever learns from it; "
+    "judge by judgements of people, or interleave"
+)
+
+
+def standard_error(differences: Array) -> float:
+    """Standard error of the mean; 0 if there is only one difference."""
+    n = len(differences)
+    return float(differences.std(ddof=1)) / n**0.5 if n > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A second measure, which can veto: the difference of its means and its standard error."""
+
+    measure: str
+    difference: float
+    error: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether the challenger is worse by more than a standard error."""
+        return self.difference + self.error < 0
 
 
 @dataclass(frozen=True)
@@ -11,39 +38,74 @@ class Outcome:
     """Whether a challenger replaces the champion, and why."""
 
     #: challenger (a) against champion and base (b) on held-out queries; the same comparison while
-    #: the base is the champion
+    #: the base is the champion; intervals and p-values hold however often one looks, and are about
+    #: the mean of differences that are cut off
     against_champion: Comparison
     against_base: Comparison
+    #: standard error of the mean difference to the champion
+    error: float
+    #: the other measure against the champion, where it can be computed
+    beside: Beside | None
+    #: evidence against the champion from all challenges of this kind, and what is needed
+    evidence: float
+    needed: float
+    #: what a challenge with these queries can find
+    power: Power
     #: generation that was challenged, and generation in use now; 0 is the base
     champion: int
     generation: int
     #: judgements that the challenger learnt from (0 if unknown), and judgements that decided
     n_learnt: int
     n_held_out: int
+    #: whether the judgements are mere clicks
+    clicks: bool = False
 
     @property
     def promoted(self) -> bool:
         """Whether the challenger is better than the champion, and no worse than the base."""
-        return self.against_champion.better == "a" and self.against_base.difference >= 0
+        return not self._objection and self.evidence >= self.needed
+
+    @property
+    def _objection(self) -> str:
+        """What speaks against the challenger even if there is enough evidence."""
+        gain, beside = self.against_champion.difference, self.beside
+        if self.against_champion.better == "b":
+            return f"the challenger is worse by {-gain:.4f}"
+        if self.clicks:
+            return CLICKS
+        if gain <= 0:
+            return f"the challenger is no better ({gain:+.4f})"
+        if self.evidence >= self.needed and gain < self.error:
+            return (
+                f"most queries gain, but a few lose so much that the mean difference, {gain:+.4f}, "
+                f"is within a standard error, {self.error:.4f}"
+            )
+        if self.against_base.difference < 0:
+            return "the challenger is better than it, but worse than the base"
+        if beside is not None and beside.worse:
+            return (
+                f"{self.measure} is better by {gain:.4f}, but {beside.measure} worse by "
+                f"{-beside.difference:.4f}"
+            )
+        return ""
 
     @property
     def reason(self) -> str:
-        """The verdict in a sentence."""
+        """The verdict in a sentence or two."""
         name = f"generation {self.champion}" if self.champion else "the base"
-        found = self.against_champion
-        gain, chance = found.difference, f"p = {found.p_value:.2g}"
+        gain, shown = self.against_champion.difference, f"evidence {self.evidence:.3g}"
         if self.promoted:
-            return f"Promoted: better than {name} by {gain:.4f}, {chance}."
-        if found.better == "a":
-            return f"Kept {name}: the challenger is better than it, but worse than the base."
-        if found.better == "b":
-            return f"Kept {name}: the challenger is worse by {-gain:.4f}."
-        enough = "" if self.champion else "it is already as good, as far as can be told; "
-        return f"Kept {name}: {enough}the difference of {gain:+.4f} is within chance, {chance}."
+            return f"Promoted: better than {name} by {gain:.4f}, {shown}."
+        if self._objection:
+            return f"Kept {name}: {self._objection}."
+        return (
+            f"Kept {name}: the difference of {gain:+.4f} is within chance, {shown} of the "
+            f"{self.needed:.3g} needed. {self.power}"
+        )
 
     @property
     def measure(self) -> str:
-        """Name of the measure."""
+        """Name of the measure that decides."""
         return self.against_base.measure
 
     @property
@@ -62,7 +124,7 @@ class Outcome:
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.items())
-        return f"{self.reason} {self.measure} on {self.n_queries} held-out queries: {shown}."
+        return f"{self.reason} {self.measure} on {self.power.sample}: {shown}."
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON."""
@@ -73,7 +135,10 @@ class Outcome:
             "reason": self.reason,
             "measure": self.measure,
             **self.figures,
+            "evidence": self.evidence,
+            "needed": self.needed,
             "difference": self.against_champion.difference,
+            "standard_error": self.error,
             "interval": list(self.against_champion.interval),
             "p_value": self.against_champion.p_value,
             "difference_to_base": self.against_base.difference,
@@ -82,6 +147,9 @@ class Outcome:
             "wins": self.against_champion.wins,
             "ties": self.against_champion.ties,
             "losses": self.against_champion.losses,
+            "beside": None if self.beside is None else vars(self.beside),
+            "power": {name: v for name, v in vars(self.power).items() if name != "unit"},
+            "clicks": self.clicks,
             "n_learnt": self.n_learnt,
             "n_held_out": self.n_held_out,
             "n_queries": self.n_queries,

@@ -2,33 +2,34 @@
 
 import copy
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Matrix, Searchable
-from similia.retrieval import Comparison, Evaluation, compare, evaluate
-from similia.trust.generations import Event, Generations
-from similia.trust.judging import ACCURACY, RankingLearner, judged, ranker_of, triplet_evaluation
-from similia.trust.outcome import Outcome
-from similia.trust.split import Split, held_out
-from similia.validation import (
-    between,
-    check_parameters,
-    non_negative_integer,
-    none,
-    positive_integer,
+from similia.contract import Matrix, Searchable, Side
+from similia.trust.evidence import Evidence, anytime_comparison, counted, power
+from similia.trust.exam import (
+    RANKING,
+    Exam,
+    digests,
+    exam_of_clicks,
+    exam_of_grades,
+    exam_of_triplets,
 )
+from similia.trust.generations import Event, Generations
+from similia.trust.interleaving import Interleaving
+from similia.trust.judging import RankingLearner, judged, ranker_of
+from similia.trust.outcome import Outcome, standard_error
+from similia.trust.split import Split, held_out
+from similia.validation import between, check_parameters, non_negative_integer, none, positive
 
 _RULES = {
     "share": between(0, 1) | none,
     "level": between(0, 1),
-    "n_resamples": positive_integer,
-    "least_queries": positive_integer,
+    "most": positive,
+    "worthwhile": between(0, 1),
     "seed": non_negative_integer | none,
 }
 
@@ -38,10 +39,12 @@ class Promotion:
 
     Judgements are split by query. A challenger learns from one side and is compared on the other,
     query by query, with the champion and with the base: the similarity before any learning. It is
-    promoted if it is better than the champion beyond chance (a paired sign-flip test) and no worse
-    than the base. Several processes may share the folder: if another challenger is promoted in the
-    meantime, this one is compared with it before anything is recorded. The guide to trust has an
-    example.
+    promoted if there is enough evidence that it is better than the champion
+    (`similia.trust.evidence`), it is no worse than the base, and no second measure says otherwise.
+    The evidence adds up over challenges and stays valid however often one looks.
+
+    Several processes may share the folder: if another challenger is promoted in the meantime, this
+    one is compared with it before anything is recorded. The guide to trust has an example.
 
     Parameters
     ----------
@@ -52,14 +55,15 @@ class Promotion:
     share : float between 0 and 1, optional
         Share of the queries held out for judging; by default that of the recorded split, else 0.3.
     level : float between 0 and 1
-        A challenger that is no better replaces the champion with a probability of at most
-        (1 - level) / 2 at each challenge; a larger level demands stronger evidence.
-    n_resamples : int
-        Sign flips and bootstrap resamples.
-    least_queries : int
-        Smallest number of held-out queries that may decide: five signs cannot reach p < 0.05.
+        However often it is challenged, a champion is replaced by a challenger that is no better
+        with a probability of at most 1 - level; a larger level demands stronger evidence.
+    most : positive number
+        Most that the difference of one query counts for. Smaller decides with fewer queries, and
+        is blinder to a few great losses; at 1 nothing is cut off.
+    worthwhile : float between 0 and 1
+        The smallest difference worth finding, for which the power of a challenge is stated.
     seed : int, optional
-        Seed of the split and the resampling; by default that of the recorded split, else 0.
+        Seed of the split; by default that of the recorded split, else 0.
     """
 
     def __init__(
@@ -69,20 +73,20 @@ class Promotion:
         base: Searchable | str = "cosine",
         share: float | None = None,
         level: float = 0.95,
-        n_resamples: int = 2000,
-        least_queries: int = 6,
+        most: float = 0.25,
+        worthwhile: float = 0.02,
         seed: int | None = None,
     ) -> None:
-        given = {"share": share, "level": level, "n_resamples": n_resamples, "seed": seed}
-        check_parameters("Promotion", _RULES, {**given, "least_queries": least_queries})
+        given = {"share": share, "level": level, "worthwhile": worthwhile, "seed": seed}
+        check_parameters("Promotion", _RULES, {**given, "most": most})
         self.base = ranker_of("Promotion", base)
         self._generations = Generations(folder)
         recorded = self.recorded_split or Split(0.3, 0, 0, 0, "")
         self.share = recorded.share if share is None else float(share)
         self.seed = recorded.seed if seed is None else int(seed)
         self.level = level
-        self.n_resamples = n_resamples
-        self.least_queries = least_queries
+        self.most = most
+        self.worthwhile = worthwhile
 
     # -- what is in use ------------------------------------------------------------------------
 
@@ -150,7 +154,7 @@ class Promotion:
         given = judged("Promotion.record_split", None, judgements, y, queries)
         kept = given.part(self.split(given.queries))
         n_queries = len(np.unique(kept.queries))
-        self._check_queries(n_queries)
+        _check_any(n_queries)
         split = Split(self.share, self.seed, n_queries, len(kept.tuples), kept.sha256)
         with self._generations.changing():
             self._check_same_split()  # another process may have recorded one
@@ -194,11 +198,11 @@ class Promotion:
     def run(
         self,
         learner: RankingLearner,
-        X: Matrix,
+        X: Side,
         judgements: ArrayLike,
         y: ArrayLike | None = None,
         *,
-        items: Matrix | None = None,
+        items: Side | None = None,
         queries: ArrayLike | None = None,
     ) -> Outcome:
         """Teach a copy of `learner` some queries, and challenge with it on the others.
@@ -208,14 +212,14 @@ class Promotion:
         learner : learner
             Fresh, or fitted to continue from, such as a copy of the champion; it is left unchanged.
             A fitted learner must not have learnt from held-out queries.
-        X : array or CSR matrix of shape (n_queries, n_features)
+        X : array or CSR matrix of shape (n_queries, n_features), or Views
             Queries; also the items, unless `items` is given.
         judgements : integer array of shape (n, 3) or (n, 2)
             Triplets (query, better, worse), or pairs for a learner of pairs, whose first point is
             the query.
         y : array of shape (n,), optional
             What is known of the pairs.
-        items : array or CSR matrix of shape (n_items, n_item_features), optional
+        items : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
         queries : array of shape (n,), optional
             Name of each judgement's query, by which they are split; by default the row of X. Needed
             where rows may change their order from one time to the next.
@@ -237,11 +241,11 @@ class Promotion:
     def judge(
         self,
         model: RankingLearner,
-        X: Matrix,
+        X: Side,
         judgements: ArrayLike,
         y: ArrayLike | None = None,
         *,
-        items: Matrix | None = None,
+        items: Side | None = None,
         queries: ArrayLike | None = None,
     ) -> Outcome:
         """Challenge with a model learnt elsewhere, on the held-out queries of the recorded split.
@@ -265,16 +269,18 @@ class Promotion:
     def challenge(
         self,
         challenger: RankingLearner,
-        X: Matrix,
+        X: Side,
         triplets: ArrayLike,
         *,
-        items: Matrix | None = None,
+        items: Side | None = None,
         queries: ArrayLike | None = None,
         n_learnt: int = 0,
+        clicks: bool = False,
     ) -> Outcome:
         """Compare a fitted challenger on triplets that it has not learnt from.
 
-        The measure is the share of a query's triplets in the right order.
+        The share of a query's triplets in the right order decides. Beside it, nDCG@10 over all
+        items says whether those that are preferred are found; it can veto.
 
         Parameters
         ----------
@@ -284,23 +290,30 @@ class Promotion:
             As in `run`, of held-out queries only (`split`).
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
+        clicks : bool
+            Whether the triplets come from clicks, which are compared but never promote.
         """
         if len(np.asarray(triplets)) == 0:
-            self._check_queries(0)
-        measured = partial(triplet_evaluation, X=X, triplets=triplets, items=items, queries=queries)
-        return self._decided(challenger, measured, ACCURACY, n_learnt)
+            _check_any(0)
+        exam = exam_of_triplets(X, triplets, items, queries)
+        return self._decided(challenger, exam, n_learnt, clicks)
 
     def challenge_by_relevance(
         self,
         challenger: RankingLearner,
-        Q: Matrix,
-        Z: Matrix,
+        Q: Side,
+        Z: Side,
         relevance: Matrix,
         *,
-        measure: str = "ndcg@10",
+        measure: str = RANKING,
+        queries: ArrayLike | None = None,
+        exclude_self: bool = False,
         n_learnt: int = 0,
+        clicks: bool = False,
     ) -> Outcome:
         """Compare a fitted challenger by the rankings of queries that it has not learnt from.
+
+        Beside the measure, the order of graded items of a query is compared; it can veto.
 
         Parameters
         ----------
@@ -308,53 +321,103 @@ class Promotion:
         Q, Z, relevance : arrays or sparse matrices
             Held-out queries only, the items, and grades; see `similia.evaluate`.
         measure : str
-            Such as "ndcg@10", "precision@10", "map".
+            Such as "ndcg@10", "precision@10", "map"; also by the names of ir-measures.
+        queries : array of shape (n_queries,), optional
+            Names of the queries, by which later challenges recognize them; by default the rows.
+        exclude_self : bool
+            Whether item i is query i and so not ranked.
+        n_learnt, clicks : int, bool
+            As in `challenge`.
+        """
+        _check_any(Q.shape[0])
+        exam = exam_of_grades(Q, Z, relevance, measure, queries, exclude_self=exclude_self)
+        return self._decided(challenger, exam, n_learnt, clicks)
+
+    def challenge_by_interleaving(
+        self, challenger: RankingLearner, interleaving: Interleaving, *, n_learnt: int = 0
+    ) -> Outcome:
+        """Compare a challenger by the clicks on searches that it answered with the champion.
+
+        The share of searches won decides. As long as challenger and parameters are the same, the
+        evidence adds up over all searches, and each counts once.
+
+        Parameters
+        ----------
+        challenger : fitted learner
+        interleaving : Interleaving
+            With the champion in use.
         n_learnt : int
             Judgements that the challenger learnt from, for the history.
         """
-        self._check_queries(Q.shape[0])
-        name, _, cut = measure.partition("@")
-        k = int(cut) if cut.isdigit() else 10
-        measured = partial(evaluate, Q=Q, Z=Z, relevance=relevance, measures=[name], k=k)
-        return self._decided(challenger, measured, measure, n_learnt)
+        self._generations.refresh()
+        if interleaving.champion != self.current:
+            raise ValueError(
+                f"Promotion: interleaving must be with the champion, generation {self.current}, "
+                f"got generation {interleaving.champion}."
+            )
+        _check_any(len(interleaving.searches), "interleaved searches with clicks")
+        return self._decided(challenger, exam_of_clicks(challenger, interleaving), n_learnt, False)
 
     def _decided(
-        self,
-        challenger: RankingLearner,
-        measured: Callable[[Searchable], Evaluation],
-        measure: str,
-        n_learnt: int,
+        self, challenger: RankingLearner, exam: Exam, n_learnt: int, clicks: bool
     ) -> Outcome:
-        ours = measured(ranker_of("Promotion", challenger))
-        self._check_queries(ours.n_judged)
-        sizes = {"n_learnt": n_learnt, "n_held_out": int(ours.n_relevant.sum())}
-        resampling = {"n_resamples": self.n_resamples, "random_state": self.seed}
-
-        def compared(scorer: Searchable) -> Comparison:
-            return compare(ours, measured(scorer), measure, level=self.level, **resampling)
-
-        against_base = compared(self.base)
+        ours = exam.mark(ranker_of("Promotion", challenger))
+        kind = _kind(challenger, exam.measure)
+        names = np.asarray(exam.names)[ours.n_relevant > 0].tolist()
+        before = exam.mark(self.base)
+        most = self.most if exam.cut else 1.0
+        options = {"level": self.level, "most": most}
+        against_base = anytime_comparison(ours, before, exam.measure, **options)
         while True:
-            champion = self.current
-            against = compared(self.champion()) if champion else against_base
-            outcome = Outcome(against, against_base, champion, champion, **sizes)
+            champion, reigning = self.current, self.champion()
+            theirs = exam.mark(reigning) if champion else before
+            against = anytime_comparison(ours, theirs, exam.measure, **options)
+            differences = ours.judged(exam.measure) - theirs.judged(exam.measure)
+            beside = exam.beside(challenger, reigning)
+            found = replace(power(differences, self.worthwhile, **options), unit=exam.unit)
             with self._generations.changing():
-                if self.current == champion:
-                    return self._recorded(challenger, outcome)
-            # Another challenger was promoted in the meantime: compare with that one.
+                if self.current != champion:
+                    continue  # another challenger was promoted meanwhile: compare with that one
+                evidence = self._generations.evidence(kind)
+                if not clicks:
+                    number, bets = self._generations.n_attempts + 1, counted(differences, most)
+                    evidence = evidence.after(number, names, bets)
+                outcome = Outcome(
+                    against,
+                    against_base,
+                    standard_error(differences),
+                    beside,
+                    evidence.value,
+                    1 / (1 - self.level),
+                    found,
+                    champion,
+                    champion,
+                    n_learnt,
+                    int(ours.n_relevant.sum()),
+                    clicks,
+                )
+                return self._recorded(challenger, outcome, {} if clicks else {kind: evidence})
 
-    def _recorded(self, challenger: RankingLearner, outcome: Outcome) -> Outcome:
+    def _recorded(
+        self, challenger: RankingLearner, outcome: Outcome, evidence: dict[str, Evidence]
+    ) -> Outcome:
         told = ("promoted", "generation", "challenged")  # the event itself says so
         figures = {name: v for name, v in outcome.to_dict().items() if name not in told}
         if outcome.promoted:
             return replace(outcome, generation=self._generations.promote(challenger, figures))
-        self._generations.record("refusal", figures)
+        self._generations.record("refusal", figures, evidence=evidence)
         return outcome
 
-    def _check_queries(self, n_queries: int) -> None:
-        if n_queries < self.least_queries:
-            raise ValueError(
-                f"Promotion: held-out queries must be at least {self.least_queries} to tell "
-                f"anything from chance, got {n_queries}; gather judgements of more queries, "
-                "or hold out a larger share."
-            )
+
+def _kind(challenger: RankingLearner, measure: str) -> str:
+    """Learner, parameters and measure: challengers of one kind share their evidence."""
+    return f"{type(challenger).__name__} {digests(np.array([repr(challenger)]))[0]} {measure}"
+
+
+def _check_any(n: int, name: str = "held-out queries") -> None:
+    if n == 0:
+        advice = "gather judgements of more queries, or hold out a larger share"
+        raise ValueError(
+            f"Promotion: {name} must be at least one, got none"
+            f"{f'; {advice}' if name == 'held-out queries' else ''}."
+        )

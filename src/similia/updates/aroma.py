@@ -127,7 +127,7 @@ def _step_sizes(s, v, r, real):
 @compiled
 def _diagonal_dense(W, Sigma, moment, t, Q, P, r, threshold, analysed):
     """Learn a dense block; the loop that updates a row also scores it for the next triplet."""
-    real = W.dtype.type
+    real, flat = W.dtype.type, moment.reshape(-1)
     updates, s, v = 0, 0.0, 0.0
     for i in range(-1, len(Q)):
         # Learn triplet i from its score s and variance v; score triplet i + 1.
@@ -139,7 +139,7 @@ def _diagonal_dense(W, Sigma, moment, t, Q, P, r, threshold, analysed):
         for k in range(len(W)):
             q, next_q = Q[max(i, 0), k], Q[following, k]
             if moving and q != 0.0:
-                averaged = moment[k] if moment.size else moment[0]
+                averaged = moment[k] if moment.size else flat
                 score, variance = _update_row(
                     W[k], Sigma[k], averaged, time, q, P[i], P[following], step, analysed
                 )

@@ -20,7 +20,8 @@ def lego_pass(A, moment, t, Z, targets, eta):
     (ZA,) = products((Z, A))
     (H,) = products((ZA, Z.T))
     c = np.zeros(H.shape[0], dtype=A.dtype)
-    _lego_walk(H, targets, eta, c)
+    least = 1e4 * np.finfo(A.dtype).tiny  # below, a distance is rounding, and 1/ŷ no number
+    _lego_walk(H, targets, eta, c, least)
     rows = np.flatnonzero(c)
     if len(rows):
         moved = ZA[rows]
@@ -31,12 +32,12 @@ def lego_pass(A, moment, t, Z, targets, eta):
 
 
 @compiled
-def _lego_walk(H, targets, eta, c):
+def _lego_walk(H, targets, eta, c, least):
     for t in range(len(c)):
         eliminate_row(H, c, t, t, t)
         distance = H[t, t]
         target = min(max(distance, targets[t, 0]), targets[t, 1])
-        if distance > 0.0 and target != distance:
+        if distance > least and target != distance:
             half = eta * target * distance - 1.0
             root = np.hypot(half, 2.0 * np.sqrt(eta) * distance)
             # The same number either way, without subtracting numbers of similar size.

@@ -1,0 +1,209 @@
+"""Columns of rows by name, and how their values become numbers."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.contract import Array
+from similia.files.pieces import Piece, RawColumn
+from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
+
+
+class Reader(NamedTuple):
+    """How the values of one column become numbers."""
+
+    #: type for a fast parser: "int64", "float64", "string" or "list" (of texts)
+    dtype: str
+    #: numbers of a whole column (`Lists` of them, of lists), or None if any value is bad
+    column: Callable[[RawColumn], Any]
+    #: number of one value; raises RowError
+    value: Callable[[Any], Any]
+    #: what stands for a missing value; None if none may be missing
+    missing: float | Array | None = None
+
+
+#: readers by column name, in order
+Columns: TypeAlias = Mapping[str, Reader]
+
+
+def read_columns(
+    columns: Columns, piece: Piece, source: str, bad_rows: BadRows
+) -> Iterator[tuple[list[Any], Rows]]:
+    """Yield numbers by column, and row numbers.
+
+    A piece is parsed as a whole if all of it is good, else in halves, finally row by row.
+    """
+    found: list[Any] = []
+    types = {name: reader.dtype for name, reader in columns.items()}
+    for reader, raw in zip(columns.values(), piece.raw_columns(types) or (), strict=False):
+        numbers = _numbers(reader, raw)
+        if numbers is None:
+            break
+        found.append(numbers)
+    if len(found) == len(columns):
+        yield found, np.arange(piece.number, piece.number + len(found[0]))
+    elif halves := piece.halves():
+        for half in halves:
+            yield from read_columns(columns, half, source, bad_rows)
+    else:
+        found, rows = _good_rows(columns, piece, source, bad_rows)
+        if len(rows):
+            yield found, rows
+
+
+def _numbers(reader: Reader, raw: RawColumn) -> Any:
+    """Numbers of a column, or None if any value is bad."""
+    if isinstance(raw, Encoded):
+        gaps = raw.codes < 0
+    elif isinstance(raw, np.ndarray) and raw.dtype.kind == "f":
+        gaps = np.isnan(raw)
+    else:
+        return reader.column(raw)
+    if not gaps.any():
+        return reader.column(raw)
+    if reader.missing is None:
+        return None
+    known = raw._replace(codes=raw.codes[~gaps]) if isinstance(raw, Encoded) else raw[~gaps]
+    numbers = reader.column(known) if len(gaps) > gaps.sum() else np.zeros(0)
+    if numbers is None:
+        return None
+    whole = np.full(len(gaps), reader.missing)
+    whole[~gaps] = numbers
+    return whole
+
+
+def _good_rows(
+    columns: Columns, piece: Piece, source: str, bad_rows: BadRows
+) -> tuple[list[Any], Rows]:
+    """Numbers of the good rows by column, and their row numbers; the others are reported."""
+    kept, numbers = [], []
+    for number, fields in piece.rows(list(columns)):
+        try:
+            if isinstance(fields, RowError):
+                raise fields
+            row = []
+            for (name, reader), value in zip(columns.items(), fields, strict=True):
+                if value is None and reader.missing is None:
+                    raise RowError(f"column {name} is missing")
+                try:
+                    row.append(reader.missing if value is None else reader.value(value))
+                except RowError as error:
+                    raise error.within(name) from None
+            kept.append(row)
+            numbers.append(number)
+        except RowError as error:
+            bad_rows.add(source, number, error)
+    found = [
+        _joined(column) if reader.dtype == "list" else np.array(column)
+        for reader, column in zip(columns.values(), zip(*kept, strict=True), strict=False)
+    ]
+    return found, np.array(numbers, dtype=np.int64)
+
+
+def _joined(parts: Sequence[Array]) -> Lists:
+    return Lists(np.array([len(part) for part in parts]), np.concatenate(parts))
+
+
+# -- readers -----------------------------------------------------------------------------------
+
+
+def reader_of(ids: Ids) -> Reader:
+    """Reader of the rows that ids name."""
+    return Reader(ids.dtype, ids.rows, ids.row)
+
+
+def _floats(column: RawColumn, least: float = -math.inf) -> NDArray[np.float64] | None:
+    try:
+        if isinstance(column, Encoded):
+            numbers = np.array(list(map(float, column.texts)), np.float64)[column.codes]
+        elif isinstance(column, np.ndarray) and column.dtype.kind in "fiuO":
+            numbers = column.astype(np.float64)
+        else:
+            return None
+    except (TypeError, ValueError):
+        return None
+    return numbers if (np.isfinite(numbers) & (numbers >= least)).all() else None
+
+
+def _float(raw: object, least: float = -math.inf) -> float:
+    try:
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise ValueError
+        number = float(raw)
+    except (ValueError, OverflowError):
+        raise RowError("not a number", f" {raw!r:.80}") from None
+    if not math.isfinite(number):
+        raise RowError("not a finite number", f" {raw!r:.80}")
+    if number < least:
+        raise RowError(f"not at least {least:g}", f": {raw!r:.80}")
+    return number
+
+
+NUMBER = Reader("float64", _floats, _float)
+AT_LEAST_0 = Reader("float64", partial(_floats, least=0.0), partial(_float, least=0.0))
+AT_LEAST_1 = Reader("float64", partial(_floats, least=1.0), partial(_float, least=1.0))
+
+
+def each(
+    value: Callable[[Any], float], numbers: Callable[[Array], Array | None] = _floats
+) -> Reader:
+    """Reader of a column of numbers, or of few distinct texts that are read one by one."""
+
+    def column(raw: RawColumn) -> Array | None:
+        if isinstance(raw, np.ndarray) and raw.dtype.kind in "fiu":
+            return numbers(raw)
+        if not isinstance(raw, Encoded):
+            distinct, codes = np.unique(raw, return_inverse=True)
+            raw = Encoded(codes, distinct.tolist())
+        try:
+            return np.array([value(text) for text in raw.texts])[raw.codes]
+        except RowError:
+            return None
+
+    return Reader("string", column, value)
+
+
+def _click(raw: object) -> float:
+    words = {"true": 1.0, "false": 0.0}
+    text = str(raw).lower()
+    return words[text] if text in words else _float(raw, least=0.0)
+
+
+def _key(raw: object) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, str | int):
+        raise RowError("not an id", f" {raw!r:.80}")
+    return hash(raw)
+
+
+def _keys(raw: RawColumn) -> NDArray[np.int64] | None:
+    if isinstance(raw, Encoded) and set(map(type, raw.texts)) <= {str}:
+        return np.fromiter(map(hash, raw.texts), np.int64, len(raw.texts))[raw.codes]
+    if isinstance(raw, np.ndarray) and raw.dtype.kind in "iu":
+        return np.fromiter(map(hash, raw.tolist()), np.int64, len(raw))
+    return None
+
+
+def _seconds(raw: object) -> float:
+    if isinstance(raw, datetime):
+        moment = raw
+    elif isinstance(raw, str) and not raw.replace(".", "", 1).isdigit():
+        try:
+            moment = datetime.fromisoformat(raw)
+        except ValueError:
+            raise RowError("not a time", f" {raw!r:.80}") from None
+    else:
+        return _float(raw)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+#: a click as a gain: 1 or 0, true or false, or a number of at least 0
+CLICK = each(_click, partial(_floats, least=0.0))
+#: an id that only says which rows belong together, as its hash
+KEY = Reader("string", _keys, _key)
+#: seconds since 1970, or ISO 8601; UTC unless a zone is named
+TIME = each(_seconds)

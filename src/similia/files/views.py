@@ -1,0 +1,197 @@
+"""Further views of queries and items: vectors, fields and texts from files, matched by id."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from similia.contract import Array, Matrix
+from similia.files.columns import NUMBER, Columns, Reader, read_columns
+from similia.files.pieces import RawColumn, opened
+from similia.files.rows import BadRows, Encoded, Ids, RowError
+from similia.files.source import DELIMITERS, Source
+from similia.files.vectors import LINES, TABLES, VectorFile, mapped_array, read_vectors
+from similia.text import BM25
+from similia.views import VECTORS, Views
+
+#: columns of texts and of ids, unless the view has a column of its own name
+TEXT, ID = "text", "id"
+
+
+class ViewFiles:
+    """Files of further views by name; the vectors themselves are the first view, "vectors".
+
+    Rows are matched by id where a file has ids, else by their order.
+
+    Parameters
+    ----------
+    items, queries : dict of paths
+        Vectors, as for `read_vectors`, or numbers: a .npy file of one number per row, or the column
+        of the view's name in a table (.csv, .tsv, .jsonl, .parquet, .arrow). A view of one column
+        that queries do not have is a field.
+    texts, query_texts : dict of paths
+        Texts of the items, and of the queries, which become BM25: a .txt file of one per line, or a
+        column of a table named like the view, or ``text``.
+    """
+
+    def __init__(
+        self,
+        items: Mapping[str, Path] | None = None,
+        queries: Mapping[str, Path] | None = None,
+        texts: Mapping[str, Path] | None = None,
+        query_texts: Mapping[str, Path] | None = None,
+    ) -> None:
+        self.items, self.queries = dict(items or {}), dict(queries or {})
+        self.texts, self.query_texts = dict(texts or {}), dict(query_texts or {})
+        self._bm25: dict[str, BM25] = {}
+        for views, texts in ((self.items, self.texts), (self.queries, self.query_texts)):
+            repeated = (views.keys() & texts.keys()) | ({VECTORS} & (views.keys() | texts.keys()))
+            if repeated:
+                raise ValueError(f"views must have different names, got {min(repeated)} twice.")
+        for name in sorted(self.query_texts.keys() - self.texts.keys()):
+            raise ValueError(f"texts of the items must be given, too, for the view {name}.")
+
+    def of_items(self, file: VectorFile) -> VectorFile:
+        """Items with their further views; also the queries, if these are the same."""
+        found: dict[str, Matrix] = {
+            name: _aligned(path, *_read_view(path, name), file.ids)
+            for name, path in self.items.items()
+        }
+        for name, path in self.texts.items():
+            texts = _aligned(path, *_read_texts(path, name), file.ids)
+            self._bm25[name] = BM25().fit(texts)
+            found[name] = self._bm25[name].items(texts)
+        return _together(file, found)
+
+    def of_queries(self, file: VectorFile) -> VectorFile:
+        """Queries with their further views."""
+        found: dict[str, Matrix] = {
+            name: _aligned(path, *_read_view(path, name), file.ids)
+            for name, path in self.queries.items()
+        }
+        for name, path in self.query_texts.items():
+            if name not in self._bm25:
+                self._bm25[name] = BM25().fit(_read_texts(self.texts[name], name)[0])
+            texts = _aligned(path, *_read_texts(path, name), file.ids)
+            found[name] = self._bm25[name].queries(texts)
+        return _together(file, found)
+
+    def of_both(
+        self, queries: VectorFile, items: VectorFile | None
+    ) -> tuple[VectorFile, VectorFile | None]:
+        """Queries and items with their further views.
+
+        Without items, the queries are the items. With texts there are two sides even so, with the
+        ids in common: words count in queries and weigh in items.
+        """
+        if not any((self.items, self.queries, self.texts, self.query_texts)):
+            return queries, items
+        if items is not None:
+            whole = self.of_items(items)
+            return self.of_queries(queries), whole
+        if self.queries or self.query_texts:
+            raise ValueError("views of queries must be left out unless items are given.")
+        if not self.texts:
+            return self.of_items(queries), None
+        comparing = {name: path for name, path in self.items.items() if not _is_field(path, name)}
+        asked = ViewFiles(self.items, comparing, self.texts, self.texts)
+        return asked.of_queries(queries), self.of_items(queries)
+
+
+def _is_field(path: Path, name: str) -> bool:
+    return _read_view(path, name)[0].shape[1] == 1
+
+
+def _together(file: VectorFile, views: dict[str, Matrix]) -> VectorFile:
+    if not views or isinstance(file.X, Views):
+        return file
+    return VectorFile(Views(**{VECTORS: file.X}, **views), file.ids)
+
+
+def _aligned(path: Path, rows: Any, names: Sequence[Any] | None, ids: Ids) -> Any:
+    """Rows in the order of ids."""
+    n = rows.shape[0]
+    if names is None:
+        if n != ids.n:
+            raise ValueError(f"{path}: rows must be as many as vectors, {ids.n}, got {n}.")
+        return rows
+    try:
+        own = Ids(list(names), n)
+        return rows[np.array([own.row(name) for name in ids.names()])]
+    except RowError as error:
+        raise ValueError(f"{path}: ids must include those of the vectors, got {error}.") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
+    """Matrix and ids, if any."""
+    if path.suffix == ".npy":
+        array = mapped_array(path, "a view")
+        if array.ndim == 1:
+            return array[:, None], None
+    if path.suffix in DELIMITERS:
+        found, ids = _read_column(path, [name], NUMBER)
+        return found[:, None], ids
+    column = None
+    if path.suffix in TABLES:
+        column = name if name in Source(path).table().names else None
+    elif path.suffix in LINES:
+        with opened(path) as file:
+            first = next((line for line in file if line.strip()), b"{}")
+        try:
+            value = json.loads(first).get(name)
+        except (AttributeError, ValueError):  # which reading the vectors will explain
+            value = None
+        if isinstance(value, int | float):
+            found, ids = _read_column(path, [name], NUMBER)
+            return found[:, None], ids
+        column = None if value is None else name
+    read = read_vectors(path, vector_column=column)
+    return read.X, read.ids.values  # type: ignore[return-value]  # a file holds one matrix
+
+
+def _read_texts(path: Path, name: str) -> tuple[Array, Sequence[Any] | None]:
+    """Texts and ids, if any."""
+    if path.suffix == ".txt":
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return np.array(lines, dtype=object), None
+    texts, ids = _read_column(path, [name, TEXT], STRING)
+    return np.array([str(text) for text in texts], dtype=object), ids
+
+
+def _read_column(
+    path: Path, wanted: list[str], reader: Reader
+) -> tuple[Array, Sequence[Any] | None]:
+    """The first column of those names that a table has, and its ids, if any."""
+    source, parts, ids = Source(path), [], []
+
+    def choose(names: Sequence[str]) -> Columns:
+        column = next((name for name in wanted if name in names), None)
+        if column is None:
+            raise ValueError(
+                f"{path}: a view must be a column named {' or '.join(wanted)}, "
+                f"got {','.join(names)!r:.120}."
+            )
+        return {column: reader, **({ID: STRING} if ID in names else {})}
+
+    for columns, piece in source.pieces(choose):
+        for found, _ in read_columns(columns, piece, str(path), BadRows()):
+            parts.append(found[0])
+            ids += [str(name) for name in found[1].tolist()] if len(found) > 1 else []
+    if not parts:
+        raise ValueError(f"{path}: a view must have at least one row, got none.")
+    return np.concatenate(parts), ids or None
+
+
+def _strings(raw: RawColumn) -> Array | None:
+    if isinstance(raw, Encoded):
+        return np.array(raw.texts, dtype=object)[raw.codes]
+    return raw.astype(str).astype(object) if isinstance(raw, np.ndarray) else None
+
+
+_string: Callable[[Any], str] = str
+#: texts as they are; an empty one is a text, too
+STRING = Reader("string", _strings, _string, np.array("", dtype=object))

@@ -1,0 +1,176 @@
+"""One weight for each view: the part of a blend that learns from tens of judgements."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.contract import Array, Indices
+from similia.updates.blend import (
+    AMONG_ALL,
+    CLUSTERED,
+    EVIDENCE,
+    GRID,
+    LISTS,
+    NUISANCE,
+    P0,
+    SQUARES,
+    log_sum,
+    weigh_lists,
+)
+
+#: deviation of a weight from what agreement with the base suggests, in units of the base's own
+SIGMA = 0.5
+#: how uncertain that suggestion is as a whole
+HALF = 0.5
+#: least strength of the base: below it W alone would rank
+WEAKEST = 0.05
+#: queries are counted in so many clusters, by their keys
+CLUSTERS = 4096
+
+
+def trust(evidence: float, belief: float) -> float:
+    """Probability that a part ranks better than doing without it.
+
+    `evidence` is a log-likelihood ratio on what was not learnt yet. If the part is worthless its
+    exponential is at most 1 on average, however long one looks, and trust at most `belief`.
+    """
+    return float(1 / (1 + (1 - belief) / belief * np.exp(-np.clip(evidence, -50, 50))))
+
+
+def design_effect(clustered: float, squares: float) -> float:
+    """Factor by which judgements of the same queries count less than independent ones.
+
+    Σ_q S_q² / Σ_t d_t² for evidence d_t with the sum S_q for query q; 1 if they are independent.
+    """
+    return max(1.0, clustered / max(squares, 1e-12))
+
+
+class Ranking(NamedTuple):
+    """What the weights come to when items are ranked."""
+
+    #: weight of each view, the base first with 1, in units of their typical gaps
+    weights: NDArray[np.float64]
+    #: how much one typical gap of the base explains of people's choices
+    strength: float
+    #: probability that the blend ranks better than the base
+    trust: float
+
+
+@dataclass
+class Weights:
+    """A Gaussian over the weights of views and nuisances for each strength τ of the base.
+
+    The first axis of the sums tells the blend from the base alone, the second the strengths.
+    """
+
+    agreement: NDArray[np.float64]
+    information: NDArray[np.float64]
+    natural: NDArray[np.float64]
+    likelihood: NDArray[np.float64]
+    #: sums of the variances of each view within lists
+    spread: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    #: evidence by cluster of queries: repeats of one query are no independent judgements
+    cluster: NDArray[np.float64]
+
+    @classmethod
+    def start(cls, agreement: NDArray[np.float64], n_nuisances: int) -> Self:
+        """Weights before any feedback; `agreement` is the correlation of each view with the base.
+
+        Two similarities that agree measure the same thing with errors of their own, so their sum is
+        better than each: 2c/(1 + |c|) is the weight that the Spearman-Brown formula suggests.
+        """
+        V = len(agreement)
+        p, K = V + n_nuisances, len(GRID)
+        return cls(
+            2 * agreement / (1 + np.abs(agreement)),
+            np.zeros((2, K, p, p)),
+            np.zeros((2, K, p)),
+            np.zeros((2, K)),
+            np.zeros(V + 1),
+            np.zeros(4),
+            np.zeros(CLUSTERS),
+        )
+
+    @property
+    def _prior(self) -> tuple[Array, Array]:
+        a = self.agreement
+        covariance = SIGMA**2 * np.eye(len(a)) + HALF**2 * np.outer(a, a)
+        return a, np.linalg.inv(covariance)
+
+    @property
+    def _design_effect(self) -> float:
+        return design_effect(self.totals[CLUSTERED], self.totals[SQUARES])
+
+    @property
+    def trust(self) -> float:
+        """Probability that the blend of all views ranks better than the base."""
+        return trust(self.totals[EVIDENCE] / self._design_effect, P0)
+
+    def learn(
+        self,
+        starts: Indices,
+        features: NDArray[np.float64],
+        nuisance: NDArray[np.float64],
+        gains: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        keys: NDArray[np.uint64],
+        fading: float = 1.0,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Learn lists; return the scores and covariances that the weights gave them before.
+
+        What was learnt counts `fading` times as much after each list.
+        """
+        offsets = np.empty(len(features))
+        others = np.empty(int((np.diff(starts) ** 2).sum()))
+        clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
+        state = self.information, self.natural, self.likelihood, self.spread, self.totals
+        weigh_lists(
+            (starts, features, nuisance, gains, weights, clusters),
+            (*state, self.cluster),
+            self._prior,
+            fading,
+            offsets,
+            others,
+        )
+        return offsets, others
+
+    def widen(self, n_nuisances: int) -> None:
+        """Make room for nuisances, which the lists so far did not have."""
+        room = (0, len(self.agreement) + n_nuisances - self.natural.shape[-1])
+        self.information = np.pad(self.information, [(0, 0), (0, 0), room, room])
+        self.natural = np.pad(self.natural, [(0, 0), (0, 0), room])
+
+    def ranking(self) -> Ranking:
+        """Weights to rank with: nuisances are left out, and the base keeps its weight of 1."""
+        means, _, shares = self._posterior()
+        deviation = np.sqrt(max(self.spread[0] / max(self.totals[LISTS], 1.0), 1e-12))
+        strength = float(shares @ GRID / deviation) if self.totals[LISTS] else 1.0
+        strength = max(strength, WEAKEST)
+        weights = np.concatenate([[1.0], self.trust * (shares @ means)])
+        return Ranking(weights, strength, self.trust)
+
+    def covariance(self) -> NDArray[np.float64]:
+        """Covariance of the weights of all views but the base."""
+        means, covariances, shares = self._posterior()
+        centre = shares @ means
+        within = np.tensordot(shares, covariances, 1)
+        between = (means - centre).T * shares @ (means - centre)
+        found: NDArray[np.float64] = within + between
+        return found
+
+    def _posterior(self) -> tuple[Array, Array, Array]:
+        """Means and covariances of the weights for each strength, and their shares."""
+        V, (a, precision) = len(self.agreement), self._prior
+        units = np.sqrt((self.spread[0] + AMONG_ALL) / (self.spread[1:] + AMONG_ALL))
+        p = self.natural.shape[-1]
+        P, e = np.eye(p) / NUISANCE[1], np.full(p, NUISANCE[0] / NUISANCE[1])
+        P[:V, :V], e[:V] = precision / np.outer(units, units), precision @ a / units
+        P[:V, V:] = P[V:, :V] = 0.0
+        phi = self._design_effect
+        logs = self.likelihood[0] / phi
+        inverses = np.linalg.inv(P + self.information[0] / phi)
+        means = np.einsum("cij,cj->ci", inverses, e + self.natural[0] / phi)
+        return means[:, :V], inverses[:, :V, :V], np.exp(logs - log_sum(logs))

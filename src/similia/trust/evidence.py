@@ -1,0 +1,223 @@
+"""Evidence that one ranking is better than another, valid however often one looks.
+
+Bet on each query that the challenger is better: a stake λ of the wealth on a difference d, between
+-1 and 1, multiplies the wealth by 1 + λd. If the challenger is no better in the mean, nobody can
+expect to gain, and by Ville's inequality the wealth ever reaches 1/α with a probability of at most
+α, whenever one stops and however often one looks [Waudby-Smith2024]. Several stakes are played side
+by side, each with a share of the wealth, so that nothing has to be known about the differences and
+their order does not matter.
+
+Who must fear to lose everything on one query cannot bet much. So a query counts for at most `most`,
+whichever way it goes: smaller is faster to decide, and blinder to a few great losses.
+
+[Waudby-Smith2024] Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting,
+Journal of the Royal Statistical Society B 86, 2024.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from similia.contract import Array
+from similia.retrieval import Comparison, Evaluation
+
+#: stakes, and the share of the wealth that each is given; gains worth having need large stakes
+STAKES = np.array([1 / 32, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 0.99])
+SHARES = np.array([0.05, 0.05, 0.1, 0.15, 0.15, 0.5])
+#: share of the first attempt
+FIRST = 2 / 3
+
+
+def counted(differences: Array, most: float) -> NDArray[np.float64]:
+    """Differences in units of `most`, each between -1 and 1."""
+    return np.clip(np.asarray(differences) / most, -1.0, 1.0)
+
+
+def log_wealth(differences: Array) -> NDArray[np.float64]:
+    """Logarithm of what each stake has made of 1, of shape (n_stakes,)."""
+    return np.log1p(np.multiply.outer(STAKES, differences)).sum(axis=1)
+
+
+def log_e_value(wealth: Array) -> Any:
+    """Logarithm of the wealth of all stakes together; the last axis is theirs."""
+    return logsumexp(wealth, b=SHARES, axis=-1)
+
+
+def anytime_interval(differences: Array, level: float) -> tuple[float, float]:
+    """Interval that holds the mean difference at all sample sizes at once, with this probability.
+
+    It is the set of means that neither bet can refute.
+    """
+    return _lower_bound(differences, level), -_lower_bound(-differences, level)
+
+
+def _lower_bound(differences: Array, level: float) -> float:
+    low, high, needed = -1.0, 1.0, np.log(2 / (1 - level))
+    for _ in range(50):
+        mean = (low + high) / 2
+        # Seen from this mean, no difference is below -1 in units of 1 + mean.
+        refuted = log_e_value(log_wealth((differences - mean) / (1 + mean))) >= needed
+        low, high = (mean, high) if refuted else (low, mean)
+    return low
+
+
+def anytime_comparison(
+    a: Evaluation, b: Evaluation, measure: str, *, level: float, most: float
+) -> Comparison:
+    """Comparison of evaluations whose interval and p-value stay valid however often one looks.
+
+    Both are about the mean of differences that count for at most `most`.
+    """
+    values_a, values_b = a.judged(measure), b.judged(measure)
+    d = values_a - values_b
+    bets = counted(d, most)
+    both = np.logaddexp(*(log_e_value(log_wealth(sign * bets)) for sign in (1, -1))) - np.log(2)
+    mean_a, mean_b, mean = (float(values.mean()) for values in (values_a, values_b, d))
+    wins, ties, losses = (int(np.count_nonzero(np.sign(d) == sign)) for sign in (1, 0, -1))
+    low, high = anytime_interval(bets, level)
+    interval, p = (most * low, most * high), float(np.exp(-max(both, 0.0)))
+    return Comparison(measure, mean_a, mean_b, mean, interval, p, wins, ties, losses, level)
+
+
+# -- one champion, many challenges -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What all challenges of a champion by one kind of challenger amount to.
+
+    Every challenge opens an attempt, which bets on the queries of this challenge, and on those that
+    are new to it in later ones. The first attempt has two thirds of the wealth, attempt j > 1 has
+    1 / (3 j (j - 1)) of it, so that all together begin with 1: looking again at more queries costs
+    nothing, trying something else on the same queries costs a little more each time.
+    """
+
+    #: number of each attempt, from 1, and the logarithm of its wealth by stake
+    attempts: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    #: the last challenge in which each query was bet on, by its name
+    last: Mapping[str, int] = field(default_factory=dict)
+
+    def after(self, number: int, names: Sequence[str], differences: Array) -> "Evidence":
+        """Evidence after challenge `number`, with what distinct queries count for, by name."""
+        before = np.array([self.last.get(name, 0) for name in names])
+        order = np.argsort(before)
+        gains = np.log1p(np.multiply.outer(differences[order], STAKES))
+        sums = np.vstack([np.zeros(len(STAKES)), np.cumsum(gains, axis=0)])
+        numbers = [*self.attempts, number]
+        held = np.array([*self.attempts.values(), [0.0] * len(STAKES)])
+        # To an attempt, the queries that were last bet on before it are new.
+        held += sums[np.searchsorted(before[order], numbers)]
+        wealth = dict(zip(numbers, held.tolist(), strict=True))
+        return Evidence(wealth, {**self.last, **dict.fromkeys(names, number)})
+
+    @property
+    def value(self) -> float:
+        """Wealth by now, of 1 at first; 20 is reached with a probability of at most 1/20."""
+        if not self.attempts:
+            return 1.0
+        numbers = np.array(list(self.attempts), dtype=float)
+        shares = np.full(len(numbers), FIRST)
+        later = numbers > 1
+        shares[later] = (1 - FIRST) / (numbers[later] * (numbers[later] - 1))
+        held = log_e_value(np.array(list(self.attempts.values())))
+        # What is left is for all attempts to come.
+        return float(np.exp(np.minimum(held, 690)) @ shares + (1 - FIRST) / numbers.max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "attempts": {str(j): list(held) for j, held in self.attempts.items()},
+            "last": dict(self.last),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Evidence":
+        """Evidence from the values of `to_dict`."""
+        return cls({int(j): held for j, held in plain["attempts"].items()}, plain["last"])
+
+
+# -- power -------------------------------------------------------------------------------------
+
+#: chance of finding a difference with which a number of queries would do
+ENOUGH = 0.8
+_MOST = 1_000_000
+_DRAWS = 2000
+_FEW = 64
+_WORDS = {
+    0.05: "one time in twenty",
+    0.1: "one time in ten",
+    0.2: "one time in five",
+    1 / 3: "one time in three",
+    0.5: "every other time",
+    2 / 3: "two times in three",
+    0.8: "four times in five",
+    0.9: "nine times in ten",
+}
+
+
+@dataclass(frozen=True)
+class Power:
+    """How likely a difference is to be found with so many queries, and how many would do.
+
+    `enough` queries find it four times in five.
+    """
+
+    n: int
+    difference: float
+    chance: float
+    enough: int
+    #: what is sampled, one and many
+    unit: tuple[str, str] = ("query", "queries")
+
+    @property
+    def sample(self) -> str:
+        """Size of the sample in words."""
+        return f"{self.n} {self.unit[self.n != 1]}"
+
+    def __str__(self) -> str:
+        if self.chance < 0.025 or self.chance > 0.95:
+            often = "almost never" if self.chance < 0.5 else "almost always"
+        else:
+            often = _WORDS[min(_WORDS, key=lambda share: abs(share - self.chance))]
+        found = f"With {self.sample} a difference of {self.difference:g} is found {often}"
+        if self.chance >= ENOUGH:
+            return f"{found}."
+        if self.enough >= _MOST:
+            return f"{found}; no number would do."
+        return f"{found}; {self.enough} would do."
+
+
+def power(differences: Array, difference: float, *, level: float, most: float) -> Power:
+    """Power to find a mean difference, if queries differ as much as these do.
+
+    Few queries are drawn from these; of many, the logarithms of the wealth are nearly Gaussian.
+    """
+    # Two more queries at ±0.2, so that a few equal differences do not look certain.
+    spread = np.append(differences - differences.mean(), [-0.2, 0.2])
+    before, after = counted(spread, most), counted(spread + difference, most)
+    bets = np.clip(after - before.mean(), -1.0, 1.0)  # what is cut off must not seem a difference
+    gains = np.log1p(np.multiply.outer(STAKES, bets))
+    values, vectors = np.linalg.eigh(np.cov(gains))
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    noise = np.random.default_rng(0).standard_normal((_DRAWS, len(STAKES))) @ root.T
+    needed = np.log(1 / (1 - level) / FIRST)
+
+    def chance(n: int) -> float:
+        if n <= _FEW:
+            drawn = np.random.default_rng(n).integers(len(bets), size=(_DRAWS, n))
+            wealth = gains.T[drawn].sum(axis=1)
+        else:
+            wealth = n * gains.mean(axis=1) + np.sqrt(n) * noise
+        return float(np.mean(log_e_value(wealth) >= needed))
+
+    low, high = 1, 2
+    while high < _MOST and chance(high) < ENOUGH:
+        low, high = high, 2 * high
+    while high - low > max(1, high // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if chance(middle) >= ENOUGH else (middle, high)
+    return Power(len(differences), difference, chance(len(differences)), high)

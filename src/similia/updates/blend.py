@@ -1,0 +1,471 @@
+"""Blend: what lists of items that people chose from say about a similarity that is a sum of parts.
+
+A list is a choice. Each item with a gain is chosen over every item of the list with a smaller one:
+
+    P(i) = slip/n + (1 - slip) softmax(l)_i,
+
+where l are the total scores of i and of the n - 1 items it was chosen over, and a share `slip` of
+all choices says nothing. In the scores a list has the gradient g and the information H; with C, the
+sum of the parts' covariances of these scores, every part k with features X_k moves by the same two,
+
+    a = (I + HC)⁻¹ g,    B = (I + HC)⁻¹ H:    μ_k += Σ_k X_kᵀ a,    Σ_k -= Σ_k X_kᵀ B X_k Σ_k,
+
+for a pair these are two numbers, the step and the gain. Gaussians with one part and the margin 1 in
+place of the choice are AROMA and AROW.
+
+.. [Herbster1998] M. Herbster, M. K. Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from similia.linalg.blas import add_cross_products, bilinear_forms, products
+from similia.linalg.compiled import compiled
+from similia.linalg.downdates import downdate, eliminate_row
+from similia.linalg.threads import side_by_side
+
+#: share of choices that say nothing: in lists, where τ allows for noise too, and between two items
+SLIP, SLIP_OF_PAIRS = 0.02, 0.1
+#: values of τ, how much the base explains, in units of 1/(its deviation among the items of a list)
+GRID = np.array([0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0])
+#: prior mean and variance of the weight of a nuisance: later places are examined less
+NUISANCE = (-0.5, 1.0)
+#: variance of each view among all items, as its typical gap is 1: counts as one list, as the items
+#: of a first list may not differ at all in some view
+AMONG_ALL = 0.5
+#: no information at all, for a weight that is held at zero
+HELD = 1e20
+
+#: belief, before any feedback, that the blend of all views ranks better than the base alone
+P0 = 0.2
+
+#: places in the `totals` of weights, and in those of W
+LISTS, EVIDENCE, SQUARES, CLUSTERED = range(4)
+W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED = range(6)
+#: log weight of a scale that is out of the running: finite, so that it can be saved
+OUT = -1e9
+
+
+# -- weights of views ----------------------------------------------------------------------------
+
+
+@compiled
+def solve(A, b, inverse):
+    """Solution x of A x = b for a small A > 0; A⁻¹ goes to `inverse` unless that is empty."""
+    n = len(b)
+    L, x = np.zeros((n, n)), b.copy()
+    for j in range(n):
+        total = A[j, j]
+        for k in range(j):
+            total -= L[j, k] * L[j, k]
+        L[j, j] = np.sqrt(max(total, 1e-300))
+        for i in range(j + 1, n):
+            total = A[i, j]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            L[i, j] = total / L[j, j]
+    columns = n + 1 if inverse.size else 1
+    for c in range(columns):
+        y = x if c == 0 else np.zeros(n)
+        if c > 0:
+            y[c - 1] = 1.0
+        for i in range(n):
+            for k in range(i):
+                y[i] -= L[i, k] * y[k]
+            y[i] /= L[i, i]
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                y[i] -= L[k, i] * y[k]
+            y[i] /= L[i, i]
+        if c > 0:
+            for i in range(n):
+                inverse[i, c - 1] = y[i]
+    return x
+
+
+@compiled
+def log_sum(x):
+    """Logarithm of Σ exp(x)."""
+    top = x.max()
+    return top + np.log(np.exp(x - top).sum())
+
+
+@compiled
+def choices(gains):
+    """Number of items in a list that were chosen over another one."""
+    found, least = 0, gains.min()
+    for gain in gains:
+        found += gain > least
+    return found
+
+
+@compiled
+def add_choices(scores, gains, weight, g, H):
+    """Add the gradient and the information of a list's choices to g and H; return log P."""
+    n, total = len(scores), 0.0
+    p, least = np.empty(n), gains.min()
+    for i in range(n):
+        if not gains[i] > least:
+            continue
+        top, size = scores[i], 1
+        for j in range(n):
+            if gains[j] < gains[i]:
+                top, size = max(top, scores[j]), size + 1
+        norm = 0.0
+        for j in range(n):
+            p[j] = np.exp(scores[j] - top) if gains[j] < gains[i] or j == i else 0.0
+            norm += p[j]
+        for j in range(n):
+            p[j] /= norm
+        likelihood = SLIP / size + (1 - SLIP) * p[i]
+        real = weight * (1 - SLIP) * p[i] / likelihood
+        total += weight * np.log(likelihood)
+        g[i] += real
+        for j in range(n):
+            if p[j] == 0.0:
+                continue
+            g[j] -= real * p[j]
+            H[j, j] += real * p[j]
+            for k in range(n):
+                H[j, k] -= real * p[j] * p[k]
+    return total
+
+
+@compiled
+def weigh_lists(lists, state, prior, fading, offsets, others):
+    """Learn weights of views from lists, one after the other.
+
+    For each τ of the grid (δ, γ) is a Gaussian: P is a choice among τ(s₀ + δᵀs) + γᵀν, with s the
+    views and ν the nuisances. Beside it stands the same with δ = 0, the base. What the weights made
+    of each list before they learnt it goes to `offsets`, the mean scores, and to `others`, the
+    covariance of the scores of each list, row by row.
+    """
+    starts, features, nuisance, gains, weights, clusters = lists
+    information, natural, likelihood, spread, totals, cluster = state
+    means, precision = prior
+    K, V, k = len(GRID), len(means), nuisance.shape[1]
+    p, empty = V + k, np.zeros((0, 0))
+    mean, covariance = np.zeros((2, K, p)), np.zeros((K, p, p))
+    P, e, found = np.zeros((p, p)), np.zeros(p), np.zeros((2, K))
+    logs = np.zeros((2, K))
+    place = 0
+    for t in range(len(weights)):
+        begin, end = starts[t], starts[t + 1]
+        n = end - begin
+        x, extra, gain = features[begin:end].copy(), nuisance[begin:end], gains[begin:end]
+        for v in range(V + 1):  # only differences matter, and large common parts would round
+            x[:, v] -= x[:, v].mean()
+        count = choices(gain)
+        if count:
+            totals[LISTS] += 1
+            for v in range(V + 1):
+                spread[v] += x[:, v].var()
+        deviation = np.sqrt(max(spread[0] / max(totals[LISTS], 1.0), 1e-12))
+        phi = max(1.0, totals[CLUSTERED] / max(totals[SQUARES], 1e-12))
+        for m in range(2):
+            P[:], e[:] = 0.0, 0.0
+            for v in range(V):
+                u = np.sqrt((spread[0] + AMONG_ALL) / (spread[v + 1] + AMONG_ALL))
+                P[v, v] = HELD
+                if m == 0:
+                    for w in range(V):
+                        other = np.sqrt((spread[0] + AMONG_ALL) / (spread[w + 1] + AMONG_ALL))
+                        P[v, w] = precision[v, w] / (u * other)
+                        e[v] += precision[v, w] * means[w] / u
+            for v in range(V, p):
+                P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
+            for c in range(K):
+                inverse = covariance[c] if m == 0 else empty
+                mean[m, c] = solve(P + information[m, c] / phi, e + natural[m, c] / phi, inverse)
+        for m in range(2):
+            logs[m] = likelihood[m] / phi
+            logs[m] -= log_sum(logs[m])
+        # -- the scores before learning: a mixture over τ, and over blend and base by their trust
+        trust = 1.0 / (1.0 + (1 - P0) / P0 * np.exp(-min(max(totals[EVIDENCE] / phi, -50), 50)))
+        z, scores = np.zeros((n, p)), np.zeros((2, K, n))
+        centre = np.zeros(n)
+        for c in range(K):
+            tau = GRID[c] / deviation
+            for m in range(2):
+                for j in range(n):
+                    total = tau * x[j, 0]
+                    for v in range(V):
+                        total += mean[m, c, v] * tau * x[j, v + 1]
+                    for v in range(k):
+                        total += mean[m, c, V + v] * extra[j, v]
+                    scores[m, c, j] = total
+                share = np.exp(logs[m, c]) * (trust if m == 0 else 1 - trust)
+                centre += share * scores[m, c]
+        offsets[begin:end] = centre
+        C = others[place : place + n * n].reshape(n, n)
+        place += n * n
+        C[:] = 0.0
+        for c in range(K):
+            share = np.exp(logs[0, c])
+            if share < 1e-3:
+                continue
+            tau = GRID[c] / deviation
+            for j in range(n):
+                z[j, :V], z[j, V:] = tau * x[j, 1:], extra[j]
+            moved = z @ covariance[c] if p else z
+            for i in range(n):
+                for j in range(n):
+                    total = (scores[0, c, i] - centre[i]) * (scores[0, c, j] - centre[j])
+                    for v in range(p):
+                        total += moved[i, v] * z[j, v]
+                    C[i, j] += share * total
+        if not count:
+            continue
+        # -- learn
+        if fading < 1.0:
+            information *= fading
+            natural *= fading
+            likelihood *= fading
+            totals[EVIDENCE] *= fading
+        for m in range(2):
+            for c in range(K):
+                tau, g, H = GRID[c] / deviation, np.zeros(n), np.zeros((n, n))
+                found[m, c] = add_choices(scores[m, c], gain, weights[t], g, H)
+                for j in range(n):
+                    z[j, :V], z[j, V:] = tau * x[j, 1:], extra[j]
+                for v in range(p):
+                    row = np.zeros(n)
+                    for i in range(n):
+                        for j in range(n):
+                            row[j] += z[i, v] * H[i, j]
+                    for w in range(p):
+                        total = 0.0
+                        for j in range(n):
+                            total += row[j] * z[j, w]
+                        information[m, c, v, w] += total
+                        natural[m, c, v] += total * mean[m, c, w]
+                    for j in range(n):
+                        natural[m, c, v] += g[j] * z[j, v]
+        gained = log_sum(logs[0] + found[0]) - log_sum(logs[1] + found[1])
+        likelihood += found
+        totals[EVIDENCE] += gained
+        totals[SQUARES] += gained * gained
+        before = cluster[clusters[t]]
+        totals[CLUSTERED] += (before + gained) ** 2 - before**2
+        cluster[clusters[t]] = before + gained
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@compiled
+def remember_lists(lists, rows, offsets, others, state, scales):
+    """Learn an item-space vector for the query of each list, one after the other.
+
+    m ~ N(0, v I) for each query and each prior variance v of `scales`. The total score of an item p
+    is its offset plus mᵀp, the total covariance that of the offsets plus v times the items' inner
+    products. Directions that a list says nothing about keep v; one number for all of them takes the
+    mean of the information over what it says something about.
+
+    Evidence for a query's own memory is what it adds to repeats of the query; for that of its
+    neighbours, weighted by `kernel`, what it adds to the query's first list.
+    """
+    starts, gains, weights, slots, fresh, left, kernel = lists
+    vectors, variances, met, evidence = state
+    place = 0
+    for t in range(len(weights)):
+        begin, end = starts[t], starts[t + 1]
+        n, slot = end - begin, slots[t]
+        gain = gains[begin:end]
+        C = others[place : place + n * n].reshape(n, n)
+        place += n * n
+        if fresh[t]:
+            vectors[:, slot], met[slot] = 0.0, 0
+            variances[:, slot] = scales
+        elif left[t] < 1.0:
+            vectors[:, slot] *= left[t]
+            variances[:, slot] = scales - left[t] * (scales - variances[:, slot])
+        if not choices(gain):
+            continue
+        R = rows[begin:end]
+        inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
+        plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
+        for c in range(len(scales)):
+            g, H = np.zeros(n), np.zeros((n, n))
+            scores = offsets[begin:end] + (R @ vectors[c, slot]).astype(np.float64)
+            found = add_choices(scores, gain, weights[t], g, H)
+            if met[slot]:
+                evidence[0, c] += found - plain
+            else:
+                near = np.zeros(R.shape[1], R.dtype)
+                for u in range(kernel.shape[1]):
+                    if kernel[t, u] > 0.0:
+                        near += kernel[t, u] * vectors[c, u]
+                scores = offsets[begin:end] + (R @ near).astype(np.float64)
+                found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
+                evidence[1, c] += found - plain
+            v = variances[c, slot]
+            a = np.linalg.solve(eye + H @ (C + v * inner), g)
+            step = (v * a).astype(R.dtype)
+            for i in range(n):
+                for d in range(R.shape[1]):
+                    vectors[c, slot, d] += step[i] * R[i, d]
+            seen = H @ inner
+            total = np.trace(seen)
+            if total > 0.0:
+                variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
+        met[slot] += 1
+
+
+# -- W -------------------------------------------------------------------------------------------
+
+
+@compiled
+def pairs_of_lists(starts, gains, offsets, others):
+    """Each choice of a list as one pair: the item chosen, and the nearest one it was chosen over.
+
+    Given that one of the two was chosen, the rest of the list has no say; neighbours were seen in
+    the most similar circumstances. Returns the lists, the two items, and the means and variances of
+    the margins before learning.
+    """
+    total = 0
+    for t in range(len(starts) - 1):
+        total += choices(gains[starts[t] : starts[t + 1]])
+    lists, pairs = np.empty(total, np.intp), np.empty((total, 2), np.intp)
+    margins, variances = np.empty(total), np.empty(total)
+    k = place = 0
+    for t in range(len(starts) - 1):
+        begin, n = starts[t], starts[t + 1] - starts[t]
+        C = others[place : place + n * n].reshape(n, n)
+        place += n * n
+        for i in range(n):
+            nearest = -1
+            for j in range(n):
+                lower = gains[begin + j] < gains[begin + i]
+                if lower and (nearest < 0 or abs(j - i) < abs(nearest - i)):
+                    nearest = j
+            if nearest >= 0:
+                lists[k], pairs[k, 0], pairs[k, 1] = t, begin + i, begin + nearest
+                margins[k] = offsets[begin + i] - offsets[begin + nearest]
+                variances[k] = C[i, i] + C[nearest, nearest] - 2 * C[i, nearest]
+                k += 1
+    return lists, pairs, margins, variances
+
+
+@compiled
+def step_and_gain(s, v):
+    """Log-likelihood of a pair with margin N(s, v), its slope in s, and minus its curvature.
+
+    σ(s/√(1 + πv/8)) stands for the mean of the logistic function, so that all are closed forms.
+    """
+    scale = 1.0 / np.sqrt(1.0 + np.pi * v / 8.0)
+    q = 1.0 / (1.0 + np.exp(-min(max(scale * s, -500.0), 500.0)))
+    likelihood = SLIP_OF_PAIRS / 2 + (1 - SLIP_OF_PAIRS) * q
+    slope = (1 - SLIP_OF_PAIRS) * q * (1 - q) * scale / likelihood
+    curvature = (1 - SLIP_OF_PAIRS) * q * (1 - q) * (1 - 2 * q) * scale * scale / likelihood
+    return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
+
+
+def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, gained):
+    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
+
+    The total margin of a pair is its offset plus qᵀWp, the total variance `others` plus ab with
+    a = qᵀΛq and b = pᵀΩp. With the step g and the gain h of these,
+
+        W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
+
+    AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored: log P with W
+    minus log P without it goes to `gained` for every pair.
+    """
+    (m, n), scores = W.shape, bilinear_forms(W, Q, P)
+    QL, PO = products((Q, Lambda), (P, Omega))
+    H, G = products((QL, Q.T), (PO, P.T))
+    steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
+    count = _matrix_walk(H, G, scores, offsets, others, weights, (m, n), steps, taken, gained)
+    if count:
+        taken = taken[:count]
+        left, right = QL[taken], PO[taken]
+        alpha, c_Lambda, c_Omega = steps[:, :count]
+        tasks = (
+            partial(downdate, Lambda, left, H, c_Lambda, taken),
+            partial(downdate, Omega, right, G, c_Omega, taken),
+        )
+        side_by_side(tasks, count * (m * m + n * n))
+        add_cross_products((W, left, right, alpha))
+    return count
+
+
+@compiled
+def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, gained):
+    """Walk over a block in order; rows learnt from move to the front of H and G."""
+    m, n = sizes
+    alpha, c_Lambda, c_Omega = steps[0], steps[1], steps[2]
+    k = np.intp(0)  # a literal 0 would be a type of its own, and compile all twice
+    for t in range(len(s)):
+        eliminate_row(H, c_Lambda, k, t, t)
+        eliminate_row(G, c_Omega, k, t, t)
+        a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
+        plain, _, _ = step_and_gain(offsets[t], others[t])
+        log_p, g, h = step_and_gain(offsets[t] + s[t], others[t] + a * b)
+        gained[t] = log_p - plain
+        g, h = weights[t] * g, min(weights[t] * h, 0.99 / max(a * b, 1e-300))
+        if g * a * b > 0.0:
+            alpha[k] = g
+            c_Omega[k] = a * h / (m - (m - 1) * a * b * h)
+            c_Lambda[k] = b * h / (n - (n - 1) * a * b * h)
+            for u in range(t + 1, len(s)):
+                s[u] += alpha[k] * H[k, u] * G[k, u]
+            taken[k] = t
+            k += 1
+    return k
+
+
+@compiled
+def count_evidence(gained, counted, clusters, logs, sums, totals, cluster, heard, limits):
+    """Count what W gained, judgement by judgement; return where it fell behind by `alarm`, or -1.
+
+    Scales mix by their gains on what W had not learnt from; a fixed share of 1/(n + 1) lets another
+    scale win later [Herbster1998]_. The more is known, the larger the scale that suits: one that
+    trails a larger one by `hopeless` drops out. What W lost counts once for each query until it is
+    made up for, as one person who insists is no change of taste. W has proved itself from `proof`
+    on, and until nothing is left of its evidence: between the two a search does not flicker.
+    """
+    proof, hopeless, alarm = limits
+    K, n = gained.shape
+    for t in range(n):
+        total = log_sum(logs + gained[:, t])
+        if not heard[clusters[t]]:
+            heard[clusters[t]] = True
+            totals[BEHIND] -= total
+            if totals[BEHIND] > alarm:
+                return t
+            if totals[BEHIND] <= 0.0:
+                totals[BEHIND] = 0.0
+                heard[:] = False
+        if not counted[t]:
+            continue
+        totals[W_EVIDENCE] += total
+        totals[W_COUNTED] += 1.0
+        totals[W_SQUARES] += total * total
+        before = cluster[clusters[t]]
+        totals[W_CLUSTERED] += (before + total) ** 2 - before * before
+        cluster[clusters[t]] = before + total
+        effect = max(1.0, totals[W_CLUSTERED] / max(totals[W_SQUARES], 1e-12))
+        if totals[W_EVIDENCE] / effect >= proof:
+            totals[W_PROVED] = 1.0
+        elif totals[W_EVIDENCE] <= 0.0:
+            totals[W_PROVED] = 0.0
+        share, running = 1.0 / (totals[W_COUNTED] + 1.0), 0
+        for c in range(K):
+            if logs[c] > OUT:
+                sums[c] += gained[c, t]
+                running += 1
+        best = K - 1
+        for c in range(K - 1, -1, -1):
+            if logs[c] > OUT:
+                mixed = (1 - share) * np.exp(logs[c] + gained[c, t] - total) + share / running
+                logs[c] = np.log(mixed)
+                if sums[c] < sums[best] - hopeless:
+                    logs[c] = OUT
+                elif sums[c] > sums[best]:
+                    best = c
+        norm = log_sum(logs)
+        for c in range(K):
+            logs[c] -= norm if logs[c] > OUT else 0.0
+    return -1

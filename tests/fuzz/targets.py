@@ -1,0 +1,267 @@
+"""What is attacked: each target runs one case, and raises `Broken` if a promise is broken.
+
+An attack may end in success or in an error of a documented type. Anything else is a finding.
+"""
+
+import copy
+import json
+import os
+import warnings
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+from scipy import sparse
+from typer.testing import CliRunner
+
+from similia.adapters import Adapters
+from similia.adapters.adapters import load_adapters
+from similia.cli.main import app
+from similia.constraints.pairs import DistanceConstraints
+from similia.files import FeedbackFile, read_vectors, write_vectors
+from similia.index import build_index, open_index
+from similia.persistence import describe, file, load
+from similia.registry import LEARNERS, learner_class
+from similia.retrieval import evaluate, top_k
+from similia.trust.generations import HISTORY, Generations, _seal
+from tests.checks import case_of
+from tests.fixtures.make import FOLDER, data
+from tests.fuzz import hostile
+from tests.fuzz.crashes import crash_case
+
+DOCUMENTED = (ValueError, TypeError, OSError)
+MODELS = sorted(FOLDER.glob("*.safetensors"))
+
+
+class Broken(AssertionError):
+    """A promise was broken."""
+
+
+def refused(call):
+    """Result of a call, or None if it raised an error of a documented type."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return call()
+    except DOCUMENTED:
+        return None
+
+
+def check_finite(what, state):
+    for name, value in state.items():
+        array = np.asarray(value) if not isinstance(value, dict | tuple) else np.zeros(0)
+        if array.dtype.kind in "fc" and not np.isfinite(array).all():
+            raise Broken(f"{what}: {name} is not finite")
+
+
+def same(before, after):
+    return before.keys() == after.keys() and all(
+        isinstance(v, dict | tuple) or np.array_equal(v, after[n]) for n, v in before.items()
+    )
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def forge(rng, source, path):
+    """Write a damaged copy: of any bytes, or with right checksums and other contents."""
+    if rng.random() < 0.3:
+        path.write_bytes(hostile.damaged_bytes(rng, source.read_bytes()))
+        return
+    tensors, document = load_file(source), file.read_document(source)
+    for _ in range(rng.integers(1, 3)):
+        part = hostile.pick(rng, ["parameters", "attributes", "attributes", "tensors"])
+        if part == "tensors" and tensors:
+            name = hostile.pick(rng, list(tensors))
+            tensors[name] = np.ascontiguousarray(hostile.damaged_array(rng, tensors[name]))
+        elif part != "tensors":
+            document[part] = hostile.damaged_tree(rng, document[part])
+    for name, tensor in tensors.items():
+        if name in document["tensors"]:
+            document["tensors"][name] = file.stored(tensor)[1]
+    text = json.dumps({**document, "header_sha256": file.UNSEALED}, separators=(",", ":"))
+    save_file(tensors, path, metadata={file.KEY: text})
+    with open(path, "r+b") as opened:
+        file.seal(opened)
+
+
+def model_file(rng, folder):
+    path = folder / "model.safetensors"
+    forge(rng, hostile.pick(rng, MODELS), path)
+    refused(lambda: describe(path))
+    learner = refused(lambda: load(path))
+    if learner is None:
+        return
+    check_finite("load", learner.get_state())
+    X, y = data(hostile.pick(rng, ["float32", "float64"]))
+    before = copy.deepcopy(learner.get_state())
+    if refused(lambda: learner.partial_fit(X, y)) is None and not same(before, learner.get_state()):
+        raise Broken("a failed partial_fit changed a loaded learner")
+
+
+def index_file(rng, folder):
+    source, path = folder / "source", folder / "items.index"
+    Z = rng.normal(size=(30, 4)).astype(np.float32)
+    backend = hostile.pick(rng, ["exact", "exact", "faiss", "usearch"])
+    ids = hostile.pick(rng, [None, [f"item {i}" for i in range(30)]])
+    items = sparse.csr_array(Z) if backend == "exact" and rng.random() < 0.4 else Z
+    options = {"factory": "IVF4,Flat"} if backend == "faiss" and rng.random() < 0.5 else {}
+    build_index(items, backend=backend, ids=ids, **options).save(source)
+    forge(rng, source, path)
+    index = refused(lambda: open_index(path))
+    if index is not None:
+        refused(lambda: index.search(Z[:3], 2))
+        refused(lambda: index.add(Z[:2]))
+
+
+def adapter_file(rng, folder):
+    source, path = folder / "source", folder / "adapters"
+    X, triplets = rng.normal(size=(20, 3)), rng.integers(20, size=(40, 3))
+    Adapters(rank=4).learn("me", X, triplets).learn("you", X, triplets[:9]).save(source)
+    forge(rng, source, path)
+    adapters = refused(lambda: load_adapters(path))
+    if adapters is not None:
+        refused(lambda: adapters.learn("me", X, triplets))
+        refused(lambda: adapters.pairwise_score("me", X))
+
+
+def history_file(rng, folder):
+    generations = Generations(folder)
+    learner = learner_class("OASIS")().learn(np.eye(3), [[0, 1, 2]])
+    with generations.changing():
+        generations.promote(learner, {"reason": "better"})
+    path = folder / HISTORY
+    document = json.loads(path.read_text())
+    document.pop("sha256")
+    changed = hostile.damaged_tree(rng, document)
+    if rng.random() < 0.3 or not isinstance(changed, dict):
+        path.write_bytes(hostile.damaged_bytes(rng, path.read_bytes()))
+    else:
+        seal = refused(lambda: _seal(changed)) or ""
+        path.write_text(json.dumps({**changed, "sha256": seal}))
+    again = refused(lambda: Generations(folder))
+    if again is not None:
+        refused(lambda: again.load(again.current))
+        refused(lambda: again.roll_back(None))
+    output = CliRunner().invoke(app, ["info", str(folder)])
+    check_command("info", output)
+
+
+def vector_file(rng, folder):
+    suffix = hostile.pick(
+        rng, [".npy", ".npz", ".safetensors", ".parquet", ".arrow", ".jsonl", ".svmlight", "sparse"]
+    )
+    X = rng.normal(size=(12, 5)).astype(hostile.pick(rng, ["float32", "float64"]))
+    path = folder / f"vectors{'.npz' if suffix == 'sparse' else suffix}"
+    if suffix == "sparse" and rng.random() < 0.6:
+        S = hostile.sparse_matrix(rng, X).tocsr() if rng.random() < 0.1 else sparse.csr_array(X)
+        parts = {name: getattr(S, name) for name in ("data", "indices", "indptr")}
+        name = hostile.pick(rng, list(parts))
+        parts[name] = hostile.damaged_array(rng, parts[name])
+        shape = hostile.pick(rng, [X.shape, (12, 2**40), (2**40, 5), (-1, 5), (12,), (12, 4)])
+        np.savez_compressed(path, format=np.array(b"csr"), shape=np.array(shape), **parts)
+    else:
+        write_vectors(path, sparse.csr_array(X) if suffix == "sparse" else X)
+        path.write_bytes(hostile.damaged_bytes(rng, path.read_bytes()))
+    found = refused(lambda: read_vectors(path))
+    if found is not None:
+        refused(lambda: learner_class("OASIS")().learn(found.X, [[0, 1, 2]]))
+
+
+def feedback_file(rng, folder):
+    path = folder / f"feedback{hostile.pick(rng, ['.csv', '.jsonl'])}"
+    rows = rng.integers(10, size=(30, 3)).tolist()
+    if path.suffix == ".csv":
+        text = "query,better,worse\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    else:
+        named = [dict(zip(("query", "better", "worse"), row, strict=True)) for row in rows]
+        text = "".join(json.dumps(row) + "\n" for row in named)
+    path.write_bytes(hostile.damaged_bytes(rng, text.encode()))
+    vectors = folder / "X.npy"
+    np.save(vectors, np.eye(10))
+    ids = read_vectors(vectors).ids
+    refused(lambda: list(FeedbackFile(path, "triplets", ids)))
+    words = ["learn", vectors, path, "-o", folder / "m.safetensors", "--bad-rows", "skip"]
+    check_command("learn", CliRunner().invoke(app, list(map(str, words))))
+
+
+def check_command(name, result):
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise Broken(f"{name} raised {result.exception!r:.300}") from result.exception
+    if "\x1b" in result.output:
+        raise Broken(f"{name} printed an escape sequence")
+
+
+# -- calls ---------------------------------------------------------------------------------------
+
+
+def learner_calls(rng, folder):
+    name = hostile.pick(rng, list(LEARNERS))
+    dtype = hostile.pick(rng, ["float32", "float64"])
+    case = case_of(learner_class(name), seed=int(rng.integers(9)), dtype=dtype, n=40)
+    learner = case.learner
+    if rng.random() < 0.7:
+        case.learn()
+    started = learner.__sklearn_is_fitted__()
+    before = copy.deepcopy(learner.get_state()) if started else {}
+    X, n = hostile.matrix(rng, 80, 6), 30
+    kind = learner.learns_from
+    judgements = hostile.tuples(rng, n, 3 if kind == "triplets" else 2, 80)
+    y = hostile.pick(
+        rng, [np.ones(n), -np.ones(n), rng.choice([-1, 1], n), np.full(n, np.nan), [2]]
+    )
+    calls = {
+        "fit": lambda: learner.fit(X, rng.integers(3, size=80)),
+        "partial_fit": lambda: learner.partial_fit(X, rng.integers(3, size=80)),
+    }
+    if kind == "triplets":
+        items = hostile.matrix(rng, 80, 6)
+        calls["learn"] = lambda: learner.learn(X, judgements)
+        calls["items"] = lambda: learner.learn(X, judgements, items=items)
+    elif kind == "pairs":
+        calls["learn"] = lambda: learner.learn(X, judgements, y)
+    called = hostile.pick(rng, list(calls))
+    done = refused(calls[called])
+    fitted = learner.__sklearn_is_fitted__()
+    after = learner.get_state() if fitted else {}
+    if done is None and (fitted != started or not same(before, after)):
+        raise Broken(f"a failed {name}.{called} changed the state")
+    check_finite(f"{name}.{called}", after)
+    if fitted:
+        scores = refused(lambda: case.output(X=X))
+        if scores is not None and not np.isfinite(scores).all():
+            raise Broken(f"{name} gave scores that are not finite")
+
+
+def function_calls(rng, folder):
+    X, Z = hostile.matrix(rng, 20, 5), hostile.matrix(rng, 20, 5)
+    k = hostile.pick(rng, [1, 3, 20, 21, 0, -1, 2**40, None, 1.5])
+    scorer = hostile.pick(rng, ["cosine", "inner_product", "euclidean", "x"])
+    refused(lambda: top_k(scorer, X, Z, k))
+    refused(lambda: evaluate(scorer, X, labels=np.arange(20) % 2))
+    refused(lambda: evaluate(scorer, X, Z, relevance=hostile.matrix(rng, 20, 20)))
+    refused(lambda: build_index(Z).search(X, k))
+    refused(lambda: DistanceConstraints(hostile.tuples(rng, 5, 2, 20), np.ones(5), X=X))
+    path = folder / f"X{hostile.pick(rng, ['.npy', '.npz', '.jsonl', '.svmlight', '.parquet'])}"
+    if refused(lambda: write_vectors(path, X)) is None and path.exists():
+        refused(lambda: read_vectors(path))
+
+
+def crashes(rng, folder):
+    problem = crash_case(rng, folder)
+    if problem:
+        raise Broken(problem)
+
+
+TARGETS = {
+    "models": model_file,
+    "indexes": index_file,
+    "adapters": adapter_file,
+    "histories": history_file,
+    "vectors": vector_file,
+    "feedback": feedback_file,
+    "learners": learner_calls,
+    "functions": function_calls,
+    "crashes": crashes,
+}
+
+os.environ.setdefault("COLUMNS", "100")

@@ -1,0 +1,427 @@
+"""Blend as documented, one list at a time, with plain inverses and no blocks.
+
+A list has features x (scores of all views in typical gaps, the base first), nuisances ν, rows r
+(the base view of the items, in typical lengths) and gains. The numbers are those of `similia`.
+"""
+
+import numpy as np
+
+from similia.similarity import matrix as of_W
+from similia.similarity import memory as of_memory
+from similia.similarity import weights as of_weights
+from similia.similarity.comparing import KEY_SEED
+from similia.updates.blend import AMONG_ALL, GRID, NUISANCE, OUT, P0, SLIP, SLIP_OF_PAIRS
+
+HASH = 2**64
+
+
+def key_of(q):
+    """Σ_i mix((bits of q_i + 1)(2m_i + 1)) with fixed m, mixed again, modulo 2⁶⁴."""
+    multipliers = np.random.default_rng(KEY_SEED).integers(2**63, size=len(q), dtype=np.uint64)
+    total = 0
+    for value, m in zip(q, multipliers, strict=True):
+        bits = int((np.float32(value) + np.float32(0)).view(np.uint32))
+        mixed = (bits + 1) * (2 * int(m) + 1) % HASH
+        total += mixed ^ (mixed >> 29)
+    total %= HASH
+    return (total ^ (total >> 32)) * 0x9E3779B97F4A7C15 % HASH
+
+
+def choices(scores, gains, weight=1.0):
+    """log P of all choices of a list, their gradient g and their information H in the scores.
+
+    P(i) = slip/n + (1 - slip) softmax(l)_i over i and what it was chosen over; `real` is the
+    probability that the choice was no slip.
+    """
+    n = len(scores)
+    log_p, g, H = 0.0, np.zeros(n), np.zeros((n, n))
+    for i in np.flatnonzero(gains > gains.min()):
+        among = gains < gains[i]
+        among[i] = True
+        p = np.where(among, np.exp(scores - scores[among].max()), 0.0)
+        p /= p.sum()
+        likelihood = SLIP / among.sum() + (1 - SLIP) * p[i]
+        real = (1 - SLIP) * p[i] / likelihood
+        log_p += weight * np.log(likelihood)
+        g += weight * real * (np.eye(n)[i] - p)
+        H += weight * real * (np.diag(p) - np.outer(p, p))
+    return log_p, g, H
+
+
+def nearest_lower(gains):
+    """(i, j) for each chosen item i: the nearest item j of a smaller gain, the first of two."""
+    for i in range(len(gains)):
+        lower = np.flatnonzero(gains < gains[i])
+        if len(lower):
+            yield i, lower[np.argmin(abs(lower - i))]
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def pair_likelihood(s, v):
+    """log P of a pair whose margin is N(s, v)."""
+    return np.log(SLIP_OF_PAIRS / 2 + (1 - SLIP_OF_PAIRS) * sigmoid(s / np.sqrt(1 + np.pi * v / 8)))
+
+
+def step_and_gain(s, v):
+    """First derivative of that in s, and minus the second one where that is positive."""
+    k, e = 1 / np.sqrt(1 + np.pi * v / 8), SLIP_OF_PAIRS
+    q, P = sigmoid(k * s), np.exp(pair_likelihood(s, v))
+    first = (1 - e) * k * q * (1 - q)
+    second = (1 - e) * k**2 * q * (1 - q) * (1 - 2 * q)
+    return first / P, max((first / P) ** 2 - second / P, 0.0)
+
+
+def log_mean(shares, logs):
+    """log Σ share · exp(log), with logs of shares."""
+    return np.logaddexp.reduce(shares + logs)
+
+
+def normalized(logs):
+    return logs - np.logaddexp.reduce(logs)
+
+
+def design_effect(clustered, squares):
+    return max(1.0, clustered / max(squares, 1e-12))
+
+
+def trust(evidence, belief):
+    return belief / (belief + (1 - belief) * np.exp(-np.clip(evidence, -50, 50)))
+
+
+class Blend:
+    """State after each list, from a learner's own start."""
+
+    def __init__(self, learner, X, n_nuisances=0):
+        weights, W, memory = learner.weights_part_, learner.matrix_part_, learner.memory_part_
+        self.gaps_, self.lengths_ = learner.gaps_, learner.lengths_
+        self.obey, self.budget = learner.obey, learner.memory
+        self.fading = 0.5 ** (1 / learner.half_life) if learner.half_life else 1.0
+        self.middle_, self.mean_ = learner.middle_, learner.mean_
+        self.agreement, self.near = weights.agreement, memory.near
+        self.V, self.k, self.n_seen = len(self.agreement), n_nuisances, 0
+        p, K = self.V + self.k, len(GRID)
+        self.weights_information_ = np.zeros((2, K, p, p))
+        self.weights_natural_ = np.zeros((2, K, p))
+        self.weights_likelihood_ = np.zeros((2, K))
+        self.weights_spread_ = np.zeros(1 + self.V)
+        self.n_lists = self.evidence = self.squares = 0.0
+        self.weights_cluster_ = np.zeros(of_weights.CLUSTERS)
+        self.sizes = W.W.shape[1:]
+        self.start_W()
+        self.slots, self.decisions = [], []
+        self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
+        self.tell()
+
+    def start_W(self):
+        m, n = self.sizes
+        self.matrix_W_ = np.zeros((len(of_W.SCALES), m, n))
+        self.matrix_Lambda_ = np.array([np.sqrt(v) * np.eye(m) for v in of_W.SCALES])
+        self.matrix_Omega_ = np.array([np.sqrt(v) * np.eye(n) for v in of_W.SCALES])
+        self.matrix_logs_ = np.full(len(of_W.SCALES), -np.log(len(of_W.SCALES)))
+        self.matrix_sums_ = np.zeros(len(of_W.SCALES))
+        self.matrix_heard_ = np.zeros(of_weights.CLUSTERS, bool)
+        self.W_evidence = self.counted = self.behind = self.W_squares = self.proved = 0.0
+        self.matrix_cluster_ = np.zeros(of_weights.CLUSTERS)
+        self.matrix_met_ = np.zeros(2**of_W.BITS, bool)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def learn(self, q, p):
+        """A triplet with better - worse = p; only differences of scores matter."""
+        rows = np.array([p, np.zeros_like(p)])
+        self.learn_list(q, rows @ q[:, None] / self.gaps_, rows, np.array([1.0, 0.0]), self.obey)
+
+    def learn_list(self, q, x, rows, gains, trusted, nuisance=None, weight=1.0):
+        nuisance = np.zeros((len(gains), self.k)) if nuisance is None else nuisance
+        chosen = gains.max() > gains.min()
+        if weight > 0 and (chosen or (trusted and not gains.any())):
+            key, r = key_of(q), rows / self.lengths_[1]
+            offsets, C = self.weigh(x, nuisance, gains, weight, key) if chosen else (None, None)
+            if self.budget:
+                self.remember(q, key, r, gains, weight, offsets, C)
+                if trusted:
+                    self.decide(key, x, r, gains)
+            if chosen and (trusted or len(gains) == 2):
+                for i, j in nearest_lower(gains):
+                    margin = offsets[i] - offsets[j]
+                    variance = C[i, i] + C[j, j] - 2 * C[i, j]
+                    self.learn_pair(
+                        q / self.lengths_[0], r[i] - r[j], margin, variance, weight, key
+                    )
+        self.n_seen += 1
+        self.tell()
+
+    # -- weights of views ----------------------------------------------------------------------
+
+    @property
+    def phi(self):
+        return design_effect(np.sum(self.weights_cluster_**2), self.squares)
+
+    def posterior(self, model):
+        """Mean and covariance of (δ, γ) for each τ; the base (model 1) has δ = 0."""
+        V, k, a = self.V, self.k, self.agreement
+        spread = self.weights_spread_ + AMONG_ALL
+        units = np.diag(np.sqrt(spread[0] / spread[1:]))
+        prior = of_weights.SIGMA**2 * np.eye(V) + of_weights.HALF**2 * np.outer(a, a)
+        mean, covariance = np.zeros(V + k), np.zeros((V + k, V + k))
+        mean[:V], covariance[:V, :V] = units @ a, units @ prior @ units
+        mean[V:], covariance[V:, V:] = NUISANCE[0], NUISANCE[1] * np.eye(k)
+        free = slice(V if model else 0, None)
+        P = np.linalg.inv(covariance[free, free])
+        means, covariances = np.zeros((len(GRID), V + k)), np.zeros((len(GRID), V + k, V + k))
+        for c in range(len(GRID)):
+            information = self.weights_information_[model, c][free, free] / self.phi
+            natural = self.weights_natural_[model, c][free] / self.phi
+            covariances[c][free, free] = np.linalg.inv(P + information)
+            means[c][free] = covariances[c][free, free] @ (P @ mean[free] + natural)
+        return means, covariances
+
+    def weigh(self, x, nuisance, gains, weight, key):
+        """Mean and covariance of the scores before learning, up to a constant; then learn."""
+        x = x - x.mean(axis=0)
+        self.n_lists += 1
+        self.weights_spread_ += x.var(axis=0)
+        taus = GRID / np.sqrt(max(self.weights_spread_[0] / self.n_lists, 1e-12))
+        posteriors = [self.posterior(model) for model in (0, 1)]
+        shares = [normalized(self.weights_likelihood_[m] / self.phi) for m in (0, 1)]
+        z = [np.hstack([tau * x[:, 1:], nuisance]) for tau in taus]
+        scores = np.array(
+            [
+                [tau * x[:, 0] + z[c] @ posteriors[m][0][c] for c, tau in enumerate(taus)]
+                for m in (0, 1)
+            ]
+        )
+        belief = trust(self.evidence / self.phi, P0)
+        centre = (
+            belief * np.exp(shares[0]) @ scores[0] + (1 - belief) * np.exp(shares[1]) @ scores[1]
+        )
+        C = np.zeros((len(x), len(x)))
+        for c, share in enumerate(np.exp(shares[0])):
+            if share >= 1e-3:  # less is left out, for speed
+                gap = scores[0, c] - centre
+                C += share * (z[c] @ posteriors[0][1][c] @ z[c].T + np.outer(gap, gap))
+        for sums in (self.weights_information_, self.weights_natural_, self.weights_likelihood_):
+            sums *= self.fading
+        self.evidence *= self.fading
+        found = np.zeros((2, len(GRID)))
+        for m in (0, 1):
+            for c in range(len(GRID)):
+                found[m, c], g, H = choices(scores[m, c], gains, weight)
+                information = z[c].T @ H @ z[c]
+                self.weights_information_[m, c] += information
+                mean = posteriors[m][0][c]
+                self.weights_natural_[m, c] += information @ mean + z[c].T @ g
+        gained = log_mean(shares[0], found[0]) - log_mean(shares[1], found[1])
+        self.weights_likelihood_ += found
+        self.evidence += gained
+        self.squares += gained**2
+        self.weights_cluster_[key % of_weights.CLUSTERS] += gained
+        return centre, C
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def kernel(self, key, q):
+        """κ(q, u) = (cos - c)²₊/(1 - c)² for each remembered query; 0 for the query itself."""
+        unit = q / max(np.linalg.norm(q), 1e-30)
+        return np.array(
+            [
+                (s["key"] != key) * (max(unit @ s["query"] - self.near, 0) / (1 - self.near)) ** 2
+                for s in self.slots
+            ]
+        )
+
+    def remember(self, q, key, r, gains, weight, offsets, C):
+        """m_u moves by v rᵀa, a = (I + H(C + v r rᵀ))⁻¹ g, for each prior variance v."""
+        found = [s for s in self.slots if s["key"] == key]
+        if not found:
+            found = [self.new_slot(key, q)]
+        slot, near = found[0], self.kernel(key, q)
+        left = self.fading ** (self.n_seen - slot["time"])
+        slot["time"] = self.n_seen
+        for c, v in enumerate(of_memory.SCALES):
+            slot["vectors"][c] = left * slot["vectors"][c]
+            slot["variances"][c] = v - left * (v - slot["variances"][c])
+        if offsets is None:
+            return
+        plain, _, _ = choices(offsets, gains, weight)
+        for c in range(len(of_memory.SCALES)):
+            log_p, g, H = choices(offsets + r @ slot["vectors"][c], gains, weight)
+            if slot["met"]:
+                self.memory_evidence_[of_memory.OWN, c] += log_p - plain
+            else:
+                m = sum(
+                    (kappa * s["vectors"][c] for kappa, s in zip(near, self.slots, strict=True)),
+                    np.zeros(r.shape[1]),
+                )
+                by_neighbors, _, _ = choices(offsets + r @ m, gains, weight)
+                self.memory_evidence_[of_memory.NEIGHBORS, c] += by_neighbors - plain
+            v = slot["variances"][c]
+            a = np.linalg.inv(np.eye(len(r)) + H @ (C + v * r @ r.T)) @ g
+            slot["vectors"][c] = slot["vectors"][c] + v * r.T @ a
+            information = r.T @ H @ r  # in item space; its mean over what it says something about
+            typical = np.trace(information @ information) / max(np.trace(information), 1e-300)
+            slot["variances"][c] = v / (1 + v * typical)
+        slot["met"] += 1
+
+    def new_slot(self, key, q):
+        scales, n = of_memory.SCALES, self.sizes[1]
+        unit = q / max(np.linalg.norm(q), 1e-30)
+        slot = {"key": key, "query": unit, "met": 0, "time": self.n_seen}
+        slot |= {"vectors": [np.zeros(n) for _ in scales], "variances": list(scales)}
+        if len(self.slots) < self.budget:
+            self.slots.append(slot)
+        else:
+            oldest = min(range(len(self.slots)), key=lambda s: self.slots[s]["time"])
+            self.slots[oldest] = slot
+        return slot
+
+    def decide(self, key, x, r, gains):
+        """Each item above each of a smaller gain, or the average item above all if none has any.
+
+        The newest few of a query, and of all, stay.
+        """
+        if not gains.any():
+            self.decisions += [
+                (key, self.middle_ - f, self.mean_ - v) for f, v in zip(x, r, strict=True)
+            ]
+        for i in range(len(gains)):
+            for j in np.flatnonzero(gains < gains[i]):
+                self.decisions.append((key, x[i] - x[j], r[i] - r[j]))
+        own = [t for t, decision in enumerate(self.decisions) if decision[0] == key]
+        dropped = set(own[: -of_memory.KEPT])
+        kept = [d for t, d in enumerate(self.decisions) if t not in dropped]
+        self.decisions = kept[-self.budget :]
+
+    # -- W -------------------------------------------------------------------------------------
+
+    def learn_pair(self, q, p, margin, variance, weight, key):
+        """AROMA's (12) to (14) with the gain h of a noisy choice in place of 1/(r + ab)."""
+        m, n = self.sizes
+        place = key >> (64 - of_W.BITS)
+        new, held = not self.matrix_met_[place], key % of_W.HELD_OUT == 0
+        self.matrix_met_[place] = True
+        weight = 0.0 if held and not new else weight
+        gained = np.zeros(len(of_W.SCALES))
+        for c in range(len(of_W.SCALES)):
+            if self.matrix_logs_[c] == OUT:
+                continue
+            W, Lambda, Omega = self.matrix_W_[c], self.matrix_Lambda_[c], self.matrix_Omega_[c]
+            a, b = q @ Lambda @ q, p @ Omega @ p
+            s, v = margin + q @ W @ p, variance + a * b
+            gained[c] = pair_likelihood(s, v) - pair_likelihood(margin, variance)
+            g, h = (weight * x for x in step_and_gain(s, v))
+            if g * a * b <= 0:
+                continue
+            h = min(h, 0.99 / (a * b))
+            self.matrix_W_[c] = W + g * np.outer(Lambda @ q, p @ Omega)
+            shrink_Omega = a * h / (m - (m - 1) * a * b * h)
+            shrink_Lambda = b * h / (n - (n - 1) * a * b * h)
+            self.matrix_Omega_[c] = Omega - shrink_Omega * np.outer(Omega @ p, p @ Omega)
+            self.matrix_Lambda_[c] = Lambda - shrink_Lambda * np.outer(Lambda @ q, q @ Lambda)
+        self.count(gained, new or held, key)
+
+    def count(self, gained, counts, key):
+        """Evidence on queries not learnt from, the shares of the scales, and the alarm."""
+        logs = self.matrix_logs_
+        total = log_mean(logs, gained)
+        if not self.matrix_heard_[key % of_weights.CLUSTERS]:
+            self.matrix_heard_[key % of_weights.CLUSTERS] = True
+            self.behind -= total
+        if self.behind > of_W.ALARM:
+            self.start_W()
+            return
+        if self.behind <= 0:
+            self.behind = 0.0
+            self.matrix_heard_[:] = False
+        if counts:
+            self.matrix_sums_ += gained
+            self.W_evidence += total
+            self.W_squares += total**2
+            self.matrix_cluster_[key % of_weights.CLUSTERS] += total
+            effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
+            if self.W_evidence / effect >= np.log(of_W.DOUBT):
+                self.proved = 1.0
+            elif self.W_evidence <= 0:
+                self.proved = 0.0
+            self.counted += 1
+            share = 1 / (self.counted + 1)
+            running = logs > OUT
+            posterior = np.exp(normalized(logs + gained))[running]
+            logs[running] = np.log((1 - share) * posterior + share / np.sum(running))
+            for c in np.flatnonzero(running):
+                larger = self.matrix_sums_[c:][running[c:]]
+                if self.matrix_sums_[c] < larger.max() - of_W.HOPELESS:
+                    logs[c] = OUT
+            for c in np.flatnonzero(logs == OUT):
+                self.matrix_W_[c] = self.matrix_Lambda_[c] = self.matrix_Omega_[c] = 0.0
+            logs[logs > OUT] = normalized(logs[logs > OUT])
+
+    # -- ranking -------------------------------------------------------------------------------
+
+    def scores(self, q, x, rows):
+        """Scores of items with these features and rows, in typical gaps of the base."""
+        shares = np.exp(normalized(self.weights_likelihood_[0] / self.phi))
+        belief = trust(self.evidence / self.phi, P0)
+        weights = np.concatenate([[1.0], belief * shares @ self.posterior(0)[0][:, : self.V]])
+        deviation = np.sqrt(max(self.weights_spread_[0] / max(self.n_lists, 1), 1e-12))
+        strength = shares @ GRID / deviation if self.n_lists else 1.0
+        strength = max(strength, of_weights.WEAKEST)
+        added = q / self.lengths_[0] @ self.W() / strength + self.recalled(q) / max(1.0, strength)
+        return x @ weights + rows / self.lengths_[1] @ self.obeying(q, weights, added)
+
+    def W(self):
+        if not self.proved:
+            return np.zeros(self.sizes)
+        return np.tensordot(np.exp(normalized(self.matrix_logs_)), self.matrix_W_, 1)
+
+    def recalled(self, q):
+        """A query's own memory, or that of its neighbours, if such memory has proved itself."""
+        key, n = key_of(q), self.sizes[1]
+        own = [s for s in self.slots if s["key"] == key]
+        kind = of_memory.OWN if own else of_memory.NEIGHBORS
+        evidence = self.memory_evidence_[kind]
+        if np.log(np.mean(np.exp(evidence))) < np.log(of_memory.DOUBT):
+            return np.zeros(n)
+        shares = np.exp(normalized(evidence))
+        if own:
+            return shares @ np.array(own[0]["vectors"])
+        each = [shares @ np.array(s["vectors"]) for s in self.slots]
+        return sum((k * m for k, m in zip(self.kernel(key, q), each, strict=True)), np.zeros(n))
+
+    def obeying(self, q, weights, vector):
+        """Project on one decision after the other, oldest first, in a few sweeps."""
+        key = key_of(q)
+        own = [(x, r) for of, x, r in self.decisions if of == key]
+        for _ in range(of_memory.SWEEPS):
+            for x, r in own:
+                short = of_memory.MARGIN - x @ weights - r @ vector
+                if short > 0 and r @ r > 1e-12:
+                    vector = vector + 1.0001 * short * r / (r @ r)
+        return vector
+
+    def tell(self):
+        """State as the learner names it."""
+        self.weights_totals_ = np.array(
+            [self.n_lists, self.evidence, self.squares, np.sum(self.weights_cluster_**2)]
+        )
+        clustered = np.sum(self.matrix_cluster_**2)
+        self.matrix_totals_ = np.array(
+            [self.W_evidence, self.counted, self.behind, self.W_squares, clustered, self.proved]
+        )
+        m, n = self.sizes
+        K, S, D = len(of_memory.SCALES), len(self.slots), len(self.decisions)
+        self.memory_keys_ = np.array([s["key"] for s in self.slots], np.uint64)
+        self.memory_queries_ = np.array([s["query"] for s in self.slots]).reshape(S, m)
+        vectors = np.array([s["vectors"] for s in self.slots]).reshape(S, K, n)
+        self.memory_vectors_ = vectors.transpose(1, 0, 2)
+        self.memory_variances_ = np.array([s["variances"] for s in self.slots]).reshape(S, K).T
+        self.memory_met_ = np.array([s["met"] for s in self.slots], int)
+        self.memory_times_ = np.array([s["time"] for s in self.slots], int)
+        self.memory_decided_ = np.array([key for key, _, _ in self.decisions], np.uint64)
+        self.memory_decided_features_ = np.array([x for _, x, _ in self.decisions]).reshape(
+            D, 1 + self.V
+        )
+        self.memory_decided_vectors_ = np.array([r for _, _, r in self.decisions]).reshape(D, n)
