@@ -8,8 +8,9 @@ from similia.files.rows import BadRow, BadRows, Ids, RowError
 from similia.files.runs import Run, read_run
 from similia.files.source import FeedbackLike, Source, spooled
 from similia.files.ubi import UbiLog
-from similia.files.vectors import VectorFile, read_rows, read_vectors, write_vectors
+from similia.files.vectors import VectorFile, read_rows, read_vectors
 from similia.files.views import ViewFiles
+from similia.files.writing import write_vectors
 
 __all__ = [
     "BadRow",
