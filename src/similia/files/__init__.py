@@ -1,8 +1,7 @@
 """Vectors and judgements from files: many formats, ids, flat memory, every bad row named."""
 
 from similia.files.feedback import FeedbackFile, classes_in, copy_rows, kind_of
-from similia.files.grades import triplets_of_grades
-from similia.files.judgements import Judgements, in_chunks, joined
+from similia.files.judgements import Judgements, in_chunks, joined, triplets_of_grades
 from similia.files.lists import ImpressionsFile, read_impressions
 from similia.files.rows import BadRow, BadRows, Ids, RowError
 from similia.files.runs import Run, read_run

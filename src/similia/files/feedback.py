@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from similia.clicks import RULES, click_preferences
 from similia.contract import Array
 from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, reader_of
-from similia.files.grades import triplets_of_grades
-from similia.files.judgements import Judgements
+from similia.files.judgements import Judgements, triplets_of_grades
 from similia.files.lists import CLICKED, Keep, clicked_columns, in_lists
 from similia.files.pieces import RawColumn
 from similia.files.rows import BadRows, Encoded, Ids, RowError, as_integers
