@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.files.columns import AT_LEAST_1, KEY, TIME, Columns, Reader, each, read_columns
+from similia.files.columns import AT_LEAST_1, KEY, TIME, Columns, Reader, each
 from similia.files.pieces import RawColumn, TextPiece, entry, json_object, opened, text_pieces
 from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
-from similia.files.source import FeedbackLike, Source
+from similia.files.source import Batch, FeedbackLike, Source
 from similia.files.vectors import TABLES
 from similia.impressions import Impressions
 from similia.validation import check_parameters, none, positive_integer
@@ -114,14 +114,10 @@ class UbiLog:
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def _read(
-        self, source: Source, columns: dict[str, tuple[str, Reader]]
-    ) -> Iterator[tuple[dict[str, Any], Rows]]:
+    def _read(self, source: Source, columns: dict[str, tuple[str, Reader]]) -> Iterator[Batch]:
         readers: Columns = {name: reader for name, (_, reader) in columns.items()}
         named = Source(source, {name: path for name, (path, _) in columns.items()})
-        for _, piece in named.pieces(lambda names: readers, (), self.bad_rows):
-            for found, numbers in read_columns(readers, piece, str(source), self.bad_rows):
-                yield dict(zip(readers, found, strict=True)), numbers
+        return named.batches(lambda names: readers, (), self.bad_rows)
 
     def _query_columns(self) -> dict[str, tuple[str, Reader]]:
         first = _first(self.queries, (self.query, HITS))
