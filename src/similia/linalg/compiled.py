@@ -58,7 +58,9 @@ def compiled_in_order(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    plain = partial(njit, nogil=True, **options)
+    # A called function is found by name at run time: whichever copy of it was loaded first, that of
+    # its caller or its own, and they may round differently. Inlined, there is nothing to find.
+    plain = partial(njit, nogil=True, forceinline=True, **options)
     with _lock:
         folder = cache_folder(inspect.getfile(function))
         if config.DISABLE_JIT:
