@@ -5,6 +5,7 @@ piece, so that a few bad rows cost little; only that piece is parsed row by row,
 """
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,8 @@ SMALL_TABLE = 2**9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 RawColumn: TypeAlias = Array | Encoded | Lists
-#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string" or "list"
+#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string", "list"
+#: or "key", an integer or a text that is hashed
 Types: TypeAlias = Mapping[str, str]
 T = TypeVar("T")
 
@@ -143,11 +145,11 @@ class TextPiece:
 
     def parsed(self, parse: Callable[[str], T]) -> Iterator[tuple[int, T | RowError]]:
         """Yield the number and the parsed text of each line that is not blank."""
-        for number, line in enumerate(self.data.split(b"\n"), start=self.number):
+        for number, line in enumerate(io.BytesIO(self.data), start=self.number):
             if not line.strip():
                 continue
             try:
-                yield number, parse(line.decode("utf-8").rstrip("\r"))
+                yield number, parse(line.decode("utf-8").removesuffix("\n").rstrip("\r"))
             except UnicodeDecodeError as error:
                 yield number, RowError("not valid UTF-8", f" at byte {error.start}")
             except RowError as error:
@@ -179,7 +181,7 @@ class TablePiece:
             return columns
         from similia.files.arrow import plain_columns
 
-        return plain_columns(columns)
+        return plain_columns(columns, list(types.values()))
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Yield plain values."""
