@@ -140,7 +140,12 @@ def plain_columns(columns: Sequence[Any], kinds: Sequence[str]) -> list[RawColum
 
 def _hashed(column: Any) -> NDArray[np.int64] | None:
     """Keys of a column of texts without gaps, else None."""
-    if column.type != pa.string() or column.null_count:
+    if column.null_count:
+        return None
+    if pa.types.is_dictionary(column.type):
+        distinct = _hashed(column.dictionary)
+        return None if distinct is None else distinct[column.indices.to_numpy()]
+    if column.type != pa.string():
         return None
     _, offsets, data = column.buffers()
     if data is None:

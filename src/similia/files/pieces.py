@@ -234,22 +234,17 @@ def opened(path: Path | str) -> AbstractContextManager[IO[bytes]]:
 def text_pieces(file: IO[bytes], source: str, size: int = BLOCK) -> Iterator[TextPiece]:
     """Split a file into pieces of whole lines, without a byte order mark, in flat memory."""
     number = 1
-    parts: list[bytes] = []
     while data := file.read(size):
-        if number == 1 and not parts:
+        if not data.endswith(b"\n"):
+            data += file.readline(LONGEST)
+            if not data.endswith(b"\n") and file.read(1):
+                row = number + data.count(b"\n")
+                raise ValueError(
+                    f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
+                    f"{row}."
+                )
+        if number == 1:
             data = data.removeprefix(BYTE_ORDER_MARK)
-        end = data.rfind(b"\n") + 1
-        parts.append(data[:end] if end else data)
-        if end:
-            whole = b"".join(parts)
-            n_lines = whole.count(b"\n")
-            parts = [data[end:]]
-            yield TextPiece(number, whole, n_lines=n_lines)
-            number += n_lines
-        elif sum(map(len, parts)) > LONGEST:
-            raise ValueError(
-                f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
-                f"{number}."
-            )
-    if rest := b"".join(parts):
-        yield TextPiece(number, rest)
+        n_lines = data.count(b"\n")
+        yield TextPiece(number, data, n_lines=n_lines + (not data.endswith(b"\n")))
+        number += n_lines
