@@ -18,6 +18,7 @@ from similia.cli import (
     evaluate,
     index,
     info,
+    interleave,
     learn,
     plot,
     promote,
@@ -96,6 +97,7 @@ app.command("search")(index.search)
 app.command("split")(promote.split)
 app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
+app.add_typer(interleave.app, name="interleave")
 app.add_typer(plot.app, name="plot")
 app.command("info")(info.info)
 app.command("learners")(info.learners)

@@ -259,20 +259,26 @@ def inputs(
     log: Path | None = None,
     views: "ViewFiles | None" = None,
 ) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
-    """Yield the vectors, those of the items if they are separate, and a policy for bad rows.
-
-    Rows skipped are logged; the first ones are printed at the end.
-    """
-    from similia.files import BadRows, read_vectors
+    """Yield the vectors, those of the items if they are separate, and a policy for bad rows."""
+    from similia.files import read_vectors
 
     options: dict[str, Any] = dict(zip(("vector_column", "id_column"), columns, strict=True))
-    with open(log or os.devnull, "w", encoding="utf-8") as file:
-        bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
+    with skipping(action, log) as bad:
         X = read_vectors(vectors, ids=ids, bad_rows=bad, **options)
         Z = read_vectors(items, ids=item_ids, bad_rows=bad, **options) if items else None
         if views is not None:
             X, Z = views.of_both(X, Z)
         yield X, Z, bad
+
+
+@contextmanager
+def skipping(action: OnBadRow, log: Path | None = None) -> "Iterator[BadRows]":
+    """Yield a policy for bad rows; rows skipped are logged, and the first printed at the end."""
+    from similia.files import BadRows
+
+    with open(log or os.devnull, "w", encoding="utf-8") as file:
+        bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
+        yield bad
     for row in bad.first:
         note(f"skipped: {row}")
     if bad.n > len(bad.first):

@@ -33,7 +33,7 @@ class UbiLog:
     What was shown for a query are the objects of its "impression" events if it has some, else its
     `query_response_hit_ids`. A query with neither says nothing: no impression, no negative. Several
     actions on one object count as the one of highest gain, so events logged twice do no harm.
-    Memory is flat: queries stream by, and if more than half a million events show an item or act on
+    Memory is flat: queries stream by, and if more than 262,144 events show an item or act on
     it, both files are joined in temporary ones, of 90 bytes for an event and 12 for a hit.
 
     Parameters

@@ -16,7 +16,9 @@ from similia.files.spill import BUCKETS, Spill
 #: mark of an event that says what was shown
 SHOWN = -1.0
 #: events that are held in memory before all of them go to disk
-HELD = 2**19
+HELD = 2**18
+#: searches that are held at a time if the events are on disk
+CUT = 2**13
 EVENT = np.dtype(
     [("search", "<i8"), ("item", "<i8"), ("gain", "<f8"), ("ordinal", "<f8"), ("time", "<f8")]
 )
@@ -59,6 +61,16 @@ class Searches(NamedTuple):
     owner: Rows
     item: Rows
     place: Array
+
+    def cut(self, size: int) -> "Iterator[Searches]":
+        """The same in parts of at most so many searches."""
+        for start in range(0, len(self.search), size):
+            rows = slice(start, start + size)
+            hits = slice(*np.searchsorted(self.owner, [start, start + size]).tolist())
+            owner = self.owner[hits] - start
+            yield Searches(
+                self.search[rows], self.query[rows], owner, self.item[hits], self.place[hits]
+            )
 
 
 def each_once(records: Array) -> Events:
@@ -157,7 +169,7 @@ class EventStore:
         file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         searches = self._stack.enter_context(Spill(SEARCH))
         starts = [0]
-        for batch in batches:
+        for batch in (part for whole in batches for part in whole.cut(CUT)):
             for column in batch[1:]:
                 np.save(file, column.astype(np.int32) if column.max(initial=0) < 2**31 else column)
             records = np.empty(len(batch.search), SEARCH)

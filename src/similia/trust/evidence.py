@@ -207,8 +207,9 @@ def power(differences: Array, difference: float, *, level: float, most: float) -
     bets = counted(d, most)
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(len(d)), _WORLDS)
-    # Queries that are cut off show nothing of a difference.
-    seen = weights @ (np.abs(d) <= most)
+    # Queries that are cut off show nothing of a difference; halfway to it, these are.
+    halfway = d - differences.mean() + difference / 2
+    seen = weights @ ((np.abs(halfway) <= most) | (most >= 1))
     weights = _tilted(weights, bets, seen * difference / most)
     gains = np.log1p(np.multiply.outer(bets, STAKES))
     means = weights @ gains
@@ -223,8 +224,8 @@ def power(differences: Array, difference: float, *, level: float, most: float) -
         if n <= _FEW:
             uniform = np.random.default_rng(n).random((_WORLDS, _DRAWS * n))
             ends = np.cumsum(weights, axis=1)
-            drawn = [np.searchsorted(end, u) for end, u in zip(ends, uniform, strict=True)]
-            drawn = np.minimum(drawn, len(d) - 1).reshape(_WORLDS, _DRAWS, n)
+            places = [np.searchsorted(end, u) for end, u in zip(ends, uniform, strict=True)]
+            drawn = np.minimum(places, len(d) - 1).reshape(_WORLDS, _DRAWS, n)
             wealth = gains[drawn].sum(axis=2)
         else:
             wealth = n * means[:, None, :] + np.sqrt(n) * noise
