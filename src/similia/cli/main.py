@@ -20,6 +20,7 @@ from similia.cli import (
     info,
     interleave,
     learn,
+    log,
     plot,
     promote,
     suggest,
@@ -87,6 +88,7 @@ def _options(
         raise typer.Exit
 
 
+app.command("log")(log.log)
 app.command("learn")(learn.learn)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
