@@ -292,8 +292,8 @@ The power is said by each of the first {SAID} streams, from its own differences:
 
 ## Models learnt from clicks
 
-`FactoredAROMA` with its defaults learns from clicks on lists of {LENGTH} items, drawn from the first
-{POOL} of the base and all relevant ones, {PER_QUERY} searches for each query; place k is looked at
+`FactoredAROMA` with its defaults learns from clicks on lists of {LENGTH} items, drawn from the
+first {POOL} of the base and all relevant ones, {PER_QUERY} searches for each query; place k is seen
 with probability 1/k, 5 % of the relevance is flipped. Queries are split by `held_out`, with shares
 of 0.3 and 0.7. Before, the share of held-out pairs of clicks in the right order decided, by a
 sign-flip test at 0.05. Clicks never promote now; where people have judged, nDCG@10 decides.

@@ -13,6 +13,7 @@ from similia.clicks import Propensities, estimate_propensities
 from similia.durable import replacing
 from similia.files import Ids
 from similia.impressions import Impressions
+from similia.validation import between, check_parameters
 
 COLUMNS = ("impression", "query", "item", "position", "click")
 
@@ -35,7 +36,7 @@ class LogReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON."""
-        found = {
+        found: dict[str, Any] = {
             "n_lists": self.n_lists,
             "n_shown": self.n_shown,
             "n_clicks": self.n_clicks,
@@ -68,18 +69,20 @@ def report_log(lists: Iterable[Impressions], *, clip: float = 0.1) -> LogReport:
     clip : float between 0 and 1
         Least propensity that a gain is divided by.
     """
-    n = np.zeros(3, np.int64)
+    check_parameters("report_log", {"clip": between(0, 1)}, {"clip": clip})
+    n_lists = n_shown = n_clicks = n_clipped = 0
     with_places = True
     for part in lists:
-        n += len(part), len(part.items), np.count_nonzero(part.gains > 0)
+        n_lists, n_shown = n_lists + len(part), n_shown + len(part.items)
+        n_clicks += int(np.count_nonzero(part.gains > 0))
         with_places &= "position" in part.nuisance
-    if not n[0]:
+    if not n_lists:
         raise ValueError("report_log: lists must be at least one, got none.")
-    nothing = np.zeros(0)
     if not with_places:
-        return LogReport(*n.tolist(), nothing, nothing, None, float(n[2]), 0)
+        nothing = np.zeros(0)
+        return LogReport(n_lists, n_shown, n_clicks, nothing, nothing, None, float(n_clicks), 0)
     found = estimate_propensities(lists)
-    clicks, shown, sums, clipped = *np.zeros((2, len(found.values))), np.zeros(2), 0
+    clicks, shown, sums = np.zeros(len(found.values)), np.zeros(len(found.values)), np.zeros(2)
     for part in lists:
         place = np.rint(np.exp(part.nuisance["position"])).astype(np.intp) - 1
         clicked = part.gains > 0
@@ -88,9 +91,9 @@ def report_log(lists: Iterable[Impressions], *, clip: float = 0.1) -> LogReport:
         looks = found.at(place[clicked] + 1)
         weights = 1 / np.maximum(looks, clip)
         sums += weights.sum(), (weights**2).sum()
-        clipped += int(np.count_nonzero(looks < clip))
+        n_clipped += int(np.count_nonzero(looks < clip))
     worth = float(sums[0] ** 2 / sums[1]) if sums[1] else 0.0
-    return LogReport(*n.tolist(), clicks, shown, found, worth, clipped)
+    return LogReport(n_lists, n_shown, n_clicks, clicks, shown, found, worth, n_clipped)
 
 
 def write_log(
@@ -110,10 +113,10 @@ def write_log(
     names = [name for name in COLUMNS if propensities is None or name != "position"]
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        part = None
-        for part in lists:
+        for given in lists:
+            part = given
             if propensities is not None:
-                part = propensities.correct(part, clip=clip).impressions
+                part = propensities.correct(given, clip=clip).impressions
             if n == 0 and "position" not in part.nuisance and "position" in names:
                 names.remove("position")
             if n == 0:
