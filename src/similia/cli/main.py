@@ -13,11 +13,13 @@ except ImportError as error:
 
 from similia.cli import (
     apply,
+    clicks,
     compare,
     demo,
     evaluate,
     index,
     info,
+    interleave,
     learn,
     plot,
     promote,
@@ -86,6 +88,7 @@ def _options(
         raise typer.Exit
 
 
+app.command("clicks")(clicks.clicks)
 app.command("learn")(learn.learn)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
@@ -96,6 +99,7 @@ app.command("search")(index.search)
 app.command("split")(promote.split)
 app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
+app.add_typer(interleave.app, name="interleave")
 app.add_typer(plot.app, name="plot")
 app.command("info")(info.info)
 app.command("learners")(info.learners)

@@ -288,26 +288,32 @@ class Sides:
         action: OnBadRow = OnBadRow.stop,
         log: Path | None = None,
     ) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
-        """Yield the vectors, those of the items if they are separate, and a policy for bad rows.
-
-        Rows skipped are logged; the first ones are printed at the end.
-        """
-        from similia.files import BadRows, read_vectors
+        """Yield the vectors, those of the items if they are separate, and a policy for bad rows."""
+        from similia.files import read_vectors
 
         further = views.files() if views else None
         columns: Any = {"vector_column": self.vector_column, "id_column": self.id_column}
-        with open(log or os.devnull, "w", encoding="utf-8") as file:
-            bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
+        with skipping(action, log) as bad:
             X, Z = read_vectors(self.vectors, ids=self.ids, bad_rows=bad, **columns), None
             if self.items is not None:
                 Z = read_vectors(self.items, ids=self.item_ids, bad_rows=bad, **columns)
             if further is not None:
                 X, Z = further.of_both(X, Z)
             yield X, Z, bad
-        for row in bad.first:
-            note(f"skipped: {row}")
-        if bad.n > len(bad.first):
-            note(f"skipped: {bad.n - len(bad.first)} more.")
+
+
+@contextmanager
+def skipping(action: OnBadRow, log: Path | None = None) -> "Iterator[BadRows]":
+    """Yield a policy for bad rows; rows skipped are logged, and the first printed at the end."""
+    from similia.files import BadRows
+
+    with open(log or os.devnull, "w", encoding="utf-8") as file:
+        bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
+        yield bad
+    for row in bad.first:
+        note(f"skipped: {row}")
+    if bad.n > len(bad.first):
+        note(f"skipped: {bad.n - len(bad.first)} more.")
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -201,12 +201,13 @@ def promote(
     if as_json:
         opt.print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
     else:
-        _print(outcome)
+        print_outcome(outcome)
     if not outcome.promoted:
         raise typer.Exit(NOT_PROMOTED)
 
 
-def _print(outcome: "Outcome") -> None:
+def print_outcome(outcome: "Outcome") -> None:
+    """Print a verdict, and the figures behind it."""
     fields: dict[str, object] = {"measure": f"{outcome.measure} on {outcome.power.sample}"}
     fields |= {name: f"{mean:.4f}" for name, mean in outcome.figures.items()}
     fields["champion"] = f"{fields['champion']}  (generation {outcome.champion})"
