@@ -1,0 +1,159 @@
+"""Learning beside serving: one thread feeds the fold with new rows and publishes frozen states."""
+
+import threading
+import time
+from pathlib import Path
+
+from similia.service.errors import Invalid, Timeout, Unavailable
+from similia.service.fold import Fold, State
+from similia.service.items import Items
+from similia.service.log import Log, Row
+from similia.service.records import Settings
+from similia.service.snapshots import Snapshots
+
+#: full blocks after which a snapshot is written
+EVERY = 64
+
+
+class Engine:
+    """The learner of a tenant. Readers take the last published state and never wait for it."""
+
+    def __init__(self, log: Log, cache: Path, name: str) -> None:
+        self._log = log
+        self._snapshots = Snapshots(cache / "snapshots", log)
+        self._changed = threading.Condition()
+        self._rows: list[Row] = []
+        self._waiting = 0
+        self._closed = False
+        self._error: BaseException | None = None
+        log.subscribe(self._receive)
+        self._fold = self._replayed(log.last)
+        self._live = self._fold.state()
+        self._thread = threading.Thread(target=self._run, name=f"learner {name}", daemon=True)
+        self._thread.start()
+
+    # -- what readers ask ----------------------------------------------------------------------
+
+    @property
+    def items(self) -> Items | None:
+        """Items as of the last row fed."""
+        return self._fold.items
+
+    @property
+    def settings(self) -> Settings:
+        """Settings as of the last row fed."""
+        return self._fold.settings
+
+    @property
+    def seq(self) -> int:
+        """Last row in the published state."""
+        return self._live.seq
+
+    @property
+    def snapshot_seq(self) -> int:
+        """Last row of the newest snapshot."""
+        return self._snapshots.newest
+
+    @property
+    def live(self) -> State:
+        """The state that learns at once."""
+        return self._live
+
+    def wait(self, seq: int, timeout: float) -> None:
+        """Wait until a row is in the published state."""
+        if self._live.seq >= seq:
+            return
+        with self._changed:
+            self._waiting += 1
+            self._changed.notify_all()
+            try:
+                there = self._changed.wait_for(
+                    lambda: self._live.seq >= seq or self._error is not None, timeout
+                )
+            finally:
+                self._waiting -= 1
+        if self._live.seq >= seq:
+            return
+        if self._error is not None:
+            raise Unavailable(
+                f"learner: learning has stopped ({self._error}); restart the service."
+            )
+        if not there:
+            raise Timeout(
+                f"rank: row {seq} must be learnt within {timeout:g} s, got as far as row "
+                f"{self._live.seq}; ask again."
+            )
+
+    def model(self, name: str) -> State:
+        """The state behind the name of a model."""
+        if name == "live":
+            return self._live
+        if name == "base":
+            return self._live._replace(learner=None)
+        raise Invalid(f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}.")
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def _receive(self, rows: list[Row]) -> None:
+        with self._changed:
+            self._rows += rows
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while rows := self._taken():
+                start = time.perf_counter()
+                self._learn(rows)
+                self._publish(self._fold.state())
+                self._snapshots.keep(self._fold, EVERY)
+                self._rest(time.perf_counter() - start)
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+            raise
+
+    def _taken(self) -> list[Row]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._rows or self._closed)
+            rows, self._rows = self._rows, []
+            return rows
+
+    def _learn(self, rows: list[Row]) -> None:
+        for row in rows:
+            if row.seq <= self._fold.seq:
+                continue
+            if not self._fold.feed(row):
+                self._fold = self._replayed(rows[-1].seq)
+                return
+
+    def _publish(self, state: State) -> None:
+        with self._changed:
+            self._live = state
+            self._changed.notify_all()
+
+    def _rest(self, seconds: float) -> None:
+        """Leave the processor to others for as long as learning took, unless somebody waits."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed, min(seconds, 0.1))
+
+    def _replayed(self, last: int) -> Fold:
+        """The fold after row `last`, from the newest snapshot that still holds."""
+        retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
+        fold = self._snapshots.newest_fold(retracted) or Fold(retracted)
+        for row in self._log.rows(fold.seq, last):
+            fold.feed(row)
+        return fold
+
+    def snapshot(self) -> int:
+        """Write a snapshot of the last full block; return the last row in it."""
+        return self._snapshots.write(self._fold)
+
+    def close(self) -> None:
+        """Learn what waits, then stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        if self._error is None:
+            self._snapshots.close(self._fold)

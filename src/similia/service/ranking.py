@@ -1,0 +1,151 @@
+"""Ranking by a frozen state: exact search among all items, or some items put in order."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.service.errors import Invalid
+from similia.service.fold import State
+from similia.service.items import Layout, Shelf
+from similia.service.log import Log
+from similia.service.records import Query, Ranked, Ranking
+
+#: items of one answer
+MOST = 1000
+
+__all__ = ["State", "ranked", "vectors"]
+
+
+def revision(state: State, model: str) -> str:
+    """Name of the state that ranked."""
+    return f"{model}-{state.seq}"
+
+
+def query_row(layout: Layout, shelf: Shelf, query: Query) -> NDArray[np.float32]:
+    """Row that stands for a query; that of its item if it has no vectors."""
+    if query.vectors:
+        given = {name: np.asarray(v, np.float32) for name, v in query.vectors.items()}
+        return layout.query_row(given)
+    assert query.item is not None
+    ids, rows = shelf.newest([query.item])
+    if not ids:
+        raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
+    found: NDArray[np.float32] = rows[0]
+    return found
+
+
+def query_vector(state: State, row: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vector whose inner products with rows of items are their scores."""
+    layout = state.layout
+    assert layout is not None
+    if state.learner is None:
+        found = np.zeros(layout.width, np.float32)
+        found[layout.places[layout.base]] = row[layout.places[layout.base]]
+        return found
+    vectors = state.learner.query_vectors(layout.queries(row[None]))
+    return np.asarray(vectors, np.float32)[0]
+
+
+def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[float]], str]:
+    """Vectors by view, to search elsewhere with."""
+    assert state.layout is not None
+    assert state.shelf is not None
+    row = query_row(state.layout, state.shelf, query)
+    return state.layout.split(query_vector(state, row)), revision(state, model)
+
+
+def best(
+    shelf: Shelf, vector: NDArray[np.float32], k: int, without: Sequence[int] = ()
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
+    scores = shelf.matrix @ vector
+    scores[shelf.dead] = -np.inf
+    scores[list(without)] = -np.inf
+    k = min(k, int(len(shelf) - len(without)))
+    if k <= 0:
+        return np.zeros(0, np.intp), np.zeros(0, np.float32)
+    if k < len(scores):
+        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows = np.flatnonzero(scores >= least)
+    else:
+        rows = np.arange(len(scores))
+    order = rows[np.argsort(-scores[rows], kind="stable")][:k]
+    return order, scores[order]
+
+
+def ranked(
+    state: State,
+    query: Query,
+    k: int,
+    model: str,
+    *,
+    items: Sequence[str] | None,
+    explain: bool,
+    log: Log,
+) -> Ranking:
+    """The k best items, or some items in order."""
+    layout, shelf = state.layout, state.shelf
+    assert layout is not None
+    assert shelf is not None
+    if not 1 <= k <= MOST:
+        raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
+    row = query_row(layout, shelf, query)
+    vector = query_vector(state, row)
+    if items is not None:
+        if len(items) > MOST:
+            raise Invalid(f"rank: items must be at most {MOST}, got {len(items)}.")
+        ids, rows = shelf.newest(list(dict.fromkeys(items)))
+        scores = rows @ vector
+        order = np.argsort(-scores, kind="stable")[:k]
+        names, found, scores = [ids[i] for i in order], rows[order], scores[order]
+    else:
+        own = [] if query.vectors or query.item is None else [shelf.rows.place.get(query.item)]
+        out = [place for place in own if place is not None and place < len(shelf.matrix)]
+        places, scores = best(shelf, vector, k, out)
+        names, found = [shelf.id(place) for place in places.tolist()], shelf.matrix[places]
+    deviations = _deviations(state, row, found)
+    results = [
+        Ranked(id=name, score=float(score), std=std)
+        for name, score, std in zip(names, scores, deviations, strict=True)
+    ]
+    if explain and state.learner is not None and results:
+        results = _explained(state, row, found, results, log)
+    return Ranking(revision(state, model), state.seq, model, results)
+
+
+def _deviations(
+    state: State, row: NDArray[np.float32], found: NDArray[np.float32]
+) -> list[float | None]:
+    """Deviation of each item's distance to the best one; of that, to the second."""
+    n = len(found)
+    if state.learner is None or state.layout is None or n < 2:
+        return [None] * n
+    triplets = np.zeros((n, 3), np.intp)
+    triplets[:, 2] = np.arange(n)
+    triplets[0, 2] = 1
+    sides = state.layout.sides(row[None], found)
+    _, std = state.learner.triplet_scores(sides[0], triplets, items=sides[1], return_std=True)
+    return [float(value) for value in std]
+
+
+def _explained(
+    state: State,
+    row: NDArray[np.float32],
+    found: NDArray[np.float32],
+    results: list[Ranked],
+    log: Log,
+) -> list[Ranked]:
+    assert state.learner is not None
+    assert state.layout is not None
+    sides = state.layout.sides(row[None], found)
+    told = state.learner.explain(sides[0], sides[1])[0]
+    answer = []
+    for result, why in zip(results, told, strict=True):
+        behind = []
+        for number, amount in why.judgements[:10]:
+            logged = log.row(state.row_of(number))
+            if logged is not None and logged.id is not None:
+                behind.append((logged.id, amount))
+        answer.append(Ranked(result.id, result.score, result.std, why.parts, behind))
+    return answer
