@@ -21,6 +21,7 @@ from similia.cli import (
     learn,
     plot,
     promote,
+    serve,
     suggest,
     warmup,
 )
@@ -97,6 +98,10 @@ app.command("split")(promote.split)
 app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
 app.add_typer(plot.app, name="plot")
+app.command("serve")(serve.serve)
+app.command("feedback")(serve.feedback)
+app.add_typer(serve.keys, name="keys")
+app.add_typer(serve.log, name="log")
 app.command("info")(info.info)
 app.command("learners")(info.learners)
 app.command("warmup")(warmup.warmup)

@@ -1,0 +1,45 @@
+"""Checks and copies of logs, with or without a running service."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from similia.durable import make_folder
+from similia.service.errors import NotFound
+from similia.service.log import Checked
+from similia.service.opening import is_url, opened_names
+from similia.service.sqlite import NAME, backup_log, check_log
+
+
+def check(store: str, tenant: str | None = None) -> Iterator[tuple[str, Checked]]:
+    """Verify logs; yields each tenant's name and what was found, raises Damaged."""
+    for name in _names(store, tenant):
+        yield name, check_log(Path(store) / name / NAME)
+
+
+def backup(
+    store: str, target: Path, tenant: str | None = None
+) -> Iterator[tuple[str, Path, Checked]]:
+    """Copy logs, each in one state, and verify the copies.
+
+    The target has the form of a store: a service can be started on it.
+    """
+    if target.resolve() == Path(store).resolve():
+        raise ValueError(f"log backup: FOLDER must be another than the store, got {target}.")
+    for name in _names(store, tenant):
+        copy = target / name / NAME
+        make_folder(copy.parent)
+        backup_log(Path(store) / name / NAME, copy)
+        yield name, copy, check_log(copy)
+
+
+def _names(store: str, tenant: str | None) -> list[str]:
+    if is_url(store):
+        raise ValueError(
+            "log: the store must be a folder here, got a database; back that up with pg_dump."
+        )
+    names = opened_names(store)
+    if tenant is not None and tenant not in names:
+        raise NotFound(f"log: tenant must be one of {', '.join(names) or 'none'}, got {tenant!r}.")
+    if not names:
+        raise NotFound(f"log: {store} must be a folder with logs, got none there.")
+    return names if tenant is None else [tenant]
