@@ -31,9 +31,8 @@ def answer_of(connection):
 
 def head(length=None, path=FEEDBACK):
     more = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
-    return (
-        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}\r\n\r\n"
-    ).encode()
+    lines = [f"POST {path} HTTP/1.1", "host: localhost", "content-type: application/json", more]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 def is_alive(running):

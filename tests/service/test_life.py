@@ -1,4 +1,4 @@
-"""How a service begins, ends, and begins again: nothing acknowledged is lost, nothing is doubled."""
+"""How a service begins, ends, and begins again: nothing is lost, nothing is doubled."""
 
 import json
 import threading

@@ -2,7 +2,8 @@
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,7 +74,7 @@ def serve(
     """Serve feedback and rankings over HTTP.
 
     Listens on this machine only, until told otherwise and given keys. Every setting is also a
-    variable SIMILIA_NAME of the environment and a name in the TOML file of --config. Items are
+    variable SIMILIA_NAME of the environment, and a name in a TOML file for --config. Items are
     added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
     Ctrl-C after finishing the requests under way.
     """
@@ -125,7 +126,7 @@ def feedback(
 
     sent = known = 0
     last = 0
-    with Client(url, tenant, key) as client:
+    with _in_words(), Client(url, tenant, key) as client:
         for rows in batches(judgements_in(file, judge), batch):
             receipts = client.feedback(rows)
             sent += len(receipts)
@@ -145,7 +146,7 @@ def keys_add(
     tenant: TenantName = "default",
     scope: Annotated[
         list[str] | None,
-        Option("--scope", help="read, feedback or admin; repeatable. Default: admin."),
+        Option("--scope", help="Scope: read, feedback or admin; repeatable. Default: admin."),
     ] = None,
     name: Annotated[str, Option("--name", help="What the key is for.")] = "",
     judge: Annotated[
@@ -156,9 +157,9 @@ def keys_add(
     store: Store = None,
     file: KeyFile = None,
 ) -> None:
-    """Make a key and print it, once; only its hash is stored.
+    """Make a key and print it, once.
 
-    A running service knows it at once.
+    Only its hash is stored, and a running service knows it at once.
     """
     found = _keys(config, store, file)
     expires = None if hours is None else time.time() + 3600 * hours
@@ -244,10 +245,11 @@ def log_check(
     from similia.service.upkeep import check
 
     rows = []
-    for name, found in check(_store(config, store), tenant):
-        rows.append({"tenant": name, "rows": found.rows, "head": found.head})
-        if not as_json:
-            opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
+    with _in_words():
+        for name, found in check(_store(config, store), tenant):
+            rows.append({"tenant": name, "rows": found.rows, "head": found.head})
+            if not as_json:
+                opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
     if as_json:
         opt.print_json(rows)
 
@@ -262,13 +264,30 @@ def log_backup(
     """Copy the logs while the service runs, and verify the copies."""
     from similia.service.upkeep import backup
 
-    for name, path, found in backup(_store(config, store), target, tenant):
-        opt.say(f"{name}: {found.rows} rows in {path}; last hash {found.head}")
+    with _in_words():
+        for name, path, found in backup(_store(config, store), target, tenant):
+            opt.say(f"{name}: {found.rows} rows in {path}; last hash {found.head}")
 
 
 def _store(config: Path | None, store: str | None) -> str:
     _need_serve()
     return read_settings(config, flags={"store": store})[0].store
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Errors of services and connections as the command line reports errors."""
+    from httpx import HTTPError
+
+    from similia.client import ServiceProblem
+    from similia.service.errors import ServiceError
+
+    try:
+        yield
+    except (ServiceError, ServiceProblem) as error:
+        raise ValueError(str(error)) from error
+    except HTTPError as error:
+        raise OSError(f"the service cannot be reached: {error or type(error).__name__}.") from error
 
 
 def _need_serve() -> None:

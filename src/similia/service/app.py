@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import similia
-from similia.service import journal, operation, owners, pages
+from similia.service import journal, operation, owners, pages, records
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
 from similia.service.embedder import Embedder, open_embedder
@@ -141,10 +141,14 @@ class Service:
     def create(self, name: str) -> bool:
         """Make a tenant; False if it is there."""
         try:
-            self.tenants.create(name)
+            self.tenants.create(name, self._new_tenant)
         except Conflict:
             return False
         return True
+
+    @property
+    def _new_tenant(self) -> records.Settings:
+        return records.Settings(held_out=self.settings.hold_out)
 
     def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
         """Numbers of each tenant, for metrics."""
@@ -180,8 +184,8 @@ class Service:
         journal.note(logging.INFO, "ready")
 
     def _open_tenants(self) -> None:
-        self._tenants = Tenants(self.settings.store)
-        first = self._tenants.get_or_create(self.settings.tenant)
+        self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
+        first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self._tenants.open_all()
         if self.items is not None:
             found, put = self.items.load(first)

@@ -38,7 +38,8 @@ def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
-    found = dict(zip(map(repr, types), schemas, strict=True))
+    components = _modern(components)
+    found = dict(zip(map(repr, types), map(_modern, schemas), strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         operations = paths.setdefault(endpoint.path, {})
@@ -58,6 +59,18 @@ def document(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _modern(schema: Any) -> Any:
+    """The schema with tuples as OpenAPI 3.1 writes them."""
+    if isinstance(schema, list):
+        return [_modern(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _modern(value) for name, value in schema.items()}
+    if isinstance(found.get("items"), list):
+        found |= {"prefixItems": found["items"], "items": False}
+    return found
 
 
 def _types(endpoints: Sequence[Endpoint]) -> list[Any]:

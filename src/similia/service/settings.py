@@ -39,9 +39,8 @@ class Settings:
     # -- where ---------------------------------------------------------------------------------
     host: str = setting("127.0.0.1", "Address to listen on. Anything but loopback needs keys.")
     port: int = setting(8765, "Port to listen on; 0 takes a free one.", least=0, most=65535)
-    store: str = setting(
-        "similia-store", "Folder of the logs, or a postgresql:// URL.", secret=False
-    )
+    store: str = setting("similia-store", "Folder of the logs, or a postgresql:// URL.")
+    cache: str = setting("", "Folder for what is computed from logs in a database.")
     tenant: str = setting("default", "Tenant that is made at the start, if missing.")
     keys: str = setting("", "File of keys. Default: keys.json in the folder of the logs.")
 
@@ -82,10 +81,8 @@ class Settings:
     embedder_view: str = setting("vectors", "View that the embedder's vectors belong to.")
 
     # -- learning ------------------------------------------------------------------------------
-    learner: str = setting("", "Learner of new tenants. Default: Blend.")
-    snapshot_every: int = setting(5000, "Judgements between two snapshots.", least=1)
     hold_out: float = setting(
-        0.2, "Share of queries held out of learning, to evaluate on.", least=0, most=0.9
+        0.2, "Share of queries of new tenants that are kept for exams.", least=0, most=0.9
     )
 
     # -- operation -----------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from pathlib import Path
 from similia.durable import make_folder
 from similia.service.errors import NotFound
 from similia.service.log import Checked
-from similia.service.opening import is_url, opened_names
+from similia.service.opening import is_url, names_in
+from similia.service.settings import without_password
 from similia.service.sqlite import NAME, backup_log, check_log
 
 
@@ -35,11 +36,12 @@ def backup(
 def _names(store: str, tenant: str | None) -> list[str]:
     if is_url(store):
         raise ValueError(
-            "log: the store must be a folder here, got a database; back that up with pg_dump."
+            f"log: the store must be a folder here, got {without_password(store)}; back a database "
+            "up with pg_dump."
         )
-    names = opened_names(store)
-    if tenant is not None and tenant not in names:
-        raise NotFound(f"log: tenant must be one of {', '.join(names) or 'none'}, got {tenant!r}.")
+    names = names_in(store)
     if not names:
         raise NotFound(f"log: {store} must be a folder with logs, got none there.")
+    if tenant is not None and tenant not in names:
+        raise NotFound(f"log: tenant must be one of {', '.join(names)}, got {tenant!r:.80}.")
     return names if tenant is None else [tenant]
