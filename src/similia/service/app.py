@@ -16,6 +16,7 @@ import similia
 from similia.service import journal, operation, owners, pages, records
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
+from similia.service.committing import Committer
 from similia.service.embedder import Embedder, open_embedder
 from similia.service.endpoints import Endpoint, routes, token_of
 from similia.service.errors import Conflict
@@ -29,6 +30,7 @@ from similia.service.problems import Problem
 from similia.service.records import Query
 from similia.service.settings import Settings
 from similia.service.telemetry import NoTelemetry, Telemetry
+from similia.service.tenant import Tenant
 from similia.service.tenants import Tenants
 from similia.service.work import Pool
 
@@ -70,6 +72,7 @@ class Service:
         self._tenants: Tenants | None = None
         self.ready = False
         self.draining = False
+        self._committers: dict[str, Committer] = {}
         #: why the logs could not be opened
         self.failure: BaseException | None = None
 
@@ -130,6 +133,13 @@ class Service:
             raise Problem(403, "without keys, requests must come from this machine and this site.")
 
     # -- what operations share -----------------------------------------------------------------
+
+    def committer(self, tenant: Tenant) -> Committer:
+        """What stores judgements of a tenant."""
+        found = self._committers.get(tenant.name)
+        if found is None or found.tenant is not tenant:
+            found = self._committers[tenant.name] = Committer(tenant, self.writes)
+        return found
 
     async def embedded(self, query: Query) -> Query:
         """The query, its text turned into a vector if there is an embedder and no vector."""

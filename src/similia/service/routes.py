@@ -40,7 +40,7 @@ async def _store(call: Call, given: list[Judgement]) -> s.Receipts:
         structs.replace(judgement, query=await service.embedded(judgement.query))
         for judgement in checked
     ]
-    receipts = await service.writes.run(call.tenant.feedback, ready) if ready else []
+    receipts = await service.committer(call.tenant).store(ready) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
     for duplicate, count in (("false", new), ("true", len(receipts) - new)):
         if count:
