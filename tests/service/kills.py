@@ -88,7 +88,8 @@ def forked(task):
         task()
         os._exit(0)
     except BaseException as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
         os._exit(1)
 
 
@@ -147,11 +148,13 @@ def main():
 
     def show(number, acknowledged):
         if number % 50 == 0:
-            print(f"{number} kills, {acknowledged} acknowledged, none lost", flush=True)
+            sys.stdout.write(f"{number} kills, {acknowledged} acknowledged, none lost\n")
+            sys.stdout.flush()
 
     with tempfile.TemporaryDirectory() as folder:
         acknowledged = rounds(Path(folder), n, seed, show=show)
-    print(f"{n} kills, {acknowledged} acknowledged, none lost or doubled, same bits")
+    told = f"{n} kills, {acknowledged} acknowledged, none lost or doubled, same bits"
+    sys.stdout.write(f"{told}\n")
 
 
 if __name__ == "__main__":

@@ -138,8 +138,8 @@ def test_a_restored_backup_continues(folder, tmp_path):
 
 def test_a_failed_backup_leaves_no_file(folder, tmp_path):
     (tmp_path / "copy.sqlite").write_text("before")
+    changed(folder, "PRAGMA user_version = 99")
     with pytest.raises(Damaged):
-        changed(folder, "PRAGMA user_version = 99")
         backup_log(folder / NAME, tmp_path / "copy.sqlite")
     assert (tmp_path / "copy.sqlite").read_text() == "before"
     assert not list(tmp_path.glob(".copy*"))

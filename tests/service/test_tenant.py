@@ -381,7 +381,7 @@ def test_fields_are_learnt_where_settings_say_so(tmp_path):
     tenant.feedback([triplet(0)])
     learner(tenant)
     assert list(tenant.status().weights) == ["meaning", "words", "freshness", "price"]
+    bad = Item(id="x", vectors=item(50).vectors, fields={"price": "cheap"})
     with pytest.raises(Invalid, match="price"):
-        bad = item(50)
-        tenant.put_items([Item(id="x", vectors=bad.vectors, fields={"price": "cheap"})])
+        tenant.put_items([bad])
     tenant.close()
