@@ -141,7 +141,7 @@ class Engine:
     def _replayed(self, last: int) -> Fold:
         """The fold after row `last`, from the newest snapshot that still holds."""
         retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
-        fold = self.snapshots.fold(retracted, last)
+        fold = self.snapshots.restored(retracted, last)
         for row in self._log.rows(fold.seq, last):
             fold.feed(row)
         return fold

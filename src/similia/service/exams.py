@@ -25,8 +25,8 @@ from similia.views import Views
 
 #: triplets of one judgement
 MOST = 100
-#: what one query counts for at most, and the level of intervals; as in `Promotion`
-CUT, LEVEL = 0.25, 0.95
+#: level of intervals, and what one query counts for at most: nothing is cut off
+LEVEL, CUT = 0.95, 1.0
 
 
 class Exam(NamedTuple):

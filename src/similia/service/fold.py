@@ -31,9 +31,11 @@ from similia.service.records import (
     decoded,
     unpacked,
 )
-from similia.similarity.blend import BLOCK, Blend
+from similia.similarity.blend import Blend
 from similia.trust.split import held_out
 
+#: lists in a block; another number would be another state
+BLOCK = 128
 #: rows of items, and queries, on which a learner measures what is typical
 MEASURED = 2000
 #: distinct queries that tell what is typical of queries; below it items stand in for them

@@ -18,6 +18,7 @@ from similia import __version__
 from similia.durable import make_folder, remove_leftovers
 from similia.exceptions import ModelFileError
 from similia.persistence import file
+from similia.service import fold as folding
 from similia.service.fold import Fold, Pairs, copied
 from similia.service.log import Log
 from similia.similarity.blend import Blend
@@ -61,7 +62,7 @@ class Snapshots:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def fold(self, retracted: dict[int, int], last: int) -> Fold:
+    def restored(self, retracted: dict[int, int], last: int) -> Fold:
         """A fold that starts from the newest snapshot up to row `last` that still holds."""
         for sealed in self.all(last):
             if self._holds(sealed, retracted):
@@ -167,6 +168,7 @@ def superfluous(numbers: list[int]) -> list[int]:
 def write(path: Path, sealed: Sealed) -> None:
     """Write a snapshot to one file, whole or not at all."""
     parameters = {"seq": sealed.seq, "hash": sealed.hash, "pairs": json.dumps(sealed.pairs)}
+    parameters["block"] = folding.BLOCK
     parameters["learner"] = sealed.learner.get_params(deep=False)
     attributes = {name: getattr(sealed, name) for name in ARRAYS}
     attributes["learner"] = sealed.learner.get_state()
@@ -181,6 +183,8 @@ def read(path: Path) -> Sealed:
         raise ModelFileError(f"{path} is of similia {written}, which may learn otherwise.")
 
     def sealed(parameters: dict[str, Any], attributes: dict[str, Any]) -> Sealed:
+        if parameters["block"] != folding.BLOCK:
+            raise ValueError(f"it was learnt in blocks of {parameters['block']}")
         state = attributes["learner"]
         learner = Blend(**parameters["learner"]).set_state(state)
         found = json.loads(parameters["pairs"])
