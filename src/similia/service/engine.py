@@ -4,15 +4,12 @@ import threading
 import time
 from pathlib import Path
 
-from similia.service.errors import Invalid, Timeout, Unavailable
+from similia.service.errors import Timeout, Unavailable
 from similia.service.fold import Fold, State
 from similia.service.items import Items
 from similia.service.log import Log, Row
 from similia.service.records import Settings
 from similia.service.snapshots import Snapshots
-
-#: full blocks after which a snapshot is written
-EVERY = 64
 
 
 class Engine:
@@ -20,7 +17,8 @@ class Engine:
 
     def __init__(self, log: Log, cache: Path, name: str) -> None:
         self._log = log
-        self._snapshots = Snapshots(cache / "snapshots", log)
+        self.snapshots = Snapshots(cache / "snapshots", log)
+        self._folding = threading.Lock()
         self._changed = threading.Condition()
         self._rows: list[Row] = []
         self._waiting = 0
@@ -52,7 +50,7 @@ class Engine:
     @property
     def snapshot_seq(self) -> int:
         """Last row of the newest snapshot."""
-        return self._snapshots.newest
+        return self.snapshots.newest
 
     @property
     def live(self) -> State:
@@ -84,13 +82,15 @@ class Engine:
                 f"{self._live.seq}; ask again."
             )
 
-    def model(self, name: str) -> State:
-        """The state behind the name of a model."""
-        if name == "live":
-            return self._live
-        if name == "base":
-            return self._live._replace(learner=None)
-        raise Invalid(f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}.")
+    def exams(self) -> tuple[State, list[int]]:
+        """The published state, and the rows that were kept apart until then."""
+        with self._folding:
+            fold = self._fold
+            return self._live, [seq for seq in fold.exams if seq not in fold.retracted]
+
+    def state_at(self, seq: int) -> State:
+        """The state after some row, folded again from the log."""
+        return self._replayed(seq).state()
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -103,9 +103,10 @@ class Engine:
         try:
             while rows := self._taken():
                 start = time.perf_counter()
-                self._learn(rows)
-                self._publish(self._fold.state())
-                self._snapshots.keep(self._fold, EVERY)
+                with self._folding:
+                    self._learn(rows)
+                    self._publish(self._fold.state())
+                    self.snapshots.keep(self._fold)
                 self._rest(time.perf_counter() - start)
         except BaseException as error:
             with self._changed:
@@ -140,14 +141,15 @@ class Engine:
     def _replayed(self, last: int) -> Fold:
         """The fold after row `last`, from the newest snapshot that still holds."""
         retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
-        fold = self._snapshots.newest_fold(retracted) or Fold(retracted)
+        fold = self.snapshots.fold(retracted, last)
         for row in self._log.rows(fold.seq, last):
             fold.feed(row)
         return fold
 
     def snapshot(self) -> int:
         """Write a snapshot of the last full block; return the last row in it."""
-        return self._snapshots.write(self._fold)
+        with self._folding:
+            return self.snapshots.write(self._fold)
 
     def close(self) -> None:
         """Learn what waits, then stop."""
@@ -156,4 +158,4 @@ class Engine:
             self._changed.notify_all()
         self._thread.join()
         if self._error is None:
-            self._snapshots.close(self._fold)
+            self.snapshots.write(self._fold)

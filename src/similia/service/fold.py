@@ -8,7 +8,7 @@ committed together or were ranked by, and live learning and replay cannot differ
 The copy is what ranks: nobody changes it, so searches never wait for learning.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,10 @@ MEASURED = 2000
 ENOUGH = 8
 #: pairs of a query that are remembered
 PAIRS = 32
+
+
+#: items of a query that were judged alone, and whether each was similar
+Pairs: TypeAlias = dict[str, tuple[tuple[str, bool], ...]]
 
 
 class State(NamedTuple):
@@ -88,12 +92,21 @@ class Fold:
         #: judgements that are kept apart
         self.exams: list[int] = []
         #: pairs judged so far, by query: waiting for one of the other kind
-        self.pairs: dict[str, tuple[tuple[str, bool], ...]] = {}
+        self.pairs: Pairs = {}
         self._room: NDArray[np.int64] | None = None
         self._pending: list[Lesson] = []
         #: what to go back to if a row since the last block is retracted
         self._since: list[tuple[Row, NDArray[np.float32], dict[str, int | None]]] = []
-        self._pairs_then = self.pairs
+        self.pairs_then = self.pairs
+
+    def resume(
+        self, seq: int, learner: Blend, lists: NDArray[np.int64], exams: list[int], pairs: Pairs
+    ) -> None:
+        """Continue behind row `seq`, which completed a block; items must be as they were then."""
+        self.seq = self.through = seq
+        self.learner, self.exams = learner, exams
+        self.pairs, self.pairs_then = dict(pairs), dict(pairs)
+        self._count(lists.tolist())
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -141,7 +154,7 @@ class Fold:
         if row.target <= self.through:
             return row.target in self.exams or not self._was_learnt(row.target)
         kept = [known for known in self._since if known[0].seq != row.target]
-        self._pending, self._since, self.pairs = [], [], dict(self._pairs_then)
+        self._pending, self._since, self.pairs = [], [], dict(self.pairs_then)
         self.exams = [seq for seq in self.exams if seq != row.target]
         for judged, query, rows in kept:
             record, _ = decoded(judged.body)
@@ -211,7 +224,7 @@ class Fold:
             self.learner = self._learnt(self.learner)
             self._count([lesson.seq for lesson in self._pending])
             self.through = row.seq
-            self._pending, self._since, self._pairs_then = [], [], dict(self.pairs)
+            self._pending, self._since, self.pairs_then = [], [], dict(self.pairs)
             items.compact()
 
     def _count(self, rows: list[int]) -> None:
@@ -246,6 +259,10 @@ class Fold:
         learner = Blend(memory=settings.memory, half_life=settings.half_life)
         learner.begin(*self.items.layout.sides(asked, some))
         return learner
+
+    def blocks_since(self, seq: int) -> int:
+        """Number of full blocks learnt after a row."""
+        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // BLOCK
 
     # -- state ---------------------------------------------------------------------------------
 

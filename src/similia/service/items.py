@@ -144,6 +144,11 @@ class Shelf(NamedTuple):
         """Id of the item in a row."""
         return self.rows.ids[row]
 
+    def row(self, id: str) -> int | None:
+        """Row of an item, unless it came or changed later."""
+        row = self.rows.place.get(id)
+        return None if row is None or row >= len(self.matrix) else row
+
     def some(self, most: int) -> Indices:
         """Living rows in order, evenly thinned out to at most so many."""
         alive = np.setdiff1d(np.arange(len(self.matrix)), self.dead, assume_unique=True)
@@ -207,10 +212,11 @@ class Items:
 
     def get(self, id: str) -> Item | None:
         """An item with its vectors as lists."""
-        item, row = self._kept.get(id), self._rows.place.get(id)
+        rows = self._rows  # compaction may put others in their place
+        item, row = self._kept.get(id), rows.place.get(id)
         if item is None or row is None:
             return None
-        found = self.layout.split(self._rows.matrix[row])
+        found = self.layout.split(rows.matrix[row])
         vectors = {name: v for name, v in found.items() if name not in self.layout.fields}
         return Item(id=id, vectors=vectors, text=item.text, fields=item.fields, image=item.image)
 

@@ -124,6 +124,9 @@ class Log(Protocol):
     def counts(self) -> tuple[int, int]:
         """Number of judgements, and of the queries that they are about."""
 
+    def days(self) -> dict[str, int]:
+        """Number of judgements by day (UTC)."""
+
     @property
     def last(self) -> int:
         """Number of the last row; 0 if there is none."""
@@ -134,5 +137,8 @@ class Log(Protocol):
     def backup(self, path: Path) -> None:
         """Write a copy while the log is in use."""
 
+    def stop(self) -> None:
+        """Write what waits, and take no more."""
+
     def close(self) -> None:
-        """Write what waits, then close."""
+        """Stop, and disconnect."""

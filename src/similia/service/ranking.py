@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from similia.service.errors import Invalid
 from similia.service.fold import State
-from similia.service.items import Layout, Shelf
+from similia.service.items import Shelf
 from similia.service.log import Log
-from similia.service.records import Query, Ranked, Ranking
+from similia.service.records import Packed, Query, Ranked, Ranking, packed, unpacked
 
 #: items of one answer
 MOST = 1000
@@ -22,17 +22,24 @@ def revision(state: State, model: str) -> str:
     return f"{model}-{state.seq}"
 
 
-def query_row(layout: Layout, shelf: Shelf, query: Query) -> NDArray[np.float32]:
-    """Row that stands for a query; that of its item if it has no vectors."""
-    if query.vectors:
-        given = {name: np.asarray(v, np.float32) for name, v in query.vectors.items()}
-        return layout.query_row(given)
-    assert query.item is not None
-    ids, rows = shelf.newest([query.item])
-    if not ids:
+def query_row(
+    state: State, query: Query, vectors: Packed | None = None
+) -> NDArray[np.float32] | None:
+    """Row that stands for a query: of its vectors, else of its item; None if that is gone."""
+    assert state.layout is not None
+    assert state.shelf is not None
+    if vectors or query.vectors:
+        return state.layout.query_row(unpacked(vectors or packed(query.vectors)))
+    ids, rows = state.shelf.newest([query.item] if query.item is not None else [])
+    return rows[0] if ids else None
+
+
+def asked_row(state: State, query: Query) -> NDArray[np.float32]:
+    """Row that stands for a query; raises Invalid if there is none."""
+    row = query_row(state, query)
+    if row is None:
         raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
-    found: NDArray[np.float32] = rows[0]
-    return found
+    return row
 
 
 def query_vector(state: State, row: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -51,7 +58,7 @@ def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[floa
     """Vectors by view, to search elsewhere with."""
     assert state.layout is not None
     assert state.shelf is not None
-    row = query_row(state.layout, state.shelf, query)
+    row = asked_row(state, query)
     return state.layout.split(query_vector(state, row)), revision(state, model)
 
 
@@ -90,7 +97,7 @@ def ranked(
     assert shelf is not None
     if not 1 <= k <= MOST:
         raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
-    row = query_row(layout, shelf, query)
+    row = asked_row(state, query)
     vector = query_vector(state, row)
     if items is not None:
         if len(items) > MOST:

@@ -372,17 +372,21 @@ class Then(Struct, frozen=True):
     revision: str
 
 
-class Figures(Struct, frozen=True):
+class Figures(Struct, frozen=True, kw_only=True):
     """How the models do on queries that were kept apart."""
 
     measure: str
-    n_queries: int
-    n_judgements: int
-    #: mean over queries of base, champion and live
-    means: dict[str, float]
+    n_queries: int = 0
+    n_judgements: int = 0
+    #: mean over queries, of base, champion and live
+    means: dict[str, float] = {}
     #: live against base: difference, and an interval that holds however often one looks
     difference: float | None = None
     interval: tuple[float, float] | None = None
+    #: number of lists learnt, and mean then
+    curve: list[tuple[int, float]] = []
+    #: judgements by day (UTC)
+    days: dict[str, int] = {}
     note: str = ""
 
 

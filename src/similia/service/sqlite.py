@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from filelock import Timeout as LockTimeout
 from similia.durable import make_folder, replacing
 from similia.exceptions import MissingExtraError
 from similia.service.errors import Damaged, Full, NotFound, ServiceError, Unavailable
-from similia.service.log import Appended, Checked, Entry, Row, checked
+from similia.service.log import Checked, Row, checked
+from similia.service.sql import COLUMNS, INDICES, TABLE, SqlLog
 from similia.service.writer import Head, Writer
 
 try:
@@ -26,23 +27,9 @@ OLDEST = (3, 51, 3)
 APPLICATION = 0x73696D69
 #: file in the folder of a tenant
 NAME = "log.sqlite"
-COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
 
 #: what leads from each version of the schema to the next
-MIGRATIONS = (
-    """
-    CREATE TABLE rows (
-        seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL,
-        id TEXT UNIQUE, query TEXT, judge TEXT, target INTEGER, hash BLOB NOT NULL
-    ) STRICT;
-    CREATE INDEX retractions ON rows (target) WHERE target IS NOT NULL;
-    """,
-    """
-    CREATE INDEX others ON rows (seq) WHERE query IS NULL;
-    CREATE INDEX queries ON rows (query) WHERE query IS NOT NULL;
-    CREATE INDEX judges ON rows (judge) WHERE judge IS NOT NULL;
-    """,
-)
+MIGRATIONS = (TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES)
 
 
 def check_version(found: str) -> None:
@@ -124,17 +111,7 @@ class _Store:
         return found
 
     def insert(self, rows: Sequence[Row]) -> None:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            marks = "?, " * (len(Row._fields) - 1) + "?"
-            connection.executemany(f"INSERT INTO rows ({COLUMNS}) VALUES ({marks})", rows)
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(apsw.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            raise
+        insert(self._connection, rows)
 
     def after(self, seq: int) -> list[Row]:
         found = self._connection.execute(
@@ -155,6 +132,20 @@ class _Store:
             self._connection.close()
 
 
+def insert(connection: apsw.Connection, rows: Iterable[Row]) -> None:
+    """Add rows in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        marks = "?, " * (len(Row._fields) - 1) + "?"
+        connection.executemany(f"INSERT INTO rows ({COLUMNS}) VALUES ({marks})", rows)
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(apsw.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        raise
+
+
 def explained(error: Exception) -> ServiceError | None:
     """What an error of SQLite means to a client."""
     if not isinstance(error, apsw.Error):
@@ -171,7 +162,7 @@ def explained(error: Exception) -> ServiceError | None:
     return Unavailable(f"log: nothing could be stored ({error}); send it again later.")
 
 
-class SQLiteLog:
+class SQLiteLog(SqlLog):
     """A log in a folder, for one process at a time."""
 
     def __init__(self, folder: Path) -> None:
@@ -194,19 +185,6 @@ class SQLiteLog:
             self._lock.release()
             raise
 
-    @property
-    def last(self) -> int:
-        """Number of the last row; 0 if there is none."""
-        return self._writer.last
-
-    def append(self, batch: Sequence[Entry]) -> list[Appended]:
-        """Append all of a batch or nothing; return once it is on the disk."""
-        return self._writer.append(batch)
-
-    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
-        """Call `listener` with new rows, in order, after each commit."""
-        self._writer.subscribe(listener)
-
     def rows(
         self, after: int = 0, up_to: int | None = None, *, others: bool = False
     ) -> Iterator[Row]:
@@ -218,54 +196,6 @@ class SQLiteLog:
             finally:
                 connection.close()
 
-    def find(self, id: str) -> Row | None:
-        """The judgement with this id."""
-        found = self._read(f"SELECT {COLUMNS} FROM rows WHERE id = ?", id)
-        return Row(*found[0]) if found else None
-
-    def row(self, seq: int) -> Row | None:
-        """The row with this number."""
-        found = self._read(f"SELECT {COLUMNS} FROM rows WHERE seq = ?", seq)
-        return Row(*found[0]) if found else None
-
-    def search(
-        self, after: int, limit: int, *, query: str | None = None, judge: str | None = None
-    ) -> list[tuple[Row, bool]]:
-        """Judgements of a query or a judge, and whether each was retracted."""
-        wanted = "query IS NOT NULL"
-        given: list[Any] = [after]
-        for column, value in (("query", query), ("judge", judge)):
-            if value is not None:
-                wanted += f" AND {column} = ?"
-                given.append(value)
-        found = self._read(
-            f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM rows AS r WHERE r.target = rows.seq) "
-            f"FROM rows WHERE seq > ? AND {wanted} ORDER BY seq LIMIT ?",
-            *given,
-            limit,
-        )
-        return [(Row(*row[:-1]), bool(row[-1])) for row in found]
-
-    def retracted(self) -> dict[int, int]:
-        """Rows that were retracted, and the rows that first did."""
-        return dict(
-            self._read("SELECT target, min(seq) FROM rows WHERE target IS NOT NULL GROUP BY target")
-        )
-
-    def at(self, time: int) -> int:
-        """Last row written by that time: times never decrease, so a search by halves finds it."""
-        low, high = 0, self.last
-        while low < high:
-            middle = (low + high + 1) // 2
-            found = self.row(middle)
-            low, high = (middle, high) if found and found.time <= time else (low, middle - 1)
-        return low
-
-    def counts(self) -> tuple[int, int]:
-        """Number of judgements, and of the queries that they are about."""
-        found = self._read("SELECT count(query), count(DISTINCT query) FROM rows")
-        return int(found[0][0]), int(found[0][1])
-
     def check(self) -> Checked:
         """Verify the chain of hashes; raises Damaged."""
         return check_log(self.path)
@@ -275,8 +205,8 @@ class SQLiteLog:
         backup_log(self.path, path)
 
     def close(self) -> None:
-        """Write what waits, then close."""
-        self._writer.close()
+        """Stop, and disconnect."""
+        self.stop()
         with self._reading:
             self._reader.close()
         self._lock.release()
@@ -338,5 +268,17 @@ def backup_log(path: Path | str, copy: Path | str) -> None:
             connection.pragma("query_only", False)  # the copy is written, the log is not
             with replacing(copy) as temporary:
                 connection.execute("VACUUM INTO ?", (str(temporary),))
+        finally:
+            connection.close()
+
+
+def write_log(path: Path | str, rows: Iterable[Row]) -> None:
+    """Write rows of another log, with their times and hashes, to a file of this kind."""
+    with _translated(), replacing(path) as temporary:
+        temporary.unlink()
+        connection = opened(temporary, writing=True)
+        try:
+            connection.pragma("journal_mode", "delete")  # one file is left, and no other
+            insert(connection, rows)
         finally:
             connection.close()

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from similia.service import ranking
+from similia.service.asking import questions
+from similia.service.champions import Champions
 from similia.service.checking import check_items, check_judgement, check_query
 from similia.service.engine import Engine
 from similia.service.errors import Invalid, UnknownJudgement
@@ -57,6 +59,7 @@ class Tenant:
         self.cache = cache
         self._changing = threading.Lock()
         self._engine = Engine(log, cache, name)
+        self._champions = Champions(log, cache / "generations", self._engine)
 
     @classmethod
     def create(
@@ -91,8 +94,9 @@ class Tenant:
 
     def close(self) -> None:
         """Write and learn what waits, leave a snapshot, and close."""
-        self.log.close()
+        self.log.stop()
         self._engine.close()
+        self.log.close()
 
     # -- items ---------------------------------------------------------------------------------
 
@@ -254,37 +258,52 @@ class Tenant:
             if min_seq > self.log.last:
                 raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {min_seq}.")
             self._engine.wait(min_seq, timeout)
-        state = self._engine.model(model)
+        state = self._model(model)
         check_query(state.layout, query, self._knows)
         return state
+
+    def _model(self, name: str) -> ranking.State:
+        match name:
+            case "live":
+                return self._engine.live
+            case "champion":
+                return self._champions.state()
+            case "base":
+                return self._engine.live._replace(learner=None)
+            case _:
+                raise Invalid(
+                    f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}."
+                )
 
     # -- people --------------------------------------------------------------------------------
 
     def next(self, n: int = 1, judge: str | None = None) -> list[Question]:
-        """Comparisons to ask a person."""
-        raise NotImplementedError
+        """Comparisons to ask a person: some that would teach most, some at random for exams."""
+        if not 1 <= n <= 100:
+            raise Invalid(f"next: n must be from 1 to 100, got {n}.")
+        return questions(self._engine.live, self.log, n, judge)
 
     # -- trust ---------------------------------------------------------------------------------
 
     def evaluate(self) -> Figures:
         """Figures on the queries that were kept apart."""
-        raise NotImplementedError
+        return self._champions.evaluate()
 
     def models(self) -> list[Model]:
         """All generations, the base first."""
-        raise NotImplementedError
+        return self._champions.models()
 
     def promote(self) -> Verdict:
         """Put what was learnt to use as the champion, if the exam shows that it is better."""
-        raise NotImplementedError
+        return self._champions.promote()
 
     def rollback(self, to: int | None = None) -> Model:
-        """Return to an earlier generation."""
-        raise NotImplementedError
+        """Return to an earlier generation, by default the one that the current replaced."""
+        return self._champions.rollback(to)
 
     def history(self, at: datetime) -> Then:
         """Which models ranked at that time."""
-        raise NotImplementedError
+        return self._champions.history(at)
 
     def snapshot(self) -> int:
         """Write a snapshot; return the last row in it."""
@@ -292,7 +311,7 @@ class Tenant:
 
     def status(self) -> Status:
         """Where the tenant stands."""
-        state, seq = self._engine.model("live"), self.log.last
+        state, seq = self._engine.live, self.log.last
         judgements, queries = self.log.counts()
         learner = state.learner
         weights = (
@@ -309,7 +328,7 @@ class Tenant:
             learner="Blend" if learner is None else repr(learner),
             trust={} if learner is None else learner.trust_,
             weights=weights,
-            generation=0,
+            generation=self._champions.current,
             views=[] if state.layout is None else state.layout.views,
             replaying=state.seq < seq,
             snapshot_seq=self._engine.snapshot_seq,

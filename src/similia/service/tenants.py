@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 from similia.service.errors import NotFound
-from similia.service.opening import check_name, opened_names
+from similia.service.opening import check_name, names_in
 from similia.service.records import Settings
 from similia.service.tenant import Tenant
 
@@ -23,7 +23,7 @@ class Tenants:
 
     def names(self) -> list[str]:
         """Names of all tenants."""
-        return opened_names(self.where)
+        return names_in(self.where)
 
     def get(self, name: str) -> Tenant:
         """A tenant; raises NotFound if there is none of this name."""

@@ -1,0 +1,110 @@
+"""What logs in SQL databases have in common: the table, and what is read from it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from similia.service.log import Appended, Entry, Row
+from similia.service.writer import Writer
+
+COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
+#: a day in microseconds
+DAY = 86_400_000_000
+
+#: the schema, as it grew; `number` and `bytes` are the types of the database
+TABLE = """
+    CREATE TABLE rows (
+        seq {number} PRIMARY KEY, time {number} NOT NULL, kind TEXT NOT NULL, body {bytes} NOT NULL,
+        id TEXT UNIQUE, query TEXT, judge TEXT, target {number}, hash {bytes} NOT NULL
+    )"""
+INDICES = """
+    CREATE INDEX retractions ON rows (target) WHERE target IS NOT NULL;
+    CREATE INDEX others ON rows (seq) WHERE query IS NULL;
+    CREATE INDEX queries ON rows (query) WHERE query IS NOT NULL;
+    CREATE INDEX judges ON rows (judge) WHERE judge IS NOT NULL;
+    """
+
+
+class SqlLog(ABC):
+    """A log in a table of its own."""
+
+    _writer: Writer
+
+    @abstractmethod
+    def _read(self, statement: str, *given: Any) -> list[Any]:
+        """Rows of an answer; values stand for question marks."""
+
+    def stop(self) -> None:
+        """Write what waits, and take no more."""
+        self._writer.close()
+
+    @property
+    def last(self) -> int:
+        """Number of the last row; 0 if there is none."""
+        return self._writer.last
+
+    def append(self, batch: Sequence[Entry]) -> list[Appended]:
+        """Append all of a batch or nothing; return once it is on the disk."""
+        return self._writer.append(batch)
+
+    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener` with new rows, in order, after each commit."""
+        self._writer.subscribe(listener)
+
+    def find(self, id: str) -> Row | None:
+        """The judgement with this id."""
+        found = self._read(f"SELECT {COLUMNS} FROM rows WHERE id = ?", id)
+        return Row(*found[0]) if found else None
+
+    def row(self, seq: int) -> Row | None:
+        """The row with this number."""
+        found = self._read(f"SELECT {COLUMNS} FROM rows WHERE seq = ?", seq)
+        return Row(*found[0]) if found else None
+
+    def search(
+        self, after: int, limit: int, *, query: str | None = None, judge: str | None = None
+    ) -> list[tuple[Row, bool]]:
+        """Judgements of a query or a judge, and whether each was retracted."""
+        wanted = "query IS NOT NULL"
+        given: list[Any] = [after]
+        for column, value in (("query", query), ("judge", judge)):
+            if value is not None:
+                wanted += f" AND {column} = ?"
+                given.append(value)
+        found = self._read(
+            f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM rows AS r WHERE r.target = rows.seq) "
+            f"FROM rows WHERE seq > ? AND {wanted} ORDER BY seq LIMIT ?",
+            *given,
+            limit,
+        )
+        return [(Row(*row[:-1]), bool(row[-1])) for row in found]
+
+    def retracted(self) -> dict[int, int]:
+        """Rows that were retracted, and the rows that first did."""
+        return dict(
+            self._read("SELECT target, min(seq) FROM rows WHERE target IS NOT NULL GROUP BY target")
+        )
+
+    def at(self, time: int) -> int:
+        """Last row written by that time: times never decrease, so a search by halves finds it."""
+        low, high = 0, self.last
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = self.row(middle)
+            low, high = (middle, high) if found and found.time <= time else (low, middle - 1)
+        return low
+
+    def counts(self) -> tuple[int, int]:
+        """Number of judgements, and of the queries that they are about."""
+        found = self._read("SELECT count(query), count(DISTINCT query) FROM rows")
+        return int(found[0][0]), int(found[0][1])
+
+    def days(self) -> dict[str, int]:
+        """Number of judgements by day (UTC)."""
+        found = self._read(
+            f"SELECT time / {DAY} AS day, count(*) FROM rows WHERE query IS NOT NULL "
+            "GROUP BY day ORDER BY day"
+        )
+        start = date(1970, 1, 1)
+        return {str(start + timedelta(days=int(day))): int(n) for day, n in found}
