@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import structs
@@ -10,6 +12,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+import similia
 from similia.service import journal, operation, owners, pages
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
@@ -21,6 +24,7 @@ from similia.service.keys import LOCAL_OWNER, Key, Keys
 from similia.service.limits import Rates, Room
 from similia.service.loading import ItemFile
 from similia.service.metrics import Metrics
+from similia.service.openapi import document
 from similia.service.problems import Problem
 from similia.service.records import Query
 from similia.service.settings import Settings
@@ -28,8 +32,6 @@ from similia.service.telemetry import NoTelemetry, Telemetry
 from similia.service.tenants import Tenants
 from similia.service.work import Pool
 
-#: wrong keys a second from one address
-WRONG_KEYS = 10.0
 #: threads that wait for the disk; one group commit serves them all
 WRITERS = 32
 #: how browsers and clients on this machine name it
@@ -57,7 +59,7 @@ class Service:
         self.telemetry = Telemetry() if settings.telemetry else NoTelemetry()
         self.bounds = Bounds(settings)
         self.rates = Rates(settings.rate, settings.burst)
-        self.strangers = Rates(WRONG_KEYS, 50)
+        self.strangers = Rates(settings.wrong_rate, 20)
         self.room = Room(settings.max_requests, settings.max_buffered)
         self.work = Pool("work", settings.threads, settings.max_waiting)
         self.writes = Pool("write", WRITERS, settings.max_requests)
@@ -77,6 +79,11 @@ class Service:
         if self._tenants is None:
             raise Problem(503, "the service is not ready; try again later.", retry_after=1)
         return self._tenants
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """OpenAPI of all endpoints."""
+        return document(self.endpoints, similia.__version__)
 
     # -- who is let in -------------------------------------------------------------------------
 

@@ -4,11 +4,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-import similia
 from similia.service import schemas as s
 from similia.service.endpoints import Call, Endpoint
 from similia.service.metrics import MEDIA
-from similia.service.openapi import document
 from similia.service.problems import Problem
 
 
@@ -36,7 +34,7 @@ async def metrics(call: Call) -> Response:
 
 async def openapi(call: Call) -> dict[str, Any]:
     """Describe the API: OpenAPI."""
-    return document(call.service.endpoints, similia.__version__)
+    return call.service.document
 
 
 ENDPOINTS = [

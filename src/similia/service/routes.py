@@ -5,6 +5,7 @@ from msgspec import structs
 from similia.service import schemas as s
 from similia.service.endpoints import Call, Endpoint
 from similia.service.errors import NotFound
+from similia.service.problems import Problem
 from similia.service.records import Item, Judgement, Ranking, Receipt, Status
 from similia.service.ubi import judgements_of
 
@@ -52,8 +53,12 @@ async def retract(call: Call) -> Receipt:
 
     It stays in the log, with a row that retracts it, and what was learnt from it is unlearnt.
     """
-    by = call.key.judge or call.key.id
-    return await call.run(call.tenant.retract, call.path["id"], by=by)
+    judge = call.key.judge
+    if judge is not None:
+        found = await call.run(call.tenant.log.find, call.path["id"])
+        if found is None or found.judge != judge:
+            raise Problem(403, "a judge's key takes back that judge's judgements only.")
+    return await call.run(call.tenant.retract, call.path["id"], by=judge or call.key.id)
 
 
 async def judgements(call: Call) -> s.Log:

@@ -57,6 +57,9 @@ class Settings:
     max_waiting: int = setting(64, "Requests waiting for a free thread; more get 503.", least=1)
     rate: float = setting(1000.0, "Requests a second of one key; 0 is no limit.", least=0)
     burst: int = setting(2000, "Requests of one key at once, before its rate counts.", least=1)
+    wrong_rate: float = setting(
+        10.0, "Requests a second with a wrong key, from one address; 0 is no limit.", least=0
+    )
     threads: int = setting(4, "Threads that search.", least=1, most=256)
 
     # -- time, in seconds ----------------------------------------------------------------------
