@@ -154,7 +154,7 @@ function Question({ question, answer }) {
 function Standing({ standing }) {
   const { answers, repeats, gold } = standing;
   const said = [texts.judge.answered(answers)];
-  if (repeats?.asked) said.push(texts.judge.consistency(repeats.same, repeats.asked));
+  if (repeats?.asked) said.push(texts.judge.consistency(repeats.right, repeats.asked));
   if (gold?.asked) said.push(texts.judge.gold(gold.right, gold.asked));
   return html`<p class="quiet standing">${said.join(" · ")}</p>`;
 }

@@ -64,7 +64,7 @@ function Judges({ judges }) {
         ${judges.map(
           (one) => html`<tr>
             <td>${plain(one.name)}</td><td>${one.answers}</td>
-            <td>${one.repeats.asked ? `${one.repeats.same} / ${one.repeats.asked}` : "–"}</td>
+            <td>${one.repeats.asked ? `${one.repeats.right} / ${one.repeats.asked}` : "–"}</td>
             <td>${one.gold.asked ? `${one.gold.right} / ${one.gold.asked}` : "–"}</td>
           </tr>`,
         )}
