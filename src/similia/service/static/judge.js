@@ -20,13 +20,14 @@ const KEYS = {
   u: "undo",
 };
 
-export function Judge({ announce }) {
+export function Judge({ announce, owner }) {
   const queue = useRef([]);
   const fetching = useRef(false);
   const given = useRef([]); // ids of answers, newest last, for undo
   const shownAt = useRef(0);
   const [standing, setStanding] = useState(null);
   const [state, setState] = useState("loading");
+  const [gold, setGold] = useState(false); // an owner's answers, to check others by
   const [, redraw] = useReducer((n) => n + 1, 0);
 
   async function fill() {
@@ -65,7 +66,7 @@ export function Judge({ announce }) {
       query: question.query,
       left: question.left.id,
       right: question.right.id,
-      source: question.source,
+      source: gold ? "gold" : question.source,
       answer: choice,
       milliseconds: Math.round(performance.now() - shownAt.current),
     });
@@ -119,6 +120,10 @@ export function Judge({ announce }) {
         ? html`<${Question} key=${question.id} question=${question} answer=${answer} />`
         : html`<p class="quiet">${state === "done" ? texts.judge.done : texts.loading}</p>`}
       ${standing && html`<${Standing} standing=${standing} />`}
+      ${owner &&
+      html`<label class="quiet">
+        <input type="checkbox" checked=${gold} onChange=${() => setGold(!gold)} /> ${texts.judge.asGold}
+      </label>`}
     </section>
   `;
 }

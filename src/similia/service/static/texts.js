@@ -43,6 +43,7 @@ export const texts = {
     said: (answer) => `Saved: ${answer}.`,
     undone: "Taken back.",
     nothing: "Nothing to take back.",
+    asGold: "Use my answers as check questions for others",
   },
   card: { more: "Show all", less: "Show less", empty: "(no text)", image: (id) => `Picture of ${id}` },
   lists: {
