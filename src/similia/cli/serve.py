@@ -16,12 +16,23 @@ from similia.service.settings import PREFIX, Settings, read_settings
 
 if TYPE_CHECKING:
     from similia.service.keys import Keys
+    from similia.service.loading import ItemFile
+    from similia.service.queries import QueryFile
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
 
 ItemsFile = Annotated[
     Path | None, Argument(metavar="ITEMS", help=f"Items to start with. {opt.VECTORS}")
+]
+TextsFile = Annotated[
+    Path | None, Option("--texts", help="Texts of the items: .txt, or the column text of a table.")
+]
+QueriesFile = Annotated[
+    Path | None, Option("--queries", help="Vectors of queries to ask people about.")
+]
+QueryTexts = Annotated[
+    Path | None, Option("--query-texts", help="Texts of those queries, like --texts.")
 ]
 Config = Annotated[
     Path | None, Option("--config", help="TOML file of settings; flags and variables beat it.")
@@ -65,10 +76,9 @@ def serve(
     ids: opt.IdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
-    texts: Annotated[
-        Path | None,
-        Option("--texts", help="Texts of the items: .txt, or the column text of a table."),
-    ] = None,
+    texts: TextsFile = None,
+    queries: QueriesFile = None,
+    query_texts: QueryTexts = None,
     **flags: Any,
 ) -> None:
     """Serve feedback and rankings over HTTP.
@@ -78,7 +88,7 @@ def serve(
     added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
     Ctrl-C after finishing the requests under way.
     """
-    opt.check_files(items, ids, texts)
+    opt.check_files(items, ids, texts, queries, query_texts)
     settings, origin = read_settings(config, flags=flags)
     if show_settings:
         for name, value in settings.shown().items():
@@ -86,14 +96,69 @@ def serve(
         return
     _need_serve()
 
+    from similia.service.loading import ItemFile
+    from similia.service.queries import QueryFile
+
+    file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
+    asked = None if queries is None else QueryFile(queries, texts=query_texts)
+    _run(settings, file, asked, lambda url: opt.note(f"Listening on {url}; try {url}/docs."))
+
+
+def judge(
+    items: Annotated[Path, Argument(metavar="ITEMS", help=f"Items to judge. {opt.VECTORS}")],
+    store: Annotated[
+        Path | None,
+        Option("--store", help="Folder for the judgements. Default: judged-NAME beside the items."),
+    ] = None,
+    ids: opt.IdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    texts: TextsFile = None,
+    queries: QueriesFile = None,
+    query_texts: QueryTexts = None,
+    port: Annotated[int, Option("--port", min=0, max=65535, help="0 is any free one.")] = 0,
+    browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Judge items on a page in the browser.
+
+    Starts a service for this machine only. Judgements are kept in a folder: start again with the
+    same one to go on. Without queries, questions ask which of two items is more like a third.
+    """
+    opt.check_files(items, ids, texts, queries, query_texts)
+    _need_serve()
+
+    import webbrowser
+
+    from similia.service.loading import ItemFile
+    from similia.service.queries import QueryFile
+
+    folder = store or items.parent / f"judged-{items.stem}"
+    settings, _ = read_settings(
+        None, flags={"store": str(folder), "port": port, "log_level": "warning"}
+    )
+    file = ItemFile(items, ids, vector_column, id_column, texts)
+    asked = None if queries is None else QueryFile(queries, texts=query_texts)
+
+    def greet(url: str) -> None:
+        opt.note(f"Judge on {url}; judgements are kept in {folder}. Ctrl-C stops.")
+        if browser:
+            webbrowser.open(url)
+
+    _run(settings, file, asked, greet)
+
+
+def _run(
+    settings: Settings,
+    items: "ItemFile | None",
+    queries: "QueryFile | None",
+    greet: Callable[[str], None],
+) -> None:
     from similia.service import journal
     from similia.service.app import Service
-    from similia.service.loading import ItemFile
     from similia.service.server import serve as run
 
     journal.set_up(settings.log_format, settings.log_level)
-    file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
-    run(Service(settings, items=file), lambda url: opt.note(f"Listening on {url}; try {url}/docs."))
+    run(Service(settings, items=items, queries=queries), greet)
 
 
 def feedback(

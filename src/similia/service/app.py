@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import similia
-from similia.service import journal, operation, owners, pages, records
+from similia.service import journal, judging, operation, owners, pages, records
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
 from similia.service.committing import Committer
@@ -27,6 +28,7 @@ from similia.service.loading import ItemFile
 from similia.service.metrics import Metrics
 from similia.service.openapi import document
 from similia.service.problems import Problem
+from similia.service.queries import KnownQueries, QueryFile
 from similia.service.records import Query
 from similia.service.settings import Settings
 from similia.service.telemetry import NoTelemetry, Telemetry
@@ -42,6 +44,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 ENDPOINTS: list[Endpoint] = [
     *feedback_and_items.ENDPOINTS,
     *owners.ENDPOINTS,
+    *judging.ENDPOINTS,
     *operation.ENDPOINTS,
 ]
 
@@ -49,7 +52,13 @@ ENDPOINTS: list[Endpoint] = [
 class Service:
     """Parts of a running service."""
 
-    def __init__(self, settings: Settings, *, items: ItemFile | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        items: ItemFile | None = None,
+        queries: QueryFile | None = None,
+    ) -> None:
         self.settings = settings
         self.keys = Keys(settings.key_file)
         if not settings.is_loopback and not self.keys.needed:
@@ -69,6 +78,9 @@ class Service:
         self.metrics = Metrics(self.standing)
         self.endpoints = list(ENDPOINTS)
         self.items = items
+        self.query_file = queries
+        #: queries known by id, by tenant
+        self.queries: defaultdict[str, KnownQueries] = defaultdict(KnownQueries)
         self._tenants: Tenants | None = None
         self.ready = False
         self.draining = False
@@ -141,9 +153,15 @@ class Service:
             found = self._committers[tenant.name] = Committer(tenant, self.writes)
         return found
 
-    async def embedded(self, query: Query) -> Query:
-        """The query, its text turned into a vector if there is an embedder and no vector."""
-        if self.embedder is None or not query.text or query.item or query.vectors:
+    async def resolved(self, tenant: Tenant, query: Query) -> Query:
+        """The query with vectors: its own, those known by its id, or those of its text."""
+        if query.item or query.vectors:
+            return query
+        if query.id is not None:
+            known = await self.work.run(self.queries[tenant.name].find, tenant, query.id)
+            if known is not None:
+                return known
+        if self.embedder is None or not query.text:
             return query
         vector = await self.embedder.embed(query.text)
         return structs.replace(query, vectors={self.settings.embedder_view: vector})
@@ -200,6 +218,9 @@ class Service:
         if self.items is not None:
             found, put = self.items.load(first)
             journal.note(logging.INFO, "items", found=found, put=put)
+        views = first.status().views
+        if self.query_file is not None and views:
+            self.queries[first.name] = KnownQueries(self.query_file.queries(views[0].name))
 
     def close(self) -> None:
         """Finish what runs, write what waits."""

@@ -1,6 +1,7 @@
 """What to ask a person: comparisons that would teach most, and random ones for exams."""
 
 import secrets
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from similia.contract import Indices
 from similia.service.fold import State
 from similia.service.log import Log
 from similia.service.ranking import asked_row, best, query_vector
-from similia.service.records import JUDGEMENTS, Query, Question, whole
+from similia.service.records import JUDGEMENTS, Query, Question, query_key, whole
 
 #: queries that questions are about, of the last judgements
 RECENT = 200
@@ -18,13 +19,15 @@ RANDOM = 5
 DEPTH = 10
 
 
-def questions(state: State, log: Log, n: int, judge: str | None) -> list[Question]:
-    """Questions about queries met before; about items, as queries, if there are none."""
+def questions(
+    state: State, log: Log, n: int, judge: str | None, pool: Sequence[Query] = ()
+) -> list[Question]:
+    """Questions about queries of the pool and those met before; else about items as queries."""
     if state.layout is None or state.shelf is None or len(state.shelf) < 3:
         return []
     rng = np.random.default_rng(secrets.randbits(64))
     found = []
-    queries = _queries(state, log, rng, judge)
+    queries = _queries(state, log, rng, judge, pool)
     for place in range(n):
         query = queries[place % len(queries)]
         own = state.shelf.row(query.item) if query.item is not None else None
@@ -40,9 +43,15 @@ def questions(state: State, log: Log, n: int, judge: str | None) -> list[Questio
     return found
 
 
-def _queries(state: State, log: Log, rng: np.random.Generator, judge: str | None) -> list[Query]:
+def _queries(
+    state: State,
+    log: Log,
+    rng: np.random.Generator,
+    judge: str | None,
+    pool: Sequence[Query],
+) -> list[Query]:
     assert state.shelf is not None
-    known: dict[str, Query] = {}
+    known = {query_key(query): query for query in pool}
     mine = set()
     for row, _ in log.search(max(0, log.last - RECENT), RECENT):
         record = whole(row.body)

@@ -4,16 +4,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from similia.contract import Searchable
 from similia.service.engine import Engine
 from similia.service.errors import Invalid, NotFound
-from similia.service.exams import Exam, exam_of, figures, mark
+from similia.service.exams import Exam, exam_of, figures, interval, mark
 from similia.service.fold import State
 from similia.service.generations import Base, LoggedGenerations
 from similia.service.log import Log
 from similia.service.ranking import revision
-from similia.service.records import Figures, Model, Then, Verdict
+from similia.service.records import Figures, Model, Point, Then, Verdict
 from similia.similarity.blend import Blend
+from similia.trust.calibration import Calibration, calibration_of
 from similia.trust.judging import ACCURACY
 from similia.trust.promotion import Promotion
 
@@ -54,25 +57,34 @@ class Champions:
             champion = self.state().learner
             rankers = {"base": base, "champion": champion or base, "live": state.learner or base}
         found = figures(exam, rankers)
-        curve = [] if exam is None else self._curve(exam)
-        return Figures(
-            **{name: getattr(found, name) for name in ("measure", "n_queries", "n_judgements")},
-            **{name: getattr(found, name) for name in ("means", "difference", "interval", "note")},
-            curve=curve,
-            days=self._log.days(),
-        )
+        curve = [] if exam is None else self._curve(exam, rankers["base"])
+        return structs.replace(found, curve=curve, days=self._log.days())
 
     def _exam(self) -> tuple[State, Exam | None]:
         state, rows = self._engine.exams()
         return state, exam_of(rows, state, self._log)
 
-    def _curve(self, exam: Exam) -> list[tuple[int, float]]:
-        """Marks of the snapshots that are kept: how learning went."""
-        found = []
-        for sealed in self._engine.snapshots.all(self._log.last):
-            mean = float(mark(exam, sealed.learner).judged(ACCURACY).mean())
-            found.append((len(sealed.lists), mean))
-        return found[::-1]
+    def _curve(self, exam: Exam, base: Searchable) -> list[Point]:
+        """Marks of the snapshots that are kept, and of now: how learning went."""
+        before = float(mark(exam, base).judged(ACCURACY).mean())
+        learners = {
+            len(sealed.lists): sealed.learner
+            for sealed in self._engine.snapshots.all(self._log.last)
+        }
+        live = self._engine.live.learner
+        if live is not None:
+            learners.setdefault(live.n_seen_, live)
+        return [
+            Point(n, *interval(mark(exam, learner).judged(ACCURACY)), before)
+            for n, learner in sorted(learners.items())
+        ]
+
+    def calibration(self) -> Calibration | None:
+        """Confidence of the live model on the queries that were kept apart."""
+        state, exam = self._exam()
+        if exam is None or state.learner is None:
+            return None
+        return calibration_of(state.learner, exam.queries, exam.triplets, items=exam.items)
 
     def promote(self) -> Verdict:
         """Put the live model to use as the champion, if the exam shows that it is better."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t
 
 from similia.contract import Indices, Searchable
 from similia.retrieval import Evaluation
@@ -106,6 +107,13 @@ def mark(exam: Exam, ranker: Searchable) -> Evaluation:
     return triplet_evaluation(
         ranker, exam.queries, exam.triplets, items=exam.items, queries=exam.names
     )
+
+
+def interval(marks: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean over queries, and the ends of its 95 % interval (Student's t), between 0 and 1."""
+    mean, n = float(marks.mean()), len(marks)
+    half = float(t.ppf(0.975, n - 1) * marks.std(ddof=1) / n**0.5) if n > 1 else 1.0
+    return mean, max(0.0, mean - half), min(1.0, mean + half)
 
 
 def figures(exam: Exam | None, rankers: dict[str, Searchable]) -> Figures:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from similia.files import read_texts, read_vectors
+from similia.files import VectorFile, read_texts, read_vectors
 from similia.service.records import Item
 from similia.service.tenant import Tenant
 
@@ -31,15 +31,9 @@ class ItemFile:
             self.path, ids=self.ids, vector_column=self.vector_column, id_column=self.id_column
         )
         texts = None if self.texts is None else read_texts(self.texts, file.ids)
-        matrix = file.X
-        if not isinstance(matrix, np.ndarray):
-            raise ValueError(f"{self.path}: items to serve must be dense vectors, got others.")
-        for row, name in enumerate(file.ids.names()):
-            vector = np.asarray(matrix[row], np.float32)
-            if not np.isfinite(vector).all():
-                raise ValueError(f"{self.path}: vectors must be finite, got row {row}, {name!r}.")
+        for row, (name, vector) in enumerate(rows_of(self.path, file)):
             text = None if texts is None else str(texts[row])
-            yield Item(id=str(name), vectors={"vectors": vector.tolist()}, text=text)
+            yield Item(id=name, vectors={"vectors": vector}, text=text)
 
     def load(self, tenant: Tenant) -> tuple[int, int]:
         """Put items that are new or changed into a tenant; how many there are, and were put."""
@@ -51,3 +45,15 @@ class ItemFile:
                 tenant.put_items(changed)
             found, put = found + len(batch), put + len(changed)
         return found, put
+
+
+def rows_of(path: Path, file: VectorFile) -> Iterator[tuple[str, list[float]]]:
+    """Ids and dense, finite vectors of a file, in single precision."""
+    matrix = file.X
+    if not isinstance(matrix, np.ndarray):
+        raise ValueError(f"{path}: vectors to serve must be dense, got others.")
+    for row, name in enumerate(file.ids.names()):
+        vector = np.asarray(matrix[row], np.float32)
+        if not np.isfinite(vector).all():
+            raise ValueError(f"{path}: vectors must be finite, got row {row}, {name!r}.")
+        yield str(name), vector.tolist()

@@ -54,6 +54,9 @@ class Judged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     trusted: bool | None = None
     #: where the question came from: "random" ones can serve as exam questions
     source: str | None = None
+    #: the item that stood on the left, or first, and how long the answer took
+    left: str | None = None
+    milliseconds: int | None = None
 
 
 class Triplet(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="triplet"):
@@ -372,6 +375,17 @@ class Then(Struct, frozen=True):
     revision: str
 
 
+class Point(Struct, frozen=True):
+    """A point of the learning curve: the mean over held-out queries, and its 95 % interval."""
+
+    #: lists learnt by then
+    judgements: int
+    live: float
+    low: float
+    high: float
+    base: float
+
+
 class Figures(Struct, frozen=True, kw_only=True):
     """How the models do on queries that were kept apart."""
 
@@ -383,8 +397,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     #: live against base: difference, and an interval that holds however often one looks
     difference: float | None = None
     interval: tuple[float, float] | None = None
-    #: number of lists learnt, and mean then
-    curve: list[tuple[int, float]] = []
+    curve: list[Point] = []
     #: judgements by day (UTC)
     days: dict[str, int] = {}
     note: str = ""

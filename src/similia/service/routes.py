@@ -21,7 +21,7 @@ async def feedback(call: Call) -> s.Receipts:
     is refused.
     """
     given = call.body.judgements if isinstance(call.body, s.Judgements) else [call.body]
-    return await _store(call, given)
+    return await stored(call, given)
 
 
 async def feedback_ubi(call: Call) -> s.Receipts:
@@ -30,14 +30,15 @@ async def feedback_ubi(call: Call) -> s.Receipts:
     Send a search with all of its events, once it is over: the specification has no ids of events,
     so a search that is sent again with more events counts again.
     """
-    return await _store(call, judgements_of(call.body))
+    return await stored(call, judgements_of(call.body))
 
 
-async def _store(call: Call, given: list[Judgement]) -> s.Receipts:
+async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
+    """Check judgements, find their queries' vectors, and store them."""
     service = call.service
     checked = service.bounds.judgements(given, call.key)
     ready = [
-        structs.replace(judgement, query=await service.embedded(judgement.query))
+        structs.replace(judgement, query=await service.resolved(call.tenant, judgement.query))
         for judgement in checked
     ]
     receipts = await service.committer(call.tenant).store(ready) if ready else []
@@ -83,7 +84,7 @@ async def rank(call: Call) -> Ranking:
     service, limits = call.service, call.service.settings
     service.bounds.query(asked.query)
     service.bounds.ranking(asked.k, asked.items)
-    query = await service.embedded(asked.query)
+    query = await service.resolved(call.tenant, asked.query)
     return await call.run(
         call.tenant.rank,
         query,
@@ -102,7 +103,7 @@ async def query_vectors(call: Call) -> s.QueryVectors:
     call.service.bounds.batch("queries", asked.queries)
     for query in asked.queries:
         call.service.bounds.query(query)
-    queries = [await call.service.embedded(query) for query in asked.queries]
+    queries = [await call.service.resolved(call.tenant, query) for query in asked.queries]
 
     def work() -> s.QueryVectors:
         found = [call.tenant.query_vectors(query, model=asked.model) for query in queries]

@@ -6,6 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from similia.service import ranking
 from similia.service.asking import questions
 from similia.service.champions import Champions
@@ -39,6 +41,7 @@ from similia.service.records import (
     whole,
     with_id,
 )
+from similia.trust.calibration import Calibration
 
 #: seconds that anybody waits by default
 PATIENCE = 10.0
@@ -129,6 +132,16 @@ class Tenant:
         self._engine.wait(self.log.last, PATIENCE)
         items = self._engine.items
         return None if items is None else items.get(id)
+
+    def contents(self, ids: Sequence[str]) -> list[Item]:
+        """Items as people see them, without vectors; unknown ones are passed over."""
+        items = self._engine.items
+        found = [] if items is None else [items.get(id) for id in ids]
+        return [structs.replace(item, vectors={}) for item in found if item is not None]
+
+    def calibration(self) -> Calibration | None:
+        """How sure the live model is of held-out judgements, against how often it is right."""
+        return self._champions.calibration()
 
     @property
     def n_items(self) -> int:
@@ -277,11 +290,16 @@ class Tenant:
 
     # -- people --------------------------------------------------------------------------------
 
-    def next(self, n: int = 1, judge: str | None = None) -> list[Question]:
-        """Comparisons to ask a person: some that would teach most, some at random for exams."""
+    def next(
+        self, n: int = 1, judge: str | None = None, pool: Sequence[Query] = ()
+    ) -> list[Question]:
+        """Comparisons to ask a person: some that would teach most, some at random for exams.
+
+        They are about queries of the pool, and about those met before.
+        """
         if not 1 <= n <= 100:
             raise Invalid(f"next: n must be from 1 to 100, got {n}.")
-        return questions(self._engine.live, self.log, n, judge)
+        return questions(self._engine.live, self.log, n, judge, pool)
 
     # -- trust ---------------------------------------------------------------------------------
 
