@@ -247,6 +247,7 @@ def test_bodies_that_do_not_fit_are_refused(shared, body, status):
         {"kind": "clicks", "shown": ["i1"], "clicked": ["i2"]},
         {"kind": "clicks", "shown": ["i1"], "clicked": [], "positions": [0]},
         {"kind": "none", "shown": []},
+        {"kind": "skip", "shown": ["i1"], "query": {"vectors": {"vectors": [1e39] * WIDTH}}},
     ],
 )
 def test_judgements_that_do_not_fit_are_refused_and_nothing_is_stored(shared, change):

@@ -15,6 +15,8 @@ LONGEST_TEXT = 32_768
 MOST_VIEWS = 64
 MOST_FIELDS = 256
 MOST_LISTED = 1000
+#: largest number of single precision
+LARGEST = 3.4028234663852886e38
 
 
 class Bounds:
@@ -52,6 +54,8 @@ class Bounds:
         for view, values in vectors.items():
             _id("a view's name", view)
             _at_most(f"numbers in {name}", len(values), self.settings.max_features)
+            if values and not -LARGEST <= min(values) <= max(values) <= LARGEST:
+                raise Invalid(f"{name} must be numbers of single precision, got larger ones.")
 
     def ranking(self, k: int, items: list[str] | None) -> None:
         """Refuse a ranking that is too long."""
