@@ -103,12 +103,8 @@ class Resource:
         limits = self.service.settings
         with self.service.room.body() as body:
             if endpoint.body is not None:
-                content = await body.read(
-                    receive,
-                    request.headers.get("content-length"),
-                    limits.max_body,
-                    limits.body_timeout,
-                )
+                announced = request.headers.get("content-length")
+                content = await body.read(receive, announced, limits.max_body, limits.body_timeout)
                 scope["body_read"] = True
                 call.body = _decoded(endpoint, request, content)
             seconds = limits.long_timeout if endpoint.long else limits.timeout

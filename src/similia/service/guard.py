@@ -92,15 +92,10 @@ class Exchange:
         """Add the headers that every response has."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            own = {name for name, _ in message["headers"]}
-            more = [(k, v) for k, v in HEADERS.items() if k not in own]
-            if b"connection" not in own and self._has_unread_body():
-                more.append((b"connection", b"close"))
-            message["headers"] = [
-                *message["headers"],
-                *more,
-                (b"x-request-id", self.id.encode()),
-            ]
+            headers = {**HEADERS, **dict(message["headers"]), b"x-request-id": self.id.encode()}
+            if self._has_unread_body():
+                headers.setdefault(b"connection", b"close")
+            message["headers"] = list(headers.items())
         await self._send(message)
 
     def _has_unread_body(self) -> bool:
@@ -128,8 +123,7 @@ class Exchange:
         found = scope.get("route")
         route = getattr(found, "path", "none")
         method = scope["method"] if scope["method"] in METHODS else "other"
-        metrics.requests.labels(method, route, str(self.status)).inc()
-        metrics.seconds.labels(route).observe(seconds)
+        metrics.count(method, route, self.status, seconds)
         quiet = route in QUIET and self.status < 400
         level = logging.DEBUG if quiet else logging.INFO
         if journal.logger.isEnabledFor(level):

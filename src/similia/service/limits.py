@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from starlette.types import Receive
 
@@ -94,30 +95,27 @@ class Body:
         self, receive: Receive, announced: str | None, longest: int, seconds: float
     ) -> bytes:
         """Read a body of at most `longest` bytes within some seconds."""
-        too_long = Problem(413, f"a body must have at most {longest} bytes; send less at a time.")
         if announced is not None and announced.isdigit() and int(announced[:20]) > longest:
-            await _discard(receive, LINGER)
-            raise too_long
+            await self._refuse(receive, longest)
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(seconds):
                 async for part in _parts(receive):
                     if self.size + len(part) > longest:
-                        await _discard(receive, LINGER)
-                        raise too_long
+                        await self._refuse(receive, longest)
                     self.grow(len(part))
                     parts.append(part)
         except TimeoutError:
             raise Problem(408, f"a body must arrive within {seconds:g} seconds.") from None
         return b"".join(parts)
 
-
-async def _discard(receive: Receive, seconds: float) -> None:
-    """Read on for a moment: a client that is still sending would not see the answer."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            async for _ in _parts(receive):
-                pass
+    async def _refuse(self, receive: Receive, longest: int) -> NoReturn:
+        """Read on for a moment, as a client that is still sending would not see the answer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                async for _ in _parts(receive):
+                    pass
+        raise Problem(413, f"a body must have at most {longest} bytes; send less at a time.")
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:

@@ -36,6 +36,16 @@ class Metrics:
         self.active = Gauge("requests_active", "Requests worked on.", **where)
         self.ready = Gauge("ready", "Whether requests are served.", **where)
         self.registry.register(_Standing(tenants))
+        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        known = self._known.get((method, route, status))
+        if known is None:  # looking a metric up by its labels costs more than counting
+            counter = self.requests.labels(method, route, str(status))
+            known = self._known[method, route, status] = (counter, self.seconds.labels(route))
+        known[0].inc()
+        known[1].observe(seconds)
 
     def page(self) -> bytes:
         """The page that Prometheus reads."""

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from types import FrameType
 
@@ -75,6 +76,8 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     _raise_file_limit()
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
+    # Learning holds the interpreter for this long while a request waits for it; 5 ms by default.
+    sys.setswitchinterval(0.0005)
     server = Server(service, listener)
     started(url)
     server.run()
