@@ -17,6 +17,7 @@ from benchmarks import (
     merging,
     pola,
     retrieval,
+    service,
     slnd,
     startup,
     walk,
@@ -37,6 +38,7 @@ MODULES = (
     startup,
     command_line,
     logs,
+    service,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
