@@ -10,6 +10,7 @@ from benchmarks import (
     command_line,
     definite_boost,
     gerrymandering,
+    http,
     index,
     learners,
     logs,
@@ -39,6 +40,7 @@ MODULES = (
     command_line,
     logs,
     service,
+    http,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}

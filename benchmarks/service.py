@@ -1,229 +1,274 @@
-"""The service over HTTP: acknowledged judgements a second, and connections that do nothing."""
+"""The service below HTTP: acknowledged feedback, ranking under load, replay."""
 
-import contextlib
-import json
 import queue
-import resource
-import secrets
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from benchmarks.serving import Serving, Wire, in_parallel, post, save_items
-from benchmarks.timing import table
+import apsw
+import numpy as np
+
+from benchmarks.timing import seconds, table
+from similia import Blend, Views
+from similia.index import build_index
+from similia.service.engine import answer_promptly
+from similia.service.fold import Fold
+from similia.service.log import Entry
+from similia.service.records import (
+    Configured,
+    Item,
+    Put,
+    Query,
+    Settings,
+    Triplet,
+    View,
+    encoded,
+    query_key,
+    with_id,
+)
+from similia.service.sqlite import SQLiteLog
+from similia.service.tenant import Tenant
 
 CLIENTS = 16
-SECONDS = 4.0
-ROUNDS = 5
-WIDTH = 16
+#: seconds of each turn, and turns
+TURN, TURNS = 0.5, 15
 
 
-def judgement(client, n, items=1000):
-    """A judgement with an id of its own."""
-    query, better, worse = (17 * n + client) % items, (31 * n + 7) % items, (13 * n + 3) % items
-    return {
-        "kind": "triplet",
-        "id": f"{client}-{n}-{secrets.token_hex(6)}",
-        "query": {"item": str(query)},
-        "better": str(better),
-        "worse": str(worse if worse != better else (worse + 1) % items),
-    }
+def triplets(n, width, n_items, n_queries, seed=0):
+    rng = np.random.default_rng(seed)
+    queries = rng.normal(size=(n_queries, width)).astype(np.float32)
+    asked = rng.integers(n_queries, size=n)
+    for i in range(n):
+        better, worse = rng.choice(n_items, 2, replace=False)
+        query = Query(vectors={"vectors": queries[asked[i]]})
+        yield Triplet(query=query, better=f"i{better}", worse=f"i{worse}", id=f"{seed}-{i}")
+
+
+def put(tenant, n, width):
+    vectors = np.random.default_rng(9).normal(size=(n, width)).astype(np.float32)
+    for start in range(0, n, 1000):
+        part = [
+            Item(id=f"i{i}", vectors={"vectors": vectors[i]})
+            for i in range(start, min(n, start + 1000))
+        ]
+        last = tenant.put_items(part).seq
+    tenant._engine.wait(last, 600)
+    return vectors
+
+
+# -- acknowledged feedback -------------------------------------------------------------------------
 
 
 class Bare:
-    """Group commit by apsw and nothing else: one thread writes whatever waits."""
+    """The least that commits in groups: a queue, a thread, one table."""
 
-    def __init__(self, path):
-        import apsw
-
-        self.connection = apsw.Connection(str(path))
+    def __init__(self, folder):
+        self.connection = apsw.Connection(str(folder / "bare.sqlite"))
         self.connection.pragma("journal_mode", "wal")
         self.connection.pragma("synchronous", "full")
-        self.connection.execute(
-            "CREATE TABLE rows (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, body BLOB)"
-        )
-        self.waiting: queue.SimpleQueue = queue.SimpleQueue()
-        self.thread = threading.Thread(target=self._run)
+        self.connection.execute("CREATE TABLE rows (seq INTEGER PRIMARY KEY, id UNIQUE, body BLOB)")
+        self.waiting = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
-    def append(self, row):
+    def append(self, id, body):
         done = threading.Lock()
         done.acquire()
-        self.waiting.put((row, done))
+        self.waiting.put((id, body, done))
         done.acquire()
 
-    def _run(self):
+    def run(self):
         while True:
             group = [self.waiting.get()]
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    group.append(self.waiting.get_nowait())
-            rows = [row for row, _ in group if row is not None]
+            while not self.waiting.empty():
+                group.append(self.waiting.get())
             with self.connection:
-                self.connection.executemany("INSERT INTO rows (id, body) VALUES (?, ?)", rows)
-            for _, done in group:
+                self.connection.executemany(
+                    "INSERT INTO rows (id, body) VALUES (?, ?)", [g[:2] for g in group]
+                )
+            for _, _, done in group:
                 done.release()
-            if len(rows) < len(group):
-                self.connection.close()
-                return
 
-    def close(self):
-        self.append(None)
-        self.thread.join()
+
+def rate(send, supply, seconds=TURN):
+    """Acknowledgements a second with so many clients."""
+    stop, counts = time.perf_counter() + seconds, [0] * CLIENTS
+
+    def client(own):
+        while time.perf_counter() < stop:
+            send(next(supply[own]))
+            counts[own] += 1
+
+    threads = [threading.Thread(target=client, args=(own,)) for own in range(CLIENTS)]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / (time.perf_counter() - start)
 
 
 def acknowledged_feedback():
-    """16 clients, each with one judgement at a time; bare group commit takes turns with HTTP.
-
-    The clients of HTTP are a process of their own, as elsewhere they would be other machines.
-    """
+    """Feedback of 16 clients, each waiting for the disk, against bare group commit."""
+    answer_promptly()
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        save_items(folder / "items.npy", 1000, WIDTH)
-        for clients, batch in ((CLIENTS, 1), (64, 1), (CLIENTS, 32)):
-            store = folder / f"store-{clients}-{batch}"
-            flags = ("--log-level", "warning", "--max-requests", "1000")
-            with Serving(
-                store,
-                *flags,
-            ) as first:
-                _put_items(first, folder / "items.npy")
-                bare = Bare(folder / f"bare-{clients}-{batch}.sqlite")
-                ratios, rates = [], []
-                _drive(first.address, clients, batch, 1.0)
-                for _ in range(ROUNDS):
-                    plain = in_parallel(
-                        clients, lambda i, stop, b=bare, k=batch: _append(b, i, stop, k), SECONDS
-                    )
-                    served = _drive(first.address, clients, batch, SECONDS)
-                    ratios.append(served / plain)
-                    rates.append((plain, served))
-                bare.close()
-            middle = sorted(range(ROUNDS), key=ratios.__getitem__)[ROUNDS // 2]
+    for width in (16, 384, 768):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            tenant = Tenant.create(folder, "acme")
+            put(tenant, 1000, width)
+            bare, log = Bare(folder), SQLiteLog(folder / "log")
+            given = [list(triplets(4000, width, 1000, 500, seed)) for seed in range(CLIENTS)]
+            senders = senders_of(tenant, log, bare, given)
+            found = {kind: [] for kind in senders}
+            for _ in range(TURNS):
+                for kind, (send, supply) in senders.items():
+                    found[kind].append(rate(send, supply))
+                    tenant._engine.wait(tenant.log.last, 600)
+            medians = {kind: float(np.median(values)) for kind, values in found.items()}
             rows.append(
                 [
-                    clients,
-                    batch,
-                    *rates[middle],
-                    f"{ratios[middle]:.0%}",
-                    f"{min(ratios):.0%} to {max(ratios):.0%}",
+                    width,
+                    medians["bare"],
+                    medians["log"],
+                    medians["service"],
+                    medians["log"] / medians["bare"],
+                    medians["service"] / medians["bare"],
                 ]
             )
-    table(
-        "Acknowledged judgements a second, every commit on the disk",
-        [
-            "clients",
-            "judgements a request",
-            "bare apsw group commit",
-            "HTTP",
-            "share",
-            "all rounds",
-        ],
-        rows,
-    )
+            log.close()
+            tenant.close()
+    header = ["features", "bare /s", "log /s", "service /s", "log / bare", "service / bare"]
+    table(f"Acknowledged feedback, {CLIENTS} clients, one judgement at a time", header, rows)
 
 
-def _put_items(serving, path):
-    import numpy as np
-
-    X = np.load(path)
-    wire = Wire(serving.address)
-    for start in range(0, len(X), 500):
-        items = [
-            {"id": str(start + i), "vectors": {"vectors": row.tolist()}}
-            for i, row in enumerate(X[start : start + 500])
-        ]
-        status, body = wire.ask(post("/v1/default/items", {"items": items}))
-        assert status == 200, body
-    wire.close()
+def senders_of(tenant, log, bare, given):
+    """How each contender is sent a judgement, and what each client sends it."""
+    ready = [[entry_of(told) for told in own] for own in given]
+    return {
+        "service": (lambda told: tenant.feedback([told]), [iter(own) for own in given]),
+        "log": (lambda entry: log.append([entry]), [iter(own) for own in ready]),
+        "bare": (lambda entry: bare.append(entry.id, entry.body), [iter(own) for own in ready]),
+    }
 
 
-def _append(bare, client, stop, batch):
-    n = 0
-    while not stop.is_set():
-        for _ in range(batch):
-            row = judgement(client, n)
-            bare.append((row["id"], json.dumps(row).encode()))
-            n += 1
-    return n
+def entry_of(told):
+    known, body = with_id(told)
+    return Entry("triplet", body, known.id, query_key(known.query), None)
 
 
-def _drive(address, clients, batch, seconds):
-    """Rate of clients in a process of their own."""
-    words = [*map(str, (*address, clients, batch, seconds))]
-    out = subprocess.run(
-        [sys.executable, "-m", "benchmarks.service", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return float(out.stdout)
+# -- ranking while judgements arrive ---------------------------------------------------------------
 
 
-def drive(host, port, clients, batch, seconds):
-    """Send prepared judgements as fast as they are acknowledged; print the rate."""
-
-    def work(client, stop):
-        wire, n = Wire((host, int(port))), 0
-        while not stop.is_set():
-            rows = [judgement(client, n + i) for i in range(int(batch))]
-            body = rows[0] if len(rows) == 1 else {"judgements": rows}
-            status, answer = wire.ask(post("/v1/default/feedback", body))
-            assert status == 200, answer
-            n += len(rows)
-        wire.close()
-        return n
-
-    print(in_parallel(int(clients), work, float(seconds)))
-
-
-def idle_connections():
-    """10,000 connections that send nothing, and one that asks all the while."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(10_000, hard - 500)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, wanted + 400), hard))
-    request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Serving(folder, "--header-timeout", "60") as served,
-    ):
-        wire = Wire(served.address)
-        before, quiet = served.memory, _latency(wire, request)
-        idle = []
-        for _ in range(wanted):
-            idle.append(socket.create_connection(("127.0.0.1", served.address[1]), 60))
-        beside = _latency(wire, request)
-        more = (served.memory - before) / wanted
-        for connection in idle:
-            connection.close()
-        time.sleep(2)
-        after = _latency(wire, request)
-        wire.close()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    table(
-        "Idle connections: milliseconds of a request beside them",
-        ["connections", "KiB each", "without (median, p99)", "beside", "afterwards"],
-        [[wanted, more / 1024, *(f"{m:.2f}, {p:.2f}" for m, p in (quiet, beside, after))]],
-    )
-
-
-def _latency(wire, request, n=1000):
-    times = []
-    for _ in range(n):
+def latencies(search, n):
+    found = []
+    for i in range(n):
         start = time.perf_counter()
-        status, _ = wire.ask(request)
-        assert status == 200
-        times.append(1000 * (time.perf_counter() - start))
-    times.sort()
-    return times[n // 2], times[n * 99 // 100]
+        search(i)
+        found.append(time.perf_counter() - start)
+    return 1e3 * np.percentile(found, [50, 99])
 
 
-ALL = (acknowledged_feedback, idle_connections)
+def ranking_under_load(n_searches=400, per_second=500):
+    """p99 of `rank` while judgements arrive, against an idle library call."""
+    answer_promptly()
+    rows, width = [], 384
+    for n in (10_000, 30_000, 100_000):
+        with tempfile.TemporaryDirectory() as name:
+            tenant = Tenant.create(name, "acme")
+            vectors = put(tenant, n, width)
+            told = list(triplets(60_000, width, n, 2000))
+            tenant.feedback(told[:200])
+            tenant._engine.wait(tenant.log.last, 600)
+            model = tenant._engine.live.learner
+            index = build_index(Views(vectors=vectors), model)
+            queries = np.random.default_rng(5).normal(size=(n_searches, width)).astype(np.float32)
+            asked = [Query(vectors={"vectors": q}) for q in queries]
 
-if __name__ == "__main__":
-    drive(*sys.argv[1:])
+            def library(i):
+                index.search(queries[i : i + 1], 10, model=model)  # noqa: B023
+
+            def service(i):
+                tenant.rank(asked[i], 10)  # noqa: B023
+
+            latencies(library, 20), latencies(service, 20)
+            idle = latencies(library, n_searches)
+            quiet = latencies(service, n_searches)
+            stop, sent = threading.Event(), [0]
+
+            def feed(own, told=told, stop=stop, sent=sent, tenant=tenant):
+                start, i = time.perf_counter(), 200 + own
+                while not stop.is_set() and i < len(told):
+                    tenant.feedback([told[i]])
+                    i += 8
+                    sent[0] += 1
+                    due = start + (i - 200 - own) / per_second
+                    time.sleep(max(0.0, due - time.perf_counter()))
+
+            feeders = [threading.Thread(target=feed, args=(own,)) for own in range(8)]
+            begin = time.perf_counter()
+            for thread in feeders:
+                thread.start()
+            loaded = latencies(service, n_searches)
+            arrived = sent[0] / (time.perf_counter() - begin)
+            behind = tenant.log.last - tenant._engine.live.seq
+            stop.set()
+            for thread in feeders:
+                thread.join()
+            ratio = loaded[1] / idle[1]
+            rows.append([n, *idle, *quiet, *loaded, f"{arrived:.0f}", behind, ratio])
+            tenant.close()
+    header = ["items", "library p50 ms", "p99", "rank p50 ms", "p99", "under load p50 ms", "p99"]
+    header += ["judgements /s", "rows behind", "p99 / library's"]
+    table(f"rank of {width} features while judgements arrive", header, rows)
+
+
+# -- replay ----------------------------------------------------------------------------------------
+
+
+def replay(n=20_000):
+    """Replay of a log against the same judgements through `Blend.learn_checked`."""
+    rows = []
+    for width, memory in ((8, 0), (16, 0), (64, 0), (384, 0), (384, 10_000)):
+        with tempfile.TemporaryDirectory() as name:
+            log = SQLiteLog(Path(name))
+            settings = Settings(views=[View("vectors", width)], memory=memory)
+            vectors = np.random.default_rng(9).normal(size=(2000, width)).astype(np.float32)
+            items = [Item(id=f"i{i}", vectors={"vectors": v}) for i, v in enumerate(vectors)]
+            log.append([Entry("settings", encoded(Configured(settings=settings)))])
+            log.append([Entry("put", encoded(Put(items=items)))])
+            told = list(triplets(n, width, 2000, 1000))
+            for start in range(0, n, 2000):
+                log.append([entry_of(t) for t in told[start : start + 2000]])
+
+            def read(log=log):
+                for _ in log.rows():
+                    pass
+
+            def replayed(log=log):
+                fold = Fold()
+                for row in log.rows():
+                    fold.feed(row)
+                return fold.state()
+
+            X = np.array([t.query.vectors["vectors"] for t in told])
+            asked = Views(vectors=X)
+            rows_of = np.array(
+                [[i, int(t.better[1:]), int(t.worse[1:])] for i, t in enumerate(told)]
+            )
+
+            def library(asked=asked, rows_of=rows_of, vectors=vectors, memory=memory):
+                blend, Z = Blend(memory=memory), Views(vectors=vectors)
+                blend.begin(asked, Z)
+                blend.learn_checked(asked, Z, rows_of)
+
+            found = seconds({"read": read, "replay": replayed, "library": library}, 3)
+            speeds = [n / found[kind] for kind in ("read", "library", "replay")]
+            rows.append([width, memory, *speeds, speeds[2] / speeds[1]])
+            log.close()
+    header = ["features", "memory", "read /s", "library /s", "replay /s", "replay / library"]
+    table("Replay of triplets", header, rows)
+
+
+ALL = (acknowledged_feedback, ranking_under_load, replay)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.service import judgement
+from benchmarks.http import judgement
 from benchmarks.serving import Serving, Wire, post, save_items
 from benchmarks.timing import table
 

@@ -1,7 +1,11 @@
 """Learning beside serving: one thread feeds the fold with new rows and publishes frozen states."""
 
+import itertools
+import queue
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from similia.service.errors import Timeout, Unavailable
@@ -10,6 +14,13 @@ from similia.service.items import Items
 from similia.service.log import Log, Row
 from similia.service.records import Settings
 from similia.service.snapshots import Snapshots
+
+#: rows read ahead at a time, and parts
+PART, AHEAD = 512, 8
+#: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
+REST, LONGEST = 3, 0.5
+#: seconds after which another thread has its turn
+SWITCH = 0.0005
 
 
 class Engine:
@@ -134,15 +145,17 @@ class Engine:
             self._changed.notify_all()
 
     def _rest(self, seconds: float) -> None:
-        """Leave the processor to others for as long as learning took, unless somebody waits."""
+        """Leave the processor to others for longer than learning took, unless somebody waits."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed, min(seconds, 0.1))
+            self._changed.wait_for(
+                lambda: self._waiting or self._closed, min(REST * seconds, LONGEST)
+            )
 
     def _replayed(self, last: int) -> Fold:
         """The fold after row `last`, from the newest snapshot that still holds."""
         retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
         fold = self.snapshots.restored(retracted, last)
-        for row in self._log.rows(fold.seq, last):
+        for row in ahead(self._log.rows(fold.seq, last)):
             fold.feed(row)
         return fold
 
@@ -159,3 +172,30 @@ class Engine:
         self._thread.join()
         if self._error is None:
             self.snapshots.write(self._fold)
+
+
+def answer_promptly() -> None:
+    """Let threads of this process take turns more often: an answer must not wait for a lesson.
+
+    A thread that has work to do otherwise keeps the interpreter for five milliseconds.
+    """
+    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
+
+
+def ahead(rows: Iterator[Row]) -> Iterator[Row]:
+    """The same rows, read by another thread while these are learnt."""
+    read: queue.Queue[list[Row] | BaseException] = queue.Queue(AHEAD)
+
+    def reading() -> None:
+        try:
+            while part := list(itertools.islice(rows, PART)):
+                read.put(part)
+            read.put([])
+        except BaseException as error:
+            read.put(error)
+
+    threading.Thread(target=reading, name="reader", daemon=True).start()
+    while part := read.get():
+        if isinstance(part, BaseException):
+            raise part
+        yield from part

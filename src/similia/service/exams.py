@@ -67,7 +67,7 @@ def exam_of(rows: Sequence[int], state: State, log: Log) -> Exam | None:
         asked = query_row(state, record.query, vectors[0] if vectors else {})
         if spoilt[row.query] or asked is None:
             continue
-        found = _triplets(lessons_of(seq, record, asked, shelf.row), len(queries))
+        found = _triplets(lessons_of(seq, record, b"", shelf.row), len(queries))
         if found:
             queries.append(asked)
             triplets += found

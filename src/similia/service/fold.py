@@ -29,7 +29,6 @@ from similia.service.records import (
     Retraction,
     Settings,
     decoded,
-    unpacked,
 )
 from similia.similarity.blend import Blend
 from similia.trust.split import held_out
@@ -97,9 +96,9 @@ class Fold:
         self.pairs: Pairs = {}
         self._room: NDArray[np.int64] | None = None
         self._pending: list[Lesson] = []
-        #: what to go back to if a row since the last block is retracted
-        self._since: list[tuple[Row, NDArray[np.float32], dict[str, int | None]]] = []
-        self.pairs_then = self.pairs
+        #: pairs as they were after the last full block, and rows of pairs since
+        self.pairs_then: Pairs = {}
+        self._pairs_since: set[int] = set()
 
     def resume(
         self, seq: int, learner: Blend, lists: NDArray[np.int64], exams: list[int], pairs: Pairs
@@ -155,14 +154,9 @@ class Fold:
         self.retracted[row.target] = row.seq
         if row.target <= self.through:
             return row.target in self.exams or not self._was_learnt(row.target)
-        kept = [known for known in self._since if known[0].seq != row.target]
-        self._pending, self._since, self.pairs = [], [], dict(self.pairs_then)
         self.exams = [seq for seq in self.exams if seq != row.target]
-        for judged, query, rows in kept:
-            record, _ = decoded(judged.body)
-            assert isinstance(record, JUDGEMENTS)
-            self._learn(judged, record, query, rows)
-        return True
+        self._pending = [lesson for lesson in self._pending if lesson.seq != row.target]
+        return row.target not in self._pairs_since  # a pair is part of the lists of others
 
     def _was_learnt(self, seq: int) -> bool:
         place = int(np.searchsorted(self.lists, seq))
@@ -178,9 +172,18 @@ class Fold:
         if self.is_exam(judgement, row.query or ""):
             self.exams.append(row.seq)
             return
-        query = self.query_row(judgement.query, vectors[0] if vectors else {})
-        if query is not None:
-            self._learn(row, judgement, query, {})
+        query = self._query(judgement.query, vectors)
+        if query is None:
+            return
+        earlier: tuple[tuple[str, bool], ...] = ()
+        if isinstance(judgement, Pair):
+            key = row.query or ""
+            earlier = self.pairs.get(key, ())
+            self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-PAIRS:]
+            self._pairs_since.add(row.seq)
+        self._pending += lessons_of(row.seq, judgement, query, self.items.row, earlier)
+        if len(self._pending) >= BLOCK:
+            self._complete(row.seq)
 
     def is_exam(self, judgement: Judgement, key: str) -> bool:
         """Whether a judgement is kept apart: by its source, and by the hash of its query."""
@@ -189,45 +192,22 @@ class Fold:
             return False
         return bool(held_out(np.array([key], object), self.settings.held_out)[0])
 
-    def query_row(self, query: Query, vectors: Packed) -> NDArray[np.float32] | None:
-        """Row that stands for a query; that of its item if it has no vectors."""
+    def _query(self, query: Query, vectors: list[Packed]) -> bytes | None:
+        """Bytes of the row that stands for a query; of its item's row if it has no vectors."""
         assert self.items is not None
         if vectors:
-            return self.items.layout.query_row(unpacked(vectors))
+            return self.items.layout.query_bytes(vectors[0])
         place = None if query.item is None else self.items.row(query.item)
-        return None if place is None else self.items.matrix([place])[0]
+        return None if place is None else self.items.matrix([place]).tobytes()
 
-    def _learn(
-        self,
-        row: Row,
-        judgement: Judgement,
-        query: NDArray[np.float32],
-        known: dict[str, int | None],
-    ) -> None:
-        """Add the lists of a judgement to the stream; `known` are rows found when it came."""
-        items = self.items
-        assert items is not None
-
-        def place(id: str) -> int | None:
-            if id not in known:
-                known[id] = items.row(id)
-            return known[id]
-
-        key = row.query or ""
-        earlier: tuple[tuple[str, bool], ...] = ()
-        if isinstance(judgement, Pair):
-            earlier = self.pairs.get(key, ())
-            self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-PAIRS:]
-        lessons = lessons_of(row.seq, judgement, query, place, earlier)
-        self._pending += lessons
-        if lessons or isinstance(judgement, Pair):
-            self._since.append((row, query, known))
-        if len(self._pending) >= BLOCK:
-            self.learner = self._learnt(self.learner)
-            self._count([lesson.seq for lesson in self._pending])
-            self.through = row.seq
-            self._pending, self._since, self.pairs_then = [], [], dict(self.pairs)
-            items.compact()
+    def _complete(self, seq: int) -> None:
+        """Learn a full block, which this row completed."""
+        assert self.items is not None
+        self.learner = self._learnt(self.learner)
+        self._count([lesson.seq for lesson in self._pending])
+        self.through = seq
+        self._pending, self._pairs_since, self.pairs_then = [], set(), dict(self.pairs)
+        self.items.compact()
 
     def _count(self, rows: list[int]) -> None:
         """Add to the rows of the lists learnt; states share the memory, which only ever grows."""
@@ -242,7 +222,8 @@ class Fold:
         """Teach a learner what is pending, as one block."""
         assert self.items is not None
         layout, lessons = self.items.layout, self._pending
-        queries = np.stack([lesson.query for lesson in lessons])
+        together = b"".join([lesson.query for lesson in lessons])
+        queries = np.frombuffer(together, "<f4").reshape(len(lessons), layout.width)
         shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
         if learner is None:
             learner = self._begun(queries, shown)

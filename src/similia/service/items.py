@@ -33,6 +33,7 @@ class Layout:
         self.places = {view.name: slice(begin, end) for view, begin, end in pairs}
         self.width = ends[-1]
         self.base = self.views[0].name
+        self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
 
     def sides(self, queries: Array, items: Array) -> tuple[Views, Views]:
         """Views of rows that stand for queries, and of rows of items."""
@@ -58,6 +59,12 @@ class Layout:
             if view.name in vectors:
                 row[self.places[view.name]] = vectors[view.name]
         return row
+
+    def query_bytes(self, vectors: Packed) -> bytes | None:
+        """The same from the bytes of vectors; None if they are of another width."""
+        parts = [vectors.get(name, zeros) if own else zeros for name, own, zeros in self._parts]
+        row = b"".join(parts)
+        return row if len(row) == 4 * self.width else None
 
     def split(self, row: Array) -> dict[str, list[float]]:
         """A row as vectors by name."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from similia.impressions import Impressions
 from similia.service.records import (
@@ -21,6 +20,7 @@ from similia.service.records import (
 OPPOSITES = 4
 #: items that one judgement may show
 MOST_SHOWN = 1000
+BETTER_WORSE = (1.0, 0.0)
 
 Row = Callable[[str], int | None]
 
@@ -29,9 +29,10 @@ class Lesson(NamedTuple):
     """One list: rows of the items shown, their gains and places, and how much it counts."""
 
     seq: int
-    query: NDArray[np.float32]
-    rows: list[int]
-    gains: list[float]
+    #: bytes of the row that stands for the query
+    query: bytes
+    rows: Sequence[int]
+    gains: Sequence[float]
     #: logarithms of the places, of clicks only
     positions: list[float] | None
     weight: float
@@ -58,7 +59,7 @@ def shown_items(judgement: Judgement) -> list[str]:
 def lessons_of(
     seq: int,
     judgement: Judgement,
-    query: NDArray[np.float32],
+    query: bytes,
     row: Row,
     pairs: Sequence[tuple[str, bool]] = (),
 ) -> list[Lesson]:
@@ -67,6 +68,11 @@ def lessons_of(
     `pairs` are earlier items of this query and whether each was similar.
     """
     weight, trusted = judgement.weight, judgement.trusted is not False
+    if isinstance(judgement, Triplet):  # most are, and a log has millions
+        better, worse = row(judgement.better), row(judgement.worse)
+        if better is None or worse is None:
+            return []
+        return [Lesson(seq, query, (better, worse), BETTER_WORSE, None, weight, trusted)]
 
     def lesson(
         gains: Sequence[tuple[str, float]],
@@ -86,8 +92,6 @@ def lessons_of(
         return [Lesson(seq, query, found, values, places, weight, trusted)]
 
     match judgement:
-        case Triplet(better=better, worse=worse):
-            return lesson([(better, 1.0), (worse, 0.0)])
         case Tie(items=(one, other)):
             # Half in each direction, and no decision.
             both = [(one, 1.0), (other, 0.0)], [(one, 0.0), (other, 1.0)]
@@ -122,12 +126,12 @@ def impressions(lessons: Sequence[Lesson]) -> Impressions:
     nuisance = {}
     if any(lesson.positions is not None for lesson in lessons):
         places = [lesson.positions or [0.0] * len(lesson.rows) for lesson in lessons]
-        nuisance["position"] = np.concatenate(places)
+        nuisance["position"] = np.array([place for own in places for place in own])
     return Impressions(
         np.arange(len(lessons)),
         starts,
         np.arange(starts[-1]),
-        np.concatenate([lesson.gains for lesson in lessons]),
+        np.array([gain for lesson in lessons for gain in lesson.gains]),
         nuisance,
         np.array([lesson.weight for lesson in lessons]),
         np.array([lesson.trusted for lesson in lessons]),

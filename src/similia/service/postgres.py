@@ -102,11 +102,15 @@ class _Store:
         )
         return {id: (seq, body) for id, seq, body in found}
 
-    def insert(self, rows: Sequence[Row]) -> None:
+    def insert(self, rows: Sequence[Row]) -> bool:
         marks = "%s, " * (len(Row._fields) - 1) + "%s"
         statement = f"INSERT INTO rows ({COLUMNS}) VALUES ({marks})"
-        with self._connection.transaction(), self._connection.cursor() as cursor:
-            cursor.executemany(statement, rows)
+        try:
+            with self._connection.transaction(), self._connection.cursor() as cursor:
+                cursor.executemany(statement, rows)
+        except errors.UniqueViolation:
+            return False
+        return True
 
     def after(self, seq: int) -> list[Row]:
         found = self._connection.execute(
@@ -175,6 +179,7 @@ class PostgresLog(SqlLog):
     """A log in a database, for one process at a time."""
 
     def __init__(self, url: str, tenant: str) -> None:
+        super().__init__()
         self._url, self._tenant = url, tenant
         with _translated():
             self._store = _Store(url, tenant)

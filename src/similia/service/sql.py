@@ -1,5 +1,7 @@
 """What logs in SQL databases have in common: the table, and what is read from it."""
 
+import bisect
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
@@ -21,15 +23,50 @@ TABLE = """
 INDICES = """
     CREATE INDEX retractions ON rows (target) WHERE target IS NOT NULL;
     CREATE INDEX others ON rows (seq) WHERE query IS NULL;
-    CREATE INDEX queries ON rows (query) WHERE query IS NOT NULL;
-    CREATE INDEX judges ON rows (judge) WHERE judge IS NOT NULL;
+    CREATE INDEX judged ON rows (seq, query, judge) WHERE query IS NOT NULL;
     """
+#: rows of the lookup read at a time
+PART = 50_000
+
+
+class _Lookup:
+    """Rows by query and by judge, in memory.
+
+    An index of the database would be written at random places with every judgement; this one is
+    read from an index that only ever grows at its end, when it is first asked for.
+    """
+
+    def __init__(self) -> None:
+        self.queries: dict[str, list[int]] = {}
+        self.judges: dict[str, list[int]] = {}
+        self.n = 0
+        self.last = 0
+
+    def add(self, seq: int, query: str, judge: str | None) -> None:
+        self.queries.setdefault(query, []).append(seq)
+        if judge is not None:
+            self.judges.setdefault(judge, []).append(seq)
+        self.n += 1
+        self.last = seq
+
+    def rows(self, query: str | None, judge: str | None) -> list[int]:
+        if query is None:
+            return self.judges.get(judge or "", [])
+        found = self.queries.get(query, [])
+        if judge is None:
+            return found
+        own = set(self.judges.get(judge, []))
+        return [seq for seq in found if seq in own]
 
 
 class SqlLog(ABC):
     """A log in a table of its own."""
 
     _writer: Writer
+
+    def __init__(self) -> None:
+        self._lookup = _Lookup()
+        self._looking = threading.Lock()
 
     @abstractmethod
     def _read(self, statement: str, *given: Any) -> list[Any]:
@@ -66,19 +103,39 @@ class SqlLog(ABC):
         self, after: int, limit: int, *, query: str | None = None, judge: str | None = None
     ) -> list[tuple[Row, bool]]:
         """Judgements of a query or a judge, and whether each was retracted."""
-        wanted = "query IS NOT NULL"
-        given: list[Any] = [after]
-        for column, value in (("query", query), ("judge", judge)):
-            if value is not None:
-                wanted += f" AND {column} = ?"
-                given.append(value)
-        found = self._read(
-            f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM rows AS r WHERE r.target = rows.seq) "
-            f"FROM rows WHERE seq > ? AND {wanted} ORDER BY seq LIMIT ?",
-            *given,
-            limit,
-        )
+        columns = f"{COLUMNS}, EXISTS (SELECT 1 FROM rows AS r WHERE r.target = rows.seq)"
+        if query is None and judge is None:
+            found = self._read(
+                f"SELECT {columns} FROM rows WHERE seq > ? AND query IS NOT NULL "
+                "ORDER BY seq LIMIT ?",
+                after,
+                limit,
+            )
+        else:
+            known = self._known().rows(query, judge)
+            start = bisect.bisect_right(known, after)
+            found = [
+                row
+                for seq in known[start : start + limit]
+                for row in self._read(f"SELECT {columns} FROM rows WHERE seq = ?", seq)
+            ]
         return [(Row(*row[:-1]), bool(row[-1])) for row in found]
+
+    def _known(self) -> _Lookup:
+        """The lookup, with all rows there are."""
+        with self._looking:
+            lookup = self._lookup
+            while lookup.last < self.last:
+                found = self._read(
+                    "SELECT seq, query, judge FROM rows WHERE seq > ? AND query IS NOT NULL "
+                    f"ORDER BY seq LIMIT {PART}",
+                    lookup.last,
+                )
+                for seq, query, judge in found:
+                    lookup.add(seq, query, judge)
+                if len(found) < PART:
+                    break
+            return lookup
 
     def retracted(self) -> dict[int, int]:
         """Rows that were retracted, and the rows that first did."""
@@ -97,8 +154,8 @@ class SqlLog(ABC):
 
     def counts(self) -> tuple[int, int]:
         """Number of judgements, and of the queries that they are about."""
-        found = self._read("SELECT count(query), count(DISTINCT query) FROM rows")
-        return int(found[0][0]), int(found[0][1])
+        lookup = self._known()
+        return lookup.n, len(lookup.queries)
 
     def days(self) -> dict[str, int]:
         """Number of judgements by day (UTC)."""

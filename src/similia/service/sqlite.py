@@ -110,8 +110,12 @@ class _Store:
                 found[id] = row
         return found
 
-    def insert(self, rows: Sequence[Row]) -> None:
-        insert(self._connection, rows)
+    def insert(self, rows: Sequence[Row]) -> bool:
+        try:
+            insert(self._connection, rows)
+        except apsw.ConstraintError:
+            return False
+        return True
 
     def after(self, seq: int) -> list[Row]:
         found = self._connection.execute(
@@ -166,6 +170,7 @@ class SQLiteLog(SqlLog):
     """A log in a folder, for one process at a time."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         make_folder(folder)
         self.path = folder / NAME
         self._lock = FileLock(folder / f"{NAME}.lock")

@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 
+from similia.service.engine import answer_promptly
 from similia.service.errors import NotFound
 from similia.service.opening import check_name, names_in
 from similia.service.records import Settings
@@ -20,6 +21,7 @@ class Tenants:
         self._cache = cache
         self._lock = threading.Lock()
         self._open: dict[str, Tenant] = {}
+        answer_promptly()
 
     def names(self) -> list[str]:
         """Names of all tenants."""
