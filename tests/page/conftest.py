@@ -35,7 +35,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Open pages as one person each: visit(url). Errors and breaches of the policy fail the test."""
+    """Open pages as one person each: visit(url); errors and breaches of the policy fail."""
     contexts, wrong = [], []
 
     def opened(url, **options):
