@@ -39,9 +39,9 @@ def triplet(query=0, better=1, worse=2, **more):
 class Running:
     """A service in a thread of this process, on a free port."""
 
-    def __init__(self, service):
+    def __init__(self, service, port=0):
         self.service = service
-        listener = listen("127.0.0.1", 0)
+        listener = listen("127.0.0.1", port)
         self.port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.server = Server(service, listener)

@@ -313,7 +313,7 @@ def _progress(tenant: Tenant) -> Progress:
     bins = []
     if calibration is not None:
         rows = zip(calibration.confidence, calibration.accuracy, calibration.count, strict=True)
-        bins = [_confidence(sure, right, int(n)) for sure, right, n in rows if n]
+        bins = [_confidence(float(sure), float(right), int(n)) for sure, right, n in rows if n]
     return Progress(
         figures.curve,
         [Day(day, n) for day, n in sorted(figures.days.items())],
@@ -333,4 +333,4 @@ def _confidence(sure: float, right: float, n: int) -> Confidence:
     )
     share = 1 + z * z / n
     ends = (middle - spread) / share, (middle + spread) / share
-    return Confidence(float(sure), float(right), max(0.0, ends[0]), min(1.0, ends[1]), n)
+    return Confidence(sure, right, max(0.0, ends[0]), min(1.0, ends[1]), n)

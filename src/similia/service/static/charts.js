@@ -26,11 +26,11 @@ const short = (value) => (Math.abs(value) >= 1000 ? value.toLocaleString("en") :
 export function Chart({ id, title, text, rows, x, series, kind = "line", range }) {
   const columns = [x, ...series.flatMap(({ y, low, high }) => [y, low, high].filter(Boolean))];
   if (!rows.length) {
-    return html`<figure><h3>${title}</h3><p class="quiet">${texts.model.empty}</p></figure>`;
+    return html`<figure><h2>${title}</h2><p class="quiet">${texts.model.empty}</p></figure>`;
   }
   return html`
     <figure>
-      <h3 id=${`${id}-title`}>${title}</h3>
+      <h2 id=${`${id}-title`}>${title}</h2>
       <${Drawing} ...${{ id, text, rows, x, series, kind, range }} />
       ${series.length > 1 &&
       html`<ul class="legend">${series.map(({ name }, i) => html`<li class=${`series-${i}`}>${name}</li>`)}</ul>`}
