@@ -13,7 +13,7 @@ from typing import Any
 
 PREFIX = "SIMILIA_"
 #: variables of the environment that other parts of the project read
-NOT_SETTINGS = {"SIMILIA_DATA", "SIMILIA_CACHE"}
+NOT_SETTINGS = {"SIMILIA_DATA", "SIMILIA_CACHE", "SIMILIA_KEY"}
 #: values that are never printed
 SECRET = "***"
 
