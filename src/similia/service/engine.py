@@ -6,8 +6,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+from similia.linalg.threads import single_blas_thread
 from similia.service.errors import Timeout, Unavailable
 from similia.service.fold import Fold, State
 from similia.service.items import Items
@@ -35,6 +37,9 @@ class Engine:
         self._waiting = 0
         self._closed = False
         self._error: BaseException | None = None
+        # Threads of a BLAS wait by spinning, and searches come from many threads anyway.
+        self._limits = ExitStack()
+        self._limits.enter_context(single_blas_thread())
         log.subscribe(self._receive)
         self._fold = self._replayed(log.last)
         self._live = self._fold.state()
@@ -170,6 +175,7 @@ class Engine:
             self._closed = True
             self._changed.notify_all()
         self._thread.join()
+        self._limits.close()
         if self._error is None:
             self.snapshots.write(self._fold)
 

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from similia.service.errors import Conflict, Invalid, NotFound
-from similia.service.log import Log
+from similia.service.log import Checked, Log
 from similia.service.sqlite import NAME as FILE
-from similia.service.sqlite import SQLiteLog
+from similia.service.sqlite import SQLiteLog, backup_log, check_log
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 
@@ -52,6 +52,27 @@ def names_in(where: str | Path) -> list[str]:
 
         return tenants_in(str(where))
     return sorted(path.parent.name for path in Path(where).glob(f"*/{FILE}"))
+
+
+def check_tenant(where: str | Path, name: str) -> Checked:
+    """Verify the log of a tenant, whether or not a service is using it; raises Damaged."""
+    check_name(name)
+    if is_url(where):
+        from similia.service import postgres
+
+        return postgres.check_log(str(where), name)
+    return check_log(Path(where) / name / FILE)
+
+
+def backup_tenant(where: str | Path, name: str, copy: str | Path) -> None:
+    """Copy the log of a tenant to an SQLite file, whether or not a service is using it."""
+    check_name(name)
+    if is_url(where):
+        from similia.service import postgres
+
+        postgres.backup_log(str(where), name, copy)
+    else:
+        backup_log(Path(where) / name / FILE, copy)
 
 
 def _cache_folder(cache: str | Path | None) -> Path:

@@ -175,26 +175,31 @@ def _translated() -> Iterator[None]:
         raise meaning from error
 
 
-class PostgresLog(SqlLog):
-    """A log in a database, for one process at a time."""
+class _Reader:
+    """A connection that reads, and finds its way back after the database was restarted."""
 
     def __init__(self, url: str, tenant: str) -> None:
-        super().__init__()
         self._url, self._tenant = url, tenant
-        with _translated():
-            self._store = _Store(url, tenant)
-            self._reader = connected(url, tenant)
-            self._reading = threading.Lock()
-            self._writer = Writer(self._store, tenant)
+        self._connection = connected(url, tenant)
+        self._reading = threading.Lock()
 
-    def rows(
-        self, after: int = 0, up_to: int | None = None, *, others: bool = False
-    ) -> Iterator[Row]:
-        """Rows with after < seq <= up_to; with `others` those that are no judgements."""
+    def read(self, statement: str, *given: Any) -> list[Any]:
+        """Rows of an answer; values stand for question marks."""
+        query = statement.replace("?", "%s").encode()
+        with _translated(), self._reading:
+            try:
+                return self._connection.execute(query, given).fetchall()
+            except psycopg.OperationalError:
+                self._connection.close()
+                self._connection = connected(self._url, self._tenant)
+                return self._connection.execute(query, given).fetchall()
+
+    def rows(self, after: int, up_to: int | None, others: bool = False) -> Iterator[Row]:
+        """Rows with after < seq <= up_to."""
         last = 2**62 if up_to is None else up_to
         wanted = " AND query IS NULL" if others else ""
         while True:
-            found = self._read(
+            found = self.read(
                 f"SELECT {COLUMNS} FROM rows WHERE seq > ? AND seq <= ?{wanted} "
                 f"ORDER BY seq LIMIT {PAGE}",
                 after,
@@ -204,6 +209,33 @@ class PostgresLog(SqlLog):
             if len(found) < PAGE:
                 return
             after = found[-1][0]
+
+    def last(self) -> int:
+        """Number of the last row."""
+        return int(self.read("SELECT coalesce(max(seq), 0) FROM rows")[0][0])
+
+    def close(self) -> None:
+        """Disconnect."""
+        with self._reading:
+            self._connection.close()
+
+
+class PostgresLog(SqlLog):
+    """A log in a database, for one process at a time."""
+
+    def __init__(self, url: str, tenant: str) -> None:
+        super().__init__()
+        self._tenant = tenant
+        with _translated():
+            self._store = _Store(url, tenant)
+            self._reader = _Reader(url, tenant)
+            self._writer = Writer(self._store, tenant)
+
+    def rows(
+        self, after: int = 0, up_to: int | None = None, *, others: bool = False
+    ) -> Iterator[Row]:
+        """Rows with after < seq <= up_to; with `others` those that are no judgements."""
+        return self._reader.rows(after, up_to, others)
 
     def check(self) -> Checked:
         """Verify the chain of hashes; raises Damaged."""
@@ -216,15 +248,32 @@ class PostgresLog(SqlLog):
     def close(self) -> None:
         """Stop, and disconnect."""
         self.stop()
-        with self._reading:
-            self._reader.close()
+        self._reader.close()
 
     def _read(self, statement: str, *given: Any) -> list[Any]:
-        query = statement.replace("?", "%s").encode()
-        with _translated(), self._reading:
-            try:
-                return self._reader.execute(query, given).fetchall()
-            except psycopg.OperationalError:
-                self._reader.close()  # the database was restarted
-                self._reader = connected(self._url, self._tenant)
-                return self._reader.execute(query, given).fetchall()
+        return self._reader.read(statement, *given)
+
+
+# -- without a service ---------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _reading(url: str, tenant: str) -> Iterator[_Reader]:
+    with _translated():
+        reader = _Reader(url, tenant)
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+
+def check_log(url: str, tenant: str) -> Checked:
+    """Verify the numbers and the chain of hashes of a log; a service may be using it."""
+    with _reading(url, tenant) as reader:
+        return checked(tenant, reader.rows(0, reader.last()))
+
+
+def backup_log(url: str, tenant: str, copy: Path | str) -> None:
+    """Copy a log that may be in use to an SQLite file; rows are never changed, so in one state."""
+    with _reading(url, tenant) as reader:
+        write_log(copy, reader.rows(0, reader.last()))

@@ -1,10 +1,12 @@
 """Ranking by a frozen state: exact search among all items, or some items put in order."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.linalg.threads import processors, side_by_side
 from similia.service.errors import Invalid
 from similia.service.fold import State
 from similia.service.items import Shelf
@@ -13,6 +15,8 @@ from similia.service.records import Packed, Query, Ranked, Ranking, packed, unpa
 
 #: items of one answer
 MOST = 1000
+#: pieces of the items for each processor
+PARTS = 2
 
 __all__ = ["State", "ranked", "vectors"]
 
@@ -62,11 +66,24 @@ def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[floa
     return state.layout.split(query_vector(state, row)), revision(state, model)
 
 
+def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Inner products of all rows with a vector, on all processors."""
+    n = len(matrix)
+    found = np.empty(n, np.float32)
+    size = max(1, -(-n // (PARTS * processors())))
+    tasks = [
+        partial(np.dot, matrix[part], vector, found[part])
+        for part in (slice(start, start + size) for start in range(0, n, size))
+    ]
+    side_by_side(tasks, matrix.size)
+    return found
+
+
 def best(
     shelf: Shelf, vector: NDArray[np.float32], k: int, without: Sequence[int] = ()
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
-    scores = shelf.matrix @ vector
+    scores = products(shelf.matrix, vector)
     scores[shelf.dead] = -np.inf
     scores[list(without)] = -np.inf
     k = min(k, int(len(shelf) - len(without)))
