@@ -9,6 +9,7 @@ import pytest
 
 from similia.client import Client
 from similia.service.app import Service
+from similia.service.errors import Busy, Full, Unavailable
 from similia.service.server import listen
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
@@ -188,3 +189,38 @@ def test_items_of_a_file_are_put_once(tmp_path, settings):
         assert found["text"] == "text 3"
         assert found["vectors"]["vectors"] == pytest.approx(rows[3].tolist())
     assert seqs[0] == seqs[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(Full("full"), 507), (Unavailable("read-only"), 503), (Busy("busy"), 503)],
+    ids=["full", "read-only", "busy"],
+)
+def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, status):
+    running = start()
+    tenant = running.service.tenants.get("default")
+    store = tenant.feedback
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+
+        def failing(judgements):
+            raise error
+
+        tenant.feedback = failing
+        answer = client.post("/v1/default/feedback", json=triplet(id="a"))
+        assert answer.status_code == status
+        assert answer.json()["error"] == str(error)
+        assert ("retry-after" in answer.headers) == (status == 503)
+        tenant.feedback = store
+        again = client.post("/v1/default/feedback", json=triplet(id="a"))
+        assert not again.json()["results"][0]["duplicate"]
+
+
+def test_the_same_service_on_postgresql(server, tmp_path, start):
+    running = start(store=server.url, cache=str(tmp_path / "cache"), keys=str(tmp_path / "k.json"))
+    with Client(running.url) as client:
+        receipt = client.prefer({"item": "i0"}, "i1", "i2")
+        assert client.rank({"item": "i0"}, k=3, min_seq=receipt.seq).seq >= receipt.seq
+        told = [client.feedback([triplet(id="again")])[0].duplicate for _ in range(2)]
+        assert told == [False, True]
+        assert client.status().judgements == 2
+    assert "password" not in json.dumps(running.service.settings.shown())

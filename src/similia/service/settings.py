@@ -140,7 +140,9 @@ class Settings:
 
 def without_password(url: str) -> str:
     """A URL whose password is not shown."""
-    scheme, _, rest = url.partition("://")
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return url
     account, at, place = rest.rpartition("@")
     user = account.partition(":")[0]
     shown = f"{user}:{SECRET}" if ":" in account else account
