@@ -145,6 +145,17 @@ def test_an_item_as_a_query_is_not_its_own_answer(tenant):
     assert len(found.results) == 29
 
 
+def test_a_typed_query_is_ranked_by_the_words_of_the_items(tenant):
+    found = tenant.rank(Query(text="item 17"), 30)
+    assert (found.model, ids(found)[0]) == ("text", "i17")
+    assert tenant.rank(Query(text="nothing of the kind"), 3).results == []
+    assert ids(tenant.rank(Query(text="item 12"), 5, items=["i3", "i12"]))[0] == "i12"
+    shoes = Item(id="new", vectors=item(0).vectors, text="red shoes")
+    receipt = tenant.put_items([shoes])
+    tenant._texts._read = None  # texts are not read again at once
+    assert ids(tenant.rank(Query(text="shoes"), 5, min_seq=receipt.seq)) == ["new"]
+
+
 def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
     with tenant._engine._folding:  # the learner stands still
         (receipt,) = tenant.feedback([triplet(0)])

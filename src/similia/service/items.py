@@ -178,6 +178,8 @@ class Items:
         self._rows = _Rows(layout.width)
         self._dead: list[int] = []
         self._kept: dict[str, Item] = {}
+        #: changes whenever items do
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -200,6 +202,7 @@ class Items:
         self.delete(item.id)
         self._rows.append(item.id, row)
         self._kept[item.id] = item
+        self.version += 1
 
     def delete(self, id: str) -> None:
         """Take an item away, if it is there."""
@@ -207,6 +210,7 @@ class Items:
         if row is not None:
             self._dead.append(row)
             del self._kept[id]
+            self.version += 1
 
     def row(self, id: str) -> int | None:
         """Row of the present version of an item."""
@@ -226,6 +230,10 @@ class Items:
         found = self.layout.split(rows.matrix[row])
         vectors = {name: v for name, v in found.items() if name not in self.layout.fields}
         return Item(id=id, vectors=vectors, text=item.text, fields=item.fields, image=item.image)
+
+    def texts(self) -> dict[str, str]:
+        """Texts of the items that have one, by id."""
+        return {item.id: item.text for item in list(self._kept.values()) if item.text}
 
     def shelf(self) -> Shelf:
         """What readers see from now on."""
