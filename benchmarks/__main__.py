@@ -10,6 +10,7 @@ from benchmarks import (
     command_line,
     definite_boost,
     gerrymandering,
+    http,
     index,
     learners,
     logs,
@@ -17,6 +18,7 @@ from benchmarks import (
     merging,
     pola,
     retrieval,
+    service,
     slnd,
     startup,
     walk,
@@ -37,6 +39,8 @@ MODULES = (
     startup,
     command_line,
     logs,
+    service,
+    http,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}

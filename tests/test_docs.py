@@ -18,8 +18,13 @@ INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTAL
 DOCUMENTS = ["docs/add_a_learner.md"]
 #: pages whose commands are run, in a shell, in their order
 TUTORIALS = ["docs/tutorial.md"]
-#: pages that show lines which are no programs; those of stores are run in tests/stores
-FRAGMENTS = ["docs/datasets.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/stores/*.md"))]
+#: pages that show lines which are no programs; those of stores are run in tests/stores, and that of
+#: the service in tests/service
+FRAGMENTS = [
+    "docs/datasets.md",
+    "docs/service.md",
+    *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/stores/*.md")),
+]
 #: pages whose examples are parts of one program
 GUIDES = sorted(
     str(page.relative_to(ROOT))

@@ -23,6 +23,7 @@ from similia.cli import (
     learn,
     plot,
     promote,
+    serve,
     suggest,
     warmup,
 )
@@ -88,8 +89,8 @@ def _options(
         raise typer.Exit
 
 
-app.command("clicks")(clicks.clicks)
 app.command("learn")(learn.learn)
+app.command("clicks")(clicks.clicks)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("suggest")(suggest.suggest)
@@ -101,6 +102,11 @@ app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
 app.add_typer(interleave.app, name="interleave")
 app.add_typer(plot.app, name="plot")
+app.command("serve")(serve.serve)
+app.command("judge")(serve.judge)
+app.command("feedback")(serve.feedback)
+app.add_typer(serve.keys, name="keys")
+app.add_typer(serve.log, name="log")
 app.command("info")(info.info)
 app.command("learners")(info.learners)
 app.command("warmup")(warmup.warmup)

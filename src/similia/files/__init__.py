@@ -8,7 +8,7 @@ from similia.files.runs import Run, read_run
 from similia.files.source import FeedbackLike, Source, spooled
 from similia.files.ubi import UbiLog
 from similia.files.vectors import VectorFile, read_rows, read_vectors
-from similia.files.views import ViewFiles
+from similia.files.views import ViewFiles, read_texts
 from similia.files.writing import write_vectors
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "read_impressions",
     "read_rows",
     "read_run",
+    "read_texts",
     "read_vectors",
     "spooled",
     "triplets_of_grades",

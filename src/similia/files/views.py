@@ -162,6 +162,11 @@ def _read_texts(path: Path, name: str) -> tuple[Array, Sequence[Any] | None]:
     return np.array([str(text) for text in texts], dtype=object), ids
 
 
+def read_texts(path: Path, ids: Ids) -> Array:
+    """Texts of a .txt file, or of the column ``text`` of a table, in the order of ids."""
+    return _aligned(path, *_read_texts(path, TEXT), ids)
+
+
 def _read_column(
     path: Path, wanted: list[str], reader: Reader
 ) -> tuple[Array, Sequence[Any] | None]:

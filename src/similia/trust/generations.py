@@ -77,7 +77,7 @@ class Generations:
             )
         if not path.exists():
             raise FileNotFoundError(f"{path} is missing; restore it, or roll back further.")
-        if _file_sha256(path) != promoted[generation]["sha256"]:
+        if file_sha256(path) != promoted[generation]["sha256"]:
             raise ModelFileError(
                 f"{path} is not the file that was promoted; restore it from a copy, "
                 "or roll back further."
@@ -100,7 +100,7 @@ class Generations:
         """Save a learner as the next generation and put it to use; only while `changing`."""
         number = max(self._promotions(), default=0) + 1
         save(learner, self._path(number))
-        entry = {"sha256": _file_sha256(self._path(number)), "learner": type(learner).__name__}
+        entry = {"sha256": file_sha256(self._path(number)), "learner": type(learner).__name__}
         self.record("promotion", {**entry, **figures}, number)
         return number
 
@@ -186,6 +186,7 @@ def _seal(body: Event) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _file_sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -48,8 +48,9 @@ class Promotion:
 
     Parameters
     ----------
-    folder : path
-        Home of the generations and their history; created by the first promotion or refusal.
+    folder : path or Generations
+        Home of the generations and their history; created by the first promotion or refusal. Or a
+        `Generations` that keeps them elsewhere.
     base : {"cosine", "inner_product", "euclidean"} or learner
         The similarity in use before any learning: generation 0.
     share : float between 0 and 1, optional
@@ -68,7 +69,7 @@ class Promotion:
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
+        folder: str | os.PathLike[str] | Generations,
         *,
         base: Searchable | str = "cosine",
         share: float | None = None,
@@ -80,7 +81,7 @@ class Promotion:
         given = {"share": share, "level": level, "worthwhile": worthwhile, "seed": seed}
         check_parameters("Promotion", _RULES, {**given, "most": most})
         self.base = ranker_of("Promotion", base)
-        self._generations = Generations(folder)
+        self._generations = folder if isinstance(folder, Generations) else Generations(folder)
         recorded = self.recorded_split or Split(0.3, 0, 0, 0, "")
         self.share = recorded.share if share is None else float(share)
         self.seed = recorded.seed if seed is None else int(seed)

@@ -1,0 +1,368 @@
+"""``similia serve``, ``feedback``, ``keys`` and ``log``: a live service, and what keeps it well."""
+
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from similia.cli import options as opt
+from similia.service.settings import PREFIX, Settings, read_settings
+
+if TYPE_CHECKING:
+    from similia.service.keys import Keys
+    from similia.service.loading import ItemFile
+    from similia.service.queries import QueryFile
+
+keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
+log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
+
+ItemsFile = Annotated[
+    Path | None, Argument(metavar="ITEMS", help=f"Items to start with. {opt.VECTORS}")
+]
+TextsFile = Annotated[
+    Path | None, Option("--texts", help="Texts of the items: .txt, or the column text of a table.")
+]
+QueriesFile = Annotated[
+    Path | None, Option("--queries", help="Vectors of queries to ask people about.")
+]
+QueryTexts = Annotated[
+    Path | None, Option("--query-texts", help="Texts of those queries, like --texts.")
+]
+Config = Annotated[
+    Path | None, Option("--config", help="TOML file of settings; flags and variables beat it.")
+]
+Show = Annotated[bool, Option("--show-settings", help="Print all settings, and stop.")]
+Store = Annotated[str | None, Option("--store", help="Folder of the logs, or a postgresql:// URL.")]
+KeyFile = Annotated[str | None, Option("--keys", help="File of keys.")]
+TenantName = Annotated[str, Option("--tenant", help="Tenant; * is all of them.")]
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with a flag for each setting, from the one list of them."""
+    own = inspect.signature(command)
+    plain = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    flags = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_flag(f))
+        for f in fields(Settings)
+    ]
+
+    def run(**given: Any) -> None:
+        command(**given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = own.replace(parameters=[*plain, *flags])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in [*plain, *flags]}
+    return run
+
+
+def _flag(each: Any) -> Any:
+    name = each.name.replace("_", "-")
+    spelled = f"--{name}/--no-{name}" if each.type is bool else f"--{name}"
+    default = f" Default: {each.default}." if each.default not in ("", None) else ""
+    return Annotated[each.type | None, Option(spelled, help=f"{each.metadata['doc']}{default}")]
+
+
+@with_settings
+def serve(
+    items: ItemsFile = None,
+    config: Config = None,
+    show_settings: Show = False,
+    ids: opt.IdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    texts: TextsFile = None,
+    queries: QueriesFile = None,
+    query_texts: QueryTexts = None,
+    **flags: Any,
+) -> None:
+    """Serve feedback and rankings over HTTP.
+
+    Listens on this machine only, until told otherwise and given keys. Every setting is also a
+    variable SIMILIA_NAME of the environment, and a name in a TOML file for --config. Items are
+    added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
+    Ctrl-C after finishing the requests under way.
+    """
+    opt.check_files(items, ids, texts, queries, query_texts)
+    settings, origin = read_settings(config, flags=flags)
+    if show_settings:
+        for name, value in settings.shown().items():
+            opt.say(f"{name} = {value!r}  # {origin.get(name, 'default')}")
+        return
+    _need_serve()
+
+    from similia.service.loading import ItemFile
+    from similia.service.queries import QueryFile
+
+    file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
+    asked = None if queries is None else QueryFile(queries, texts=query_texts)
+    _run(settings, file, asked, lambda url: opt.note(f"Listening on {url}; try {url}/docs."))
+
+
+def judge(
+    items: Annotated[Path, Argument(metavar="ITEMS", help=f"Items to judge. {opt.VECTORS}")],
+    store: Annotated[
+        Path | None,
+        Option("--store", help="Folder for the judgements. Default: judged-NAME beside the items."),
+    ] = None,
+    ids: opt.IdsFile = None,
+    vector_column: opt.VectorColumn = None,
+    id_column: opt.IdColumn = None,
+    texts: TextsFile = None,
+    queries: QueriesFile = None,
+    query_texts: QueryTexts = None,
+    port: Annotated[int, Option("--port", min=0, max=65535, help="0 is any free one.")] = 0,
+    browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Judge items on a page in the browser.
+
+    Starts a service for this machine only. Judgements are kept in a folder: start again with the
+    same one to go on. Without queries, questions ask which of two items is more like a third.
+    """
+    opt.check_files(items, ids, texts, queries, query_texts)
+    _need_serve()
+
+    import webbrowser
+
+    from similia.service.loading import ItemFile
+    from similia.service.queries import QueryFile
+
+    folder = store or items.parent / f"judged-{items.stem}"
+    settings, _ = read_settings(
+        None, flags={"store": str(folder), "port": port, "log_level": "warning"}
+    )
+    file = ItemFile(items, ids, vector_column, id_column, texts)
+    asked = None if queries is None else QueryFile(queries, texts=query_texts)
+
+    def greet(url: str) -> None:
+        opt.note(f"Judge on {url}; judgements are kept in {folder}. Ctrl-C stops.")
+        if browser:
+            webbrowser.open(url)
+
+    _run(settings, file, asked, greet)
+
+
+def _run(
+    settings: Settings,
+    items: "ItemFile | None",
+    queries: "QueryFile | None",
+    greet: Callable[[str], None],
+) -> None:
+    from similia.service import journal
+    from similia.service.app import Service
+    from similia.service.server import serve as run
+
+    journal.set_up(settings.log_format, settings.log_level)
+    run(Service(settings, items=items, queries=queries), greet)
+
+
+def feedback(
+    file: Annotated[
+        Path,
+        Argument(
+            metavar="FEEDBACK",
+            help="Judgements: .csv or .tsv with query,better,worse or query,item,relevance; or "
+            ".jsonl of judgements as the API takes them; - reads JSON lines.",
+        ),
+    ],
+    url: Annotated[str, Option("--url", help="Address of the service.")] = "http://127.0.0.1:8765",
+    tenant: Annotated[str, Option("--tenant", help="Whose judgements these are.")] = "default",
+    key: Annotated[
+        str | None,
+        Option("--key", envvar=f"{PREFIX}KEY", help="API key; better in the environment."),
+    ] = None,
+    judge: Annotated[str | None, Option("--judge", help="Who judged.")] = None,
+    batch: Annotated[int, Option("--batch", min=1, max=1000, help="Judgements a request.")] = 200,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Send judgements to a service.
+
+    Queries are ids of items, unless a line of JSON says otherwise. A file that was sent before,
+    or in part, can be sent again: judgements that the service has are not counted twice.
+    """
+    _need_serve()
+    from similia.client import Client
+    from similia.service.sending import batches, judgements_in
+
+    sent = known = 0
+    last = 0
+    with _in_words(), Client(url, tenant, key) as client:
+        for rows in batches(judgements_in(file, judge), batch):
+            receipts = client.feedback(rows)
+            sent += len(receipts)
+            known += sum(receipt.duplicate for receipt in receipts)
+            last = max([last, *(receipt.seq for receipt in receipts)])
+    if as_json:
+        opt.print_json({"judgements": sent, "duplicates": known, "seq": last})
+    else:
+        opt.say(f"Sent {sent} judgements, {known} of them known before; last in the log: {last}.")
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+@keys.command("add")
+def keys_add(
+    tenant: TenantName = "default",
+    scope: Annotated[
+        list[str] | None,
+        Option("--scope", help="Scope: read, feedback or admin; repeatable. Default: admin."),
+    ] = None,
+    name: Annotated[str, Option("--name", help="What the key is for.")] = "",
+    judge: Annotated[
+        str | None, Option("--judge", help="Judgements with this key are this judge's.")
+    ] = None,
+    hours: Annotated[float | None, Option("--hours", min=0, help="Expire after so long.")] = None,
+    config: Config = None,
+    store: Store = None,
+    file: KeyFile = None,
+) -> None:
+    """Make a key and print it, once.
+
+    Only its hash is stored, and a running service knows it at once.
+    """
+    found = _keys(config, store, file)
+    expires = None if hours is None else time.time() + 3600 * hours
+    key, token = found.add(
+        tenant, tuple(scope or ["admin"]), name=name, judge=judge, expires=expires
+    )
+    opt.say(token)
+    opt.note(f"key {key.id} for {', '.join(key.scopes)} of {key.tenant}, kept in {found.path}.")
+
+
+@keys.command("list")
+def keys_list(
+    config: Config = None, store: Store = None, file: KeyFile = None, as_json: opt.AsJson = False
+) -> None:
+    """List keys, without their secrets."""
+    from similia.service.keys import described
+
+    rows = [described(key) for key in _keys(config, store, file).list()]
+    if as_json:
+        opt.print_json(rows)
+        return
+    header = ["id", "tenant", "scopes", "name", "judge", "created", "expires"]
+    opt.print_table(header, [[str(row[name] or "") for name in header] for row in rows])
+
+
+@keys.command("rotate")
+def keys_rotate(
+    key: Annotated[str, Argument(metavar="ID", help="Id of the key.")],
+    grace: Annotated[
+        float, Option("--grace", min=0, help="Hours that the old key goes on working.")
+    ] = 24.0,
+    config: Config = None,
+    store: Store = None,
+    file: KeyFile = None,
+) -> None:
+    """Replace a key by a new one, and print that, once."""
+    new, token = _told(lambda: _keys(config, store, file).rotate(key, grace=3600 * grace), key)
+    opt.say(token)
+    opt.note(f"key {new.id} replaces {key}, which works for {grace:g} more hours.")
+
+
+@keys.command("revoke")
+def keys_revoke(
+    key: Annotated[str, Argument(metavar="ID", help="Id of the key.")],
+    config: Config = None,
+    store: Store = None,
+    file: KeyFile = None,
+) -> None:
+    """Revoke a key, at once."""
+    found = _keys(config, store, file)
+    _told(lambda: found.revoke(key), key)
+    left = len(found.list())
+    opt.note(f"key {key} is revoked; {left} left.")
+
+
+def _keys(config: Path | None, store: str | None, file: str | None) -> "Keys":
+    from similia.service.keys import Keys
+
+    settings, _ = read_settings(config, flags={"store": store, "keys": file})
+    return Keys(settings.key_file)
+
+
+def _told(change: Callable[[], Any], key: str) -> Any:
+    try:
+        return change()
+    except KeyError:
+        raise ValueError(
+            f"keys: ID must be that of a key, got {key!r:.80}; see the list."
+        ) from None
+
+
+# -- the log -------------------------------------------------------------------------------------
+
+
+@log.command("check")
+def log_check(
+    tenant: Annotated[str | None, Option("--tenant", help="Tenant. Default: all of them.")] = None,
+    config: Config = None,
+    store: Store = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Verify the chain of hashes over every row, also while the service runs."""
+    from similia.service.upkeep import check
+
+    rows = []
+    with _in_words():
+        for name, found in check(_store(config, store), tenant):
+            rows.append({"tenant": name, "rows": found.rows, "head": found.head})
+            if not as_json:
+                opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
+    if as_json:
+        opt.print_json(rows)
+
+
+@log.command("backup")
+def log_backup(
+    target: Annotated[Path, Argument(metavar="FOLDER", help="Where to put the copies.")],
+    tenant: Annotated[str | None, Option("--tenant", help="Tenant. Default: all of them.")] = None,
+    config: Config = None,
+    store: Store = None,
+) -> None:
+    """Copy the logs while the service runs, and verify the copies."""
+    from similia.service.upkeep import backup
+
+    with _in_words():
+        for name, path, found in backup(_store(config, store), target, tenant):
+            opt.say(f"{name}: {found.rows} rows in {path}; last hash {found.head}")
+
+
+def _store(config: Path | None, store: str | None) -> str:
+    _need_serve()
+    return read_settings(config, flags={"store": store})[0].store
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Errors of services and connections as the command line reports errors."""
+    from httpx import HTTPError
+
+    from similia.client import ServiceProblem
+    from similia.service.errors import ServiceError
+
+    try:
+        yield
+    except (ServiceError, ServiceProblem) as error:
+        raise ValueError(str(error)) from error
+    except HTTPError as error:
+        raise OSError(f"the service cannot be reached: {error or type(error).__name__}.") from error
+
+
+def _need_serve() -> None:
+    from similia.exceptions import MissingExtraError
+
+    try:
+        import apsw  # noqa: F401
+        import httpx  # noqa: F401
+        import msgspec  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("similia serve", error.name or "a package", "serve") from error

@@ -1,0 +1,490 @@
+"""A client of a similia service: the library's words over HTTP, with retries that repeat nothing.
+
+Judgements get an id before they are sent, so a retry is recognized as the same judgement.
+"""
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import structs
+
+from similia.exceptions import MissingExtraError
+from similia.service.problems import Error
+from similia.service.records import (
+    Figures,
+    Item,
+    Judgement,
+    Model,
+    Query,
+    Question,
+    Ranking,
+    Receipt,
+    Status,
+    Then,
+    Triplet,
+    Verdict,
+)
+from similia.service.schemas import (
+    Items,
+    Judgements,
+    Log,
+    Models,
+    Queries,
+    QueryVectors,
+    Questions,
+    Rank,
+    Receipts,
+    Rollback,
+)
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtraError("similia.client", "httpx", "client") from error
+
+T = TypeVar("T")
+C = TypeVar("C", bound="Client")
+A = TypeVar("A", bound="AsyncClient")
+
+#: statuses that may pass: too many requests, not ready, a proxy without its service
+PASSING = {429, 502, 503, 504}
+#: items in one request
+BATCH = 500
+LONGEST_WAIT = 10.0
+
+
+class ServiceProblem(Exception):
+    """A refusal by the service.
+
+    Attributes
+    ----------
+    status : int
+        Status of HTTP.
+    request_id : str
+        To find the request in the log of the service.
+    rows : dict
+        What is wrong with single rows of a batch, by their places.
+    """
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(f"{error.error} (status {error.status}, request {error.request_id})")
+        self.status = error.status
+        self.request_id = error.request_id
+        self.rows = {int(row): why for row, why in (error.rows or {}).items()}
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request, and the type of its answer."""
+
+    method: str
+    path: str
+    returns: type[T]
+    body: Any = None
+    query: Mapping[str, Any] | None = None
+    #: whether it does no harm to ask again if the answer was lost
+    repeatable: bool = True
+
+
+# -- what can be asked for -------------------------------------------------------------------------
+
+
+def as_query(query: Any) -> Query:
+    """A query: as it is, a text, the id of an item as ``{"item": …}``, a vector, or several."""
+    if isinstance(query, Query):
+        return query
+    if isinstance(query, str):
+        return Query(text=query)
+    if isinstance(query, Mapping):
+        if set(query) <= {"id", "text", "vectors", "item"}:
+            vectors = query.get("vectors")
+            plain = {**query, "vectors": _vectors(vectors)} if vectors is not None else query
+            return msgspec.convert(plain, Query)
+        return Query(vectors=_vectors(query))
+    return Query(vectors=_vectors(query))
+
+
+def _vectors(vectors: Any) -> dict[str, list[float]]:
+    """Vectors by view; a single one is the view "vectors"."""
+    named = vectors if isinstance(vectors, Mapping) else {"vectors": vectors}
+    return {name: [float(value) for value in vector] for name, vector in named.items()}
+
+
+def _signed(judgement: Any) -> Judgement:
+    """A judgement with an id of its own."""
+    if not isinstance(judgement, msgspec.Struct):
+        judgement = msgspec.convert(judgement, Judgement)
+    if judgement.id is None:
+        judgement = structs.replace(judgement, id=uuid.uuid4().hex)
+    return judgement
+
+
+def _feedback(judgements: Iterable[Any]) -> Call[Receipts]:
+    body = Judgements(judgements=[_signed(judgement) for judgement in judgements])
+    return Call("POST", "feedback", Receipts, body)
+
+
+def _triplet(query: Any, better: str, worse: str, named: dict[str, Any]) -> Call[Receipts]:
+    return _feedback([Triplet(query=as_query(query), better=better, worse=worse, **named)])
+
+
+def _rank(query: Any, named: dict[str, Any]) -> Call[Ranking]:
+    return Call("POST", "rank", Ranking, Rank(query=as_query(query), **named))
+
+
+def _query_vectors(queries: Iterable[Any], model: Any) -> Call[QueryVectors]:
+    body = Queries(queries=[as_query(query) for query in queries], model=model)
+    return Call("POST", "query-vectors", QueryVectors, body)
+
+
+def _put_items(items: Iterable[Item]) -> list[Call[Receipt]]:
+    found = list(items)
+    starts = range(0, len(found), BATCH)
+    return [Call("POST", "items", Receipt, Items(items=found[i : i + BATCH])) for i in starts]
+
+
+def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = None) -> list[Item]:
+    """Items from ids and rows of a matrix, or of several by view.
+
+    Parameters
+    ----------
+    ids : sequence of n ids
+        Names of the items.
+    vectors : array of shape (n, d), or a mapping of such arrays
+        One row for each item.
+    texts : sequence of n strings, optional
+        What people see of them.
+
+    Returns
+    -------
+    list of Item
+    """
+    views = vectors if isinstance(vectors, Mapping) else {"vectors": vectors}
+    return [
+        Item(
+            id=str(name),
+            vectors={view: [float(v) for v in matrix[i]] for view, matrix in views.items()},
+            text=None if texts is None else texts[i],
+        )
+        for i, name in enumerate(ids)
+    ]
+
+
+def _of_item(name: str, method: str, returns: type[T]) -> Call[T]:
+    return Call(method, f"items/{quote(name, safe='')}", returns)
+
+
+def _retract(name: str) -> Call[Receipt]:
+    return Call("POST", f"feedback/{quote(name, safe='')}/retract", Receipt)
+
+
+def _rollback(to: int | None) -> Call[Model]:
+    return Call("POST", "rollback", Model, Rollback(to=to), repeatable=to is not None)
+
+
+def _history(at: datetime) -> Call[Then]:
+    return Call("GET", "history", Then, query={"at": at.astimezone().isoformat()})
+
+
+# -- how it is sent --------------------------------------------------------------------------------
+
+
+class _Connection:
+    """What both clients share: addresses, keys, when to try again."""
+
+    def __init__(
+        self, url: str, tenant: str, key: str | None, retries: int, timeout: float
+    ) -> None:
+        self.tenant, self.retries = tenant, retries
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        base = f"{url.rstrip('/')}/v1/{quote(tenant, safe='')}/"
+        self._options: dict[str, Any] = {"base_url": base, "headers": headers, "timeout": timeout}
+
+    def _request(self, call: Call[Any]) -> dict[str, Any]:
+        given: dict[str, Any] = {"method": call.method, "url": call.path}
+        if call.body is not None:
+            given["content"] = msgspec.json.encode(call.body)
+            given["headers"] = {"content-type": "application/json"}
+        if call.query is not None:
+            given["params"] = {k: v for k, v in call.query.items() if v is not None}
+        return given
+
+    def _pause(self, attempt: int, cause: httpx.Response | Exception, call: Call[Any]) -> float:
+        """Seconds to wait before the next attempt; below 0 if there is to be none."""
+        if attempt >= self.retries:
+            return -1.0
+        if isinstance(cause, httpx.Response):
+            if cause.is_success or cause.status_code not in PASSING:
+                return -1.0
+            if cause.headers.get("retry-after", "").isdigit():
+                return min(LONGEST_WAIT, float(cause.headers["retry-after"]))
+        elif not (call.repeatable or isinstance(cause, httpx.ConnectError)):
+            return -1.0
+        return min(LONGEST_WAIT, 0.1 * 2**attempt) * (0.5 + random.random() / 2)
+
+    def _answer(self, call: Call[T], response: httpx.Response) -> T:
+        if response.is_success:
+            return msgspec.json.decode(response.content, type=call.returns)
+        try:
+            error = msgspec.json.decode(response.content, type=Error)
+        except msgspec.DecodeError:  # from a proxy
+            request = response.headers.get("x-request-id", "unknown")
+            error = Error(response.reason_phrase, response.status_code, request)
+        raise ServiceProblem(error)
+
+
+class Client(_Connection):
+    """A service, from Python.
+
+    Connections that break and services that restart are retried. That repeats nothing: a judgement
+    carries its id, by which the service knows it again.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service, such as ``http://127.0.0.1:8765``.
+    tenant : str
+        Whose judgements and items.
+    key : str, optional
+        API key.
+    retries : int
+        Times to try again.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        tenant: str = "default",
+        key: str | None = None,
+        *,
+        retries: int = 5,
+        timeout: float = 30.0,
+    ) -> None:
+        super().__init__(url, tenant, key, retries, timeout)
+        self._http = httpx.Client(**self._options)
+
+    def _send(self, call: Call[T]) -> T:
+        request = self._request(call)
+        for attempt in count():
+            try:
+                response = self._http.request(**request)
+                pause = self._pause(attempt, response, call)
+                if pause < 0:
+                    return self._answer(call, response)
+            except httpx.TransportError as error:
+                pause = self._pause(attempt, error, call)
+                if pause < 0:
+                    raise
+            time.sleep(pause)
+        raise AssertionError
+
+    def feedback(self, judgements: Iterable[Any]) -> list[Receipt]:
+        """Send judgements, all stored or none; on the disk once this returns."""
+        return self._send(_feedback(judgements)).results
+
+    def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
+        """Say that one item is better than another for a query."""
+        return self._send(_triplet(query, better, worse, named)).results[0]
+
+    def retract(self, id: str) -> Receipt:
+        """Take a judgement back."""
+        return self._send(_retract(id))
+
+    def judgements(self, *, after: int = 0, limit: int = 100, **of: Any) -> Log:
+        """List judgements, of a `query` or a `judge`, in the order of the log."""
+        query = {"after": after, "limit": limit, **of}
+        return self._send(Call("GET", "feedback", Log, query=query))
+
+    def rank(self, query: Any, **named: Any) -> Ranking:
+        """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
+        return self._send(_rank(query, named))
+
+    def query_vectors(self, queries: Iterable[Any], model: str = "live") -> QueryVectors:
+        """Vectors to search with elsewhere."""
+        return self._send(_query_vectors(queries, model))
+
+    def put_items(self, items: Iterable[Item]) -> Receipt | None:
+        """Add or replace items, in as many requests as needed; None if there are none."""
+        last = None
+        for call in _put_items(items):
+            last = self._send(call)
+        return last
+
+    def item(self, id: str) -> Item:
+        """An item."""
+        return self._send(_of_item(id, "GET", Item))
+
+    def delete_item(self, id: str) -> Receipt:
+        """Delete an item."""
+        return self._send(_of_item(id, "DELETE", Receipt))
+
+    def next(self, n: int = 10, judge: str | None = None) -> list[Question]:
+        """What to ask a person next."""
+        call = Call("GET", "next", Questions, query={"n": n, "judge": judge})
+        return self._send(call).questions
+
+    def models(self) -> list[Model]:
+        """Generations that were promoted."""
+        return self._send(Call("GET", "models", Models)).models
+
+    def promote(self) -> Verdict:
+        """Promote what was learnt, if it is better."""
+        return self._send(Call("POST", "promote", Verdict, repeatable=False))
+
+    def rollback(self, to: int | None = None) -> Model:
+        """Go back to an earlier generation."""
+        return self._send(_rollback(to))
+
+    def history(self, at: datetime) -> Then:
+        """Which model ranked at a time."""
+        return self._send(_history(at))
+
+    def evaluate(self) -> Figures:
+        """How good the ranking is on queries that were held out."""
+        return self._send(Call("GET", "evaluate", Figures))
+
+    def status(self) -> Status:
+        """Where the tenant stands."""
+        return self._send(Call("GET", "status", Status))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(_Connection):
+    """The same for asyncio; parameters and methods are those of `Client`."""
+
+    def __init__(
+        self,
+        url: str,
+        tenant: str = "default",
+        key: str | None = None,
+        *,
+        retries: int = 5,
+        timeout: float = 30.0,
+    ) -> None:
+        super().__init__(url, tenant, key, retries, timeout)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def _send(self, call: Call[T]) -> T:
+        request = self._request(call)
+        for attempt in count():
+            try:
+                response = await self._http.request(**request)
+                pause = self._pause(attempt, response, call)
+                if pause < 0:
+                    return self._answer(call, response)
+            except httpx.TransportError as error:
+                pause = self._pause(attempt, error, call)
+                if pause < 0:
+                    raise
+            await asyncio.sleep(pause)
+        raise AssertionError
+
+    async def feedback(self, judgements: Iterable[Any]) -> list[Receipt]:
+        """Send judgements, all stored or none; on the disk once this returns."""
+        return (await self._send(_feedback(judgements))).results
+
+    async def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
+        """Say that one item is better than another for a query."""
+        return (await self._send(_triplet(query, better, worse, named))).results[0]
+
+    async def retract(self, id: str) -> Receipt:
+        """Take a judgement back."""
+        return await self._send(_retract(id))
+
+    async def judgements(self, *, after: int = 0, limit: int = 100, **of: Any) -> Log:
+        """List judgements, of a `query` or a `judge`, in the order of the log."""
+        query = {"after": after, "limit": limit, **of}
+        return await self._send(Call("GET", "feedback", Log, query=query))
+
+    async def rank(self, query: Any, **named: Any) -> Ranking:
+        """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
+        return await self._send(_rank(query, named))
+
+    async def query_vectors(self, queries: Iterable[Any], model: str = "live") -> QueryVectors:
+        """Vectors to search with elsewhere."""
+        return await self._send(_query_vectors(queries, model))
+
+    async def put_items(self, items: Iterable[Item]) -> Receipt | None:
+        """Add or replace items, in as many requests as needed; None if there are none."""
+        last = None
+        for call in _put_items(items):
+            last = await self._send(call)
+        return last
+
+    async def item(self, id: str) -> Item:
+        """An item."""
+        return await self._send(_of_item(id, "GET", Item))
+
+    async def delete_item(self, id: str) -> Receipt:
+        """Delete an item."""
+        return await self._send(_of_item(id, "DELETE", Receipt))
+
+    async def next(self, n: int = 10, judge: str | None = None) -> list[Question]:
+        """What to ask a person next."""
+        call = Call("GET", "next", Questions, query={"n": n, "judge": judge})
+        return (await self._send(call)).questions
+
+    async def models(self) -> list[Model]:
+        """Generations that were promoted."""
+        return (await self._send(Call("GET", "models", Models))).models
+
+    async def promote(self) -> Verdict:
+        """Promote what was learnt, if it is better."""
+        return await self._send(Call("POST", "promote", Verdict, repeatable=False))
+
+    async def rollback(self, to: int | None = None) -> Model:
+        """Go back to an earlier generation."""
+        return await self._send(_rollback(to))
+
+    async def history(self, at: datetime) -> Then:
+        """Which model ranked at a time."""
+        return await self._send(_history(at))
+
+    async def evaluate(self) -> Figures:
+        """How good the ranking is on queries that were held out."""
+        return await self._send(Call("GET", "evaluate", Figures))
+
+    async def status(self) -> Status:
+        """Where the tenant stands."""
+        return await self._send(Call("GET", "status", Status))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self: A) -> A:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

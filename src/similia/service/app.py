@@ -1,0 +1,250 @@
+"""The service: its parts in one place, who is let in, and the application made of them."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import structs
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import similia
+from similia.service import journal, judging, operation, owners, pages, records
+from similia.service import routes as feedback_and_items
+from similia.service.bounds import Bounds
+from similia.service.committing import Committer
+from similia.service.embedder import Embedder, open_embedder
+from similia.service.endpoints import Endpoint, routes, token_of
+from similia.service.errors import Conflict
+from similia.service.guard import Guard
+from similia.service.keys import LOCAL_OWNER, Key, Keys
+from similia.service.limits import Rates, Room
+from similia.service.loading import ItemFile
+from similia.service.metrics import Metrics
+from similia.service.openapi import document
+from similia.service.problems import Problem
+from similia.service.queries import KnownQueries, QueryFile
+from similia.service.records import Query
+from similia.service.settings import Settings
+from similia.service.telemetry import NoTelemetry, Telemetry
+from similia.service.tenant import Tenant
+from similia.service.tenants import Tenants
+from similia.service.work import Pool
+
+#: threads that wait for the disk; one group commit serves them all
+WRITERS = 32
+#: how browsers and clients on this machine name it
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+ENDPOINTS: list[Endpoint] = [
+    *feedback_and_items.ENDPOINTS,
+    *owners.ENDPOINTS,
+    *judging.ENDPOINTS,
+    *operation.ENDPOINTS,
+]
+
+
+class Service:
+    """Parts of a running service."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        items: ItemFile | None = None,
+        queries: QueryFile | None = None,
+    ) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.key_file)
+        if not settings.is_loopback and not self.keys.needed:
+            raise ValueError(
+                f"settings: host must be a loopback address without keys, got {settings.host!r}; "
+                "make a key first: similia keys add."
+            )
+        self.embedder: Embedder | None = open_embedder(settings)
+        self.telemetry = Telemetry() if settings.telemetry else NoTelemetry()
+        self.bounds = Bounds(settings)
+        self.rates = Rates(settings.rate, settings.burst)
+        self.strangers = Rates(settings.wrong_rate, 20)
+        self.room = Room(settings.max_requests, settings.max_buffered)
+        self.work = Pool("work", settings.threads, settings.max_waiting)
+        self.writes = Pool("write", WRITERS, settings.max_requests)
+        self.long_work = Pool("long", 1, 8)
+        self.metrics = Metrics(self.standing)
+        self.endpoints = list(ENDPOINTS)
+        self.items = items
+        self.query_file = queries
+        #: queries known by id, by tenant
+        self.queries: defaultdict[str, KnownQueries] = defaultdict(KnownQueries)
+        self._tenants: Tenants | None = None
+        self.ready = False
+        self.draining = False
+        self._committers: dict[str, Committer] = {}
+        #: why the logs could not be opened
+        self.failure: BaseException | None = None
+
+    @property
+    def tenants(self) -> Tenants:
+        """Engines by name; there once the logs are replayed."""
+        if self._tenants is None:
+            raise Problem(503, "the service is not ready; try again later.", retry_after=1)
+        return self._tenants
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """OpenAPI of all endpoints."""
+        return document(self.endpoints, similia.__version__)
+
+    # -- who is let in -------------------------------------------------------------------------
+
+    def admit(self, request: Request, endpoint: Endpoint, tenant: str | None) -> Key:
+        """The caller's key, or 401, 403 or 429."""
+        address = request.client.host if request.client else "unknown"
+        if endpoint.scopes is None:
+            return LOCAL_OWNER
+        key = self._caller(request, address)
+        place = key.tenant if endpoint.place == "any" else tenant
+        place = None if endpoint.place == "service" else place
+        if not key.allows(place, endpoint.scopes):
+            raise Problem(403, f"the key must be for {' or '.join(endpoint.scopes)} here.")
+        self.rates.check(key.id)
+        return key
+
+    def _caller(self, request: Request, address: str) -> Key:
+        try:
+            needed = self.keys.needed
+            token = token_of(request)
+            key = self.keys.find(token) if needed and token else None
+        except (ValueError, OSError) as error:
+            journal.note(logging.ERROR, "keys cannot be read", reason=str(error))
+            raise Problem(503, "keys cannot be read.", retry_after=5) from None
+        if not needed:
+            self._check_origin(request)
+            return LOCAL_OWNER
+        if key is None:
+            self.strangers.check(address)
+            raise Problem(
+                401,
+                "a known key must be sent: Authorization: Bearer sk_…",
+                headers={"www-authenticate": "Bearer"},
+            )
+        return key
+
+    def _check_origin(self, request: Request) -> None:
+        """Without keys, refuse what a page of another site makes a browser send."""
+        host = request.headers.get("host", "")
+        origin = request.headers.get("origin")
+        name = urlsplit(f"//{host}").hostname if _is_plain(host) else None
+        foreign = origin is not None and origin.partition("://")[2] != host
+        if name not in LOOPBACK_NAMES or foreign:
+            raise Problem(403, "without keys, requests must come from this machine and this site.")
+
+    # -- what operations share -----------------------------------------------------------------
+
+    def committer(self, tenant: Tenant) -> Committer:
+        """What stores judgements of a tenant."""
+        found = self._committers.get(tenant.name)
+        if found is None or found.tenant is not tenant:
+            found = self._committers[tenant.name] = Committer(tenant, self.writes)
+        return found
+
+    async def resolved(self, tenant: Tenant, query: Query) -> Query:
+        """The query with vectors: its own, those known by its id, or those of its text."""
+        if query.item or query.vectors:
+            return query
+        if query.id is not None:
+            known = await self.work.run(self.queries[tenant.name].find, tenant, query.id)
+            if known is not None:
+                return known
+        if self.embedder is None or not query.text:
+            return query
+        vector = await self.embedder.embed(query.text)
+        return structs.replace(query, vectors={self.settings.embedder_view: vector})
+
+    def create(self, name: str) -> bool:
+        """Make a tenant; False if it is there."""
+        try:
+            self.tenants.create(name, self._new_tenant)
+        except Conflict:
+            return False
+        return True
+
+    @property
+    def _new_tenant(self) -> records.Settings:
+        return records.Settings(held_out=self.settings.hold_out)
+
+    def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
+        """Numbers of each tenant, for metrics."""
+        if not self.ready or self._tenants is None:
+            return
+        for name in self._tenants.names():
+            status = self._tenants.get(name).status()
+            numbers = ("seq", "learnt_seq", "items", "judgements", "queries")
+            yield name, {number: float(getattr(status, number)) for number in numbers}
+
+    # -- life ----------------------------------------------------------------------------------
+
+    async def lifespan(self, receive: Receive, send: Send) -> None:
+        """Listen at once, replay beside that, then be ready; at the end, drain and close."""
+        await receive()
+        opening = asyncio.create_task(self._open())
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.ready = False
+        await opening
+        await asyncio.to_thread(self.close)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _open(self) -> None:
+        try:
+            await asyncio.to_thread(self._open_tenants)
+        except Exception as error:
+            self.failure = error
+            journal.logger.exception("the logs could not be opened")
+            return
+        self.ready = True
+        self.metrics.ready.set(1)
+        journal.note(logging.INFO, "ready")
+
+    def _open_tenants(self) -> None:
+        self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
+        first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
+        self._tenants.open_all()
+        if self.items is not None:
+            found, put = self.items.load(first)
+            journal.note(logging.INFO, "items", found=found, put=put)
+        views = first.status().views
+        if self.query_file is not None and views:
+            self.queries[first.name] = KnownQueries(self.query_file.queries(views[0].name))
+
+    def close(self) -> None:
+        """Finish what runs, write what waits."""
+        self.work.close()
+        self.writes.close()
+        self.long_work.close()
+        if self._tenants is not None:
+            self._tenants.close()
+        self.telemetry.close()
+
+
+def create_app(service: Service, more: Sequence[BaseRoute] = ()) -> ASGIApp:
+    """The application of a service; further routes come before its pages."""
+    router = Router(
+        [*routes(service, service.endpoints), *more, *pages.routes(service)],
+        redirect_slashes=False,
+        default=_nothing,
+    )
+    return Guard(service, router)
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Problem(404, "there is nothing here.")
+
+
+def _is_plain(host: str) -> bool:
+    return not set(host) & set("/@?#\\")

@@ -1,0 +1,217 @@
+"""What an endpoint is: who may call it, what goes in and comes out, and how a request is served."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from similia.service.keys import Key, bearer
+from similia.service.problems import Problem
+
+if TYPE_CHECKING:
+    from similia.service.app import Service
+    from similia.service.tenant import Tenant
+
+T = TypeVar("T")
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One operation; the OpenAPI document is made from these."""
+
+    method: str
+    path: str
+    #: its docstring describes the operation
+    handle: "Callable[[Call], Awaitable[Any]]"
+    #: one of these lets a key in; None lets everybody in
+    scopes: tuple[str, ...] | None
+    #: what is sent back; Response for anything but JSON
+    returns: Any
+    body: Any = None
+    #: struct with one field, a list, that may be sent instead of a single body
+    batch: type[msgspec.Struct] | None = None
+    #: struct of the parameters in the URL's query
+    query: type[msgspec.Struct] | None = None
+    #: whether a missing body stands for an empty one
+    optional_body: bool = False
+    status: int = 200
+    #: statuses of errors beside those that every endpoint may answer
+    errors: tuple[int, ...] = ()
+    #: whether it takes long: to evaluate, to promote
+    long: bool = False
+    media: str = JSON
+    #: whether it answers before the logs are replayed
+    always: bool = False
+    #: what a key must be for: the tenant in the path, the whole service, or any tenant
+    place: Literal["tenant", "service", "any"] = "tenant"
+
+
+@dataclass
+class Call:
+    """A request that passed all checks."""
+
+    service: "Service"
+    endpoint: Endpoint
+    request: Request
+    key: Key
+    path: dict[str, str]
+    body: Any = None
+    query: Any = None
+    _tenant: "Tenant | None" = field(default=None, repr=False)
+
+    @property
+    def tenant(self) -> "Tenant":
+        """Engine of the tenant in the path."""
+        assert self._tenant is not None
+        return self._tenant
+
+    async def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """Run work of the engine in a thread."""
+        pool = self.service.long_work if self.endpoint.long else self.service.work
+        return await pool.run(work, *arguments, **named)
+
+
+class Resource:
+    """All operations on one path, as an ASGI application."""
+
+    def __init__(self, service: "Service", endpoints: Sequence[Endpoint]) -> None:
+        self.service = service
+        self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
+        methods = [*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])]
+        self.allowed = ", ".join(sorted(methods))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        endpoint = self.endpoints.get(method)
+        if endpoint is None:
+            raise Problem(
+                405,
+                f"the method must be one of {self.allowed}, got {scope['method']:.20}.",
+                headers={"allow": self.allowed},
+            )
+        request = Request(scope, receive)
+        call = self._admitted(endpoint, request)
+        limits = self.service.settings
+        with self.service.room.body() as body:
+            if endpoint.body is not None:
+                announced = request.headers.get("content-length")
+                content = await body.read(receive, announced, limits.max_body, limits.body_timeout)
+                scope["body_read"] = True
+                call.body = _decoded(endpoint, request, content)
+            seconds = limits.long_timeout if endpoint.long else limits.timeout
+            try:
+                async with asyncio.timeout(seconds):
+                    result = await endpoint.handle(call)
+            except TimeoutError:
+                raise Problem(
+                    503, f"no answer within {seconds:g} seconds; try again later.", retry_after=1
+                ) from None
+        await _respond(endpoint, result, scope, receive, send)
+
+    def _admitted(self, endpoint: Endpoint, request: Request) -> Call:
+        """Check the caller, then where the request goes; tell strangers nothing."""
+        service, scope = self.service, request.scope
+        tenant = request.path_params.get("tenant")
+        key = service.admit(request, endpoint, tenant)
+        scope["state"]["key"] = key.id
+        if tenant is not None:
+            scope["state"]["tenant"] = tenant
+        if not (endpoint.always or service.ready):
+            raise Problem(503, "the service is not ready; try again later.", retry_after=1)
+        call = Call(service, endpoint, request, key, request.path_params)
+        if tenant is not None and endpoint.place == "tenant":
+            call._tenant = service.tenants.get(tenant)
+        if endpoint.query is not None:
+            call.query = _of_query(endpoint, request)
+        elif scope["query_string"] and endpoint.scopes is not None:
+            raise Problem(422, f"{endpoint.path} takes no parameters in the URL's query.")
+        return call
+
+
+def routes(service: "Service", endpoints: Sequence[Endpoint]) -> list[Route]:
+    """Routes for endpoints, one for each path; an id in a path may contain slashes."""
+    paths: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, []).append(endpoint)
+    return [
+        Route(path.replace("{id}", "{id:path}"), Resource(service, group))
+        for path, group in sorted(paths.items(), key=lambda each: each[0].endswith("{id}"))
+    ]
+
+
+def token_of(request: Request) -> str | None:
+    """Key that a request brings along."""
+    return bearer(request.headers.get("authorization"))
+
+
+# -- what goes in, what comes out --------------------------------------------------------------
+
+
+class _Probe(msgspec.Struct):
+    judgements: msgspec.Raw = msgspec.Raw(b"")
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def _decoded(endpoint: Endpoint, request: Request, content: bytes) -> Any:
+    if not content and endpoint.optional_body:
+        content = b"{}"
+    else:
+        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        encoding = request.headers.get("content-encoding", "identity").lower()
+        if media != JSON or encoding != "identity":
+            raise Problem(
+                415, f"a body must be {JSON}, uncompressed, got {media or 'no type'!r:.80}."
+            )
+    try:
+        kind = endpoint.body
+        if endpoint.batch is not None and _decoder(_Probe).decode(content).judgements:
+            kind = endpoint.batch
+        return _decoder(kind).decode(content)
+    except msgspec.ValidationError as error:
+        raise Problem(422, f"the body does not fit: {_short(error)}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
+
+
+def _of_query(endpoint: Endpoint, request: Request) -> Any:
+    pairs = request.query_params.multi_items()
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise Problem(422, "a parameter in the URL's query must be given once.")
+    try:
+        return msgspec.convert(dict(pairs), endpoint.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(422, f"the URL's query does not fit: {_short(error)}.") from None
+
+
+def _short(error: BaseException) -> str:
+    return str(error).rstrip(".").encode("utf-8", "replace").decode()[:300]
+
+
+async def _respond(
+    endpoint: Endpoint, result: Any, scope: Scope, receive: Receive, send: Send
+) -> None:
+    if isinstance(result, Response):
+        await result(scope, receive, send)
+        return
+    content = _encoder.encode(result)
+    headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": endpoint.status, "headers": headers})
+    content = b"" if scope["method"] == "HEAD" else content
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,207 @@
+"""Learning beside serving: one thread feeds the fold with new rows and publishes frozen states."""
+
+import itertools
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from similia.linalg.threads import single_blas_thread
+from similia.service.errors import Timeout, Unavailable
+from similia.service.fold import Fold, State
+from similia.service.items import Items
+from similia.service.log import Log, Row
+from similia.service.records import Settings
+from similia.service.snapshots import Snapshots
+
+#: rows read ahead at a time, and parts
+PART, AHEAD = 512, 8
+#: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
+REST, LONGEST = 3, 0.5
+#: seconds after which another thread has its turn
+SWITCH = 0.0005
+
+
+class Engine:
+    """The learner of a tenant. Readers take the last published state and never wait for it."""
+
+    def __init__(self, log: Log, cache: Path, name: str) -> None:
+        self._log = log
+        self.snapshots = Snapshots(cache / "snapshots", log)
+        self._folding = threading.Lock()
+        self._changed = threading.Condition()
+        self._rows: list[Row] = []
+        self._waiting = 0
+        self._closed = False
+        self._error: BaseException | None = None
+        # Threads of a BLAS wait by spinning, and searches come from many threads anyway.
+        self._limits = ExitStack()
+        self._limits.enter_context(single_blas_thread())
+        log.subscribe(self._receive)
+        self._fold = self._replayed(log.last)
+        self._live = self._fold.state()
+        self._thread = threading.Thread(target=self._run, name=f"learner {name}", daemon=True)
+        self._thread.start()
+
+    # -- what readers ask ----------------------------------------------------------------------
+
+    @property
+    def items(self) -> Items | None:
+        """Items as of the last row fed."""
+        return self._fold.items
+
+    @property
+    def settings(self) -> Settings:
+        """Settings as of the last row fed."""
+        return self._fold.settings
+
+    @property
+    def seq(self) -> int:
+        """Last row in the published state."""
+        return self._live.seq
+
+    @property
+    def snapshot_seq(self) -> int:
+        """Last row of the newest snapshot."""
+        return self.snapshots.newest
+
+    @property
+    def live(self) -> State:
+        """The state that learns at once."""
+        return self._live
+
+    def wait(self, seq: int, timeout: float) -> None:
+        """Wait until a row is in the published state."""
+        if self._live.seq >= seq:
+            return
+        with self._changed:
+            self._waiting += 1
+            self._changed.notify_all()
+            try:
+                there = self._changed.wait_for(
+                    lambda: self._live.seq >= seq or self._error is not None, timeout
+                )
+            finally:
+                self._waiting -= 1
+        if self._live.seq >= seq:
+            return
+        if self._error is not None:
+            raise Unavailable(
+                f"learner: learning has stopped ({self._error}); restart the service."
+            )
+        if not there:
+            raise Timeout(
+                f"rank: row {seq} must be learnt within {timeout:g} s, got as far as row "
+                f"{self._live.seq}; ask again."
+            )
+
+    def exams(self) -> tuple[State, list[int]]:
+        """The published state, and the rows that were kept apart until then."""
+        with self._folding:
+            fold = self._fold
+            return self._live, [seq for seq in fold.exams if seq not in fold.retracted]
+
+    def state_at(self, seq: int) -> State:
+        """The state after some row, folded again from the log."""
+        return self._replayed(seq).state()
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def _receive(self, rows: list[Row]) -> None:
+        with self._changed:
+            self._rows += rows
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while rows := self._taken():
+                start = time.perf_counter()
+                with self._folding:
+                    self._learn(rows)
+                    self._publish(self._fold.state())
+                    self.snapshots.keep(self._fold)
+                self._rest(time.perf_counter() - start)
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+            raise
+
+    def _taken(self) -> list[Row]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._rows or self._closed)
+            rows, self._rows = self._rows, []
+            return rows
+
+    def _learn(self, rows: list[Row]) -> None:
+        for row in rows:
+            if row.seq <= self._fold.seq:
+                continue
+            if not self._fold.feed(row):
+                self._fold = self._replayed(rows[-1].seq)
+                return
+
+    def _publish(self, state: State) -> None:
+        with self._changed:
+            self._live = state
+            self._changed.notify_all()
+
+    def _rest(self, seconds: float) -> None:
+        """Leave the processor to others for longer than learning took, unless somebody waits."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._waiting or self._closed, min(REST * seconds, LONGEST)
+            )
+
+    def _replayed(self, last: int) -> Fold:
+        """The fold after row `last`, from the newest snapshot that still holds."""
+        retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
+        fold = self.snapshots.restored(retracted, last)
+        for row in ahead(self._log.rows(fold.seq, last)):
+            fold.feed(row)
+        return fold
+
+    def snapshot(self) -> int:
+        """Write a snapshot of the last full block; return the last row in it."""
+        with self._folding:
+            return self.snapshots.write(self._fold)
+
+    def close(self) -> None:
+        """Learn what waits, then stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._limits.close()
+        if self._error is None:
+            self.snapshots.write(self._fold)
+
+
+def answer_promptly() -> None:
+    """Let threads of this process take turns more often: an answer must not wait for a lesson.
+
+    A thread that has work to do otherwise keeps the interpreter for five milliseconds.
+    """
+    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
+
+
+def ahead(rows: Iterator[Row]) -> Iterator[Row]:
+    """The same rows, read by another thread while these are learnt."""
+    read: queue.Queue[list[Row] | BaseException] = queue.Queue(AHEAD)
+
+    def reading() -> None:
+        try:
+            while part := list(itertools.islice(rows, PART)):
+                read.put(part)
+            read.put([])
+        except BaseException as error:
+            read.put(error)
+
+    threading.Thread(target=reading, name="reader", daemon=True).start()
+    while part := read.get():
+        if isinstance(part, BaseException):
+            raise part
+        yield from part

@@ -1,0 +1,260 @@
+"""State from the log: state(n) is a function of rows 1 to n and of nothing else.
+
+Judgements that can be learnt form a stream, in the order of the log and without those that were
+retracted. The learner takes it in blocks of `BLOCK` lists; the rest, fewer than a block, is learnt
+as one more block by a copy. So a state depends on the log alone, not on when rows arrived, were
+committed together or were ranked by, and live learning and replay cannot differ by a bit.
+
+The copy is what ranks: nobody changes it, so searches never wait for learning.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.service.items import Items, Layout, Shelf
+from similia.service.lessons import Lesson, impressions, lessons_of
+from similia.service.log import Row
+from similia.service.records import (
+    JUDGEMENTS,
+    Configured,
+    Delete,
+    Judgement,
+    Packed,
+    Pair,
+    Put,
+    Query,
+    Record,
+    Retraction,
+    Settings,
+    decoded,
+)
+from similia.similarity.blend import Blend
+from similia.trust.split import held_out
+
+#: lists in a block; another number would be another state
+BLOCK = 128
+#: rows of items, and queries, on which a learner measures what is typical
+MEASURED = 2000
+#: distinct queries that tell what is typical of queries; below it items stand in for them
+ENOUGH = 8
+#: pairs of a query that are remembered
+PAIRS = 32
+
+
+#: items of a query that were judged alone, and whether each was similar
+Pairs: TypeAlias = dict[str, tuple[tuple[str, bool], ...]]
+
+
+class State(NamedTuple):
+    """A frozen state: what ranks, and what it ranks."""
+
+    #: last row of the log in it
+    seq: int
+    #: None until something was learnt
+    learner: Blend | None
+    layout: Layout | None
+    shelf: Shelf | None
+    #: rows of the lists learnt, by number: those of full blocks, and those since
+    lists: NDArray[np.int64]
+    since: tuple[int, ...]
+
+    def row_of(self, number: int) -> int:
+        """Row of a list, by its number from 0."""
+        n = len(self.lists)
+        return int(self.lists[number]) if number < n else self.since[number - n]
+
+
+def copied(learner: Blend) -> Blend:
+    """A learner of its own with the same state."""
+    state = {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in learner.get_state().items()
+    }
+    return Blend(**learner.get_params(deep=False)).set_state(state)
+
+
+class Fold:
+    """The state after some row, fed one row after the other."""
+
+    def __init__(self, retracted: dict[int, int] | None = None) -> None:
+        #: last row that was fed
+        self.seq = 0
+        self.settings = Settings()
+        self.items: Items | None = None
+        #: retracted rows; a later fold leaves them out from the start
+        self.retracted = dict(retracted or {})
+        #: the learner after the last full block, and the row that completed it
+        self.learner: Blend | None = None
+        self.through = 0
+        #: rows of the lists learnt by it
+        self.lists: NDArray[np.int64] = np.zeros(0, np.int64)
+        #: judgements that are kept apart
+        self.exams: list[int] = []
+        #: pairs judged so far, by query: waiting for one of the other kind
+        self.pairs: Pairs = {}
+        self._room: NDArray[np.int64] | None = None
+        self._pending: list[Lesson] = []
+        #: pairs as they were after the last full block, and rows of pairs since
+        self.pairs_then: Pairs = {}
+        self._pairs_since: set[int] = set()
+
+    def resume(
+        self, seq: int, learner: Blend, lists: NDArray[np.int64], exams: list[int], pairs: Pairs
+    ) -> None:
+        """Continue behind row `seq`, which completed a block; items must be as they were then."""
+        self.seq = self.through = seq
+        self.learner, self.exams = learner, exams
+        self.pairs, self.pairs_then = dict(pairs), dict(pairs)
+        self._count(lists.tolist())
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def feed(self, row: Row) -> bool:
+        """Take the next row; False if it asks for a fold from the start, as rows learnt changed."""
+        record, vectors = decoded(row.body)
+        self.seq = row.seq
+        if isinstance(record, JUDGEMENTS):
+            if row.seq not in self.retracted:
+                self._judged(row, record, vectors)
+            return True
+        return self._other(row, record, vectors)
+
+    def feed_other(self, row: Row) -> None:
+        """Take a row that is no judgement, to bring items and settings up to a snapshot."""
+        record, vectors = decoded(row.body)
+        if not isinstance(record, Retraction):
+            self._other(row, record, vectors)
+
+    def _other(self, row: Row, record: Record, vectors: list[Packed]) -> bool:
+        match record:
+            case Put(items=items) if self.items is not None:
+                for item, own in zip(items, vectors, strict=True):
+                    self.items.put(item, own)
+            case Delete(items=ids) if self.items is not None:
+                for id in ids:
+                    self.items.delete(id)
+            case Configured(settings=settings):
+                self._configure(settings)
+            case Retraction():
+                return self._retract(row)
+            case _:
+                pass
+        return True
+
+    def _configure(self, settings: Settings) -> None:
+        self.settings = settings
+        if self.items is None and settings.views:
+            self.items = Items(Layout(settings.views, settings.fields))
+
+    def _retract(self, row: Row) -> bool:
+        if row.target is None or row.target in self.retracted:
+            return True
+        self.retracted[row.target] = row.seq
+        if row.target <= self.through:
+            return row.target in self.exams or not self._was_learnt(row.target)
+        self.exams = [seq for seq in self.exams if seq != row.target]
+        self._pending = [lesson for lesson in self._pending if lesson.seq != row.target]
+        return row.target not in self._pairs_since  # a pair is part of the lists of others
+
+    def _was_learnt(self, seq: int) -> bool:
+        place = int(np.searchsorted(self.lists, seq))
+        learnt = place < len(self.lists) and self.lists[place] == seq
+        # A pair may be part of the lists of others.
+        return learnt or any(self.pairs.values())
+
+    # -- judgements ----------------------------------------------------------------------------
+
+    def _judged(self, row: Row, judgement: Judgement, vectors: list[Packed]) -> None:
+        if self.items is None or judgement.weight <= 0:
+            return
+        if self.is_exam(judgement, row.query or ""):
+            self.exams.append(row.seq)
+            return
+        query = self._query(judgement.query, vectors)
+        if query is None:
+            return
+        earlier: tuple[tuple[str, bool], ...] = ()
+        if isinstance(judgement, Pair):
+            key = row.query or ""
+            earlier = self.pairs.get(key, ())
+            self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-PAIRS:]
+            self._pairs_since.add(row.seq)
+        self._pending += lessons_of(row.seq, judgement, query, self.items.row, earlier)
+        if len(self._pending) >= BLOCK:
+            self._complete(row.seq)
+
+    def is_exam(self, judgement: Judgement, key: str) -> bool:
+        """Whether a judgement is kept apart: by its source, and by the hash of its query."""
+        sources = self.settings.exam_sources
+        if judgement.source not in sources and "*" not in sources:
+            return False
+        return bool(held_out(np.array([key], object), self.settings.held_out)[0])
+
+    def _query(self, query: Query, vectors: list[Packed]) -> bytes | None:
+        """Bytes of the row that stands for a query; of its item's row if it has no vectors."""
+        assert self.items is not None
+        if vectors:
+            return self.items.layout.query_bytes(vectors[0])
+        place = None if query.item is None else self.items.row(query.item)
+        return None if place is None else self.items.matrix([place]).tobytes()
+
+    def _complete(self, seq: int) -> None:
+        """Learn a full block, which this row completed."""
+        assert self.items is not None
+        self.learner = self._learnt(self.learner)
+        self._count([lesson.seq for lesson in self._pending])
+        self.through = seq
+        self._pending, self._pairs_since, self.pairs_then = [], set(), dict(self.pairs)
+        self.items.compact()
+
+    def _count(self, rows: list[int]) -> None:
+        """Add to the rows of the lists learnt; states share the memory, which only ever grows."""
+        n = len(self.lists)
+        if self._room is None or n + len(rows) > len(self._room):
+            self._room = np.zeros(2 * (n + len(rows)), np.int64)
+            self._room[:n] = self.lists
+        self._room[n : n + len(rows)] = rows
+        self.lists = self._room[: n + len(rows)]
+
+    def _learnt(self, learner: Blend | None) -> Blend:
+        """Teach a learner what is pending, as one block."""
+        assert self.items is not None
+        layout, lessons = self.items.layout, self._pending
+        together = b"".join([lesson.query for lesson in lessons])
+        queries = np.frombuffer(together, "<f4").reshape(len(lessons), layout.width)
+        shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
+        if learner is None:
+            learner = self._begun(queries, shown)
+        lists = impressions(lessons)
+        learner.learn_checked(*layout.sides(queries, shown), lists)
+        return learner
+
+    def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
+        """A learner that knows what is typical of the items there are, and of these queries."""
+        assert self.items is not None
+        settings, shelf = self.settings, self.items.shelf()
+        some = shelf.matrix[shelf.some(MEASURED)] if len(shelf) else shown
+        asked = np.unique(queries, axis=0)
+        if len(asked) < ENOUGH:
+            asked = np.vstack([asked, some])
+        learner = Blend(memory=settings.memory, half_life=settings.half_life)
+        learner.begin(*self.items.layout.sides(asked, some))
+        return learner
+
+    def blocks_since(self, seq: int) -> int:
+        """Number of full blocks learnt after a row."""
+        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // BLOCK
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """The state after the last row fed; nothing that is fed later changes it."""
+        learner = None if self.learner is None else copied(self.learner)
+        if self._pending:
+            learner = self._learnt(learner)
+        shelf = None if self.items is None else self.items.shelf()
+        layout = None if self.items is None else self.items.layout
+        since = tuple(lesson.seq for lesson in self._pending)
+        return State(self.seq, learner, layout, shelf, self.lists, since)

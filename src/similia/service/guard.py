@@ -1,0 +1,142 @@
+"""What every request passes: its id, its time, strict headers, errors in one form, the log."""
+
+import logging
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from similia.service import journal
+from similia.service.limits import Gone
+from similia.service.problems import Error, Problem, as_problem
+
+if TYPE_CHECKING:
+    from similia.service.app import Service
+
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+#: for everything but pages, which bring their own policy
+POLICY = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
+    b"cache-control": b"no-store",
+    b"content-security-policy": POLICY,
+}
+
+
+class Guard:
+    """The outermost application."""
+
+    def __init__(self, service: "Service", inner: ASGIApp) -> None:
+        self.service = service
+        self.inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or live and end."""
+        if scope["type"] == "lifespan":
+            await self.service.lifespan(receive, send)
+            return
+        if scope["type"] != "http":  # web sockets: nothing here speaks them
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        await Exchange(self.service, scope).run(self.inner, receive, send)
+
+
+class Exchange:
+    """One request and its response."""
+
+    def __init__(self, service: "Service", scope: Scope) -> None:
+        self.service, self.scope = service, scope
+        self.start = time.perf_counter()
+        self.status = 0
+        given = next((v for k, v in scope["headers"] if k == b"x-request-id"), b"")
+        self.id = given.decode() if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope["state"] = {"request_id": self.id}
+
+    async def run(self, inner: ASGIApp, receive: Receive, send: Send) -> None:
+        """Serve the request; whatever happens becomes an answer and a line of the log."""
+        service = self.service
+        self._send = send
+        service.metrics.active.inc()
+        try:
+            with service.telemetry.span(self.scope) as span:
+                await self._answer(inner, receive)
+                span.set_attribute("http.response.status_code", self.status)
+        finally:
+            service.metrics.active.dec()
+            self._record()
+
+    async def _answer(self, inner: ASGIApp, receive: Receive) -> None:
+        try:
+            with self.service.room.request():
+                await inner(self.scope, receive, self.send)
+        except Gone:
+            self.status = 499
+        except Exception as error:
+            problem = as_problem(error)
+            if problem.status == 500:
+                details = {"request_id": self.id}
+                journal.logger.exception("error", extra={"details": details})
+            if self.status:  # too late for another answer
+                raise
+            await self._refuse(problem)
+
+    async def send(self, message: Message) -> None:
+        """Add the headers that every response has."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = {**HEADERS, **dict(message["headers"]), b"x-request-id": self.id.encode()}
+            if self._has_unread_body():
+                headers.setdefault(b"connection", b"close")
+            message["headers"] = list(headers.items())
+        await self._send(message)
+
+    def _has_unread_body(self) -> bool:
+        """Whether a body was announced that nobody read, and that may never end."""
+        if "body_read" in self.scope:
+            return False
+        return any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in self.scope["headers"]
+        )
+
+    async def _refuse(self, problem: Problem) -> None:
+        body = msgspec.json.encode(Error(problem.sentence, problem.status, self.id, problem.rows))
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers += [(k.encode(), v.encode()) for k, v in problem.headers.items()]
+        await self.send(
+            {"type": "http.response.start", "status": problem.status, "headers": headers}
+        )
+        empty = self.scope["method"] == "HEAD"
+        await self.send({"type": "http.response.body", "body": b"" if empty else body})
+
+    def _record(self) -> None:
+        scope, metrics = self.scope, self.service.metrics
+        seconds = time.perf_counter() - self.start
+        found = scope.get("route")
+        route = getattr(found, "path", "none")
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        metrics.count(method, route, self.status, seconds)
+        quiet = route in QUIET and self.status < 400
+        level = logging.DEBUG if quiet else logging.INFO
+        if journal.logger.isEnabledFor(level):
+            details: dict[str, Any] = {
+                **scope["state"],
+                "method": method,
+                "route": route,
+                "status": self.status,
+                "ms": round(1000 * seconds, 2),
+            }
+            journal.note(level, "request", **details)
+
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
+#: asked for every few seconds by machines
+QUIET = {"/livez", "/readyz", "/metrics"}

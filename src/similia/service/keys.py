@@ -1,0 +1,232 @@
+"""API keys: hashed in one file, which is read again whenever it changes.
+
+A key is ``sk_ID_SECRET`` with a secret of 256 random bits. Slow hashes are for passwords, which can
+be guessed; nobody guesses 256 bits, so a fast keyed hash (BLAKE2b) loses nothing, and keeps a
+request cheap. The file's own salt keys it, so equal secrets in two files do not look alike.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from similia.durable import make_folder, replacing
+
+#: what a key may do: see, judge, or everything
+SCOPES = ("read", "feedback", "admin")
+#: a key of all tenants
+EVERY = "*"
+PREFIX = "sk"
+LONGEST = 128
+#: compared with where no key has the id, so that both take as long
+NOBODY = "0" * 64
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is known of a key; its secret is not."""
+
+    id: str
+    tenant: str
+    scopes: tuple[str, ...]
+    hash: str = NOBODY
+    name: str = ""
+    #: judgements with this key are this judge's
+    judge: str | None = None
+    created: str = ""
+    #: seconds since 1970, or None for never
+    expires: float | None = None
+
+    def allows(self, tenant: str | None, scopes: tuple[str, ...]) -> bool:
+        """Whether the key may do one of these in a tenant; None is the service itself."""
+        if self.tenant not in (EVERY, tenant):
+            return False
+        return "admin" in self.scopes or any(scope in self.scopes for scope in scopes)
+
+
+#: whoever can reach a service without keys, which then listens on loopback only
+LOCAL_OWNER = Key("local", EVERY, SCOPES, name="local owner")
+
+
+class Keys:
+    """Keys of a file; `find` sees changes of the file at once.
+
+    Parameters
+    ----------
+    path : path
+        JSON, readable by its owner only. Missing means no keys.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._stamp: tuple[int, ...] | None = None
+        self._salt = ""
+        self._keys: dict[str, Key] = {}
+        #: once there were keys, a missing file locks everybody out instead of letting them in
+        self._needed = False
+
+    @property
+    def needed(self) -> bool:
+        """Whether requests need a key."""
+        self._refresh()
+        return self._needed
+
+    def find(self, token: str) -> Key | None:
+        """The key of a token, or None if it is unknown, expired or revoked."""
+        self._refresh()
+        prefix, _, rest = token[:LONGEST].partition("_")
+        identifier, _, secret = rest.partition("_")
+        known = self._keys.get(identifier)
+        hashed = _hash(secret, self._salt)
+        same = hmac.compare_digest(hashed, known.hash if known else NOBODY)
+        if known is None or not same or prefix != PREFIX or len(token) > LONGEST:
+            return None
+        return None if known.expires is not None and known.expires <= time.time() else known
+
+    def list(self, tenant: str | None = None) -> list[Key]:
+        """All keys, or those of a tenant."""
+        self._refresh()
+        return [key for key in self._keys.values() if tenant in (None, key.tenant)]
+
+    def add(
+        self,
+        tenant: str,
+        scopes: tuple[str, ...],
+        *,
+        name: str = "",
+        judge: str | None = None,
+        expires: float | None = None,
+    ) -> tuple[Key, str]:
+        """Make a key; the token is returned and stored nowhere."""
+        if not scopes or set(scopes) - set(SCOPES):
+            got = ", ".join(scopes) or "none"
+            raise ValueError(f"keys: scopes must be some of {', '.join(SCOPES)}, got {got}.")
+        with self._changing() as (keys, salt):
+            return _new(keys, salt, tenant, scopes, name, judge, expires)
+
+    def rotate(self, identifier: str, *, grace: float = 0.0) -> tuple[Key, str]:
+        """Replace a key by a new one; the old one works for `grace` more seconds."""
+        with self._changing() as (keys, salt):
+            old = _known(keys, identifier)
+            made = _new(keys, salt, old.tenant, old.scopes, old.name, old.judge, old.expires)
+            if grace > 0:
+                ends = time.time() + grace
+                keys[old.id] = replace(old, expires=min(ends, old.expires or ends))
+            else:
+                del keys[old.id]
+            return made
+
+    def revoke(self, identifier: str, tenant: str | None = None) -> Key:
+        """Forget a key, of the given tenant only."""
+        with self._changing() as (keys, _):
+            found = _known(keys, identifier, tenant)
+            del keys[found.id]
+            return found
+
+    # -- the file ------------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            if self._stamp is not None:
+                with self._lock:
+                    self._stamp, self._keys = None, {}
+            return
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp == self._stamp:
+            return
+        with self._lock:
+            self._salt, self._keys = _read(self.path)
+            self._stamp = stamp
+            self._needed = self._needed or bool(self._keys)
+
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[dict[str, Key], str]]:
+        """Yield all keys, to be changed, and write them back."""
+        make_folder(self.path.parent)
+        with FileLock(f"{self.path}.lock", mode=0o600):
+            salt = secrets.token_hex(32)
+            keys: dict[str, Key] = {}
+            if self.path.exists():
+                salt, keys = _read(self.path)
+            yield keys, salt
+            now = time.time()
+            kept = [asdict(key) for key in keys.values() if (key.expires or now + 1) > now]
+            with replacing(self.path) as temporary:
+                temporary.chmod(0o600)
+                text = json.dumps({"version": 1, "salt": salt, "keys": kept}, indent=1)
+                temporary.write_text(text, encoding="utf-8")
+            self.path.chmod(0o600)
+        self._refresh()
+
+
+def described(key: Key) -> dict[str, Any]:
+    """What may be shown of a key."""
+    found = asdict(key)
+    del found["hash"]
+    return {**found, "scopes": ", ".join(key.scopes)}
+
+
+def bearer(header: str | None) -> str | None:
+    """Token of an Authorization header."""
+    scheme, _, token = (header or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+
+
+def _new(
+    keys: dict[str, Key],
+    salt: str,
+    tenant: str,
+    scopes: tuple[str, ...],
+    name: str,
+    judge: str | None,
+    expires: float | None,
+) -> tuple[Key, str]:
+    identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    key = Key(identifier, tenant, scopes, _hash(secret, salt), name, judge, created, expires)
+    keys[identifier] = key
+    return key, f"{PREFIX}_{identifier}_{secret}"
+
+
+def _known(keys: dict[str, Key], identifier: str, tenant: str | None = None) -> Key:
+    found = keys.get(identifier)
+    if found is None or tenant not in (None, found.tenant):
+        raise KeyError(identifier)
+    return found
+
+
+def _hash(secret: str, salt: str) -> str:
+    return hashlib.blake2b(
+        secret.encode("utf-8", "surrogatepass"), key=bytes.fromhex(salt), digest_size=32
+    ).hexdigest()
+
+
+def _read(path: Path) -> tuple[str, dict[str, Key]]:
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        if found["version"] != 1 or len(bytes.fromhex(found["salt"])) != 32:
+            raise ValueError("an unknown version or salt")
+        keys = [Key(**{**key, "scopes": tuple(key["scopes"])}) for key in found["keys"]]
+        for key in keys:
+            if len(bytes.fromhex(key.hash)) != 32 or not set(key.scopes) <= set(SCOPES):
+                raise ValueError(f"the key {key.id} is damaged")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: keys must be written by `similia keys`, got {error}; restore the file, or "
+            "remove it and make new keys."
+        ) from error
+    return found["salt"], {key.id: key for key in keys}

@@ -1,0 +1,422 @@
+"""What a row of the log holds. The log is the truth, so these structs only ever grow.
+
+Vectors are kept apart from the rest of a record, as the bytes of float32 numbers: a row is the
+msgpack array [record without vectors, vectors]. Numbers are rounded to float32 before anything else
+sees them, so what is learnt live is what is learnt again from the log.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Struct, structs
+from numpy.typing import NDArray
+
+Vector: TypeAlias = NDArray[np.float32]
+Value: TypeAlias = str | float | bool
+
+
+class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was asked: vectors by view, an item that stands for them, or a text."""
+
+    id: str | None = None
+    text: str | None = None
+    vectors: dict[str, list[float]] | None = None
+    item: str | None = None
+
+
+class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something to find: a vector for each view, and what people see of it."""
+
+    id: str
+    vectors: dict[str, list[float]] = {}
+    text: str | None = None
+    fields: dict[str, Value] = {}
+    image: str | None = None
+
+
+# -- judgements ----------------------------------------------------------------------------------
+
+
+class Judged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """What all judgements have in common."""
+
+    query: Query
+    id: str | None = None
+    judge: str | None = None
+    weight: float = 1.0
+    time: datetime | None = None
+    #: whether to obey at once on this query; by default a person's choice is, and a click is not
+    trusted: bool | None = None
+    #: where the question came from: "random" ones can serve as exam questions
+    source: str | None = None
+    #: the item that stood on the left, or first, and how long the answer took
+    left: str | None = None
+    milliseconds: int | None = None
+
+
+class Triplet(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="triplet"):
+    """One item is better than another."""
+
+    better: str
+    worse: str
+
+
+class Tie(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="tie"):
+    """Two items are equally good."""
+
+    items: tuple[str, str]
+
+
+class NoneOfThese(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="none"):
+    """None of the items shown will do."""
+
+    shown: list[str]
+
+
+class Grades(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="grades"):
+    """How good each item is, from 0."""
+
+    grades: dict[str, float]
+
+
+class Clicks(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="clicks"):
+    """Which of the items shown were clicked, and where they stood, from 1."""
+
+    shown: list[str]
+    clicked: list[str]
+    positions: list[int] | None = None
+
+
+class Pair(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="pair"):
+    """An item is similar to the query, or not."""
+
+    item: str
+    similar: bool
+
+
+class Skip(Judged, frozen=True, kw_only=True, omit_defaults=True, tag="skip"):
+    """A question that a person passed over: logged, not learnt."""
+
+    shown: list[str]
+
+
+Judgement: TypeAlias = Triplet | Tie | NoneOfThese | Grades | Clicks | Pair | Skip
+JUDGEMENTS = (Triplet, Tie, NoneOfThese, Grades, Clicks, Pair, Skip)
+
+
+# -- everything else -----------------------------------------------------------------------------
+
+
+class View(Struct, frozen=True, omit_defaults=True):
+    """A view of the items: its name, its width, and whether queries have it too."""
+
+    name: str
+    width: int
+    #: False for a field: a vector of the items alone
+    compared: bool = True
+
+
+class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a tenant learns; part of the log, as it decides what follows from it."""
+
+    #: the base first; by default those of the first item, all of them compared
+    views: list[View] | None = None
+    #: fields of items (numbers) that are learnt as views, too
+    fields: list[str] = []
+    #: share of the queries that are kept apart for exams
+    held_out: float = 0.2
+    #: sources of the judgements that are kept apart on those queries; "*" stands for all
+    exam_sources: list[str] = msgspec.field(default_factory=lambda: ["random"])
+    #: most queries to remember
+    memory: int = 10_000
+    half_life: float | None = None
+    #: "exact", or a library that searches approximately: "faiss", "usearch" or "hnswlib"
+    search: str = "exact"
+
+
+class Put(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="put"):
+    """Items added, or put in place of those with the same ids."""
+
+    items: list[Item]
+
+
+class Delete(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="delete"):
+    """Items taken away."""
+
+    items: list[str]
+
+
+class Retraction(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="retraction"
+):
+    """A judgement taken back, by its id."""
+
+    judgement: str
+    by: str | None = None
+
+
+class Configured(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="settings"
+):
+    """Settings from here on."""
+
+    settings: Settings
+
+
+class Decision(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="decision"
+):
+    """A promotion, a refusal or a rollback: which generation ranked before, and which ranks now."""
+
+    event: str
+    #: the generation before and after; 0 is the base
+    before: int
+    after: int
+    #: last row that the challenger had learnt
+    learnt: int = 0
+    figures: dict[str, Any] = {}
+    #: evidence against the champion, by kind of challenger
+    evidence: dict[str, Any] = {}
+
+
+Record: TypeAlias = (
+    Triplet
+    | Tie
+    | NoneOfThese
+    | Grades
+    | Clicks
+    | Pair
+    | Skip
+    | Put
+    | Delete
+    | Retraction
+    | Configured
+    | Decision
+)
+
+
+# -- bytes ---------------------------------------------------------------------------------------
+
+Packed: TypeAlias = dict[str, bytes]
+
+
+class _Body(Struct, frozen=True, array_like=True):
+    record: Record
+    #: of the query of a judgement, or of each item put
+    vectors: list[Packed] = []
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_decoder = msgspec.msgpack.Decoder(_Body)
+
+
+def packed(vectors: Mapping[str, Any] | None) -> Packed:
+    """Vectors as bytes, by name."""
+    found = vectors or {}
+    return {name: np.asarray(found[name], "<f4").tobytes() for name in sorted(found)}
+
+
+def unpacked(vectors: Packed) -> dict[str, Vector]:
+    """Vectors from their bytes; read-only."""
+    return {name: np.frombuffer(given, "<f4") for name, given in vectors.items()}
+
+
+def encoded(record: Record) -> bytes:
+    """Canonical bytes of a record: equal for equal records."""
+    if isinstance(record, Put):
+        vectors = [packed(item.vectors) for item in record.items]
+        bare = [structs.replace(item, vectors={}) for item in record.items]
+        return _encoder.encode(_Body(Put(items=bare), vectors))
+    if isinstance(record, JUDGEMENTS):
+        query = record.query
+        if query.vectors is None:
+            return _encoder.encode(_Body(record))
+        without = structs.replace(record, query=structs.replace(query, vectors=None))
+        return _encoder.encode(_Body(without, [packed(query.vectors)]))
+    return _encoder.encode(_Body(record))
+
+
+def decoded(body: bytes) -> tuple[Record, list[Packed]]:
+    """A record without its vectors, and those."""
+    found = _decoder.decode(body)
+    return found.record, found.vectors
+
+
+def whole(body: bytes) -> Record:
+    """A record with its vectors as lists of numbers, as it was given."""
+    record, vectors = decoded(body)
+    if isinstance(record, Put):
+        items = [
+            structs.replace(item, vectors=_lists(own))
+            for item, own in zip(record.items, vectors, strict=True)
+        ]
+        return Put(items=items)
+    if vectors and isinstance(record, JUDGEMENTS):
+        query = structs.replace(record.query, vectors=_lists(vectors[0]))
+        return structs.replace(record, query=query)
+    return record
+
+
+def _lists(vectors: Packed) -> dict[str, list[float]]:
+    return {name: vector.tolist() for name, vector in unpacked(vectors).items()}
+
+
+def with_id(judgement: Judgement) -> tuple[Judgement, bytes]:
+    """A judgement and its bytes; without an id of its own it gets a digest of them."""
+    if judgement.id is None:
+        digest = hashlib.blake2b(encoded(judgement), digest_size=16).hexdigest()
+        judgement = structs.replace(judgement, id=digest)
+    return judgement, encoded(judgement)
+
+
+def query_key(query: Query, vectors: Packed | None = None) -> str:
+    """Name by which judgements of one query are recognized: its id, its item, or a digest."""
+    if query.id is not None:
+        return f"id:{query.id}"
+    if query.item is not None:
+        return f"item:{query.item}"
+    if vectors is None:
+        vectors = packed(query.vectors)
+    if vectors:
+        digest = hashlib.blake2b(digest_size=12)
+        for name in sorted(vectors):
+            digest.update(name.encode() + b"\0" + vectors[name])
+        return f"vectors:{digest.hexdigest()}"
+    return f"text:{query.text or ''}"
+
+
+def is_number(value: object) -> bool:
+    """Whether a field can be learnt: a finite number, or a truth value."""
+    return isinstance(value, bool | int | float) and math.isfinite(value)
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class Receipt(Struct, frozen=True):
+    """Where something is in the log; on the disk by now."""
+
+    id: str
+    seq: int
+    duplicate: bool = False
+
+
+class Ranked(Struct, frozen=True, omit_defaults=True):
+    """An item found, its score and how sure that is; why, if asked for."""
+
+    id: str
+    score: float
+    #: standard deviation of the score's distance to the best item's
+    std: float | None = None
+    parts: dict[str, float] | None = None
+    #: ids of judgements behind the score, and what they add
+    judgements: list[tuple[str, float]] | None = None
+
+
+class Ranking(Struct, frozen=True):
+    """Items, best first, and the state that ranked them."""
+
+    revision: str
+    #: last row of the log in that state
+    seq: int
+    model: str
+    results: list[Ranked]
+
+
+class Question(Struct, frozen=True):
+    """A comparison to ask a person."""
+
+    id: str
+    query: Query
+    left: str
+    right: str
+    source: str
+
+
+class Logged(Struct, frozen=True):
+    """A row of the log as people see it."""
+
+    seq: int
+    time: datetime
+    record: Record
+    retracted: bool = False
+
+
+class Model(Struct, frozen=True):
+    """A generation: the base (0), or one that was promoted."""
+
+    generation: int
+    time: datetime
+    #: row of its promotion, and the last row that it had learnt
+    seq: int
+    learnt: int
+    figures: dict[str, Any]
+    current: bool
+
+
+class Verdict(Struct, frozen=True):
+    """Whether the learner was promoted, and why."""
+
+    promoted: bool
+    generation: int
+    reason: str
+    figures: dict[str, Any]
+
+
+class Then(Struct, frozen=True):
+    """What ranked at some time: the generation in use, and the last row of the live model."""
+
+    time: datetime
+    generation: int
+    seq: int
+    revision: str
+
+
+class Point(Struct, frozen=True):
+    """A point of the learning curve: the mean over held-out queries, and its 95 % interval."""
+
+    #: lists learnt by then
+    judgements: int
+    live: float
+    low: float
+    high: float
+    base: float
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """How the models do on queries that were kept apart."""
+
+    measure: str
+    n_queries: int = 0
+    n_judgements: int = 0
+    #: mean over queries, of base, champion and live
+    means: dict[str, float] = {}
+    #: live against base: difference, and an interval that holds however often one looks
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    curve: list[Point] = []
+    #: judgements by day (UTC)
+    days: dict[str, int] = {}
+    note: str = ""
+
+
+class Status(Struct, frozen=True):
+    """Where a tenant stands."""
+
+    seq: int
+    learnt_seq: int
+    items: int
+    judgements: int
+    queries: int
+    learner: str
+    trust: dict[str, float]
+    weights: dict[str, float]
+    generation: int
+    views: list[View]
+    replaying: bool = False
+    snapshot_seq: int = 0

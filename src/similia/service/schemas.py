@@ -1,0 +1,217 @@
+"""What requests and responses contain, beside the records of the log."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct, field
+
+from similia.service.records import (
+    Figures,
+    Item,
+    Judgement,
+    Logged,
+    Model,
+    Query,
+    Question,
+    Receipt,
+)
+
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=64)]
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=100_000)]
+Seq: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+ModelName: TypeAlias = Literal["live", "champion", "base"]
+Scope: TypeAlias = Literal["read", "feedback", "admin"]
+
+
+class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a client sends: unknown names are errors, so that a slip of the pen is told."""
+
+
+# -- feedback ------------------------------------------------------------------------------------
+
+
+class Judgements(Strict, frozen=True, kw_only=True):
+    """Several judgements, all stored or none."""
+
+    judgements: Annotated[list[Judgement], Meta(min_length=1)]
+
+
+class Receipts(Struct, frozen=True):
+    """Where each judgement is in the log."""
+
+    results: list[Receipt]
+
+
+class Log(Struct, frozen=True):
+    """Judgements, oldest first; ask for more after the last one's seq."""
+
+    judgements: list[Logged]
+
+
+class LogPage(Strict, frozen=True, kw_only=True):
+    """Which judgements to list."""
+
+    after: Annotated[Seq, Meta(description="List those after this place in the log.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+    query: Annotated[Id, Meta(description="Those of the query with this id.")] | None = None
+    judge: Annotated[Id, Meta(description="Those of this judge.")] | None = None
+
+
+# -- ranking -------------------------------------------------------------------------------------
+
+
+class Rank(Strict, frozen=True, kw_only=True):
+    """What to rank, and how."""
+
+    query: Query
+    k: Count = 10
+    #: rank these only
+    items: list[Id] | None = None
+    #: wait until this place in the log has been learnt: your own writes, read
+    min_seq: Seq | None = None
+    explain: bool = False
+    model: ModelName = "live"
+
+
+class Queries(Strict, frozen=True, kw_only=True):
+    """Queries to transform."""
+
+    queries: Annotated[list[Query], Meta(min_length=1)]
+    model: ModelName = "live"
+
+
+class QueryVectors(Struct, frozen=True):
+    """Vectors to search with elsewhere, by view."""
+
+    revision: str
+    vectors: list[dict[str, list[float]]]
+
+
+# -- items ---------------------------------------------------------------------------------------
+
+
+class Items(Strict, frozen=True, kw_only=True):
+    """Items to add, or to put in place of those with the same ids."""
+
+    items: Annotated[list[Item], Meta(min_length=1)]
+
+
+class ItemBody(Strict, frozen=True, kw_only=True):
+    """An item whose id is in the path."""
+
+    vectors: dict[str, list[float]] = {}
+    text: str | None = None
+    fields: dict[str, str | float | bool] = {}
+    image: str | None = None
+
+
+# -- asking, judging models ----------------------------------------------------------------------
+
+
+class NextPage(Strict, frozen=True, kw_only=True):
+    """How many questions, and for whom."""
+
+    n: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 10
+    judge: Annotated[Id, Meta(description="For whom.")] | None = None
+
+
+class Questions(Struct, frozen=True):
+    """Comparisons to ask a person."""
+
+    questions: list[Question]
+
+
+class Models(Struct, frozen=True):
+    """Generations, oldest first."""
+
+    models: list[Model]
+
+
+class Rollback(Strict, frozen=True, kw_only=True):
+    """Generation to go back to; by default the one before."""
+
+    to: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+
+
+class At(Strict, frozen=True, kw_only=True):
+    """A time."""
+
+    at: Annotated[datetime, Meta(tz=True, description="RFC 3339, with its zone.")]
+
+
+class Nothing(Strict, frozen=True, kw_only=True):
+    """An empty object."""
+
+
+class Evaluation(Struct, frozen=True):
+    """Figures on queries that were held out from the start."""
+
+    figures: Figures
+
+
+# -- tenants and keys ----------------------------------------------------------------------------
+
+
+class Tenancy(Struct, frozen=True):
+    """Tenants of the service."""
+
+    tenants: list[str]
+
+
+class Created(Struct, frozen=True):
+    """A tenant, and whether it is new."""
+
+    tenant: str
+    created: bool
+
+
+class NewKey(Strict, frozen=True, kw_only=True):
+    """A key to make."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=3)] = field(
+        default_factory=lambda: ["feedback"]
+    )
+    name: Annotated[str, Meta(max_length=100)] = ""
+    #: judgements with this key are this judge's
+    judge: Id | None = None
+    #: hours until the key expires
+    hours: Annotated[float, Meta(gt=0, le=10**6)] | None = None
+
+
+class KeyInfo(Struct, frozen=True, omit_defaults=True):
+    """What is known of a key."""
+
+    id: str
+    tenant: str
+    scopes: list[str]
+    name: str = ""
+    judge: str | None = None
+    created: str = ""
+    expires: float | None = None
+
+
+class MadeKey(Struct, frozen=True):
+    """A new key; it is shown once."""
+
+    id: str
+    key: str
+
+
+class KeyList(Struct, frozen=True):
+    """Keys of a tenant, without their secrets."""
+
+    keys: list[KeyInfo]
+
+
+class Health(Struct, frozen=True):
+    """Whether the service is there."""
+
+    status: str
+
+
+class UbiLog(Struct, frozen=True):
+    """Documents of User Behavior Insights (1.0.0 to 1.3.0)."""
+
+    queries: list[dict[str, Any]]
+    events: list[dict[str, Any]]

@@ -1,0 +1,105 @@
+// One query, ranked by the base and by what was learnt: what moved, and why.
+
+import { html, useState } from "./vendor/htm-preact.js";
+import { contents, post } from "./api.js";
+import { Card, plain } from "./card.js";
+import { newId } from "./outbox.js";
+import { QueryChoice } from "./query.js";
+import { texts } from "./texts.js";
+
+const SHOWN = 10;
+
+export function Search({ announce }) {
+  const [found, setFound] = useState(null);
+
+  async function search(query, seq) {
+    try {
+      const asked = { query, k: SHOWN, explain: true, min_seq: seq };
+      const [before, after] = await Promise.all([
+        post("rank", { query, k: SHOWN, model: "base" }),
+        post("rank", asked),
+      ]);
+      const ids = [...new Set([...before.results, ...after.results].map((result) => result.id))];
+      const items = new Map((await contents(ids)).map((item) => [item.id, item]));
+      setFound({ query, before: before.results, after: after.results, items });
+      if (!after.results.length) announce(texts.search.nothing);
+    } catch (error) {
+      announce(texts.failed(error.message));
+    }
+  }
+
+  async function prefer(better, worse) {
+    try {
+      const judgement = { id: newId(), kind: "triplet", query: found.query, better, worse, source: "search" };
+      const { results } = await post("feedback", judgement);
+      await search(found.query, results[0].seq);
+    } catch (error) {
+      announce(texts.failed(error.message));
+    }
+  }
+
+  return html`
+    <section>
+      <h1>${texts.search.title}</h1>
+      <${QueryChoice} choose=${(query) => query && search(query)} announce=${announce} />
+      ${found &&
+      html`
+        <div class="pair">
+          <div>
+            <h2 id="before">${texts.search.before}</h2>
+            <ol aria-labelledby="before" class="results">
+              ${found.before.map((result) => html`<li key=${result.id}><${Card} item=${found.items.get(result.id)} query=${found.query.text} /></li>`)}
+            </ol>
+          </div>
+          <div>
+            <h2 id="after">${texts.search.after}</h2>
+            <ol aria-labelledby="after" class="results">
+              ${found.after.map(
+                (result, place) => html`
+                  <li key=${result.id} data-item=${result.id}>
+                    <${Moved} before=${found.before} id=${result.id} place=${place} />
+                    <${Card} item=${found.items.get(result.id)} query=${found.query.text} />
+                    <${Why} result=${result} />
+                    ${place > 0 &&
+                    html`<button class="plain" onClick=${() => prefer(result.id, found.after[place - 1].id)}>
+                      ↑ ${texts.search.better}
+                    </button>`}
+                  </li>
+                `,
+              )}
+            </ol>
+          </div>
+        </div>
+        <p><a href=${`#/lists`}>${texts.search.judgeThese}</a></p>
+      `}
+    </section>
+  `;
+}
+
+function Moved({ before, id, place }) {
+  const old = before.findIndex((result) => result.id === id);
+  const words = texts.search.moved;
+  if (old < 0) return html`<span class="moved up">${words.new}</span>`;
+  if (old === place) return html`<span class="moved">${words.same}</span>`;
+  return old > place
+    ? html`<span class="moved up">▲ ${words.up(old - place)}</span>`
+    : html`<span class="moved down">▼ ${words.down(place - old)}</span>`;
+}
+
+function Why({ result }) {
+  const parts = Object.entries(result.parts ?? {});
+  const behind = result.judgements ?? [];
+  return html`
+    <details>
+      <summary>${texts.search.why}</summary>
+      <table>
+        <thead><tr><th>${texts.search.part}</th><th>${texts.search.adds}</th></tr></thead>
+        <tbody>
+          ${parts.map(([name, value]) => html`<tr><td>${plain(name)}</td><td>${value.toFixed(3)}</td></tr>`)}
+        </tbody>
+      </table>
+      <p>${behind.length ? texts.search.judgements : texts.search.noJudgements}</p>
+      ${behind.length > 0 && html`<ul>${behind.map(([id, value]) => html`<li><code>${plain(id)}</code> ${value.toFixed(3)}</li>`)}</ul>`}
+    </details>
+  `;
+}

@@ -1,0 +1,254 @@
+"""Group commit: one thread writes what waits, in one transaction, and then tells everybody.
+
+What differs between databases is a `Store`. Duplicates, conflicts, numbers, times and the chain of
+hashes are decided here, once for all of them.
+"""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from similia.service.errors import Busy, Conflict, ServiceError, Unavailable
+from similia.service.log import GENESIS, Appended, Entry, Row, link
+
+#: most rows and bytes of one transaction
+MOST_ROWS, MOST_BYTES = 2048, 64_000_000
+#: batches that may wait
+WAITING = 10_000
+#: seconds to wait for clients that were answered together
+MOMENT = 0.001
+
+
+class Head(NamedTuple):
+    """The last row, as far as the next one depends on it."""
+
+    seq: int = 0
+    time: int = 0
+    hash: bytes = GENESIS
+
+
+class Store(Protocol):
+    """What a database does for a log."""
+
+    def head(self) -> Head:
+        """The last row."""
+
+    def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """Numbers and bodies of the rows that have these ids."""
+
+    def insert(self, rows: Sequence[Row]) -> bool:
+        """Add rows in one transaction; True once they are on the disk, False if an id is taken."""
+
+    def after(self, seq: int) -> list[Row]:
+        """Rows after this one."""
+
+    def reopen(self) -> None:
+        """Connect anew after an error."""
+
+    def explained(self, error: Exception) -> ServiceError | None:
+        """What an error of the database means; None if it is no error of a database."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+class _Request:
+    """A batch on its way, and a latch that its client waits at."""
+
+    __slots__ = ("answer", "batch", "done")
+
+    def __init__(self, batch: Sequence[Entry]) -> None:
+        self.batch = batch
+        self.answer: list[Appended] | ServiceError | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class Writer:
+    """The one thread that writes to a log."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._head = store.head()
+        self._listener: Callable[[list[Row]], None] = lambda _: None
+        self._waiting: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._left: _Request | None = None
+        self._expected = 1
+        self._closing = threading.Lock()
+        self._closed = self._broken = False
+        self._thread = threading.Thread(target=self._run, name=f"log {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def last(self) -> int:
+        """Number of the last row."""
+        return self._head.seq
+
+    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener` after each commit."""
+        self._listener = listener
+
+    def append(self, batch: Sequence[Entry]) -> list[Appended]:
+        """Wait until a batch is on the disk."""
+        if not batch:
+            return []
+        request = _Request(batch)
+        if self._waiting.qsize() >= WAITING:
+            raise Busy(f"log: at most {WAITING} batches may wait; try again later.")
+        with self._closing:  # nothing comes after the mark that ends the queue
+            if self._closed:
+                raise Unavailable("log: the log must be open, got one that is closing; try later.")
+            self._waiting.put(request)
+        request.done.acquire()
+        if isinstance(request.answer, ServiceError):
+            raise request.answer
+        assert request.answer is not None
+        return request.answer
+
+    def close(self) -> None:
+        """Write what waits, then stop."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._waiting.put(None)
+        self._thread.join()
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while requests := self._taken():
+            try:
+                written = self._write(requests)
+            except Exception as error:
+                self._fail(requests, error)
+                continue
+            if written:
+                self._listener(written)
+        self._store.close()
+
+    def _taken(self) -> list[_Request]:
+        """What waits, at least one batch; none once the log is closed.
+
+        Clients that were answered together mostly come back together: the writer waits for as many
+        as last time, for a moment, as one commit for all is faster than two.
+        """
+        taken: list[_Request] = []
+        rows = size = 0
+        until = 0.0
+        while True:
+            request = self._left or self._next(len(taken), until)
+            self._left = None
+            if request is None:
+                break
+            rows += len(request.batch)
+            size += sum([len(entry.body) for entry in request.batch])
+            if taken and (rows > MOST_ROWS or size > MOST_BYTES):
+                self._left = request
+                break
+            taken.append(request)
+            if not until:
+                until = time.perf_counter() + MOMENT
+        self._expected = len(taken)
+        return taken
+
+    def _next(self, taken: int, until: float) -> _Request | None:
+        """The next batch; None if there is no other to wait for."""
+        if not taken:
+            return self._waiting.get()
+        try:
+            left = 0.0 if taken >= self._expected else until - time.perf_counter()
+            found = self._waiting.get(timeout=max(left, 0.0))
+        except queue.Empty:
+            return None
+        if found is None:
+            self._waiting.put(None)  # the end is for the next time
+        return found
+
+    def _write(self, requests: list[_Request]) -> list[Row]:
+        if self._broken:
+            self._recover()
+        # Hardly any id is taken, so first see if the database takes them all.
+        head, rows, answers = self._numbered(requests, {})
+        if rows and not self._store.insert(rows):
+            ids = [entry.id for request in requests for entry in request.batch]
+            known = self._store.known([id for id in ids if id is not None])
+            head, rows, answers = self._numbered(requests, known)
+            if rows and not self._store.insert(rows):
+                raise RuntimeError("an id was taken while nobody else wrote")
+        self._head = head
+        for request, answer in zip(requests, answers, strict=True):
+            request.answer = answer
+            request.done.release()
+        return rows
+
+    def _numbered(
+        self, requests: list[_Request], known: dict[str, tuple[int, bytes]]
+    ) -> tuple[Head, list[Row], list[list[Appended] | Conflict]]:
+        """Rows for all that is new, and what to answer."""
+        head, now = self._head, time.time_ns() // 1000
+        known, rows = dict(known), []
+        answers: list[list[Appended] | Conflict] = []
+        for request in requests:
+            answer = _sorted_out(request.batch, known, head.seq)
+            answers.append(answer)
+            if isinstance(answer, Conflict):
+                continue
+            for entry, place in zip(request.batch, answer, strict=True):
+                if place.duplicate:
+                    continue
+                moment = max(now, head.time)
+                head = Head(place.seq, moment, link(head.hash, place.seq, moment, entry))
+                rows.append(Row(place.seq, moment, *entry, head.hash))
+                if entry.id is not None:
+                    known[entry.id] = place.seq, entry.body
+        return head, rows, answers
+
+    def _recover(self) -> None:
+        """Connect anew. What the failed transaction left is part of the log, if anything is."""
+        self._store.reopen()
+        found = self._store.after(self._head.seq)
+        if found:
+            self._head = Head(found[-1].seq, found[-1].time, found[-1].hash)
+            self._listener(found)
+        self._broken = False
+
+    def _fail(self, requests: list[_Request], error: Exception) -> None:
+        self._broken = True
+        meaning = self._store.explained(error) or Unavailable(
+            f"log: nothing could be written ({type(error).__name__}: {error}); try again later."
+        )
+        meaning.__cause__ = error
+        for request in requests:
+            if request.answer is None:
+                request.answer = meaning
+                with contextlib.suppress(RuntimeError):
+                    request.done.release()
+
+
+def _sorted_out(
+    batch: Sequence[Entry], known: dict[str, tuple[int, bytes]], last: int
+) -> list[Appended] | Conflict:
+    """Where each entry of a batch is or goes; a conflict if an id is taken by another body."""
+    found: list[Appended] = []
+    own: dict[str, tuple[int, bytes]] = {}
+    wrong: dict[int, str] = {}
+    for place, entry in enumerate(batch):
+        there = None
+        if entry.id is not None:
+            there = own.get(entry.id) or known.get(entry.id)
+        if there is None:
+            last += 1
+            found.append(Appended(last, False))
+            if entry.id is not None:
+                own[entry.id] = last, entry.body
+        elif there[1] == entry.body:
+            found.append(Appended(there[0], True))
+        else:
+            wrong[place] = f"id must be new, got {entry.id!r:.80}, which row {there[0]} has."
+    if wrong:
+        first = next(iter(wrong.values()))
+        return Conflict(f"feedback: {first} Send another id, or the same judgement.", wrong)
+    return found

@@ -1,0 +1,266 @@
+"""People teach it on a page, in a real browser."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from similia.service.app import Service
+from similia.service.records import Item, Query, Triplet
+from similia.service.settings import Settings
+from tests.service.conftest import WIDTH, Running, some_items, until
+
+PAGES = ["judge", "lists", "search", "model", "people"]
+TEXTS = {"left": "1", "right": "2", "alike": "0", "none": "n", "skip": " "}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return {"store": str(tmp_path / "store"), "port": 0, "rate": 0.0, "wrong_rate": 0.0}
+
+
+@pytest.fixture
+def service(settings):
+    """A service on a free port, with thirty items."""
+    with Running(Service(Settings(**settings))) as running:
+        running.tenant = running.service.tenants.get("default")
+        running.tenant.put_items(some_items())
+        yield running
+
+
+def logged(tenant):
+    """Judgements of a tenant, in order."""
+    return [row.record for row in tenant.judgements(limit=1000)]
+
+
+def question(page):
+    """Left and right item on screen."""
+    return [article.get_attribute("data-item") for article in page.query_selector_all("article")]
+
+
+def answer(page, key):
+    """Press a key; return the pair that it was about."""
+    page.wait_for_selector("article")
+    pair = question(page)
+    page.keyboard.press(key)
+    return pair
+
+
+def all_stored(tenant, n):
+    until(lambda: len(tenant.judgements(limit=1000)) >= n)
+
+
+def test_a_hundred_answers_by_keyboard_arrive_in_order_and_are_learnt(service, visit):
+    page, rng = visit(service.url), np.random.default_rng(0)
+    expected = []
+    for _ in range(100):
+        key = "12"[rng.integers(2)]
+        left, right = answer(page, key)
+        expected.append((left, right) if key == "1" else (right, left))
+    all_stored(service.tenant, 100)
+    found = logged(service.tenant)
+    assert [(record.better, record.worse) for record in found] == expected
+    assert all(record.left in (record.better, record.worse) for record in found)
+    seq = service.tenant.log.last
+    until(lambda: service.tenant.status().learnt_seq >= seq)
+    assert service.tenant.status().trust  # something was learnt
+
+
+def test_every_answer_has_its_key(service, visit):
+    page = visit(service.url)
+    for key in TEXTS.values():
+        answer(page, key)
+    all_stored(service.tenant, len(TEXTS))
+    kinds = [type(record).__struct_config__.tag for record in logged(service.tenant)]
+    assert kinds == ["triplet", "triplet", "tie", "none", "skip"]
+
+
+def test_undo_retracts_the_last_answer(service, visit):
+    page = visit(service.url)
+    answer(page, "1")
+    answer(page, "2")
+    page.keyboard.press("u")
+    until(lambda: any(row.retracted for row in service.tenant.judgements()))
+    first, second = service.tenant.judgements()
+    assert (first.retracted, second.retracted) == (False, True)
+
+
+def test_a_reload_in_the_middle_loses_nothing(service, visit):
+    page = visit(service.url)
+    for key in "1212":
+        answer(page, key)
+    page.reload()
+    for key in "12":
+        answer(page, key)
+    all_stored(service.tenant, 6)
+    assert len(logged(service.tenant)) == 6
+
+
+def test_answers_wait_for_a_server_that_comes_back(settings, visit):
+    service = Service(Settings(**settings))
+    with Running(service) as running:
+        port = running.port
+        service.tenants.get("default").put_items(some_items())
+        page = visit(running.url)
+        answer(page, "1")
+        all_stored(service.tenants.get("default"), 1)
+    for key in "212":
+        answer(page, key)
+    page.wait_for_selector("text=nothing is lost")
+    again = Service(Settings(**{**settings, "port": port}))
+    with Running(again, port=port):
+        tenant = again.tenants.get("default")
+        all_stored(tenant, 4)
+        answer(page, "1")
+        all_stored(tenant, 5)
+        assert len(logged(tenant)) == 5
+
+
+def test_two_judges_at_once(service, visit):
+    pages = []
+    service.service.keys.add("default", ("admin",), name="ann")
+    for name in ("bea", "cem"):
+        _, key = service.service.keys.add("default", ("feedback",), judge=name)
+        pages.append(visit(f"{service.url}/#key={key}&tenant=default"))
+    for page in pages:
+        page.wait_for_selector("article")
+        assert [link.inner_text() for link in page.query_selector_all("nav a")] == ["Judge"]
+        assert "key" not in page.url
+    for _ in range(5):
+        for page in pages:
+            answer(page, "1")
+    all_stored(service.tenant, 10)
+    judges = [record.judge for record in logged(service.tenant)]
+    assert sorted(judges) == ["bea"] * 5 + ["cem"] * 5
+
+
+def test_an_owner_invites_a_judge_by_a_link(service, visit):
+    _, key = service.service.keys.add("default", ("admin",), name="ann")
+    page = visit(f"{service.url}/#key={key}&tenant=default")
+    page.click("text=People")
+    page.fill("input[required]", "dora")
+    page.click("text=Make a link")
+    link = page.wait_for_selector("code.link").inner_text()
+    judge = visit(link)
+    answer(judge, "2")
+    all_stored(service.tenant, 1)
+    assert logged(service.tenant)[0].judge == "dora"
+
+
+def places(page):
+    items = page.query_selector_all("ol[aria-labelledby=after] > li")
+    return [item.get_attribute("data-item") for item in items]
+
+
+def test_the_search_changes_after_a_judgement(service, visit, picture):
+    page = visit(f"{service.url}/#/search")
+    page.click("text=An item's id")
+    page.fill('input[aria-label="An item\'s id"]', "i0")
+    page.click("button.main")
+    page.wait_for_selector("ol[aria-labelledby=after] > li")
+    before = places(page)
+    picture(page, "search")
+    third = page.query_selector_all("text=This one should be higher")[1]
+    third.click()
+    until(lambda: places(page)[1] == before[2])
+    after = places(page)
+    assert after.index(before[2]) < after.index(before[1])
+    page.wait_for_selector("text=▲ up 1")
+
+
+def test_a_graded_list_is_learnt(service, visit, picture):
+    service.tenant.feedback([Triplet(query=Query(item="i0"), better="i1", worse="i2")])
+    page = visit(f"{service.url}/#/lists")
+    page.click("button.main")
+    page.wait_for_selector("ol.graded > li")
+    page.click("ol.graded > li:nth-child(3) >> text=Perfect")
+    page.click("ol.graded > li:nth-child(1) >> text=Bad")
+    picture(page, "lists")
+    page.click("text=Save these grades")
+    page.wait_for_selector("text=Saved. The list shows what changed.")
+    record = logged(service.tenant)[-1]
+    assert sorted(record.grades.values()) == [0.0, 3.0]
+
+
+def opinions(n_queries, n_each):
+    """Random questions about random queries, answered by a taste that turns the base around."""
+    rng = np.random.default_rng(1)
+    rows = np.stack([item.vectors["vectors"] for item in some_items()])
+    judged = []
+    for query, vector in enumerate(rng.normal(size=(n_queries, WIDTH))):
+        wanted = -rows @ vector
+        asked = Query(id=f"q{query}", vectors={"vectors": vector.tolist()})
+        for _ in range(n_each):
+            pair = rng.choice(len(rows), 2, replace=False)
+            worse, better = (f"i{item}" for item in pair[np.argsort(wanted[pair])])
+            judged.append(Triplet(query=asked, better=better, worse=worse, source="random"))
+    return judged
+
+
+def test_promotion_and_rollback(service, visit, picture):
+    receipts = service.tenant.feedback(opinions(400, 10))
+    until(lambda: service.tenant.status().learnt_seq >= receipts[-1].seq)
+    page = visit(f"{service.url}/#/model")
+    page.wait_for_selector("svg")
+    picture(page, "model")
+    page.click("text=Promote what was learnt")
+    page.wait_for_selector("text=Go back to the base")
+    assert service.tenant.status().generation == 1
+    page.click("text=Go back to the base")
+    page.wait_for_selector("text=Go back to generation 1")
+    assert service.tenant.status().generation == 0
+
+
+def axe():
+    folder = Path(importlib.util.find_spec("axe_core_python").origin).parent
+    return (folder / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_barrier(service, visit, picture, scheme):
+    pytest.importorskip("axe_core_python")
+    page = visit(service.url, color_scheme=scheme, bypass_csp=True)
+    for name in PAGES:
+        page.goto(f"{service.url}/#/{name}")
+        page.wait_for_selector("h1")
+        page.wait_for_selector("article" if name == "judge" else "section")
+        if name == "judge" and scheme == "light":
+            picture(page, "judge")
+        page.evaluate(axe())
+        found = page.evaluate("axe.run()")["violations"]
+        assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+HOSTILE = {
+    "script": "<script>document.title='broken'</script><img src=x onerror=document.title='broken'>",
+    "direction": "safe \u202egnirts\u202c \u2067x",
+    "large": "word " * 6_000,
+    "nul": "a\x00b",
+    "emoji": "👩‍👩‍👧‍👦 é ﷽",
+}
+
+
+def test_hostile_texts_are_shown_as_texts(service, visit):
+    rows = np.random.default_rng(3).normal(size=(len(HOSTILE), WIDTH))
+    for (name, text), row in zip(HOSTILE.items(), rows, strict=True):
+        item = Item(id=f"<b>{name}", vectors={"vectors": row.tolist()}, text=text)
+        service.tenant.put_items([item])
+    page = visit(f"{service.url}/#/search")
+    page.click("text=An item's id")
+    page.fill('input[aria-label="An item\'s id"]', "i0")
+    page.click("button.main")
+    page.wait_for_selector("ol[aria-labelledby=after] > li")
+    page.goto(f"{service.url}/#/judge")
+    for _ in range(30):
+        answer(page, "1")
+    assert page.title() == "similia"
+    assert page.query_selector("article b, article script, article img") is None
+    assert "\u202e" not in page.inner_text("main")
+
+
+def test_the_next_question_is_there_at_once(service, visit):
+    page = visit(service.url)
+    for i in range(30):
+        answer(page, "12"[i % 2])
+    until(lambda: page.evaluate("() => performance.getEntriesByType('measure').length") >= 29)

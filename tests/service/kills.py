@@ -1,0 +1,161 @@
+"""Kill a service at random moments under load, again and again, and see what is left.
+
+A process without threads forks the ones that are killed, so that each starts in milliseconds. They
+open the tenant that the last one left, and send feedback, changes of items and retractions from
+several threads; each acknowledgement goes through a pipe before the next request is sent. After
+each kill, all acknowledged rows must be there once, with their numbers, and from time to time the
+state must have the bits that a fold of the whole log without snapshots has.
+
+    python -m tests.service.kills 1000
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from similia import Blend, Impressions, Views
+from similia.service import fold, snapshots
+from similia.service.fold import copied
+from similia.service.tenant import Tenant
+from tests.service.problems import bits, filled, folded, item, judgement, learner, triplet
+
+CLIENTS = 6
+#: rounds after which the bits are compared
+COMPARED = 5
+
+
+def serve(folder, place, number, pipe):
+    """Open the tenant and send as much as possible until killed."""
+    tenant = Tenant.open(place, "acme", cache=folder)
+
+    def client(own):
+        for i in range(10**9):
+            base = 1_000_000 * number + 100_000 * own + i
+            told = judgement(base) if base % 2 else triplet(base)
+            kind = base % 13
+            if kind == 0:
+                seq = tenant.put_items([item(i % 30, seed=base)]).seq
+                acknowledged = [["", seq]]
+            elif kind == 1 and i > 3:
+                back = base - 1
+                made = judgement(back) if back % 2 else triplet(back)
+                if (back % 13) == 0:
+                    continue
+                receipt = tenant.retract(made.id)
+                acknowledged = [["", receipt.seq]]
+            else:
+                acknowledged = [[r.id, r.seq] for r in tenant.feedback([told])]
+            os.write(pipe, (json.dumps(acknowledged) + "\n").encode())
+
+    for own in range(CLIENTS):
+        threading.Thread(target=client, args=(own,), daemon=True).start()
+    threading.Event().wait()
+
+
+def verify(folder, place, acknowledged, compare):
+    """Raise unless everything acknowledged is there, once."""
+    tenant = Tenant.open(place, "acme", cache=folder)
+    log = tenant.log
+    ids = [row.id for row in log.rows() if row.id is not None]
+    assert len(ids) == len(set(ids)), "a judgement is there twice"
+    assert log.check().rows == log.last
+    for id, seq in acknowledged:
+        row = log.row(seq)
+        assert row is not None, f"row {seq} ({id}) was acknowledged and is lost"
+        assert not id or row.id == id, f"row {seq} was {id} and is {row.id}"
+    if compare:
+        expected = folded(log.rows(), log.retracted())
+        assert bits(learner(tenant)) == bits(expected), "the bits differ"
+    n = log.last
+    tenant.close()
+    return n
+
+
+def forked(task):
+    """Run a task in a process of its own; returns its id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        task()
+        os._exit(0)
+    except BaseException as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def warm_up():
+    """Load what is compiled, so that the processes to come need not."""
+    rng = np.random.default_rng(0)
+    sides = [Views(a=rng.normal(size=(20, 4)).astype(np.float32)) for _ in range(2)]
+    lists = Impressions.from_rows([0, 0, 1, 1], [1, 2, 3, 4], [1, 0, 0, 1], position=[1, 2, 1, 2])
+    learner = Blend().learn(sides[0], lists, items=sides[1])
+    learner.learn(sides[0], [[0, 1, 2], [0, 1, 2]], items=sides[1])
+    bits(copied(learner))
+
+
+def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
+    """Kill n times; return the numbers of acknowledgements and of rows."""
+    snapshots.EVERY, fold.BLOCK = 2, 16  # many snapshots, and many blocks
+    warm_up()
+    place = place or str(folder)
+    rng = random.Random(seed)
+
+    def begin():
+        filled(place, cache=folder).close()
+
+    assert os.waitpid(forked(begin), 0)[1] == 0
+    everything, last = [], 0
+    for number in range(1, n + 1):
+        reading, writing = os.pipe()
+        pid = forked(lambda: serve(folder, place, number, writing))  # noqa: B023
+        os.close(writing)
+        found = os.read(reading, 65536)  # the first acknowledgement: it is under way
+        assert found, "the service did not start"
+        time.sleep(rng.expovariate(1 / 0.05))
+        os.kill(pid, signal.SIGKILL)
+        while more := os.read(reading, 1 << 20):
+            found += more
+        os.waitpid(pid, 0)
+        os.close(reading)
+        lines = found[: found.rfind(b"\n") + 1].decode().splitlines()
+        new = [tuple(pair) for line in lines for pair in json.loads(line)]
+        everything += new
+        compare = number % COMPARED == 0 or number == n
+        known = everything if compare else new
+
+        def check():
+            verify(folder, place, known, compare)  # noqa: B023
+
+        assert os.waitpid(forked(check), 0)[1] == 0, f"round {number} failed"
+        show(number, len(everything))
+        last = len(everything)
+    return last
+
+
+def main():
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+
+    def show(number, acknowledged):
+        if number % 50 == 0:
+            sys.stdout.write(f"{number} kills, {acknowledged} acknowledged, none lost\n")
+            sys.stdout.flush()
+
+    with tempfile.TemporaryDirectory() as folder:
+        acknowledged = rounds(Path(folder), n, seed, show=show)
+    told = f"{n} kills, {acknowledged} acknowledged, none lost or doubled, same bits"
+    sys.stdout.write(f"{told}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Small tenants with something to learn."""
+
+import hashlib
+from contextlib import contextmanager
+
+import numpy as np
+
+from similia.service.fold import Fold
+from similia.service.records import (
+    Clicks,
+    Grades,
+    Item,
+    NoneOfThese,
+    Pair,
+    Query,
+    Settings,
+    Skip,
+    Tie,
+    Triplet,
+    View,
+)
+from similia.service.tenant import Tenant
+
+WIDTH = 6
+VIEWS = [View("meaning", WIDTH), View("words", 3), View("freshness", 1, compared=False)]
+SETTINGS = Settings(views=VIEWS, fields=["price"])
+
+
+def item(number, seed=0):
+    rng = np.random.default_rng([seed, number])
+    vectors = {"meaning": rng.normal(size=WIDTH), "words": rng.normal(size=3)}
+    vectors["freshness"] = rng.uniform(size=1)
+    plain = {name: vector.tolist() for name, vector in vectors.items()}
+    fields = {"price": float(rng.uniform()), "color": "red"}
+    return Item(id=f"i{number}", vectors=plain, text=f"item {number}", fields=fields)
+
+
+def query(number, seed=1, **more):
+    rng = np.random.default_rng([seed, number])
+    vectors = {"meaning": rng.normal(size=WIDTH).tolist(), "words": rng.normal(size=3).tolist()}
+    return Query(vectors=vectors, **more)
+
+
+def triplet(number, n_items=30, **more):
+    rng = np.random.default_rng([2, number])
+    better, worse = rng.choice(n_items, 2, replace=False)
+    asked = query(rng.integers(20))
+    return Triplet(query=asked, better=f"i{better}", worse=f"i{worse}", id=f"t{number}", **more)
+
+
+def judgement(number, n_items=30):
+    """One of any kind."""
+    rng = np.random.default_rng([3, number])
+    ids = [f"i{i}" for i in rng.choice(n_items, 4, replace=False)]
+    common = {"id": f"j{number}", "query": query(rng.integers(20))}
+    if number % 11 == 0:
+        common["query"] = Query(item=f"i{rng.integers(n_items)}")
+    match number % 8:
+        case 0:
+            return Tie(items=(ids[0], ids[1]), **common)
+        case 1:
+            return NoneOfThese(shown=ids[:3], **common)
+        case 2:
+            return Grades(grades={id: float(rng.integers(4)) for id in ids}, **common)
+        case 3:
+            return Clicks(shown=ids, clicked=ids[:1], **common)
+        case 4:
+            return Pair(item=ids[0], similar=bool(rng.integers(2)), **common)
+        case 5:
+            return Skip(shown=ids, **common)
+        case _:
+            return Triplet(better=ids[0], worse=ids[1], **common)
+
+
+def filled(where, name="acme", n_items=30, settings=SETTINGS, **options):
+    tenant = Tenant.create(where, name, settings, **options)
+    receipt = tenant.put_items([item(i) for i in range(n_items)])
+    tenant.rank(query(0), min_seq=receipt.seq)
+    return tenant
+
+
+@contextmanager
+def reopened(tenant, where, **options):
+    """The tenant as another process would find it."""
+    tenant.close()
+    found = Tenant.open(where, tenant.name, **options)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def learner(tenant):
+    """The learner after everything in the log."""
+    tenant._engine.wait(tenant.log.last, 60)
+    return tenant._engine.live.learner
+
+
+def bits(learner):
+    """Digest of all that was learnt."""
+    digest = hashlib.sha256()
+    for name, value in sorted(learner.get_state().items()):
+        digest.update(name.encode())
+        digest.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
+    return digest.hexdigest()
+
+
+def folded(rows, retracted=None):
+    """The learner that follows from rows, one by one and without snapshots."""
+    fold = Fold(retracted)
+    for row in rows:
+        fold.feed(row)
+    return fold.state().learner

@@ -1,0 +1,313 @@
+"""Nothing that a client sends, or fails to send, makes a service grow, hang or fall."""
+
+import asyncio
+import json
+import socket
+
+import httpx
+import pytest
+
+from similia.service.limits import Rates, Room
+from similia.service.problems import Problem
+from tests.service.conftest import PATIENCE, WIDTH, triplet, until
+
+FEEDBACK = "/v1/default/feedback"
+
+
+def connect(running):
+    return socket.create_connection(("127.0.0.1", running.port), PATIENCE)
+
+
+def answer_of(connection):
+    """Everything until the service closes; a reset after the answer is an end, too."""
+    parts = []
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def head(length=None, path=FEEDBACK):
+    more = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+    lines = [f"POST {path} HTTP/1.1", "host: localhost", "content-type: application/json", more]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def is_alive(running):
+    return httpx.get(f"{running.url}/livez", timeout=PATIENCE).status_code == 200
+
+
+def status_of(answer):
+    return int(answer.split()[1])
+
+
+# -- bodies --------------------------------------------------------------------------------------
+
+
+def test_an_announced_oversize_body_is_refused(start):
+    running = start(max_body=2048)
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        answer = client.post(FEEDBACK, json=triplet(source="x" * 10**6))
+        assert answer.status_code == 413
+        assert "at most 2048 bytes" in answer.json()["error"]
+        assert client.post(FEEDBACK, json=triplet()).status_code == 200
+    assert running.service.room.held == 0
+
+
+def test_an_endless_body_is_refused_and_cut_off(start):
+    """Memory stays within the limit: the service reads on only to be heard, and keeps nothing."""
+    running = start(max_body=2048)
+    with connect(running) as connection:
+        connection.sendall(head())
+        piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        try:
+            for _ in range(100_000):
+                connection.sendall(piece)
+            pytest.fail("the service reads for ever")
+        except OSError:
+            pass
+    until(lambda: running.service.room.active == 0)
+    assert running.service.room.held == 0
+    assert is_alive(running)
+
+
+def test_an_endless_body_where_none_is_read_is_cut_off(start):
+    running = start()
+    with connect(running) as connection:
+        connection.sendall(head(path="/v1/default/nothing"))
+        try:
+            for _ in range(100_000):
+                connection.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+            pytest.fail("the service reads for ever")
+        except OSError:
+            pass
+    assert is_alive(running)
+
+
+def test_a_slow_body_is_given_up(start):
+    running = start(body_timeout=0.3)
+    with connect(running) as connection:
+        connection.sendall(head(100) + b'{"kind"')
+        answer = answer_of(connection)
+    assert status_of(answer) == 408
+    assert b"within 0.3 seconds" in answer
+    assert is_alive(running)
+
+
+def test_a_client_that_leaves_in_the_middle_stores_nothing(start):
+    running = start()
+    tenant = running.service.tenants.get("default")
+    before = tenant.status().seq
+    body = json.dumps(triplet()).encode()
+    with connect(running) as connection:
+        connection.sendall(head(len(body)) + body[:-5])
+    until(lambda: running.service.room.active == 0)
+    assert tenant.status().seq == before
+
+
+def test_all_bodies_together_have_a_limit():
+    room = Room(requests=2, size=100)
+    with room.body() as one, room.body() as other:
+        one.grow(60)
+        with pytest.raises(Problem, match="too many large requests"):
+            other.grow(60)
+        other.grow(40)
+    assert room.held == 0
+
+
+def test_requests_at_a_time_have_a_limit():
+    room = Room(requests=1, size=100)
+    with room.request(), pytest.raises(Problem, match="at a time"), room.request():
+        pass
+    assert room.active == 0
+
+
+def test_rates_remember_a_bounded_number_of_callers():
+    rates = Rates(1.0, 1)
+    for caller in range(20_000):
+        rates.wait(str(caller))
+    assert len(rates._buckets) <= 10_000
+
+
+# -- heads ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "start_of_it",
+    [
+        b"GET /",
+        b"GET / HTTP/1.1\r\nx-one: ",
+        head() + b"1\r\n{\r\n0\r\nx-trailer: ",
+        head() + b"1;x=",
+    ],
+    ids=["address", "header", "trailer", "extension"],
+)
+def test_what_never_comes_to_a_point_is_cut_off(start, start_of_it):
+    running = start()
+    with connect(running) as connection:
+        connection.sendall(start_of_it)
+        try:
+            for _ in range(2000):
+                connection.sendall(b"a" * 2**16)
+            pytest.fail("the service reads for ever")
+        except OSError:
+            pass
+    assert is_alive(running)
+
+
+def test_a_slow_head_is_given_up(start):
+    running = start(header_timeout=0.3)
+    with connect(running) as slow, connect(running) as silent:
+        slow.sendall(b"GET /livez HTTP/1.1\r\nhost: ")
+        assert status_of(answer_of(slow)) == 408
+        assert answer_of(silent) == b""
+    assert is_alive(running)
+
+
+def test_what_is_not_http_gets_one_answer_in_the_usual_form(start):
+    running = start()
+    with connect(running) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n")
+        answer = answer_of(connection)
+    assert status_of(answer) == 400
+    assert b"x-content-type-options: nosniff" in answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == 400
+
+
+def test_a_reader_that_stops_reading_is_cut_off(start):
+    running = start(write_timeout=0.3)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(PATIENCE)
+    with connection:
+        connection.connect(("127.0.0.1", running.port))
+        try:
+            for _ in range(2000):
+                connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        except OSError:
+            pass
+        until(lambda: running.service.room.active == 0)
+        until(lambda: not running.server.server_state.connections)
+    assert is_alive(running)
+
+
+# -- contents ------------------------------------------------------------------------------------
+
+VECTOR = [0.0] * WIDTH
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 415),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 100_000, 422),
+        (b'{"a":' * 100_000, 400),
+        (b'{"kind": "triplet"}', 422),
+        (b'{"kind": "nothing", "query": {}}', 422),
+        (b'{"judgements": []}', 422),
+        (b'{"judgements": [1]}', 422),
+        (b'{"judgements": [], "more": 1}', 422),
+        (b'{"kind": "triplet", "query": {"vectors": {"vectors": [NaN]}}}', 400),
+    ],
+)
+def test_bodies_that_do_not_fit_are_refused(shared, body, status):
+    headers = {"content-type": "application/json"} if body else {}
+    answer = shared.post(FEEDBACK, content=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.json().keys() <= {"error", "status", "request_id", "rows"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"query": {"vectors": {"vectors": [1e300] * WIDTH}}},
+        {"query": {"vectors": {"vectors": [1.0] * (WIDTH + 1)}}},
+        {"query": {"vectors": {"vectors": []}}},
+        {"query": {"vectors": {f"v{i}": VECTOR for i in range(100)}}},
+        {"query": {"vectors": {"vectors": [1.0] * 10_000}}},
+        {"query": {"item": "nobody"}},
+        {"query": {"item": ""}},
+        {"query": {"text": "x" * 40_000}},
+        {"query": {}},
+        {"better": "nobody"},
+        {"better": "i2"},
+        {"id": ""},
+        {"id": "x" * 1000},
+        {"weight": -1},
+        {"weight": 1e300},
+        {"judge": "x" * 1000},
+        {"source": "x" * 1000},
+        {"kind": "grades", "grades": {f"i{i}": 1 for i in range(5000)}},
+        {"kind": "grades", "grades": {"i1": -1}},
+        {"kind": "clicks", "shown": [f"i{i}" for i in range(5000)], "clicked": []},
+        {"kind": "clicks", "shown": ["i1"], "clicked": ["i2"]},
+        {"kind": "clicks", "shown": ["i1"], "clicked": [], "positions": [0]},
+        {"kind": "none", "shown": []},
+        {"kind": "skip", "shown": ["i1"], "query": {"vectors": {"vectors": [1e39] * WIDTH}}},
+    ],
+)
+def test_judgements_that_do_not_fit_are_refused_and_nothing_is_stored(shared, change):
+    before = shared.get("/v1/default/status").json()["seq"]
+    row = {k: v for k, v in (triplet() | change).items() if v is not None}
+    if change.get("kind"):
+        del row["better"], row["worse"]
+    answer = shared.post(FEEDBACK, json=row)
+    assert answer.status_code == 422, answer.text
+    batch = shared.post(FEEDBACK, json={"judgements": [triplet(id="fine"), row]})
+    assert batch.status_code == 422
+    assert list(batch.json()["rows"]) == ["1"]
+    assert shared.get("/v1/default/status").json()["seq"] == before
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("rank", {"query": {"item": "i0"}, "k": 0}),
+        ("rank", {"query": {"item": "i0"}, "k": 10**5}),
+        ("rank", {"query": {"item": "i0"}, "k": 10**18}),
+        ("rank", {"query": {"item": "i0"}, "model": "best"}),
+        ("rank", {"query": {"item": "i0"}, "min_seq": 10**9}),
+        ("rank", {"query": {"item": "i0"}, "kk": 3}),
+        ("query-vectors", {"queries": []}),
+        ("query-vectors", {"queries": [{"item": "i0"}] * 2000}),
+        ("items", {"items": []}),
+        ("items", {"items": [{"id": "a", "vectors": {"vectors": [1]}}]}),
+        ("items", {"items": [{"id": "a", "vectors": {"other": VECTOR}}]}),
+        ("items", {"items": [{"id": "", "vectors": {"vectors": VECTOR}}]}),
+        ("items", {"items": [{"id": "a", "vectors": {"vectors": [1e39] * WIDTH}}]}),
+    ],
+)
+def test_requests_that_do_not_fit_are_refused(shared, path, body):
+    answer = shared.post(f"/v1/default/{path}", json=body)
+    assert answer.status_code == 422, answer.text
+
+
+def test_misspelt_parameters_are_told(shared):
+    assert "limt" in shared.get(f"{FEEDBACK}?limt=3").json()["error"]
+    assert shared.get(f"{FEEDBACK}?limit=3&limit=4").status_code == 422
+    assert shared.get("/v1/default/status?x=1").status_code == 422
+
+
+def test_work_that_waits_has_a_limit(start):
+    running = start(threads=1, max_waiting=1)
+    pool = running.service.work
+
+    async def crowd():
+        event = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait():
+            asyncio.run_coroutine_threadsafe(event.wait(), loop).result(PATIENCE)
+
+        tasks = [asyncio.create_task(pool.run(wait)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="too much work is waiting"):
+            await pool.run(wait)
+        event.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(crowd())

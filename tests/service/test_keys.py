@@ -1,0 +1,241 @@
+"""Keys: hashed, scoped, changed while a service runs; and every route with every wrong key."""
+
+import json
+import stat
+import time
+
+import httpx
+import pytest
+
+from similia.service.app import ENDPOINTS, Service
+from similia.service.keys import EVERY, SCOPES, Keys, bearer
+from similia.service.settings import Settings
+from tests.service.conftest import PATIENCE, Running, some_items
+
+CLOSED = [endpoint for endpoint in ENDPOINTS if endpoint.scopes is not None]
+
+
+def name_of(endpoint):
+    return f"{endpoint.method} {endpoint.path}"
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return Keys(tmp_path / "keys.json")
+
+
+def test_a_key_is_found_by_its_token_alone(keys):
+    key, token = keys.add("one", ("read",), name="reader")
+    assert keys.find(token) == key
+    for wrong in ("", "sk", token[:-1], token + "x", token.replace("sk", "ks"), f"sk_{key.id}_"):
+        assert keys.find(wrong) is None
+    assert keys.find("x" * 10**6) is None
+
+
+def test_secrets_are_not_in_the_file_and_only_its_owner_reads_it(keys):
+    _, token = keys.add("one", ("read",))
+    text = keys.path.read_text()
+    assert token.rpartition("_")[2] not in text
+    assert stat.S_IMODE(keys.path.stat().st_mode) == 0o600
+
+
+def test_another_process_sees_changes_at_once(keys):
+    other = Keys(keys.path)
+    assert not other.needed
+    key, token = keys.add("one", ("read",))
+    assert other.needed
+    assert other.find(token)
+    keys.revoke(key.id)
+    assert other.find(token) is None
+    assert other.needed  # no keys left lets nobody in
+
+
+def test_a_removed_file_locks_everybody_out(keys):
+    _, token = keys.add("one", ("read",))
+    assert keys.find(token)
+    keys.path.unlink()
+    assert keys.needed
+    assert keys.find(token) is None
+
+
+def test_a_rotated_key_works_for_its_grace(keys):
+    old, old_token = keys.add("one", ("read", "feedback"), judge="ann")
+    new, new_token = keys.rotate(old.id, grace=3600)
+    assert keys.find(old_token).expires > time.time()
+    assert (new.tenant, new.scopes, new.judge) == (old.tenant, old.scopes, old.judge)
+    newest, _ = keys.rotate(new.id)
+    assert keys.find(new_token) is None
+    assert {key.id for key in keys.list()} == {old.id, newest.id}
+
+
+def test_an_expired_key_is_unknown_and_goes_with_the_next_change(keys):
+    _, token = keys.add("one", ("read",), expires=time.time() - 1)
+    assert keys.find(token) is None
+    keys.add("one", ("read",))
+    assert len(keys.list()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": 2, "salt": "", "keys": []}', "[1]"])
+def test_a_damaged_file_is_an_error_that_says_what_to_do(keys, text):
+    keys.path.write_text(text)
+    with pytest.raises(ValueError, match="keys must be written by `similia keys`"):
+        keys.list()
+
+
+def test_wrong_scopes_are_refused(keys):
+    with pytest.raises(ValueError, match="scopes must be some of read, feedback, admin, got root"):
+        keys.add("one", ("root",))
+    with pytest.raises(KeyError):
+        keys.rotate("nobody")
+
+
+def test_only_bearer_headers_hold_keys():
+    assert bearer("Bearer sk_a_b") == "sk_a_b"
+    for header in (None, "", "Basic sk_a_b", "Bearer", "Bearer  "):
+        assert bearer(header) is None
+
+
+# -- over HTTP -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fort(tmp_path_factory):
+    """A service with two tenants and keys of all kinds."""
+    folder = tmp_path_factory.mktemp("fort")
+    keys = Keys(folder / "keys.json")
+    tokens = {(tenant, s): keys.add(tenant, (s,))[1] for tenant in ("one", "two") for s in SCOPES}
+    tokens["all"] = keys.add(EVERY, ("admin",))[1]
+    tokens["expired"] = keys.add("one", SCOPES, expires=time.time() + 0.001)[1]
+    revoked, tokens["revoked"] = keys.add("one", SCOPES)
+    keys.revoke(revoked.id)
+    made = Service(Settings(store=str(folder), port=0, rate=0.0, wrong_rate=0.0, tenant="one"))
+    with (
+        Running(made) as running,
+        httpx.Client(base_url=running.url, timeout=PATIENCE) as client,
+    ):
+        made.create("two")
+        for tenant in ("one", "two"):
+            made.tenants.get(tenant).put_items(some_items())
+        client.tokens, client.service = tokens, made
+        yield client
+
+
+def ask(client, endpoint, token, tenant="one"):
+    path = endpoint.path.replace("{tenant}", tenant).replace("{id}", "i1")
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    body = {"json": {}} if endpoint.body is not None else {}
+    return client.request(endpoint.method, path, headers=headers, **body)
+
+
+@pytest.mark.parametrize("endpoint", CLOSED, ids=name_of)
+def test_no_route_answers_a_wrong_key(fort, endpoint):
+    unknown = "sk_000000000000_" + "A" * 43
+    for token in (None, "", unknown, "x", fort.tokens["expired"], fort.tokens["revoked"]):
+        answer = ask(fort, endpoint, token)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+    for scope in SCOPES:
+        answer = ask(fort, endpoint, fort.tokens["one", scope])
+        here = endpoint.place != "service"
+        allowed = here and (scope in endpoint.scopes or scope == "admin")
+        assert (answer.status_code != 403) == allowed, scope
+
+
+@pytest.mark.parametrize("endpoint", [e for e in CLOSED if e.place != "any"], ids=name_of)
+def test_tenants_cannot_see_each_other_nor_whether_they_exist(fort, endpoint):
+    for scope in SCOPES:
+        token = fort.tokens["two", scope]
+        answers = [ask(fort, endpoint, token, tenant) for tenant in ("one", "nobody")]
+        for answer in answers:
+            assert answer.status_code == 403
+        texts = [answer.json()["error"] for answer in answers]
+        assert texts[0] == texts[1]
+
+
+def test_a_key_lists_its_own_tenant_only(fort):
+    for who, seen in ((("one", "read"), ["one"]), ("all", ["one", "two"])):
+        headers = {"authorization": f"Bearer {fort.tokens[who]}"}
+        assert fort.get("/v1", headers=headers).json() == {"tenants": seen}
+
+
+def test_an_owner_invites_a_judge_who_signs_and_takes_back_only_their_own(fort):
+    owner = {"authorization": f"Bearer {fort.tokens['one', 'admin']}"}
+    made = fort.post("/v1/one/keys", headers=owner, json={"judge": "ann", "name": "invited"})
+    ann = {"authorization": f"Bearer {made.json()['key']}"}
+    body = {"kind": "triplet", "query": {"item": "i0"}, "better": "i3", "worse": "i2"}
+    stored = fort.post("/v1/one/feedback", headers=ann, json=body).json()["results"][0]
+    logged = fort.get("/v1/one/feedback?judge=ann", headers=owner).json()["judgements"]
+    assert [row["record"]["id"] for row in logged] == [stored["id"]]
+    for wrong in ({"judge": "bob"}, {"trusted": True}):
+        assert fort.post("/v1/one/feedback", headers=ann, json=body | wrong).status_code == 403
+    other = fort.post("/v1/one/feedback", headers=owner, json=body | {"judge": "bob"}).json()
+    taken = f"/v1/one/feedback/{other['results'][0]['id']}/retract"
+    assert fort.post(taken, headers=ann).status_code == 403
+    assert fort.post(f"/v1/one/feedback/{stored['id']}/retract", headers=ann).status_code == 200
+    assert fort.get("/v1/one/status", headers=ann).status_code == 200
+    assert fort.post("/v1/one/rank", headers=ann, json={"query": {"item": "i0"}}).status_code == 403
+    listed = fort.get("/v1/one/keys", headers=owner).json()["keys"]
+    assert made.json()["id"] in {key["id"] for key in listed}
+    assert "hash" not in json.dumps(listed)
+    gone = fort.delete(f"/v1/one/keys/{made.json()['id']}", headers=owner)
+    assert gone.status_code == 200
+    assert fort.get("/v1/one/status", headers=ann).status_code == 401
+
+
+def test_an_owner_cannot_revoke_keys_of_others(fort):
+    owner = {"authorization": f"Bearer {fort.tokens['two', 'admin']}"}
+    theirs = fort.service.keys.list("one")[0].id
+    assert fort.delete(f"/v1/two/keys/{theirs}", headers=owner).status_code == 404
+
+
+def test_damaged_keys_let_nobody_in(start, tmp_path):
+    running = start()
+    store = tmp_path / "store"
+    _, token = Keys(store / "keys.json").add("default", ("admin",))
+    headers = {"authorization": f"Bearer {token}"}
+    address = f"{running.url}/v1/default/status"
+    assert httpx.get(address).status_code == 401
+    assert httpx.get(address, headers=headers).status_code == 200
+    (store / "keys.json").write_text("{")
+    assert httpx.get(address, headers=headers).status_code == 503
+
+
+def test_without_keys_only_loopback_is_served(tmp_path):
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(ValueError, match="host must be a loopback address without keys"):
+            Service(Settings(store=str(tmp_path), host=host))
+    Keys(tmp_path / "keys.json").add("default", ("admin",))
+    Service(Settings(store=str(tmp_path), host="0.0.0.0")).close()
+
+
+def test_without_keys_other_sites_get_nothing(http):
+    """A page elsewhere can make a browser send requests here, also under another name for here."""
+    port = http.running.port
+    good = {"host": f"localhost:{port}", "origin": f"http://localhost:{port}"}
+    assert http.get("/v1/default/status", headers=good).status_code == 200
+    for wrong in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"host": f"evil.example:{port}"},
+        {"host": "127.0.0.1@evil.example"},
+        {"host": ""},
+    ):
+        assert http.get("/v1/default/status", headers=good | wrong).status_code == 403
+
+
+def test_wrong_keys_are_slowed_down(start, tmp_path):
+    Keys(tmp_path / "store" / "keys.json").add("default", ("admin",))
+    running = start(wrong_rate=0.001)
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        statuses = [client.get("/v1/default/status").status_code for _ in range(22)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+
+
+def test_a_key_has_a_rate(start):
+    running = start(rate=0.001, burst=3)
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        answers = [client.get("/v1/default/status") for _ in range(5)]
+        assert [a.status_code for a in answers] == [200, 200, 200, 429, 429]
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert client.get("/livez").status_code == 200

@@ -1,0 +1,226 @@
+"""How a service begins, ends, and begins again: nothing is lost, nothing is doubled."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from similia.client import Client
+from similia.service.app import Service
+from similia.service.errors import Busy, Full, Unavailable
+from similia.service.server import listen
+from similia.service.settings import Settings
+from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
+
+
+def test_requests_wait_for_the_replay_but_life_is_shown_at_once(settings, monkeypatch):
+    """Replay takes long for a long log; meanwhile there is an honest answer."""
+    service, gate = Service(Settings(**settings)), threading.Event()
+    replay = service._open_tenants
+    monkeypatch.setattr(service, "_open_tenants", lambda: (gate.wait(PATIENCE), replay()))
+    running = Running(service)
+    running.thread.start()
+    try:
+        until(lambda: running.server.started)
+        with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+            assert client.get("/livez").status_code == 200
+            for path in ("/readyz", "/v1/default/status"):
+                answer = client.get(path)
+                assert answer.status_code == 503
+                assert answer.headers["retry-after"] == "1"
+            gate.set()
+            until(lambda: client.get("/readyz").status_code == 200)
+            assert client.get("/v1/default/status").status_code == 200
+    finally:
+        gate.set()
+        running.__exit__()
+
+
+def test_logs_that_cannot_be_opened_leave_a_service_that_says_so(settings):
+    with Running(Service(Settings(**settings))):
+        second = Service(Settings(**settings))  # the first has the log
+        running = Running(second)
+        running.thread.start()
+        until(lambda: second.failure is not None)
+        answer = httpx.get(f"{running.url}/readyz", timeout=PATIENCE)
+        assert answer.status_code == 503
+        assert "could not be opened" in answer.json()["error"]
+        running.__exit__()
+
+
+def test_a_drain_finishes_what_is_under_way(start):
+    """Requests under way when the end is asked for are answered, and what they stored is there."""
+    running = start()
+    service, gate, inside = running.service, threading.Event(), threading.Event()
+    tenant = service.tenants.get("default")
+    store = tenant.feedback
+
+    def slowly(judgements):
+        inside.set()
+        assert gate.wait(PATIENCE)
+        return store(judgements)
+
+    tenant.feedback = slowly
+    with ThreadPoolExecutor(1) as pool, httpx.Client(timeout=PATIENCE) as client:
+        sent = pool.submit(client.post, f"{running.url}/v1/default/feedback", json=triplet(id="a"))
+        assert inside.wait(PATIENCE)
+        running.server.handle_exit(15, None)
+        assert service.draining
+        until(lambda: not _accepts(running.port))
+        gate.set()
+        answer = sent.result(PATIENCE)
+    assert answer.status_code == 200
+    running.thread.join(PATIENCE)
+    with Running(Service(service.settings)) as again:
+        logged = httpx.get(f"{again.url}/v1/default/feedback", timeout=PATIENCE).json()
+        assert [row["record"]["id"] for row in logged["judgements"]] == ["a"]
+
+
+def _accepts(port):
+    try:
+        listen("127.0.0.1", port).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_sigterm_ends_a_process_cleanly(process):
+    served = process()
+    assert served.stop() == 0
+    lines = [json.loads(line) for line in served.lines if line.startswith("{")]
+    assert lines[0]["message"] == "listening"
+    assert all({"time", "level", "message"} <= line.keys() for line in lines)
+
+
+def test_clients_retry_through_a_crash_and_nothing_is_doubled_or_lost(process, tmp_path):
+    """The port stays, the process does not; four clients just go on."""
+    folder = tmp_path / "store"
+    first = process("--log-level", "warning", folder=folder)
+    port = first.url.rpartition(":")[2]
+    with Client(first.url) as client:
+        client.put_items(some_items())
+    receipts, stop = [], threading.Event()
+
+    def judge(worker):
+        with Client(first.url, retries=100) as client:
+            n = 0
+            while not stop.is_set() or n < 10:
+                body = triplet(n % 5, 5 + n % 5, 10 + n % 5, judge=f"w{worker}")
+                receipts.extend(client.feedback([body]))
+                n += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        working = [pool.submit(judge, worker) for worker in range(4)]
+        until(lambda: len(receipts) > 20)
+        before = len(receipts)
+        first.stop("kill")
+        again = process("--log-level", "warning", "--port", port, folder=folder)
+        until(lambda: len(receipts) > before + 20)
+        stop.set()
+        for each in working:
+            each.result(PATIENCE)
+    with Client(again.url) as client:
+        logged, after = [], 0
+        while page := client.judgements(after=after, limit=1000).judgements:
+            logged += page
+            after = page[-1].seq
+    ids = [row.record.id for row in logged]
+    assert len(set(ids)) == len(ids)
+    assert {receipt.id for receipt in receipts} == set(ids)
+    assert {receipt.id: receipt.seq for receipt in receipts} == {
+        row.record.id: row.seq for row in logged
+    }
+
+
+def test_what_is_written_is_read_by_the_next_ranking(http):
+    """Every ranking that asks for a sequence number has learnt it, whatever else goes on."""
+    body = {"query": {"item": "i0"}, "k": 3}
+    for n in range(20):
+        row = triplet(0, 1 + n % 3, 4 + n % 3, id=f"own-{n}")
+        seq = http.post("/v1/default/feedback", json=row).json()["results"][0]["seq"]
+        ranking = http.post("/v1/default/rank", json={**body, "min_seq": seq}).json()
+        assert ranking["seq"] >= seq
+
+
+def test_a_request_that_takes_too_long_gets_an_answer(start):
+    running = start(timeout=0.2)
+    tenant = running.service.tenants.get("default")
+    gate = threading.Event()
+    tenant.status = lambda: gate.wait(PATIENCE)
+    answer = httpx.get(f"{running.url}/v1/default/status", timeout=PATIENCE)
+    gate.set()
+    assert answer.status_code == 503
+    assert "within 0.2 seconds" in answer.json()["error"]
+
+
+def test_an_error_of_ours_is_told_with_its_request_id_and_nothing_else(start):
+    running = start()
+    tenant = running.service.tenants.get("default")
+
+    def broken():
+        raise RuntimeError("secret words")
+
+    tenant.status = broken
+    headers = {"x-request-id": "mine-1"}
+    answer = httpx.get(f"{running.url}/v1/default/status", headers=headers, timeout=PATIENCE)
+    assert answer.status_code == 500
+    assert answer.headers["x-request-id"] == answer.json()["request_id"] == "mine-1"
+    assert "secret words" not in answer.text
+
+
+def test_items_of_a_file_are_put_once(tmp_path, settings):
+    import numpy as np
+
+    from similia.service.loading import ItemFile
+
+    rows = np.random.default_rng(0).normal(size=(7, 4))
+    np.save(tmp_path / "items.npy", rows)
+    (tmp_path / "texts.txt").write_text("".join(f"text {i}\n" for i in range(7)))
+    file = ItemFile(tmp_path / "items.npy", texts=tmp_path / "texts.txt")
+    seqs = []
+    for _ in range(2):
+        with Running(Service(Settings(**settings), items=file)) as running:
+            status = httpx.get(f"{running.url}/v1/default/status", timeout=PATIENCE).json()
+            found = httpx.get(f"{running.url}/v1/default/items/3", timeout=PATIENCE).json()
+        seqs.append(status["seq"])
+        assert status["items"] == 7
+        assert found["text"] == "text 3"
+        assert found["vectors"]["vectors"] == pytest.approx(rows[3].tolist())
+    assert seqs[0] == seqs[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(Full("full"), 507), (Unavailable("read-only"), 503), (Busy("busy"), 503)],
+    ids=["full", "read-only", "busy"],
+)
+def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, status):
+    running = start()
+    tenant = running.service.tenants.get("default")
+    store = tenant.feedback
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+
+        def failing(judgements):
+            raise error
+
+        tenant.feedback = failing
+        answer = client.post("/v1/default/feedback", json=triplet(id="a"))
+        assert answer.status_code == status
+        assert answer.json()["error"] == str(error)
+        assert ("retry-after" in answer.headers) == (status == 503)
+        tenant.feedback = store
+        again = client.post("/v1/default/feedback", json=triplet(id="a"))
+        assert not again.json()["results"][0]["duplicate"]
+
+
+def test_the_same_service_on_postgresql(server, tmp_path, start):
+    running = start(store=server.url, cache=str(tmp_path / "cache"), keys=str(tmp_path / "k.json"))
+    with Client(running.url) as client:
+        receipt = client.prefer({"item": "i0"}, "i1", "i2")
+        assert client.rank({"item": "i0"}, k=3, min_seq=receipt.seq).seq >= receipt.seq
+        told = [client.feedback([triplet(id="again")])[0].duplicate for _ in range(2)]
+        assert told == [False, True]
+        assert client.status().judgements == 2
+    assert "password" not in json.dumps(running.service.settings.shown())
