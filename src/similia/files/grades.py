@@ -46,7 +46,8 @@ def _mean_grades(part: Judgements, shape: tuple[int, int]) -> sparse.csr_array:
     """Mean grade of each judged (query, item); zeros are stored."""
     query, item = part.tuples.T
     keys, places = np.unique(query * shape[1] + item, return_inverse=True)
-    sums, counts = np.bincount(places, weights=part.values), np.bincount(places).astype(float)
+    sums = np.bincount(places, weights=part.values).astype(np.float64)
+    counts = np.bincount(places).astype(np.float64)
     means = sums / counts
     if len(counts) and counts.min() < counts.max():
         means = np.where(sums > 0, shrunk_rates(sums, counts)[0], 0.0)  # what has no gain has none
