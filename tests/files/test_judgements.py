@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from similia.clicks.rates import shrunk_rates
 from similia.files import BadRows, FeedbackFile, Ids, Judgements, joined, triplets_of_grades
 
 
@@ -28,7 +29,11 @@ def test_better_items_have_higher_mean_grades_in_their_window(rows, unjudged, wi
         grades = {}
         for query, item, grade in rows[begin : begin + window]:
             grades.setdefault((query, item), []).append(grade)
-        means = {key: np.mean(values) for key, values in grades.items()}
+        means = {key: np.mean(values) for key, values in sorted(grades.items())}
+        counts = np.array([len(grades[key]) for key in means], float)
+        if counts.min() < counts.max():
+            rates, *_ = shrunk_rates(counts * list(means.values()), counts)
+            means = {key: rate if means[key] else 0 for key, rate in zip(means, rates, strict=True)}
         allowed = {
             (q, a, b)
             for (q, a), high in means.items()
@@ -41,6 +46,12 @@ def test_better_items_have_higher_mean_grades_in_their_window(rows, unjudged, wi
         )
         assert drawn <= allowed
         assert bool(drawn) == bool(allowed)
+
+
+def test_nine_clicks_of_ten_beat_one_of_one():
+    seen = [[0, 1, 1]] + [[0, 2, 1]] * 9 + [[0, 2, 0]] + [[0, 3, 0]] * 10
+    drawn = joined(list(triplets_of_grades(iter([judgements(seen)]), (1, 4)))).tuples
+    assert set(map(tuple, drawn.tolist())) == {(0, 2, 1), (0, 2, 3), (0, 1, 3)}
 
 
 def test_each_judgement_gives_four_triplets_and_the_same_each_time():

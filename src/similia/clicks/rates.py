@@ -76,11 +76,17 @@ def click_rates(
         clicks = np.bincount(which, weights=clicks).astype(np.float64)
         views = np.bincount(which, weights=views * propensities.at(pairs.place)).astype(np.float64)
         query, item = query[first], item[first]
+    return ClickRates(query, item, clicks, views, *shrunk_rates(clicks, views, strength))
+
+
+def shrunk_rates(
+    clicks: NDArray[np.float64], views: NDArray[np.float64], strength: float | None = None
+) -> tuple[NDArray[np.float64], float, float]:
+    """Clicks per view, shrunk towards the usual rate; that rate, and the views it is worth."""
     usual = float(clicks.sum() / views.sum()) if len(views) else 0.0
     if strength is None:
         strength = max(LEAST, _strength(clicks, views, usual))
-    rate = (clicks + strength * usual) / (views + strength)
-    return ClickRates(query, item, clicks, views, rate, usual, float(strength))
+    return (clicks + strength * usual) / (views + strength), usual, float(strength)
 
 
 def _strength(clicks: NDArray[np.float64], views: NDArray[np.float64], usual: float) -> float:

@@ -177,7 +177,7 @@ class FeedbackFile:
             wanted = " or ".join(",".join(layout) for layout in self.layouts)
             raise ValueError(
                 f"{self.source}: feedback must have the columns {wanted}, "
-                f"got {','.join(names)!r:.120}."
+                f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
             )
         unused, advice = known.intersection(TELLING), "in a log of query,item,click it is"
         if self.layout == CLICKED:

@@ -98,7 +98,7 @@ class ImpressionsFile:
         if not set(names).issuperset(CLICKED):
             raise ValueError(
                 f"{self.source}: a log must have the columns {','.join(CLICKED)}, "
-                f"got {','.join(names)!r:.120}."
+                f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
             )
         return clicked_columns(names, self.ids, self.items, times=self.times)
 

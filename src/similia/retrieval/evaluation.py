@@ -112,8 +112,9 @@ class Comparison:
 
     @property
     def better(self) -> str | None:
-        """The significantly better evaluation, "a" or "b", or None."""
-        if self.p_value >= 1 - self.level:
+        """The significantly better evaluation, "a" or "b", by test and by interval; or None."""
+        low, high = self.interval
+        if self.p_value >= 1 - self.level or low <= 0 <= high:
             return None
         return "a" if self.difference > 0 else "b"
 

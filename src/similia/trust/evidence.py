@@ -180,6 +180,16 @@ class Power:
         """Size of the sample in words."""
         return f"{self.n} {self.unit[self.n != 1]}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "n": self.n,
+            "difference": self.difference,
+            "chance": self.chance,
+            "interval": list(self.interval),
+            "enough": self.enough,
+        }
+
     def __str__(self) -> str:
         if self.chance < 0.025 or self.chance > 0.95:
             often = "almost never" if self.chance < 0.5 else "almost always"

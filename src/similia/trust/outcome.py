@@ -148,7 +148,7 @@ class Outcome:
             "ties": self.against_champion.ties,
             "losses": self.against_champion.losses,
             "beside": None if self.beside is None else vars(self.beside),
-            "power": {name: v for name, v in vars(self.power).items() if name != "unit"},
+            "power": self.power.to_dict(),
             "clicks": self.clicks,
             "n_learnt": self.n_learnt,
             "n_held_out": self.n_held_out,
