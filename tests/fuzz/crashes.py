@@ -3,7 +3,7 @@
 A child process replaces a first state by a second one; at its k-th change of the disk it ends at
 once. Then the power is cut: of every file that was written and not flushed only a part remains, and
 renames and removals whose folder was not flushed may not have happened. `kills` are the same
-without a cut, at system calls instead: strace ends the process before the k-th that changes a disk.
+without a cut, at system calls instead: strace ends the process at the k-th of one name.
 """
 
 import os
@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,8 @@ from similia.trust.generations import Generations
 
 ENDED = 99
 #: system calls that change a disk
-CALLS = "write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync,mkdir"
-CALLS += ",mkdirat,rmdir,chmod,fchmod,fchmodat,ftruncate,truncate"
+CALLS = "write pwrite64 writev rename renameat renameat2 unlink unlinkat fsync fdatasync mkdir "
+CALLS = (CALLS + "mkdirat rmdir chmod fchmod fchmodat ftruncate truncate").split()
 PATIENCE = 30  #: seconds
 
 
@@ -180,8 +181,8 @@ def in_a_child(rng, last, work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def killed_child(last, work):
-    """Run the work in a process that strace kills at the `last` call that changes a disk."""
+def killed_child(call, last, work):
+    """Run the work in a process that strace kills at its `last` system call of that name."""
     child = os.fork()
     if child == 0:
         try:
@@ -191,8 +192,8 @@ def killed_child(last, work):
         except BaseException:
             os._exit(1)
     os.waitpid(child, os.WUNTRACED)
-    fault = f"inject={CALLS}:signal=KILL:when={last}"
-    command = ["strace", "-f", "-o", os.devnull, "-e", f"trace={CALLS}", "-e", fault]
+    fault = f"inject={call}:signal=KILL:when={last}"
+    command = ["strace", "-f", "-o", os.devnull, "-e", f"trace={call}", "-e", fault]
     tracer = subprocess.Popen([*command, "-p", str(child)], stderr=subprocess.DEVNULL)
     end = time.monotonic() + PATIENCE
     while "TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_text():
@@ -239,4 +240,5 @@ def kill_case(rng, folder):
     if shutil.which("strace") is None:
         return None
     name = list(SCENES)[rng.integers(len(SCENES))]
-    return problem_of(SCENES[name], folder, killed_child, int(rng.integers(1, 30)))[0]
+    end = partial(killed_child, CALLS[rng.integers(len(CALLS))])
+    return problem_of(SCENES[name], folder, end, int(rng.integers(1, 6)))[0]
