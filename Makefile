@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
+LOWEST := .venv-lowest
 
 .PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers experiments clean
 
@@ -36,8 +37,11 @@ bounds: $(READY)
 	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
 
 # The suite with the lowest versions that pyproject.toml allows.
-lowest:
-	uv run --isolated --extra test --resolution lowest-direct --python $(PYTHON) -m pytest -n 2
+lowest: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable ".[test]"
+	$(LOWEST)/bin/python -m pytest -n 2
 
 # Known vulnerabilities of what is installed, and its list of parts (SBOM).
 audit: $(READY)
@@ -91,4 +95,4 @@ $(READY): pyproject.toml
 clean:
 	find src -name '*.nb[ic]' -delete
 	rm -rf docs/_build docs/generated docs/gallery
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(PEERS) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -1,5 +1,6 @@
 """Files that were cut, changed or are no files: an error in words, never a crash."""
 
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -121,3 +122,32 @@ def test_what_could_not_be_read_is_not_written(suffix, X, tmp_path):
 def test_lists_are_written_as_matrices(tmp_path):
     write_vectors(tmp_path / "v.npy", [[1.0, 2.0]])
     assert read_vectors(tmp_path / "v.npy").X.tolist() == [[1.0, 2.0]]
+
+
+def test_long_repeats_of_an_id_take_no_memory(tmp_path):
+    path, n = tmp_path / "X.parquet", 20_000
+    ids = pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), ["x" * 50_000])
+    table = pa.table({"id": ids, "better": ids, "worse": ids, "a": np.ones(n), "b": np.zeros(n)})
+    parquet.write_table(table, path, store_schema=False)  # read back as plain texts
+    assert path.stat().st_size < 1_000_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="ids must be different"):
+            read_vectors(path)
+        with pytest.raises(ValueError, match="unknown id"):
+            list(FeedbackFile(path, "triplets", Ids([0], 1), columns={"query": "id"}))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000_000
+
+
+def test_one_long_id_does_not_lengthen_the_others():
+    tracemalloc.start()
+    try:
+        ids = Ids(["x" * 1_000_000, *map(str, range(2000))], 2001)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert ids.row("1999") == 2000
+    assert peak < 10_000_000

@@ -15,7 +15,7 @@ from collections import Counter
 #: cases of a process
 BATCH = 200
 #: seconds of a process
-LIMIT = 600
+LIMIT = 1200
 
 
 def batch(target, first, count):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-#: seconds of one case, and bytes that it may take above what the process had before
-PATIENCE, ROOM = 60, 1_500_000_000
+#: seconds of one case, compilation on a busy machine included, and bytes that it may take above
+#: what the process had before
+PATIENCE, ROOM = 300, 1_500_000_000
 
 
 def peak():

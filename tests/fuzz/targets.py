@@ -9,6 +9,8 @@ import os
 import warnings
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
 from typer.testing import CliRunner
@@ -17,16 +19,29 @@ from similia.adapters import Adapters
 from similia.adapters.adapters import load_adapters
 from similia.cli.main import app
 from similia.constraints.pairs import DistanceConstraints
-from similia.files import FeedbackFile, read_vectors, write_vectors
+from similia.files import (
+    BadRows,
+    FeedbackFile,
+    Ids,
+    Judgements,
+    UbiLog,
+    VectorFile,
+    read_vectors,
+    write_vectors,
+)
 from similia.index import build_index, open_index
 from similia.persistence import describe, file, load
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
+from similia.stream import Checkpoint
+from similia.stream.checkpoint import PROGRESS
+from similia.stream.checkpoint import _seal as progress_seal
+from similia.stream.lessons import learn_stream, lessons_for
 from similia.trust.generations import HISTORY, Generations, _seal
 from tests.checks import case_of
 from tests.fixtures.make import FOLDER, data
 from tests.fuzz import hostile
-from tests.fuzz.crashes import crash_case
+from tests.fuzz.crashes import crash_case, kill_case
 
 DOCUMENTED = (ValueError, TypeError, OSError)
 MODELS = sorted(FOLDER.glob("*.safetensors"))
@@ -184,6 +199,113 @@ def feedback_file(rng, folder):
     check_command("learn", CliRunner().invoke(app, list(map(str, words))))
 
 
+def checkpoint_folder(rng, folder):
+    kept, X = folder / "kept", rng.normal(size=(10, 3))
+    vectors = VectorFile(X, Ids(None, 10))
+    rows = rng.integers(10, size=(60, 3))
+    batches = [Judgements(part, None, np.arange(20)) for part in np.split(rows, 3)]
+    learner, task = learner_class("OASIS")(), {"vectors": "X"}
+    lessons = lessons_for(learner, vectors.X)
+    options = {"chunk": 20, "every": 20, "checkpoint": Checkpoint(kept, task)}
+    learn_stream(learner, lessons, batches, **options)
+    path = kept / PROGRESS
+    way = rng.integers(4)
+    if way == 0:
+        victim = hostile.pick(rng, sorted(kept.iterdir()))
+        victim.write_bytes(hostile.damaged_bytes(rng, victim.read_bytes()))
+    elif way == 1:
+        hostile.pick(rng, sorted(kept.iterdir())).unlink()
+    elif way == 2:
+        forge(rng, next(kept.glob("model-*")), next(kept.glob("model-*")))
+    else:
+        document = json.loads(path.read_text())
+        document.pop("sha256")
+        changed = hostile.damaged_tree(rng, document)
+        seal = refused(lambda: progress_seal(changed)) or ""
+        sealed = {**changed, "sha256": seal} if isinstance(changed, dict) else changed
+        path.write_text(json.dumps(sealed))
+    again = learner_class("OASIS")()
+    found = refused(lambda: learn_stream(again, lessons, batches, **options))
+    if found is not None:
+        check_finite("resumed", found[0].get_state())
+    refused(Checkpoint(kept, task).remove)
+
+
+def log_files(rng, folder):
+    ids, items = Ids(["red shoe", "blue hat"], 2), Ids([f"i{n}" for n in range(6)], 6)
+    shown = [f"i{n}" for n in range(6)]
+    queries = [
+        {"query_id": f"s{n}", "user_query": "red shoe", "query_response_hit_ids": shown}
+        for n in range(5)
+    ]
+    events = [
+        {
+            "action_name": "click",
+            "query_id": f"s{n}",
+            "timestamp": "2026-01-01T00:00:00Z",
+            "event_attributes": {
+                "object": {"object_id": f"i{n}"},
+                "position": {"ordinal": n},
+            },
+        }
+        for n in range(5)
+    ]
+    texts = []
+    for rows in (queries, events):
+        rows = [hostile.damaged_tree(rng, r) if rng.random() < 0.3 else r for r in rows]
+        text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        texts.append(hostile.damaged_bytes(rng, text) if rng.random() < 0.5 else text)
+    for name, text in zip(("queries", "events"), texts, strict=True):
+        (folder / f"{name}.jsonl").write_bytes(text)
+    policy = hostile.pick(rng, ["skip", "stop"])
+    log = UbiLog(
+        folder / "queries.jsonl", folder / "events.jsonl", ids, items, bad_rows=BadRows(policy)
+    )
+    refused(lambda: list(log))
+    lists = "query,item,position,clicked\n" + "".join(
+        f"red shoe,i{n},{n},{n % 2}\n" for n in range(6)
+    )
+    qrels = "".join(f"0 0 {n} {n % 3}\n" for n in range(6))
+    (folder / "lists.csv").write_bytes(hostile.damaged_bytes(rng, lists.encode()))
+    (folder / "judged.qrels").write_bytes(hostile.damaged_bytes(rng, qrels.encode()))
+    both = Ids([*["red shoe", "blue hat"], *shown], 8)
+    for name in ("lists.csv", "judged.qrels"):
+        kind = hostile.pick(rng, ["triplets", "lists", "pairs"])
+        refused(lambda name=name, kind=kind: list(FeedbackFile(folder / name, kind, both)))
+
+
+def commands(rng, folder):
+    vectors, feedback = folder / "X.npy", folder / "f.parquet"
+    np.save(vectors, rng.normal(size=(10, 4)))
+    columns = dict(zip(("query", "better", "worse"), rng.integers(10, size=(3, 20)), strict=True))
+    table = pa.table(columns)
+    pq.write_table(table, feedback)
+    arrow = folder / "f.arrow"
+    with pa.ipc.new_file(arrow, table.schema) as writer:
+        writer.write_table(table)
+    model = folder / "m.safetensors"
+    model.write_bytes(hostile.pick(rng, MODELS).read_bytes())
+    victim = hostile.pick(rng, [vectors, feedback, arrow, model])
+    victim.write_bytes(hostile.damaged_bytes(rng, victim.read_bytes()))
+    judged = hostile.pick(rng, [feedback, arrow])
+    option = hostile.pick(rng, ["--chunk", "--every", "--set", "--learner", "--query-view", "-o"])
+    value = str(hostile.pick(rng, hostile.VALUES))[:100].replace("\0", "")
+    words = hostile.pick(
+        rng,
+        [
+            ["learn", vectors, judged, "-o", folder / "out", "--learner", "OASIS"],
+            ["learn", vectors, judged, "-o", folder / "out", "--from", model],
+            ["learn", vectors, judged, "-o", folder / "out", option, value.replace("/", "_")],
+            ["info", victim],
+            ["evaluate", model, vectors, judged],
+            ["suggest", model, vectors],
+            ["apply", model, vectors, "-o", folder / "out.npy"],
+            ["index", vectors, "-o", folder / "out.index"],
+        ],
+    )
+    check_command(words[0], CliRunner().invoke(app, list(map(str, words))))
+
+
 def check_command(name, result):
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise Broken(f"{name} raised {result.exception!r:.300}") from result.exception
@@ -252,6 +374,12 @@ def crashes(rng, folder):
         raise Broken(problem)
 
 
+def kills(rng, folder):
+    problem = kill_case(rng, folder)
+    if problem:
+        raise Broken(problem)
+
+
 TARGETS = {
     "models": model_file,
     "indexes": index_file,
@@ -259,9 +387,13 @@ TARGETS = {
     "histories": history_file,
     "vectors": vector_file,
     "feedback": feedback_file,
+    "checkpoints": checkpoint_folder,
+    "logs": log_files,
+    "commands": commands,
     "learners": learner_calls,
     "functions": function_calls,
     "crashes": crashes,
+    "kills": kills,
 }
 
 os.environ.setdefault("COLUMNS", "100")

@@ -241,10 +241,12 @@ class Table:
                 self.n_rows = sum(batch.num_rows for batch in batches)
 
     @contextmanager
-    def _file(self) -> Iterator[Any]:
+    def _file(self, names: Iterable[str] = ()) -> Iterator[Any]:
+        """The opened file; texts of these columns are encoded, so that each is held once."""
         try:
             if self.is_parquet:
-                with parquet.ParquetFile(self.path, memory_map=True) as file:
+                texts = [name for name in names if _is_text(self.schema.field(name).type)]
+                with parquet.ParquetFile(self.path, memory_map=True, read_dictionary=texts) as file:
                     yield file
             else:
                 with pa.memory_map(str(self.path)) as source:
@@ -256,12 +258,29 @@ class Table:
         """Yield the named columns in batches."""
         known = self.schema.names
         outer = dict.fromkeys(name if name in known else name.split(".")[0] for name in names)
-        for batch in self.batches(outer):
+        for batch in self.batches(outer, encoded=True):
             yield [_column(batch, name) for name in names]
 
-    def batches(self, names: Iterable[str], size: int = BATCH) -> Iterator[Any]:
-        """Yield the named columns in batches of at most `size` rows."""
+    def unpacked(self, names: Iterable[str]) -> int:
+        """Bytes of the named columns once they are unpacked, as Parquet stores them."""
+        if not self.is_parquet:
+            return 0
+        wanted = set(names)
         with self._file() as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        parts = [group.column(i) for group in groups for i in range(group.num_columns)]
+        return sum(
+            part.total_uncompressed_size
+            for part in parts
+            if part.path_in_schema.split(".")[0] in wanted
+        )
+
+    def batches(
+        self, names: Iterable[str], size: int = BATCH, *, encoded: bool = False
+    ) -> Iterator[Any]:
+        """Yield the named columns in batches of at most `size` rows."""
+        names = list(names)
+        with self._file(names if encoded else ()) as file:
             if self.is_parquet:
                 yield from file.iter_batches(batch_size=size, columns=list(names))
                 return
@@ -292,11 +311,12 @@ def read_table(
     kinds = [table.schema.field(n).type for n in names]
     single = all(_is_single(kind.value_type if lists else kind) for kind in kinds)
     dtype = np.dtype(np.float32 if single else np.float64)
-    check_size(table.n_rows * (width * dtype.itemsize + 1))
+    wanted = [*names, *([name] if name else [])]
+    check_size(table.n_rows * (width * dtype.itemsize + 1) + table.unpacked(wanted))
     X = np.full((table.n_rows, width), np.nan, dtype)
     ids: list[Any] | None = None if name is None else []
     row = 0
-    for batch in table.batches([*names, *([name] if name else [])], max(1, NUMBERS // width)):
+    for batch in table.batches(wanted, max(1, NUMBERS // width), encoded=True):
         part = X[row : row + batch.num_rows]
         if lists:
             _fill_lists(part, batch.column(0), width)
@@ -304,9 +324,17 @@ def read_table(
             for place in range(width):
                 part[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
         if ids is not None:
-            ids += batch.column(batch.num_columns - 1).to_pylist()
+            ids += _shared(batch.column(batch.num_columns - 1))
         row += batch.num_rows
     return X, ids, np.array([np.isfinite(x).all() for x in X], dtype=bool)
+
+
+def _shared(column: Any) -> list[Any]:
+    """Values of a column; equal texts are one object, so that long repeats take no memory."""
+    if not pa.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    texts = column.dictionary.to_pylist()
+    return [None if code is None else texts[code] for code in column.indices.to_pylist()]
 
 
 def _vector_columns(table: Table, asked: str | None, id_column: str | None) -> list[str]:

@@ -191,7 +191,9 @@ def as_integers(texts: Iterable[str]) -> NDArray[np.int64] | None:
 
 
 def _checked(values: ArrayLike, n: int, what: str) -> Array:
-    given = np.asarray(values)
+    # NumPy would give each text the room of the longest.
+    texts_alone = isinstance(values, list | tuple) and set(map(type, values)) == {str}
+    given = np.asarray(values, object if texts_alone else None)
     if given.shape != (n,):
         raise ValueError(f"{what}s must be one for each of {n} rows, got shape {given.shape}.")
     plain: Iterable[Any] = values if isinstance(values, list | tuple) else given

@@ -39,7 +39,7 @@ FASTMATH = {"reassoc", "nsz", "contract", "arcp"}
 # second loop for what is left over, it asks for more than the length of short arrays, so that their
 # sums, and the last bits of what is learnt, would depend on where memory happened to be free.
 LEFTOVERS = "-enable-epilogue-vectorization="
-LLVM_WITH_LEFTOVERS = range(12, 23)  #: releases known to have that option; others would exit
+LLVM_WITH_LEFTOVERS = range(20, 23)  #: releases known to have that option; others might exit
 
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rb"^\s*(?:from|import) similia\.([\w.]+)", re.MULTILINE)
