@@ -93,10 +93,11 @@ class Layout:
                 )
             check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
         for name in self.fields & item.fields.keys():
-            if not is_number(item.fields[name]):
+            value = item.fields[name]
+            if not is_number(value) or abs(float(value)) > largest(1):
                 raise Invalid(
-                    f"item {item.id!r:.80}: the field {name!r} must be a number, "
-                    f"got {item.fields[name]!r:.80}."
+                    f"item {item.id!r:.80}: the field {name!r} must be a number up to "
+                    f"{largest(1):.1e}, got {value!r:.80}."
                 )
 
 
@@ -108,8 +109,17 @@ def check_vector(name: str, vector: object, width: int) -> None:
         raise Invalid(f"{name} must be {width} numbers, got something else.") from None
     if found.shape != (width,):
         raise Invalid(f"{name} must be {width} numbers, got shape {found.shape}.")
-    if not (np.abs(found) < 1e18).all():
-        raise Invalid(f"{name} must be finite numbers below 1e18, got NaN or a larger one.")
+    limit = largest(width)
+    if not (np.abs(found) <= limit).all():
+        raise Invalid(
+            f"{name} must be finite numbers up to {limit:.1e}, got NaN or a larger one; scale it "
+            "down."
+        )
+
+
+def largest(width: int) -> float:
+    """Largest number of a vector: learners multiply squared norms of two of them."""
+    return float(np.finfo(np.float32).max) ** 0.25 / width**0.5
 
 
 def _names(given: Mapping[str, object]) -> str:
