@@ -145,6 +145,17 @@ def test_an_item_as_a_query_is_not_its_own_answer(tenant):
     assert len(found.results) == 29
 
 
+def test_a_typed_query_is_ranked_by_the_words_of_the_items(tenant):
+    found = tenant.rank(Query(text="item 17"), 30)
+    assert (found.model, ids(found)[0]) == ("text", "i17")
+    assert tenant.rank(Query(text="nothing of the kind"), 3).results == []
+    assert ids(tenant.rank(Query(text="item 12"), 5, items=["i3", "i12"]))[0] == "i12"
+    shoes = Item(id="new", vectors=item(0).vectors, text="red shoes")
+    receipt = tenant.put_items([shoes])
+    tenant._texts._read = None  # texts are not read again at once
+    assert ids(tenant.rank(Query(text="shoes"), 5, min_seq=receipt.seq)) == ["new"]
+
+
 def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
     with tenant._engine._folding:  # the learner stands still
         (receipt,) = tenant.feedback([triplet(0)])
@@ -246,7 +257,7 @@ BASE = {"meaning": [0.0] * 6}
         Triplet(query=Query(vectors={"words": [1.0] * 3}), better="i1", worse="i2"),
         Triplet(query=Query(vectors={**BASE, "what": [1.0]}), better="i1", worse="i2"),
         Triplet(query=Query(vectors={"meaning": [float("inf")] * 6}), better="i1", worse="i2"),
-        Triplet(query=Query(vectors={"meaning": [1e30] * 6}), better="i1", worse="i2"),
+        Triplet(query=Query(vectors={"meaning": [2e9] * 6}), better="i1", worse="i2"),
         Tie(query=query(0), items=("i1", "i1")),
         NoneOfThese(query=query(0), shown=[]),
         Grades(query=query(0), grades={"i1": -1.0, "i2": 0.0}),
@@ -282,6 +293,29 @@ def test_a_bad_item_is_refused_and_nothing_of_its_batch_is_stored(tenant, vector
         tenant.put_items([item(50), Item(id="bad", vectors=vectors)])
     assert list(caught.value.rows) == [1]
     assert tenant.log.last == last
+
+
+def test_the_largest_numbers_that_are_taken_leave_no_nan(tmp_path):
+    tenant = Tenant.create(tmp_path, "large", Settings(fields=["price"]))
+    rng = np.random.default_rng(0)
+
+    def huge():
+        return {"meaning": np.where(rng.normal(size=6) > 0, 1.7e9, -1.7e9).tolist()}
+
+    tenant.put_items([Item(id=f"i{i}", vectors=huge(), fields={"price": 4e9}) for i in range(30)])
+    told = [
+        Triplet(query=Query(vectors=huge()), better=f"i{a}", worse=f"i{b}")
+        for a, b in (rng.choice(30, 2, replace=False) for _ in range(150))
+    ]
+    tenant.feedback(told)
+    for value in learner(tenant).get_state().values():
+        assert not isinstance(value, np.ndarray) or np.isfinite(value).all()
+    found = tenant.rank(Query(vectors=huge()), 30)
+    assert np.isfinite([result.score for result in found.results]).all()
+    larger = Item(id="x", vectors={"meaning": [1.8e9] * 6})
+    with pytest.raises(Invalid, match="scale it down"):
+        tenant.put_items([larger])
+    tenant.close()
 
 
 def test_other_bad_requests_are_refused(tenant):

@@ -3,19 +3,54 @@
 import math
 from collections.abc import Callable, Sequence
 
+from similia.index.backends import BACKENDS
 from similia.service.errors import Invalid
 from similia.service.items import Layout
 from similia.service.lessons import MOST_SHOWN, shown_items
-from similia.service.records import Clicks, Grades, Item, Judgement, Query, Skip, Tie, Triplet
+from similia.service.records import (
+    Clicks,
+    Grades,
+    Item,
+    Judgement,
+    Query,
+    Settings,
+    Skip,
+    Tie,
+    Triplet,
+)
 
 #: characters of an id
 LONGEST = 512
+#: features of a view
+WIDEST = 65_536
 
 
 def check_id(name: str, id: object) -> None:
     """Refuse an empty, endless or unprintable id."""
     if not isinstance(id, str) or not 0 < len(id) <= LONGEST or "\0" in id:
         raise Invalid(f"{name} must be 1 to {LONGEST} characters, got {id!r:.80}.")
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings with which nothing could be learnt."""
+    names = [view.name for view in settings.views or []] + settings.fields
+    if len(set(names)) != len(names) or not all(names):
+        raise Invalid(f"settings: views and fields must have different names, got {names!s:.200}.")
+    for place, view in enumerate(settings.views or []):
+        if not 1 <= view.width <= WIDEST or (place == 0 and not view.compared):
+            raise Invalid(
+                f"settings: view {view.name!r:.80} must have 1 to {WIDEST} features, and the first "
+                f"be one that queries have too, got {view.width}."
+            )
+    if not 0 <= settings.held_out < 1:
+        raise Invalid(f"settings: held_out must be from 0 to below 1, got {settings.held_out}.")
+    if not 0 <= settings.memory <= 10**7:
+        raise Invalid(f"settings: memory must be from 0 to 1e7, got {settings.memory}.")
+    if settings.half_life is not None and not 0 < settings.half_life < math.inf:
+        raise Invalid(f"settings: half_life must be positive, got {settings.half_life}.")
+    if settings.search not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise Invalid(f"settings: search must be one of {known}, got {settings.search!r:.80}.")
 
 
 def check_items(layout: Layout, items: Sequence[Item]) -> None:

@@ -93,10 +93,11 @@ class Layout:
                 )
             check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
         for name in self.fields & item.fields.keys():
-            if not is_number(item.fields[name]):
+            value = item.fields[name]
+            if not is_number(value) or abs(float(value)) > largest(1):
                 raise Invalid(
-                    f"item {item.id!r:.80}: the field {name!r} must be a number, "
-                    f"got {item.fields[name]!r:.80}."
+                    f"item {item.id!r:.80}: the field {name!r} must be a number up to "
+                    f"{largest(1):.1e}, got {value!r:.80}."
                 )
 
 
@@ -108,8 +109,17 @@ def check_vector(name: str, vector: object, width: int) -> None:
         raise Invalid(f"{name} must be {width} numbers, got something else.") from None
     if found.shape != (width,):
         raise Invalid(f"{name} must be {width} numbers, got shape {found.shape}.")
-    if not (np.abs(found) < 1e18).all():
-        raise Invalid(f"{name} must be finite numbers below 1e18, got NaN or a larger one.")
+    limit = largest(width)
+    if not (np.abs(found) <= limit).all():
+        raise Invalid(
+            f"{name} must be finite numbers up to {limit:.1e}, got NaN or a larger one; scale it "
+            "down."
+        )
+
+
+def largest(width: int) -> float:
+    """Largest number of a vector: learners multiply squared norms of two of them."""
+    return float(np.finfo(np.float32).max) ** 0.25 / width**0.5
 
 
 def _names(given: Mapping[str, object]) -> str:
@@ -178,6 +188,8 @@ class Items:
         self._rows = _Rows(layout.width)
         self._dead: list[int] = []
         self._kept: dict[str, Item] = {}
+        #: changes whenever items do
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -200,6 +212,7 @@ class Items:
         self.delete(item.id)
         self._rows.append(item.id, row)
         self._kept[item.id] = item
+        self.version += 1
 
     def delete(self, id: str) -> None:
         """Take an item away, if it is there."""
@@ -207,6 +220,7 @@ class Items:
         if row is not None:
             self._dead.append(row)
             del self._kept[id]
+            self.version += 1
 
     def row(self, id: str) -> int | None:
         """Row of the present version of an item."""
@@ -226,6 +240,10 @@ class Items:
         found = self.layout.split(rows.matrix[row])
         vectors = {name: v for name, v in found.items() if name not in self.layout.fields}
         return Item(id=id, vectors=vectors, text=item.text, fields=item.fields, image=item.image)
+
+    def texts(self) -> dict[str, str]:
+        """Texts of the items that have one, by id."""
+        return {item.id: item.text for item in list(self._kept.values()) if item.text}
 
     def shelf(self) -> Shelf:
         """What readers see from now on."""

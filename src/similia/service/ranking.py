@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.linalg.threads import processors, side_by_side
+from similia.service.approximate import Approximate
 from similia.service.errors import Invalid
 from similia.service.fold import State
 from similia.service.items import Shelf
@@ -19,6 +20,12 @@ MOST = 1000
 PARTS = 2
 
 __all__ = ["State", "ranked", "vectors"]
+
+
+def check_k(k: int) -> None:
+    """Refuse a number of items that cannot be answered with."""
+    if not 1 <= k <= MOST:
+        raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
 
 
 def revision(state: State, model: str) -> str:
@@ -80,22 +87,31 @@ def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArra
 
 
 def best(
-    shelf: Shelf, vector: NDArray[np.float32], k: int, without: Sequence[int] = ()
+    shelf: Shelf,
+    vector: NDArray[np.float32],
+    k: int,
+    without: Sequence[int] = (),
+    approximate: Approximate | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
-    scores = products(shelf.matrix, vector)
-    scores[shelf.dead] = -np.inf
-    scores[list(without)] = -np.inf
-    k = min(k, int(len(shelf) - len(without)))
+    k = min(k, len(shelf) - len(without))
     if k <= 0:
         return np.zeros(0, np.intp), np.zeros(0, np.float32)
-    if k < len(scores):
+    rows = None
+    if approximate is not None:
+        rows = approximate.candidates(shelf, vector, k + len(without))
+    if rows is None:
+        scores = products(shelf.matrix, vector)
+        scores[shelf.dead] = -np.inf
+        scores[list(without)] = -np.inf
         least = np.partition(scores, len(scores) - k)[len(scores) - k]
         rows = np.flatnonzero(scores >= least)
+        found = scores[rows]
     else:
-        rows = np.arange(len(scores))
-    order = rows[np.argsort(-scores[rows], kind="stable")][:k]
-    return order, scores[order]
+        rows = rows[~np.isin(rows, without)]
+        found = shelf.matrix[rows] @ vector
+    order = np.argsort(-found, kind="stable")[:k]
+    return rows[order], found[order]
 
 
 def ranked(
@@ -107,13 +123,13 @@ def ranked(
     items: Sequence[str] | None,
     explain: bool,
     log: Log,
+    approximate: Approximate | None = None,
 ) -> Ranking:
     """The k best items, or some items in order."""
     layout, shelf = state.layout, state.shelf
     assert layout is not None
     assert shelf is not None
-    if not 1 <= k <= MOST:
-        raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
+    check_k(k)
     row = asked_row(state, query)
     vector = query_vector(state, row)
     if items is not None:
@@ -126,7 +142,7 @@ def ranked(
     else:
         own = [] if query.vectors or query.item is None else [shelf.rows.place.get(query.item)]
         out = [place for place in own if place is not None and place < len(shelf.matrix)]
-        places, scores = best(shelf, vector, k, out)
+        places, scores = best(shelf, vector, k, out, approximate)
         names, found = [shelf.id(place) for place in places.tolist()], shelf.matrix[places]
     deviations = _deviations(state, row, found)
     results = [

@@ -135,6 +135,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: most queries to remember
     memory: int = 10_000
     half_life: float | None = None
+    #: "exact", or a library that searches approximately: "faiss", "usearch" or "hnswlib"
+    search: str = "exact"
 
 
 class Put(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="put"):

@@ -9,9 +9,10 @@ from typing import Any
 from msgspec import structs
 
 from similia.service import ranking
+from similia.service.approximate import Approximate
 from similia.service.asking import questions
 from similia.service.champions import Champions
-from similia.service.checking import check_items, check_judgement, check_query
+from similia.service.checking import check_items, check_judgement, check_query, check_settings
 from similia.service.engine import Engine
 from similia.service.errors import Invalid, UnknownJudgement
 from similia.service.items import Layout
@@ -28,6 +29,7 @@ from similia.service.records import (
     Put,
     Query,
     Question,
+    Ranked,
     Ranking,
     Receipt,
     Retraction,
@@ -41,6 +43,7 @@ from similia.service.records import (
     whole,
     with_id,
 )
+from similia.service.texts import Texts
 from similia.trust.calibration import Calibration
 
 #: seconds that anybody waits by default
@@ -63,6 +66,9 @@ class Tenant:
         self._changing = threading.Lock()
         self._engine = Engine(log, cache, name)
         self._champions = Champions(log, cache / "generations", self._engine)
+        self._texts = Texts()
+        search = self._engine.settings.search
+        self._approximate = None if search == "exact" else Approximate(search)
 
     @classmethod
     def create(
@@ -77,9 +83,11 @@ class Tenant:
 
         `cache` is the folder for what is computed from a log in a database.
         """
+        settings = settings or Settings()
+        check_settings(settings)
         log, folder = opened_log(where, name, new=True, cache=cache)
         try:
-            log.append([_entry(Configured(settings=settings or Settings()))])
+            log.append([_entry(Configured(settings=settings))])
             return cls(log, folder, name)
         except BaseException:
             log.close()
@@ -159,14 +167,7 @@ class Tenant:
         if not item.vectors:
             raise Invalid(f"item {item.id!r:.80}: vectors must be at least one view, got none.")
         views = [View(name, len(vector)) for name, vector in item.vectors.items()]
-        return Settings(
-            views=views,
-            fields=settings.fields,
-            held_out=settings.held_out,
-            exam_sources=settings.exam_sources,
-            memory=settings.memory,
-            half_life=settings.half_life,
-        )
+        return structs.replace(settings, views=views)
 
     # -- feedback ------------------------------------------------------------------------------
 
@@ -247,10 +248,40 @@ class Tenant:
     ) -> Ranking:
         """Find the k best items, or put some `items` in order.
 
-        With `min_seq`, a number from a receipt, what that row says is known to the ranking.
+        With `min_seq`, a number from a receipt, what that row says is known to the ranking. A
+        query that is only a text is ranked by the words of the items, whatever the model.
         """
+        if query.text and not query.vectors and query.item is None:
+            return self._rank_text(query.text, k, items, min_seq, timeout)
         state = self._state(query, model, min_seq, timeout)
-        return ranking.ranked(state, query, k, model, items=items, explain=explain, log=self.log)
+        return ranking.ranked(
+            state,
+            query,
+            k,
+            model,
+            items=items,
+            explain=explain,
+            log=self.log,
+            approximate=self._approximate,
+        )
+
+    def _rank_text(
+        self,
+        text: str,
+        k: int,
+        items: Sequence[str] | None,
+        min_seq: int | None,
+        timeout: float,
+    ) -> Ranking:
+        state, known = self._waited(min_seq, timeout), self._engine.items
+        if known is None:
+            raise Invalid("query: there must be items before anything is asked, got none.")
+        ranking.check_k(k)
+        wanted = None if items is None else set(items)
+        found = self._texts.best(known, text, k if wanted is None else len(known))
+        kept = [(id, score) for id, score in found if wanted is None or id in wanted]
+        results = [Ranked(id=id, score=score) for id, score in kept[:k]]
+        return Ranking(ranking.revision(state, "text"), state.seq, "text", results)
 
     def query_vectors(
         self,
@@ -267,13 +298,18 @@ class Tenant:
     def _state(
         self, query: Query, model: str, min_seq: int | None, timeout: float
     ) -> ranking.State:
+        self._waited(min_seq, timeout)
+        state = self._model(model)
+        check_query(state.layout, query, self._knows)
+        return state
+
+    def _waited(self, min_seq: int | None, timeout: float) -> ranking.State:
+        """The live state, with that row in it."""
         if min_seq is not None:
             if min_seq > self.log.last:
                 raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {min_seq}.")
             self._engine.wait(min_seq, timeout)
-        state = self._model(model)
-        check_query(state.layout, query, self._knows)
-        return state
+        return self._engine.live
 
     def _model(self, name: str) -> ranking.State:
         match name:

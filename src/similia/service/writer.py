@@ -5,6 +5,7 @@ hashes are decided here, once for all of them.
 """
 
 import contextlib
+import logging
 import queue
 import threading
 import time
@@ -13,6 +14,8 @@ from typing import NamedTuple, Protocol
 
 from similia.service.errors import Busy, Conflict, ServiceError, Unavailable
 from similia.service.log import GENESIS, Appended, Entry, Row, link
+
+logger = logging.getLogger("similia.service")
 
 #: most rows and bytes of one transaction
 MOST_ROWS, MOST_BYTES = 2048, 64_000_000
@@ -125,9 +128,15 @@ class Writer:
             except Exception as error:
                 self._fail(requests, error)
                 continue
-            if written:
-                self._listener(written)
+            self._tell(written)
         self._store.close()
+
+    def _tell(self, rows: list[Row]) -> None:
+        try:
+            if rows:
+                self._listener(rows)
+        except Exception:  # what is on the disk was acknowledged, and others wait
+            logger.exception("Rows were written that nobody was told of.")
 
     def _taken(self) -> list[_Request]:
         """What waits, at least one batch; none once the log is closed.
@@ -212,7 +221,7 @@ class Writer:
         found = self._store.after(self._head.seq)
         if found:
             self._head = Head(found[-1].seq, found[-1].time, found[-1].hash)
-            self._listener(found)
+            self._tell(found)
         self._broken = False
 
     def _fail(self, requests: list[_Request], error: Exception) -> None:
