@@ -17,7 +17,7 @@ from benchmarks.serving import Serving, Wire, in_parallel, post, save_items
 from benchmarks.timing import table
 
 CLIENTS = 16
-SECONDS = 4.0
+SECONDS = 2.0
 ROUNDS = 5
 WIDTH = 16
 

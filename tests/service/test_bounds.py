@@ -7,7 +7,7 @@ import socket
 import httpx
 import pytest
 
-from similia.service.limits import Rates, Room
+from similia.service.limits import Body, Rates, Room
 from similia.service.problems import Problem
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
@@ -109,7 +109,7 @@ def test_a_client_that_leaves_in_the_middle_stores_nothing(start):
 
 def test_all_bodies_together_have_a_limit():
     room = Room(requests=2, size=100)
-    with room.body() as one, room.body() as other:
+    with Body(room) as one, Body(room) as other:
         one.grow(60)
         with pytest.raises(Problem, match="too many large requests"):
             other.grow(60)
@@ -119,7 +119,7 @@ def test_all_bodies_together_have_a_limit():
 
 def test_requests_at_a_time_have_a_limit():
     room = Room(requests=1, size=100)
-    with room.request(), pytest.raises(Problem, match="at a time"), room.request():
+    with room, pytest.raises(Problem, match="at a time"), room:
         pass
     assert room.active == 0
 

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from similia.service.keys import Key, bearer
+from similia.service.limits import Body
 from similia.service.problems import Problem
 
 if TYPE_CHECKING:
@@ -101,20 +102,21 @@ class Resource:
         request = Request(scope, receive)
         call = self._admitted(endpoint, request)
         limits = self.service.settings
-        with self.service.room.body() as body:
-            if endpoint.body is not None:
-                announced = request.headers.get("content-length")
-                content = await body.read(receive, announced, limits.max_body, limits.body_timeout)
-                scope["body_read"] = True
-                call.body = _decoded(endpoint, request, content)
-            seconds = limits.long_timeout if endpoint.long else limits.timeout
-            try:
-                async with asyncio.timeout(seconds):
+        reading, seconds = True, limits.body_timeout
+        try:
+            async with asyncio.timeout(seconds) as timer:
+                with Body(self.service.room) as body:
+                    if endpoint.body is not None:
+                        announced = request.headers.get("content-length")
+                        content = await body.read(receive, announced, limits.max_body)
+                        scope["body_read"] = True
+                        call.body = _decoded(endpoint, request, content)
+                    seconds = limits.long_timeout if endpoint.long else limits.timeout
+                    reading = False
+                    timer.reschedule(asyncio.get_running_loop().time() + seconds)
                     result = await endpoint.handle(call)
-            except TimeoutError:
-                raise Problem(
-                    503, f"no answer within {seconds:g} seconds; try again later.", retry_after=1
-                ) from None
+        except TimeoutError:
+            raise _late(reading, seconds) from None
         await _respond(endpoint, result, scope, receive, send)
 
     def _admitted(self, endpoint: Endpoint, request: Request) -> Call:
@@ -146,6 +148,12 @@ def routes(service: "Service", endpoints: Sequence[Endpoint]) -> list[Route]:
         Route(path.replace("{id}", "{id:path}"), Resource(service, group))
         for path, group in sorted(paths.items(), key=lambda each: each[0].endswith("{id}"))
     ]
+
+
+def _late(reading: bool, seconds: float) -> Problem:
+    if reading:
+        return Problem(408, f"a body must arrive within {seconds:g} seconds.")
+    return Problem(503, f"no answer within {seconds:g} seconds; try again later.", retry_after=1)
 
 
 def token_of(request: Request) -> str | None:

@@ -75,7 +75,7 @@ class Exchange:
 
     async def _answer(self, inner: ASGIApp, receive: Receive) -> None:
         try:
-            with self.service.room.request():
+            with self.service.room:
                 await inner(self.scope, receive, self.send)
         except Gone:
             self.status = 499

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from typing import NoReturn
 
 from starlette.types import Receive
@@ -56,33 +54,28 @@ class Room:
         self.requests, self.size = requests, size
         self.active = self.held = 0
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Room for one more request, or 503."""
         if self.active >= self.requests:
             raise Problem(503, "too many requests at a time; try again later.", retry_after=1)
         self.active += 1
-        try:
-            yield
-        finally:
-            self.active -= 1
 
-    @contextmanager
-    def body(self) -> Iterator["Body"]:
-        """Room for the body of a request, given back at the end."""
-        body = Body(self)
-        try:
-            yield body
-        finally:
-            self.held -= body.size
+    def __exit__(self, *_: object) -> None:
+        self.active -= 1
 
 
 class Body:
-    """A body that grows within the room."""
+    """The body of a request, in a room that it gives back at the end."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
         self.size = 0
+
+    def __enter__(self) -> "Body":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.room.held -= self.size
 
     def grow(self, size: int) -> None:
         """Take room for more bytes, or raise 503."""
@@ -91,42 +84,35 @@ class Body:
         self.size += size
         self.room.held += size
 
-    async def read(
-        self, receive: Receive, announced: str | None, longest: int, seconds: float
-    ) -> bytes:
-        """Read a body of at most `longest` bytes within some seconds."""
+    async def read(self, receive: Receive, announced: str | None, longest: int) -> bytes:
+        """Read a body of at most `longest` bytes."""
         if announced is not None and announced.isdigit() and int(announced[:20]) > longest:
             await self._refuse(receive, longest)
         parts: list[bytes] = []
-        try:
-            async with asyncio.timeout(seconds):
-                async for part in _parts(receive):
-                    if self.size + len(part) > longest:
-                        await self._refuse(receive, longest)
-                    self.grow(len(part))
-                    parts.append(part)
-        except TimeoutError:
-            raise Problem(408, f"a body must arrive within {seconds:g} seconds.") from None
-        return b"".join(parts)
+        more = True
+        while more:
+            part, more = await _part(receive)
+            if self.size + len(part) > longest:
+                await self._refuse(receive, longest)
+            self.grow(len(part))
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _refuse(self, receive: Receive, longest: int) -> NoReturn:
         """Read on for a moment, as a client that is still sending would not see the answer."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER):
-                async for _ in _parts(receive):
+                while (await _part(receive))[1]:
                     pass
         raise Problem(413, f"a body must have at most {longest} bytes; send less at a time.")
 
 
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        more = message.get("more_body", False)
-        if part := message.get("body", b""):
-            yield part
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    """A part of a body, and whether there is more of it."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Gone
+    return message.get("body", b""), message.get("more_body", False)
 
 
 class Gone(Exception):
