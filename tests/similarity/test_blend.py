@@ -183,8 +183,9 @@ def test_remembered_queries_and_their_neighbours_rank_as_transcribed():
 def test_solve_is_the_solution_and_the_inverse(seed, n):
     rng = np.random.default_rng(seed)
     B, b = rng.normal(size=(n, n)), rng.normal(size=n)
-    A, inverse = B @ B.T + 0.1 * np.eye(n), np.empty((n, n))
-    np.testing.assert_allclose(A @ solve(A, b, inverse), b, atol=1e-8)
+    A, inverse, x = B @ B.T + 0.1 * np.eye(n), np.empty((n, n)), b.copy()
+    solve(A, x, np.zeros((n, n)), inverse)
+    np.testing.assert_allclose(A @ x, b, atol=1e-8)
     np.testing.assert_allclose(A @ inverse, np.eye(n), atol=1e-8)
 
 

@@ -34,8 +34,6 @@ NUISANCE = (-0.5, 1.0)
 #: variance of each view among all items, as its typical gap is 1: counts as one list, as the items
 #: of a first list may not differ at all in some view
 AMONG_ALL = 0.5
-#: no information at all, for a weight that is held at zero
-HELD = 1e20
 
 #: belief, before any feedback, that the blend of all views ranks better than the base alone
 P0 = 0.2
@@ -51,10 +49,12 @@ OUT = -1e9
 
 
 @compiled
-def solve(A, b, inverse):
-    """Solution x of A x = b for a small A > 0; A⁻¹ goes to `inverse` unless that is empty."""
-    n = len(b)
-    L, x = np.zeros((n, n)), b.copy()
+def solve(A, x, L, inverse):
+    """Replace x by A⁻¹x for a small A > 0; A⁻¹ goes to `inverse` unless that is empty.
+
+    L is room for the Cholesky factor.
+    """
+    n = len(x)
     for j in range(n):
         total = A[j, j]
         for k in range(j):
@@ -65,30 +65,37 @@ def solve(A, b, inverse):
             for k in range(j):
                 total -= L[i, k] * L[j, k]
             L[i, j] = total / L[j, j]
-    columns = n + 1 if inverse.size else 1
-    for c in range(columns):
-        y = x if c == 0 else np.zeros(n)
-        if c > 0:
-            y[c - 1] = 1.0
+    solve_factored(L, x)
+    for c in range(len(inverse)):
+        column = inverse[:, c]
         for i in range(n):
-            for k in range(i):
-                y[i] -= L[i, k] * y[k]
-            y[i] /= L[i, i]
-        for i in range(n - 1, -1, -1):
-            for k in range(i + 1, n):
-                y[i] -= L[k, i] * y[k]
-            y[i] /= L[i, i]
-        if c > 0:
-            for i in range(n):
-                inverse[i, c - 1] = y[i]
-    return x
+            column[i] = 1.0 if i == c else 0.0
+        solve_factored(L, column)
+
+
+@compiled
+def solve_factored(L, y):
+    """Replace y by (LLᵀ)⁻¹y."""
+    n = len(y)
+    for i in range(n):
+        for k in range(i):
+            y[i] -= L[i, k] * y[k]
+        y[i] /= L[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            y[i] -= L[k, i] * y[k]
+        y[i] /= L[i, i]
 
 
 @compiled
 def log_sum(x):
     """Logarithm of Σ exp(x)."""
-    top = x.max()
-    return top + np.log(np.exp(x - top).sum())
+    top, total = x[0], 0.0
+    for value in x:
+        top = max(top, value)
+    for value in x:
+        total += np.exp(value - top)
+    return top + np.log(total)
 
 
 @compiled
@@ -133,6 +140,78 @@ def add_choices(scores, gains, weight, g, H):
 
 
 @compiled
+def add_moments(scores, gains, weight, y, p, mean, g, H):
+    """Add Yᵀg and YᵀHY of a list's choices, for rows y of features; return log P.
+
+    YᵀHY is the covariance of the rows under each choice's probabilities: no n × n matrix is made.
+    `p` and `mean` are room for probabilities and for their mean row.
+    """
+    n, d, total = len(scores), y.shape[1], 0.0
+    least = gains.min()
+    for i in range(n):
+        if not gains[i] > least:
+            continue
+        top, size = scores[i], 1
+        for j in range(n):
+            if gains[j] < gains[i]:
+                top, size = max(top, scores[j]), size + 1
+        norm = 0.0
+        for j in range(n):
+            p[j] = 0.0
+            if gains[j] < gains[i] or j == i:
+                p[j] = np.exp(scores[j] - top) if scores[j] < top else 1.0
+            norm += p[j]
+        mean[:] = 0.0
+        for j in range(n):
+            p[j] /= norm
+            for v in range(d):
+                mean[v] += p[j] * y[j, v]
+        likelihood = SLIP / size + (1 - SLIP) * p[i]
+        real = weight * (1 - SLIP) * p[i] / likelihood
+        total += weight * np.log(likelihood)
+        for v in range(d):
+            g[v] += real * (y[i, v] - mean[v])
+            for w in range(v + 1):
+                second = 0.0
+                for j in range(n):
+                    second += p[j] * (y[j, v] - mean[v]) * (y[j, w] - mean[w])
+                H[v, w] += real * second
+                if w < v:
+                    H[w, v] += real * second
+    return total
+
+
+@compiled
+def prior_precision(spread, prior, P, e):
+    """Precision of the weights before any list, and that times their mean, in the units of now."""
+    means, precision = prior
+    V = len(means)
+    for v in range(V):
+        e[v] = np.sqrt((spread[v + 1] + AMONG_ALL) / (spread[0] + AMONG_ALL))
+    for v in range(V):
+        for w in range(V):
+            P[v, w] = precision[v, w] * (e[v] * e[w])
+    for v in range(V):
+        total = 0.0
+        for w in range(V):
+            total += precision[v, w] * means[w]
+        e[v] *= total
+    for v in range(V, len(e)):
+        P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
+
+
+@compiled
+def solve_weights(P, e, information, natural, phi, room, mean, covariance):
+    """Posterior mean of some weights, and their covariance unless it is empty."""
+    A, L = room
+    for v in range(len(mean)):
+        mean[v] = e[v] + natural[v] / phi
+        for w in range(len(mean)):
+            A[v, w] = P[v, w] + information[v, w] / phi
+    solve(A, mean, L, covariance)
+
+
+@compiled
 def weigh_lists(lists, state, prior, fading, offsets, others):
     """Learn weights of views from lists, one after the other.
 
@@ -143,78 +222,99 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
     """
     starts, features, nuisance, gains, weights, clusters = lists
     information, natural, likelihood, spread, totals, cluster = state
-    means, precision = prior
-    K, V, k = len(GRID), len(means), nuisance.shape[1]
-    p, empty = V + k, np.zeros((0, 0))
-    mean, covariance = np.zeros((2, K, p)), np.zeros((K, p, p))
-    P, e, found = np.zeros((p, p)), np.zeros(p), np.zeros((2, K))
-    logs = np.zeros((2, K))
+    K, V, k = len(GRID), len(prior[0]), nuisance.shape[1]
+    p, none, longest = V + k, np.zeros((0, 0)), 0
+    for t in range(len(weights)):
+        longest = max(longest, starts[t + 1] - starts[t])
+    found, logs, shares = np.zeros((2, K)), np.zeros((2, K)), np.zeros((2, K))
+    room, room_of_base = (np.zeros((p, p)), np.zeros((p, p))), (np.zeros((k, k)), np.zeros((k, k)))
+    P, H, covariance, mixed = np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p))
+    mean, e, g, scale, mean_row = (
+        np.zeros((2, K, p)),
+        np.zeros(p),
+        np.zeros(p),
+        np.zeros(p),
+        np.zeros(p),
+    )
+    base, rows, moved = np.zeros(longest), np.zeros((longest, p)), np.zeros((longest, p))
+    scores, chances = np.zeros((2, K, longest)), np.zeros(longest)
     place = 0
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
         n = end - begin
-        x, extra, gain = features[begin:end].copy(), nuisance[begin:end], gains[begin:end]
-        for v in range(V + 1):  # only differences matter, and large common parts would round
-            x[:, v] -= x[:, v].mean()
+        gain, x, y = gains[begin:end], base[:n], rows[:n]
         count = choices(gain)
-        if count:
-            totals[LISTS] += 1
-            for v in range(V + 1):
-                spread[v] += x[:, v].var()
+        totals[LISTS] += count > 0
+        for v in range(V + 1):  # only differences matter, and large common parts would round
+            centre = 0.0
+            for j in range(n):
+                centre += features[begin + j, v] / n
+            squares = 0.0
+            for j in range(n):
+                value = features[begin + j, v] - centre
+                squares += value * value
+                if v == 0:
+                    x[j] = value
+                else:
+                    y[j, v - 1] = value
+            if count:
+                spread[v] += squares / n
+        for j in range(n):
+            for v in range(k):
+                y[j, V + v] = nuisance[begin + j, v]
         deviation = np.sqrt(max(spread[0] / max(totals[LISTS], 1.0), 1e-12))
         phi = max(1.0, totals[CLUSTERED] / max(totals[SQUARES], 1e-12))
         for m in range(2):
-            P[:], e[:] = 0.0, 0.0
-            for v in range(V):
-                u = np.sqrt((spread[0] + AMONG_ALL) / (spread[v + 1] + AMONG_ALL))
-                P[v, v] = HELD
-                if m == 0:
-                    for w in range(V):
-                        other = np.sqrt((spread[0] + AMONG_ALL) / (spread[w + 1] + AMONG_ALL))
-                        P[v, w] = precision[v, w] / (u * other)
-                        e[v] += precision[v, w] * means[w] / u
-            for v in range(V, p):
-                P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
             for c in range(K):
-                inverse = covariance[c] if m == 0 else empty
-                mean[m, c] = solve(P + information[m, c] / phi, e + natural[m, c] / phi, inverse)
-        for m in range(2):
-            logs[m] = likelihood[m] / phi
+                logs[m, c] = likelihood[m, c] / phi
             logs[m] -= log_sum(logs[m])
+            for c in range(K):
+                shares[m, c] = np.exp(logs[m, c])
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
+        prior_precision(spread, prior, P, e)
         trust = 1.0 / (1.0 + (1 - P0) / P0 * np.exp(-min(max(totals[EVIDENCE] / phi, -50), 50)))
-        z, scores = np.zeros((n, p)), np.zeros((2, K, n))
-        centre = np.zeros(n)
+        mixed[:] = 0.0
+        offsets[begin:end] = 0.0
         for c in range(K):
             tau = GRID[c] / deviation
+            for v in range(p):
+                scale[v] = tau if v < V else 1.0
+            counts = shares[0, c] >= 1e-3
+            wanted = covariance if counts else none
+            own = information[0, c], natural[0, c]
+            solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
+            if k:  # the base has weights of nuisances alone
+                own = information[1, c, V:, V:], natural[1, c, V:]
+                solve_weights(P[V:, V:], e[V:], *own, phi, room_of_base, mean[1, c, V:], none)
             for m in range(2):
+                share = shares[m, c] * (trust if m == 0 else 1 - trust)
                 for j in range(n):
-                    total = tau * x[j, 0]
-                    for v in range(V):
-                        total += mean[m, c, v] * tau * x[j, v + 1]
-                    for v in range(k):
-                        total += mean[m, c, V + v] * extra[j, v]
+                    total = tau * x[j]
+                    for v in range(p):
+                        total += mean[m, c, v] * scale[v] * y[j, v]
                     scores[m, c, j] = total
-                share = np.exp(logs[m, c]) * (trust if m == 0 else 1 - trust)
-                centre += share * scores[m, c]
-        offsets[begin:end] = centre
+                    offsets[begin + j] += share * total
+            if counts:
+                for v in range(p):
+                    for w in range(p):
+                        mixed[v, w] += shares[0, c] * scale[v] * scale[w] * covariance[v, w]
         C = others[place : place + n * n].reshape(n, n)
         place += n * n
-        C[:] = 0.0
-        for c in range(K):
-            share = np.exp(logs[0, c])
-            if share < 1e-3:
-                continue
-            tau = GRID[c] / deviation
+        for i in range(n):
+            for v in range(p):
+                moved[i, v] = 0.0
+                for w in range(p):
+                    moved[i, v] += y[i, w] * mixed[w, v]
             for j in range(n):
-                z[j, :V], z[j, V:] = tau * x[j, 1:], extra[j]
-            moved = z @ covariance[c] if p else z
-            for i in range(n):
-                for j in range(n):
-                    total = (scores[0, c, i] - centre[i]) * (scores[0, c, j] - centre[j])
-                    for v in range(p):
-                        total += moved[i, v] * z[j, v]
-                    C[i, j] += share * total
+                C[i, j] = 0.0
+                for v in range(p):
+                    C[i, j] += moved[i, v] * y[j, v]
+        for c in range(K):
+            if shares[0, c] >= 1e-3:
+                for i in range(n):
+                    apart = shares[0, c] * (scores[0, c, i] - offsets[begin + i])
+                    for j in range(n):
+                        C[i, j] += apart * (scores[0, c, j] - offsets[begin + j])
         if not count:
             continue
         # -- learn
@@ -225,23 +325,17 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             totals[EVIDENCE] *= fading
         for m in range(2):
             for c in range(K):
-                tau, g, H = GRID[c] / deviation, np.zeros(n), np.zeros((n, n))
-                found[m, c] = add_choices(scores[m, c], gain, weights[t], g, H)
-                for j in range(n):
-                    z[j, :V], z[j, V:] = tau * x[j, 1:], extra[j]
+                tau = GRID[c] / deviation
+                g[:], H[:] = 0.0, 0.0
+                given = scores[m, c, :n], gain, weights[t]
+                found[m, c] = add_moments(*given, y, chances, mean_row, g, H)
                 for v in range(p):
-                    row = np.zeros(n)
-                    for i in range(n):
-                        for j in range(n):
-                            row[j] += z[i, v] * H[i, j]
+                    left = tau if v < V else 1.0
+                    natural[m, c, v] += left * g[v]
                     for w in range(p):
-                        total = 0.0
-                        for j in range(n):
-                            total += row[j] * z[j, w]
+                        total = left * (tau if w < V else 1.0) * H[v, w]
                         information[m, c, v, w] += total
                         natural[m, c, v] += total * mean[m, c, w]
-                    for j in range(n):
-                        natural[m, c, v] += g[j] * z[j, v]
         gained = log_sum(logs[0] + found[0]) - log_sum(logs[1] + found[1])
         likelihood += found
         totals[EVIDENCE] += gained
