@@ -15,6 +15,7 @@ from similia.sampling import UniformTriplets
 from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
 from similia.similarity.comparing import keys_of, scores_of_pairs, side_by_side
+from similia.similarity.reading import reading_of
 from similia.similarity.weights import Ranking
 from similia.validation import check_tuples
 from similia.views import Views
@@ -80,7 +81,8 @@ class BlendRanking(BlendState):
     @accepts_one_query
     def query_vectors(self, Q: Side) -> Matrix:
         """Vectors to search an inner-product index of `item_vectors` with."""
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
         queries, _ = self._checked_sides(Q, None, finite=True, queries_only=True)
         return side_by_side(list(self._query_views(queries).values()))
 
@@ -150,8 +152,7 @@ class BlendRanking(BlendState):
     # -- parts ---------------------------------------------------------------------------------
 
     def _ranking(self) -> Ranking:
-        check_is_fitted(self)
-        return self.weights_part_.ranking()
+        return reading_of(self).ranking
 
     def _query_views(self, Q: Views) -> dict[str, Matrix]:
         """Vectors of queries for each view of the items, whose inner products add up."""
@@ -176,14 +177,20 @@ class BlendRanking(BlendState):
         queries = self._base_rows(Q, np.arange(Q.shape[0]))
         memory = self.memory_part_
         keys = keys_of(queries)
-        W = self.matrix_part_.mean()
-        added = products((queries / self._scale(0), W))[0] / ranking.strength
+        added = self._moved_by_W(queries) / ranking.strength
         # Among the few items of a list the base explains less than among all: its weight for what
         # is remembered is at least 1.
         added += memory.recalled(keys, queries) / max(1.0, ranking.strength)
-        for row in np.flatnonzero(np.isin(keys, memory.decided)):
+        for row in memory.decided_rows(keys):
             added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
         return added / self._scale(1)
+
+    def _moved_by_W(self, queries: Array) -> Array:
+        W = reading_of(self).W
+        if W is None:
+            return np.zeros((len(queries), self.matrix_part_.W.shape[2]), queries.dtype)
+        found: Array = products((queries / self._scale(0), W))[0]
+        return found
 
     def _features(self, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
         """Scores of all views for these pairs of rows, in typical gaps."""
@@ -285,7 +292,7 @@ class BlendRanking(BlendState):
             return Explanation(parts, [])
         query, strength = self._base_rows(Q, one), max(1.0, ranking.strength)
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), keys_of(query)
-        W = (query / self._scale(0) @ self.matrix_part_.mean())[0] / ranking.strength
+        W = self._moved_by_W(query)[0] / ranking.strength
         memory = self.memory_part_.recalled(keys, query)[0] / strength
         whole = self._learnt_vectors(Q[one], ranking)
         parts["W"], parts["memory"] = float(W @ item), float(memory @ item)

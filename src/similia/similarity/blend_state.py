@@ -1,14 +1,14 @@
 """What a blend consists of: its parts, how they start, are saved and checked."""
 
 from dataclasses import fields
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from similia.base import Learner, validated, writable
-from similia.contract import Geometry, Matrix, Side, State
+from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.impressions import Impressions
 from similia.linalg.blocks import dense, rows_of
 from similia.similarity.comparing import check_widths, compared_widths, measured, names_of
@@ -16,7 +16,7 @@ from similia.similarity.matrix import MatrixPart
 from similia.similarity.memory import Memory
 from similia.similarity.weights import Weights
 from similia.validation import check_magnitude, check_sparse, check_tuples
-from similia.views import Views, as_views
+from similia.views import FLOATS, VECTORS, Views, as_views, checked_views
 
 #: judgements: triplets, or lists that were shown
 Feedback: TypeAlias = ArrayLike | Impressions
@@ -178,9 +178,12 @@ class BlendState(Learner):
         queries_only: bool = False,
     ) -> tuple[Views, Views]:
         fitted = self.__sklearn_is_fitted__()
-        if not isinstance(X, Views) and fitted:
-            X = validated(self, X, reset=False, ensure_all_finite=finite)
-        queries = self._checked_views("X", X)
+        if fitted and self._is_plain(X):
+            queries = checked_views(X)
+        else:
+            if not isinstance(X, Views) and fitted:
+                X = validated(self, X, reset=False, ensure_all_finite=finite)
+            queries = self._checked_views("X", X)
         if fitted:
             check_widths(self._owner, "queries", queries, self.widths_, 1)
         if finite:
@@ -190,6 +193,18 @@ class BlendState(Learner):
                 check_widths(self._owner, "items", queries, self.widths_, 2)
             return queries, queries
         return queries, self._checked_items(items, finite=finite)
+
+    def _is_plain(self, X: Side) -> TypeGuard[Array]:
+        """Whether X needs no conversion: all that is left to check is how large its entries are."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.dtype in FLOATS
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_ == self.widths_[0][1]
+            and self.widths_[0][0] == VECTORS
+            and not hasattr(self, "feature_names_in_")
+        )
 
     def _checked_views(self, name: str, X: Side) -> Views:
         """Views whose sparse matrices name no places outside of themselves."""

@@ -1,5 +1,6 @@
 """How the views of queries and items compare: which there are, what is typical, scores of pairs."""
 
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -142,13 +143,17 @@ def side_by_side(views: list[Matrix]) -> Matrix:
     return np.hstack(views)
 
 
+@cache
+def _multipliers(n: int) -> NDArray[np.uint64]:
+    """Odd random numbers."""
+    drawn = np.random.default_rng(KEY_SEED).integers(2**63, size=n, dtype=np.uint64)
+    return 2 * drawn + np.uint64(1)
+
+
 def keys_of(queries: Array) -> NDArray[np.uint64]:
     """A number for each query, equal for equal rows in single precision."""
     bits = (queries.astype(np.float32) + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
-    multipliers = np.random.default_rng(KEY_SEED).integers(
-        2**63, size=queries.shape[1], dtype=np.uint64
-    )
-    mixed = (bits.astype(np.uint64) + np.uint64(1)) * (2 * multipliers + np.uint64(1))
+    mixed = (bits.astype(np.uint64) + np.uint64(1)) * _multipliers(queries.shape[1])
     mixed ^= mixed >> np.uint64(29)
     total = mixed.sum(axis=1, dtype=np.uint64)
     total ^= total >> np.uint64(32)

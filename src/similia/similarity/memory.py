@@ -192,6 +192,12 @@ class Memory:
         known = {key: slot for slot, key in enumerate(self.keys.tolist())}
         return np.array([known.get(key, -1) for key in keys.tolist()], np.intp)
 
+    def decided_rows(self, keys: NDArray[np.uint64]) -> Indices:
+        """Which of these queries someone has decided about."""
+        if len(keys) < FEW:
+            return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
+        return np.flatnonzero(np.isin(keys, self.decided))
+
     def _kernel(
         self,
         keys: NDArray[np.uint64],
@@ -210,7 +216,7 @@ class Memory:
         found = np.zeros((len(queries), self.vectors.shape[-1]), self.vectors.dtype)
         slots = self._places(keys)
         own, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        if len(own):
+        if len(own) and self._shares(OWN).any():
             found[own] = self._means(OWN, slots[own])
         if len(new) and self._shares(NEIGHBORS).any():
             kernel = self._kernel(keys[new], queries[new], self.keys, self.queries)
