@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from typing import Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
+from similia.linalg.near_rows import NearRows
 from similia.similarity.weights import trust
 from similia.updates.blend import remember_lists
 
@@ -18,6 +20,8 @@ DOUBT = 100.0
 NEAR, RARE = 0.5, 1000
 #: queries that are looked up one by one
 FEW = 32
+#: remembered queries from which on neighbours are found by sketches
+MANY = 4096
 #: kinds of evidence
 OWN, NEIGHBORS = 0, 1
 #: decisions kept of one query, and passes over them
@@ -32,7 +36,7 @@ def unit_rows(X: Array) -> Array:
     return found
 
 
-@dataclass
+@dataclass(eq=False)
 class Memory:
     """An item-space vector m_u for each remembered query u, and people's decisions about it.
 
@@ -116,6 +120,8 @@ class Memory:
         for t in np.flatnonzero(fresh):  # until then the slot is empty, or another query's
             self.keys[slots[t]], self.queries[slots[t]] = keys[t], units[t]
             kernel[t:, slots[t]] = of_block[t:, t]
+        if self in _sketches:
+            _sketches[self].change(slots[fresh])
         remember_lists(
             (starts, gains, weights, slots, fresh, fading**ages, kernel),
             rows,
@@ -207,7 +213,7 @@ class Memory:
     ) -> Array:
         """κ of queries and others of length 1: how close they are, and 0 for a query itself."""
         cosines = unit_rows(queries) @ units.T
-        kernel: Array = (np.maximum(cosines - self.near, 0) / (1 - self.near)) ** 2
+        kernel = self._closeness(cosines)
         kernel[keys[:, None] == other_keys] = 0.0
         return kernel
 
@@ -219,10 +225,27 @@ class Memory:
         if len(own) and self._shares(OWN).any():
             found[own] = self._means(OWN, slots[own])
         if len(new) and self._shares(NEIGHBORS).any():
-            kernel = self._kernel(keys[new], queries[new], self.keys, self.queries)
-            near = np.flatnonzero(kernel.any(axis=0))
-            found[new] = kernel[:, near] @ self._means(NEIGHBORS, near)
+            for t in new:
+                near, kernel = self._neighbors(queries[t])
+                found[t] = kernel @ self._means(NEIGHBORS, near)
         return found
+
+    def _neighbors(self, query: Array) -> tuple[Indices, Array]:
+        """Where the neighbours of a query that is not remembered are, and κ of each."""
+        unit, limit = unit_rows(query), self.near
+        if len(self.keys) < MANY:
+            cosines = self.queries @ unit
+            near = np.flatnonzero(cosines > limit)
+            cosines = cosines[near]
+        else:
+            if self not in _sketches:
+                _sketches[self] = NearRows(self.queries, limit)
+            near, cosines = _sketches[self].find(self.queries, unit, limit)
+        return near, self._closeness(cosines)
+
+    def _closeness(self, cosines: Array) -> Array:
+        kernel: Array = (np.maximum(cosines - self.near, 0) / (1 - self.near)) ** 2
+        return kernel
 
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
         """Variance of what is remembered in any direction, as far as memory is trusted."""
@@ -240,9 +263,7 @@ class Memory:
         slots, kind = np.flatnonzero(self.keys == key), OWN
         kernel = np.ones(len(slots))
         if not len(slots):
-            kernel = self._kernel(np.array([key]), query[None], self.keys, self.queries)[0]
-            slots, kind = np.flatnonzero(kernel), NEIGHBORS
-            kernel = kernel[slots]
+            kind, (slots, kernel) = NEIGHBORS, self._neighbors(query)
         moved = kernel * (self._means(kind, slots) @ item)
         order = [i for i in np.argsort(-np.abs(moved)) if moved[i]]
         return [(int(self.times[slots[i]]), float(moved[i])) for i in order]
@@ -262,3 +283,7 @@ class Memory:
             if not moved:
                 break
         return vector
+
+
+#: sketches of the queries that a memory holds, made when they are first needed
+_sketches: WeakKeyDictionary[Memory, NearRows] = WeakKeyDictionary()
