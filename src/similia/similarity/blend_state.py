@@ -50,10 +50,9 @@ class BlendState(Learner):
         self.nuisances_: list[str] = []
         self.n_features_in_, self.n_item_features_ = X.shape[1], Z.shape[1]
         self.n_seen_ = self.n_updates_ = 0
-        self.gaps_, self.lengths_, self.middle_, self.mean_, agreement = measured(
-            self.widths_, X, Z
-        )
-        self.weights_part_ = Weights.start(agreement, 0)
+        measures = measured(self.widths_, X, Z)
+        self.gaps_, self.lengths_, self.middle_, self.mean_ = measures[:4]
+        self.weights_part_ = Weights.begin(measures.start, measures.doubt, measures.units)
         base = self.widths_[0][0]
         m, n, dtype = X[base].shape[1], Z[base].shape[1], Z[base].dtype
         wide = max(m, n) > WIDEST

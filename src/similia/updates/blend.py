@@ -31,15 +31,15 @@ SLIP, SLIP_OF_PAIRS = 0.02, 0.1
 GRID = np.array([0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0])
 #: prior mean and variance of the weight of a nuisance: later places are examined less
 NUISANCE = (-0.5, 1.0)
-#: variance of each view among all items, as its typical gap is 1: counts as one list, as the items
-#: of a first list may not differ at all in some view
-AMONG_ALL = 0.5
 
-#: belief, before any feedback, that the blend of all views ranks better than the base alone
-P0 = 0.2
+#: models of what the views' weights are: learnt, the base alone, and as they started
+LEARNT, BASE, STARTED = range(3)
+#: beliefs in these before any feedback. Views that could be noisy copies of the base start with a
+#: weight of zero, so little is at stake; what was learnt from lists must prove itself
+BELIEFS = np.array([0.2, 0.1, 0.7])
 
 #: places in the `totals` of weights, and in those of W
-LISTS, EVIDENCE, SQUARES, CLUSTERED = range(4)
+LISTS, EVIDENCE, SQUARES, CLUSTERED, SPREAD, OF_START = range(6)
 W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED = range(6)
 #: log weight of a scale that is out of the running: finite, so that it can be saved
 OUT = -1e9
@@ -182,25 +182,6 @@ def add_moments(scores, gains, weight, y, p, mean, g, H):
 
 
 @compiled
-def prior_precision(spread, prior, P, e):
-    """Precision of the weights before any list, and that times their mean, in the units of now."""
-    means, precision = prior
-    V = len(means)
-    for v in range(V):
-        e[v] = np.sqrt((spread[v + 1] + AMONG_ALL) / (spread[0] + AMONG_ALL))
-    for v in range(V):
-        for w in range(V):
-            P[v, w] = precision[v, w] * (e[v] * e[w])
-    for v in range(V):
-        total = 0.0
-        for w in range(V):
-            total += precision[v, w] * means[w]
-        e[v] *= total
-    for v in range(V, len(e)):
-        P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
-
-
-@compiled
 def solve_weights(P, e, information, natural, phi, room, mean, covariance):
     """Posterior mean of some weights, and their covariance unless it is empty."""
     A, L = room
@@ -216,28 +197,34 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
     """Learn weights of views from lists, one after the other.
 
     For each τ of the grid (δ, γ) is a Gaussian: P is a choice among τ(s₀ + δᵀs) + γᵀν, with s the
-    views and ν the nuisances. Beside it stands the same with δ = 0, the base. What the weights made
-    of each list before they learnt it goes to `offsets`, the mean scores, and to `others`, the
-    covariance of the scores of each list, row by row.
+    views and ν the nuisances. Beside it stand the same with δ = 0, the base, and with δ as it
+    started; these learn γ alone. What the weights made of each list before they learnt it goes to
+    `offsets`, the mean scores, and to `others`, the covariance of the scores of each list, row by
+    row.
     """
     starts, features, nuisance, gains, weights, clusters = lists
-    information, natural, likelihood, spread, totals, cluster = state
+    information, natural, likelihood, totals, cluster = state
     K, V, k = len(GRID), len(prior[0]), nuisance.shape[1]
     p, none, longest = V + k, np.zeros((0, 0)), 0
     for t in range(len(weights)):
         longest = max(longest, starts[t + 1] - starts[t])
-    found, logs, shares = np.zeros((2, K)), np.zeros((2, K)), np.zeros((2, K))
+    found, logs, shares = np.zeros((3, K)), np.zeros((3, K)), np.zeros((3, K))
+    trust, totals_of_list = np.zeros(3), np.zeros(3)
     room, room_of_base = (np.zeros((p, p)), np.zeros((p, p))), (np.zeros((k, k)), np.zeros((k, k)))
     P, H, covariance, mixed = np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p))
     mean, e, g, scale, mean_row = (
-        np.zeros((2, K, p)),
+        np.zeros((3, K, p)),
         np.zeros(p),
         np.zeros(p),
         np.zeros(p),
         np.zeros(p),
     )
     base, rows, moved = np.zeros(longest), np.zeros((longest, p)), np.zeros((longest, p))
-    scores, chances = np.zeros((2, K, longest)), np.zeros(longest)
+    scores, chances = np.zeros((3, K, longest)), np.zeros(longest)
+    e[:V], P[:V, :V] = prior[0], prior[1]
+    mean[STARTED, :, :V] = prior[2]
+    for v in range(V, p):
+        P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
     place = 0
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
@@ -257,22 +244,25 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                     x[j] = value
                 else:
                     y[j, v - 1] = value
-            if count:
-                spread[v] += squares / n
+            if count and v == 0:
+                totals[SPREAD] += squares / n
         for j in range(n):
             for v in range(k):
                 y[j, V + v] = nuisance[begin + j, v]
-        deviation = np.sqrt(max(spread[0] / max(totals[LISTS], 1.0), 1e-12))
+        deviation = np.sqrt(max(totals[SPREAD] / max(totals[LISTS], 1.0), 1e-12))
         phi = max(1.0, totals[CLUSTERED] / max(totals[SQUARES], 1e-12))
-        for m in range(2):
+        for m in range(3):
             for c in range(K):
                 logs[m, c] = likelihood[m, c] / phi
             logs[m] -= log_sum(logs[m])
             for c in range(K):
                 shares[m, c] = np.exp(logs[m, c])
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
-        prior_precision(spread, prior, P, e)
-        trust = 1.0 / (1.0 + (1 - P0) / P0 * np.exp(-min(max(totals[EVIDENCE] / phi, -50), 50)))
+        trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
+        trust[BASE] = 0.0
+        trust += np.log(BELIEFS)
+        trust -= log_sum(trust)
+        trust = np.exp(trust)
         mixed[:] = 0.0
         offsets[begin:end] = 0.0
         for c in range(K):
@@ -283,11 +273,11 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             wanted = covariance if counts else none
             own = information[0, c], natural[0, c]
             solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
-            if k:  # the base has weights of nuisances alone
-                own = information[1, c, V:, V:], natural[1, c, V:]
-                solve_weights(P[V:, V:], e[V:], *own, phi, room_of_base, mean[1, c, V:], none)
-            for m in range(2):
-                share = shares[m, c] * (trust if m == 0 else 1 - trust)
+            for m in range(BASE if k else 3, 3):  # these have weights of nuisances alone
+                own = information[m, c, V:, V:], natural[m, c, V:]
+                solve_weights(P[V:, V:], e[V:], *own, phi, room_of_base, mean[m, c, V:], none)
+            for m in range(3):
+                share = shares[m, c] * trust[m]
                 for j in range(n):
                     total = tau * x[j]
                     for v in range(p):
@@ -323,20 +313,24 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             natural *= fading
             likelihood *= fading
             totals[EVIDENCE] *= fading
-        for m in range(2):
+            totals[OF_START] *= fading
+        for m in range(3):
+            free = 0 if m == LEARNT else V
             for c in range(K):
                 tau = GRID[c] / deviation
                 g[:], H[:] = 0.0, 0.0
                 given = scores[m, c, :n], gain, weights[t]
                 found[m, c] = add_moments(*given, y, chances, mean_row, g, H)
-                for v in range(p):
+                for v in range(free, p):
                     left = tau if v < V else 1.0
                     natural[m, c, v] += left * g[v]
-                    for w in range(p):
+                    for w in range(free, p):
                         total = left * (tau if w < V else 1.0) * H[v, w]
                         information[m, c, v, w] += total
                         natural[m, c, v] += total * mean[m, c, w]
-        gained = log_sum(logs[0] + found[0]) - log_sum(logs[1] + found[1])
+            totals_of_list[m] = log_sum(logs[m] + found[m])
+        totals[OF_START] += totals_of_list[STARTED] - totals_of_list[BASE]
+        gained = totals_of_list[LEARNT] - totals_of_list[BASE]
         likelihood += found
         totals[EVIDENCE] += gained
         totals[SQUARES] += gained * gained
