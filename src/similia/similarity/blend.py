@@ -20,7 +20,7 @@ from similia.similarity.base import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
 from similia.similarity.comparing import keys_of
-from similia.updates.blend import pairs_of_lists
+from similia.updates.blend import decided_pairs, pairs_of_lists
 from similia.validation import (
     boolean,
     check_magnitude,
@@ -261,18 +261,9 @@ class Blend(BlendRanking):
 
         If nothing was chosen, "none of these", the average item is above all.
         """
-        gained, moved, owners = [], [], []
-        for t in np.flatnonzero(part.trusted):
-            shown = slice(part.starts[t], part.starts[t + 1])
-            gains, f, x = part.gains[shown], features[shown], rows[shown]
-            above, below = np.nonzero(gains[:, None] > gains)
-            if gains.any():
-                gained.append(f[above] - f[below])
-                moved.append(x[above] - x[below])
-            else:
-                gained.append(self.middle_ - f)
-                moved.append(self.mean_ - x)
-            owners.append(np.full(len(gained[-1]), keys[t]))
-        if owners:
-            given = np.concatenate(owners), np.concatenate(gained), np.concatenate(moved)
-            self.memory_part_.decide(*given, self.memory)
+        lists, above, below = decided_pairs(part.starts, part.gains, part.trusted)
+        if len(lists):
+            none = (above < 0)[:, None]
+            gained = np.where(none, self.middle_, features[above]) - features[below]
+            moved = np.where(none, self.mean_, rows[above]) - rows[below]
+            self.memory_part_.decide(keys[lists], gained, moved, self.memory)
