@@ -6,10 +6,10 @@ A list has features x (scores of all views in typical gaps, the base first), nui
 
 import numpy as np
 
+from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
-from similia.similarity.comparing import KEY_SEED
 from similia.updates.blend import BELIEFS, GRID, NUISANCE, OUT, SLIP, SLIP_OF_PAIRS
 
 HASH = 2**64

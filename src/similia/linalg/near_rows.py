@@ -10,6 +10,8 @@ so only rows for which the right-hand side exceeds the limit are looked at. Dire
 as that takes: of 384 that are all alike about 290, of 384 of a sentence encoder about 150.
 """
 
+from threading import Lock
+
 import numpy as np
 
 from similia.linalg.compiled import compiled
@@ -50,6 +52,7 @@ class NearRows:
         self._lost = np.zeros((2, 0), np.float32)
         self._n = 0
         self._changed: list[np.ndarray] = []
+        self._lock = Lock()
         self.refresh(rows)
 
     def change(self, places):
@@ -85,7 +88,8 @@ class NearRows:
     def find(self, rows, q, limit):
         """Places of the rows whose inner product with q, of length 1, exceeds the limit, and it."""
         if self._changed or len(rows) != self._n:
-            self.refresh(rows)
+            with self._lock:  # several threads may search
+                self.refresh(rows)
         a = q.astype(np.float32, copy=False) @ self._V
         weights = np.zeros((4, self._codes.shape[1]))
         weights.reshape(-1)[: len(a)] = a * self._steps

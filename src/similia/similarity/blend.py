@@ -11,7 +11,8 @@ from similia.base import all_or_nothing, validated
 from similia.contract import Array, Indices, Matrix, Side
 from similia.impressions import Impressions
 from similia.interrupts import held_signals
-from similia.linalg.blocks import row_blocks
+from similia.linalg.blocks import dense, row_blocks, rows_of
+from similia.linalg.row_keys import row_keys
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
@@ -19,8 +20,7 @@ from similia.sampling import TRIPLET_SAMPLERS
 from similia.similarity.base import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
-from similia.similarity.comparing import keys_of
-from similia.updates.blend import pairs_of_lists
+from similia.updates.blend import decided_pairs, pairs_of_lists
 from similia.validation import (
     boolean,
     check_magnitude,
@@ -35,6 +35,8 @@ from similia.views import Views, as_views
 
 #: lists learnt at a time
 BLOCK = 128
+#: the same where there are only weights, whose pass costs nothing but its arrays
+WIDE_BLOCK = 2048
 #: triplets drawn at a time by `fit`
 DRAW = 4096
 
@@ -202,7 +204,7 @@ class Blend(BlendRanking):
         if lists.nuisance and not self.nuisances_:
             self.nuisances_ = list(lists.nuisance)
             self.weights_part_.widen(len(self.nuisances_))
-        size = min(BLOCK, self.memory) or BLOCK
+        size = WIDE_BLOCK if self._is_wide else min(BLOCK, self.memory) or BLOCK
         with held_signals() as let_signals_in, single_blas_thread():
             for block in row_blocks(len(lists), size):
                 part = lists.part(block)
@@ -223,8 +225,9 @@ class Blend(BlendRanking):
         nuisance = np.zeros((len(asked), len(self.nuisances_)))
         for column, name in enumerate(self.nuisances_):
             nuisance[:, column] = part.nuisance.get(name, 0.0)
-        queries = self._base_rows(X, part.queries)
-        keys = keys_of(queries)
+        queries = rows_of(X[self.widths_[0][0]], part.queries, self.matrix_part_.W.dtype)
+        queries = queries if self._is_wide else dense(queries)
+        keys = row_keys(queries)
         common = part.starts, part.gains, part.weights
         fading = 0.5 ** (1 / self.half_life) if self.half_life else 1.0
         offsets, others = self.weights_part_.learn(
@@ -261,18 +264,9 @@ class Blend(BlendRanking):
 
         If nothing was chosen, "none of these", the average item is above all.
         """
-        gained, moved, owners = [], [], []
-        for t in np.flatnonzero(part.trusted):
-            shown = slice(part.starts[t], part.starts[t + 1])
-            gains, f, x = part.gains[shown], features[shown], rows[shown]
-            above, below = np.nonzero(gains[:, None] > gains)
-            if gains.any():
-                gained.append(f[above] - f[below])
-                moved.append(x[above] - x[below])
-            else:
-                gained.append(self.middle_ - f)
-                moved.append(self.mean_ - x)
-            owners.append(np.full(len(gained[-1]), keys[t]))
-        if owners:
-            given = np.concatenate(owners), np.concatenate(gained), np.concatenate(moved)
-            self.memory_part_.decide(*given, self.memory)
+        lists, above, below = decided_pairs(part.starts, part.gains, part.trusted)
+        if len(lists):
+            none = (above < 0)[:, None]
+            gained = np.where(none, self.middle_, features[above]) - features[below]
+            moved = np.where(none, self.mean_, rows[above]) - rows[below]
+            self.memory_part_.decide(keys[lists], gained, moved, self.memory)

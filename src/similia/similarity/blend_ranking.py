@@ -11,10 +11,11 @@ from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, Side
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import dense, row_blocks, rows_of
+from similia.linalg.row_keys import row_keys
 from similia.sampling import UniformTriplets
 from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
-from similia.similarity.comparing import keys_of, scores_of_pairs, side_by_side
+from similia.similarity.comparing import scores_of_pairs, side_by_side
 from similia.similarity.reading import reading_of
 from similia.similarity.weights import Ranking
 from similia.validation import check_tuples
@@ -176,7 +177,7 @@ class BlendRanking(BlendState):
         """What W, memory and decisions add to the queries' vectors for the base view."""
         queries = self._base_rows(Q, np.arange(Q.shape[0]))
         memory = self.memory_part_
-        keys = keys_of(queries)
+        keys = row_keys(queries)
         added = self._moved_by_W(queries) / ranking.strength
         # Among the few items of a list the base explains less than among all: its weight for what
         # is remembered is at least 1.
@@ -220,7 +221,7 @@ class BlendRanking(BlendState):
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
             learnt = self.matrix_part_.variances(Q / self._scale(0), P)
             variances += learnt / ranking.strength**2
-            remembered = self.memory_part_.variances_of(keys_of(Q)) * np.vecdot(P, P)
+            remembered = self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
             variances += remembered / max(1.0, ranking.strength) ** 2
         return np.sqrt(np.maximum(variances, 0.0))
 
@@ -291,7 +292,7 @@ class BlendRanking(BlendState):
         if self._is_wide:
             return Explanation(parts, [])
         query, strength = self._base_rows(Q, one), max(1.0, ranking.strength)
-        item, keys = self._base_rows(Z, other)[0] / self._scale(1), keys_of(query)
+        item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
         W = self._moved_by_W(query)[0] / ranking.strength
         memory = self.memory_part_.recalled(keys, query)[0] / strength
         whole = self._learnt_vectors(Q[one], ranking)

@@ -1,6 +1,5 @@
 """How the views of queries and items compare: which there are, what is typical, scores of pairs."""
 
-from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,8 +21,6 @@ KNOWN, UNKNOWN = 0.125, 0.5
 #: least variance of a view among the first items, in squares of its typical gap: a twentieth of
 #: that among all
 LEAST = 0.025
-#: multipliers of the keys of queries, from a fixed seed
-KEY_SEED = 5
 
 #: name, features of queries (0 for a field of items) and features of items, for each view
 Widths: TypeAlias = list[list[Any]]
@@ -204,20 +201,3 @@ def side_by_side(views: list[Matrix]) -> Matrix:
     if any(map(sparse.issparse, views)):
         return sparse.csr_array(sparse.hstack(views, format="csr"))
     return np.hstack(views)
-
-
-@cache
-def _multipliers(n: int) -> NDArray[np.uint64]:
-    """Odd random numbers."""
-    drawn = np.random.default_rng(KEY_SEED).integers(2**63, size=n, dtype=np.uint64)
-    return 2 * drawn + np.uint64(1)
-
-
-def keys_of(queries: Array) -> NDArray[np.uint64]:
-    """A number for each query, equal for equal rows in single precision."""
-    bits = (queries.astype(np.float32) + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
-    mixed = (bits.astype(np.uint64) + np.uint64(1)) * _multipliers(queries.shape[1])
-    mixed ^= mixed >> np.uint64(29)
-    total = mixed.sum(axis=1, dtype=np.uint64)
-    total ^= total >> np.uint64(32)
-    return total * np.uint64(0x9E3779B97F4A7C15)

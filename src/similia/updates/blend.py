@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from similia.linalg.blas import add_cross_products, bilinear_forms, products
+from similia.linalg.blas import add_cross_products, products, row_products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
@@ -354,7 +354,7 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     Evidence for a query's own memory is what it adds to repeats of the query; for that of its
     neighbours, weighted by `kernel`, what it adds to the query's first list.
     """
-    starts, gains, weights, slots, fresh, left, kernel = lists
+    starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
     vectors, variances, met, evidence = state
     place = 0
     for t in range(len(weights)):
@@ -382,9 +382,8 @@ def remember_lists(lists, rows, offsets, others, state, scales):
                 evidence[0, c] += found - plain
             else:
                 near = np.zeros(R.shape[1], R.dtype)
-                for u in range(kernel.shape[1]):
-                    if kernel[t, u] > 0.0:
-                        near += kernel[t, u] * vectors[c, u]
+                for i in range(near_starts[t], near_starts[t + 1]):
+                    near += kernel[i] * vectors[c, near_slots[i]]
                 scores = offsets[begin:end] + (R @ near).astype(np.float64)
                 found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
                 evidence[1, c] += found - plain
@@ -399,6 +398,31 @@ def remember_lists(lists, rows, offsets, others, state, scales):
             if total > 0.0:
                 variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
         met[slot] += 1
+
+
+@compiled
+def decided_pairs(starts, gains, trusted):
+    """Each item of a trusted list above each one of a smaller gain: lists, and the two items.
+
+    If no item has a gain, "none of these", all are below something else: -1.
+    """
+    most = 0
+    for t in range(len(trusted)):
+        most += trusted[t] * (starts[t + 1] - starts[t]) ** 2
+    found, total = np.empty((3, most), np.intp), 0
+    for t in range(len(trusted)):
+        if not trusted[t]:
+            continue
+        begin, end = starts[t], starts[t + 1]
+        nothing = gains[begin:end].max() == 0.0
+        for i in range(begin, begin + 1 if nothing else end):
+            for j in range(begin, end):
+                if nothing or gains[i] > gains[j]:
+                    found[0, total], found[1, total], found[2, total] = t, i, j
+                    if nothing:
+                        found[1, total] = -1
+                    total += 1
+    return found[0, :total], found[1, :total], found[2, :total]
 
 
 # -- W -------------------------------------------------------------------------------------------
@@ -450,33 +474,39 @@ def step_and_gain(s, v):
     return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
 
 
-def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, gained):
-    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
+def matrix_pass(states, Q, P, offsets, others, weights, gained):
+    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs, for several (W, Λ, Ω) side by side.
 
-    The total margin of a pair is its offset plus qᵀWp, the total variance `others` plus ab with
-    a = qᵀΛq and b = pᵀΩp. With the step g and the gain h of these,
+    The updates are those of one pair at a time. The total margin of a pair is its offset plus qᵀWp,
+    the total variance `others` plus ab with a = qᵀΛq and b = pᵀΩp. With their step g and gain h,
 
         W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
 
     AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored: log P with W
-    minus log P without it goes to `gained` for every pair.
+    minus log P without it goes to `gained`, with a row for each state, for every pair.
     """
-    (m, n), scores = W.shape, bilinear_forms(W, Q, P)
-    QL, PO = products((Q, Lambda), (P, Omega))
-    H, G = products((QL, Q.T), (PO, P.T))
-    steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
-    count = _matrix_walk(H, G, scores, offsets, others, weights, (m, n), steps, taken, gained)
-    if count:
-        taken = taken[:count]
-        left, right = QL[taken], PO[taken]
-        alpha, c_Lambda, c_Omega = steps[:, :count]
-        tasks = (
-            partial(downdate, Lambda, left, H, c_Lambda, taken),
-            partial(downdate, Omega, right, G, c_Omega, taken),
-        )
-        side_by_side(tasks, count * (m * m + n * n))
-        add_cross_products((W, left, right, alpha))
-    return count
+    moved = products(
+        *[pair for W, Lambda, Omega in states for pair in ((Q, W), (Q, Lambda), (P, Omega))]
+    )
+    QW, QL, PO = moved[::3], moved[1::3], moved[2::3]
+    crossed = products(*[(A, Q.T) for A in QL], *[(A, P.T) for A in PO])
+    tasks, terms, work = [], [], 0
+    for i, (W, Lambda, Omega) in enumerate(states):
+        (m, n), scores = W.shape, row_products(QW[i], P)
+        H, G = crossed[i], crossed[len(states) + i]
+        steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
+        given = offsets, others, weights, (m, n)
+        count = _matrix_walk(H, G, scores, *given, steps, taken, gained[i])
+        if count:
+            taken = taken[:count]
+            left, right = QL[i][taken], PO[i][taken]
+            alpha, c_Lambda, c_Omega = steps[:, :count]
+            tasks.append(partial(downdate, Lambda, left, H, c_Lambda, taken))
+            tasks.append(partial(downdate, Omega, right, G, c_Omega, taken))
+            work += count * (m * m + n * n)
+            terms.append((W, left, right, alpha))
+    side_by_side(tasks, work)
+    add_cross_products(*terms)
 
 
 @compiled
