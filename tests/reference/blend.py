@@ -10,6 +10,7 @@ from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
+from similia.similarity.published import next_publication
 from similia.updates.blend import BELIEFS, GRID, NUISANCE, OUT, SLIP, SLIP_OF_PAIRS
 
 HASH = 2**64
@@ -98,7 +99,8 @@ class Blend:
         self.middle_, self.mean_ = learner.middle_, learner.mean_
         self.start, self.doubt, self.units = weights.start, weights.doubt, weights.units
         self.near = memory.near
-        self.V, self.k, self.n_seen = len(self.start), n_nuisances, 0
+        self.V, self.k = len(self.start), n_nuisances
+        self.n_seen = self.n_updates = 0
         p, K = self.V + self.k, len(GRID)
         self.weights_information_ = np.zeros((3, K, p, p))
         self.weights_natural_ = np.zeros((3, K, p))
@@ -110,10 +112,12 @@ class Blend:
         self.start_W()
         self.slots, self.decisions = [], []
         self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
+        self.publish()
         self.tell()
 
     def start_W(self):
         m, n = self.sizes
+        self.published_W_ = np.zeros((m, n))
         self.matrix_W_ = np.zeros((len(of_W.SCALES), m, n))
         self.matrix_Lambda_ = np.array([np.sqrt(v) * np.eye(m) for v in of_W.SCALES])
         self.matrix_Omega_ = np.array([np.sqrt(v) * np.eye(n) for v in of_W.SCALES])
@@ -134,7 +138,9 @@ class Blend:
     def learn_list(self, q, x, rows, gains, trusted, nuisance=None, weight=1.0):
         nuisance = np.zeros((len(gains), self.k)) if nuisance is None else nuisance
         chosen = gains.max() > gains.min()
-        if weight > 0 and (chosen or (trusted and not gains.any())):
+        says = weight > 0 and (chosen or (trusted and not gains.any()))
+        self.n_updates += says
+        if says:
             key, r = key_of(q), rows / self.lengths_[1]
             offsets, C = self.weigh(x, nuisance, gains, weight, key) if chosen else (None, None)
             if self.budget:
@@ -149,6 +155,8 @@ class Blend:
                         q / self.lengths_[0], r[i] - r[j], margin, variance, weight, key
                     )
         self.n_seen += 1
+        if says and self.n_updates == self.next:
+            self.publish()
         self.tell()
 
     # -- weights of views ----------------------------------------------------------------------
@@ -365,32 +373,42 @@ class Blend:
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def scores(self, q, x, rows):
-        """Scores of items with these features and rows, in typical gaps of the base."""
+    def publish(self):
+        """What ranks from now on: weights, strength of the base, W, and shares of memory."""
         shares = np.exp(normalized(self.weights_likelihood_[0] / self.phi))
         learnt, _, started = self.beliefs()
         weights = learnt * shares @ self.posterior(0)[0][:, : self.V]
         weights = np.concatenate([[1.0], weights + started * self.start * self.units])
         deviation = np.sqrt(max(self.spread / max(self.n_lists, 1), 1e-12))
         strength = shares @ GRID / deviation if self.n_lists else 1.0
-        strength = max(strength, of_weights.WEAKEST)
-        added = q / self.lengths_[0] @ self.W() / strength + self.recalled(q) / max(1.0, strength)
-        return x @ weights + rows / self.lengths_[1] @ self.obeying(q, weights, added)
+        self.published_weights_ = weights
+        self.strength, self.trust = max(strength, of_weights.WEAKEST), learnt + started
+        self.published_W_ = np.zeros(self.sizes)
+        if self.proved:
+            shares = np.exp(normalized(self.matrix_logs_))
+            self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
+        self.published_shares_ = np.array(
+            [
+                np.exp(normalized(evidence))
+                * (np.log(np.mean(np.exp(evidence))) >= np.log(of_memory.DOUBT))
+                for evidence in self.memory_evidence_
+            ]
+        )
+        self.next = next_publication(self.n_updates)
 
-    def W(self):
-        if not self.proved:
-            return np.zeros(self.sizes)
-        return np.tensordot(np.exp(normalized(self.matrix_logs_)), self.matrix_W_, 1)
+    def scores(self, q, x, rows):
+        """Scores of items with these features and rows, in typical gaps of the base."""
+        weights, strength = self.published_weights_, self.strength
+        added = q / self.lengths_[0] @ self.published_W_ / strength
+        added = added + self.recalled(q) / max(1.0, strength)
+        return x @ weights + rows / self.lengths_[1] @ self.obeying(q, weights, added)
 
     def recalled(self, q):
         """A query's own memory, or that of its neighbours, if such memory has proved itself."""
         key, n = key_of(q), self.sizes[1]
         own = [s for s in self.slots if s["key"] == key]
         kind = of_memory.OWN if own else of_memory.NEIGHBORS
-        evidence = self.memory_evidence_[kind]
-        if np.log(np.mean(np.exp(evidence))) < np.log(of_memory.DOUBT):
-            return np.zeros(n)
-        shares = np.exp(normalized(evidence))
+        shares = self.published_shares_[kind]
         if own:
             return shares @ np.array(own[0]["vectors"])
         each = [shares @ np.array(s["vectors"]) for s in self.slots]
@@ -417,6 +435,8 @@ class Blend:
         self.matrix_totals_ = np.array(
             [self.W_evidence, self.counted, self.behind, self.W_squares, clustered, self.proved]
         )
+        ranks = float(self.published_W_.any())
+        self.published_numbers_ = np.array([self.strength, self.trust, self.next, ranks])
         m, n = self.sizes
         K, S, D = len(of_memory.SCALES), len(self.slots), len(self.decisions)
         self.memory_keys_ = np.array([s["key"] for s in self.slots], np.uint64)

@@ -206,10 +206,17 @@ class Blend(BlendRanking):
             self.weights_part_.widen(len(self.nuisances_))
         size = WIDE_BLOCK if self._is_wide else min(BLOCK, self.memory) or BLOCK
         with held_signals() as let_signals_in, single_blas_thread():
-            for block in row_blocks(len(lists), size):
-                part = lists.part(block)
+            begin, said = 0, self.n_updates_ + np.cumsum(lists.say_something())
+            while begin < len(lists):
+                published = int(np.searchsorted(said, self.published_part_.next)) + 1
+                end = min(begin + size, published, len(lists))
+                part = lists.part(slice(begin, end))
+                begin = end
                 self.n_updates_ += self._learn_block(X, Z, part)
                 self.n_seen_ += len(part)
+                if self.n_updates_ == self.published_part_.next:
+                    parts = self.weights_part_, self.matrix_part_, self.memory_part_
+                    self.published_part_.update(self.n_updates_, *parts)
                 if advance is not None:
                     advance(len(part))
                 let_signals_in()
@@ -249,7 +256,7 @@ class Blend(BlendRanking):
                 array[kept] for array in (lists, pairs, margins, variances)
             )
             if len(lists):
-                self.matrix_part_.learn(
+                restarted = self.matrix_part_.learn(
                     (queries / self._scale(0))[lists],
                     rows[pairs[:, 0]] - rows[pairs[:, 1]],
                     margins,
@@ -257,6 +264,8 @@ class Blend(BlendRanking):
                     part.weights[lists],
                     keys[lists],
                 )
+                if restarted:
+                    self.published_part_.withdraw_W()
         return len(part)
 
     def _decide(self, part: Impressions, keys: Array, features: Array, rows: Array) -> None:

@@ -16,7 +16,6 @@ from similia.sampling import UniformTriplets
 from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
 from similia.similarity.comparing import scores_of_pairs, side_by_side
-from similia.similarity.reading import reading_of
 from similia.similarity.weights import Ranking
 from similia.validation import check_tuples
 from similia.views import Views
@@ -153,7 +152,8 @@ class BlendRanking(BlendState):
     # -- parts ---------------------------------------------------------------------------------
 
     def _ranking(self) -> Ranking:
-        return reading_of(self).ranking
+        check_is_fitted(self)
+        return self.published_part_.ranking
 
     def _query_views(self, Q: Views) -> dict[str, Matrix]:
         """Vectors of queries for each view of the items, whose inner products add up."""
@@ -181,14 +181,15 @@ class BlendRanking(BlendState):
         added = self._moved_by_W(queries) / ranking.strength
         # Among the few items of a list the base explains less than among all: its weight for what
         # is remembered is at least 1.
-        added += memory.recalled(keys, queries) / max(1.0, ranking.strength)
+        shares = self.published_part_.shares
+        added += memory.recalled(keys, queries, shares) / max(1.0, ranking.strength)
         for row in memory.decided_rows(keys):
             added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
         return added / self._scale(1)
 
     def _moved_by_W(self, queries: Array) -> Array:
-        W = reading_of(self).W
-        if W is None:
+        W = self.published_part_.W
+        if not self.published_part_.W_ranks:
             return np.zeros((len(queries), self.matrix_part_.W.shape[2]), queries.dtype)
         found: Array = products((queries / self._scale(0), W))[0]
         return found
@@ -220,7 +221,7 @@ class BlendRanking(BlendState):
             Q = self._base_rows(X, query)
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
             learnt = self.matrix_part_.variances(Q / self._scale(0), P)
-            variances += learnt / ranking.strength**2
+            variances += self.matrix_part_.trust * learnt / ranking.strength**2
             remembered = self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
             variances += remembered / max(1.0, ranking.strength) ** 2
         return np.sqrt(np.maximum(variances, 0.0))
@@ -294,8 +295,10 @@ class BlendRanking(BlendState):
         query, strength = self._base_rows(Q, one), max(1.0, ranking.strength)
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
         W = self._moved_by_W(query)[0] / ranking.strength
-        memory = self.memory_part_.recalled(keys, query)[0] / strength
+        shares = self.published_part_.shares
+        memory = self.memory_part_.recalled(keys, query, shares)[0] / strength
         whole = self._learnt_vectors(Q[one], ranking)
         parts["W"], parts["memory"] = float(W @ item), float(memory @ item)
         parts["decisions"] = float((whole[0] * self._scale(1) - W - memory) @ item)
-        return Explanation(parts, self.memory_part_.behind(keys[0], query[0], item / strength))
+        behind = self.memory_part_.behind(keys[0], query[0], item / strength, shares)
+        return Explanation(parts, behind)

@@ -14,6 +14,7 @@ from similia.linalg.blocks import dense, rows_of
 from similia.similarity.comparing import check_widths, compared_widths, measured, names_of
 from similia.similarity.matrix import MatrixPart
 from similia.similarity.memory import Memory
+from similia.similarity.published import Published
 from similia.similarity.weights import Weights
 from similia.validation import check_magnitude, check_sparse, check_tuples
 from similia.views import FLOATS, VECTORS, Views, as_views, checked_views
@@ -24,7 +25,12 @@ Feedback: TypeAlias = ArrayLike | Impressions
 #: features of the base above which W and memory are left out: they would need this many squared
 WIDEST = 4096
 
-PARTS: dict[str, Any] = {"weights": Weights, "matrix": MatrixPart, "memory": Memory}
+PARTS: dict[str, Any] = {
+    "weights": Weights,
+    "matrix": MatrixPart,
+    "memory": Memory,
+    "published": Published,
+}
 
 
 class BlendState(Learner):
@@ -40,7 +46,7 @@ class BlendState(Learner):
     _state: ClassVar = (
         *Learner._state,
         *("n_item_features_", "names_", "widths_", "gaps_", "lengths_", "middle_", "mean_"),
-        *("nuisances_", "weights_part_", "matrix_part_", "memory_part_"),
+        *("nuisances_", "weights_part_", "matrix_part_", "memory_part_", "published_part_"),
     )
 
     def _init_state(self, X: Views, Z: Views) -> None:
@@ -60,6 +66,8 @@ class BlendState(Learner):
         chosen = np.random.default_rng(0).permutation(X.shape[0])[:500]
         queries = dense(rows_of(X[base], chosen, dtype)) if not wide else np.zeros((0, m), dtype)
         self.memory_part_ = Memory.start(queries, n, len(self.names_))
+        parts = self.weights_part_, self.matrix_part_, self.memory_part_
+        self.published_part_ = Published.start(*parts)
         self._init_moment()
 
     # -- state ---------------------------------------------------------------------------------

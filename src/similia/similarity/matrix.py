@@ -89,8 +89,8 @@ class MatrixPart:
         others: Array,
         weights: Array,
         keys: NDArray[np.uint64],
-    ) -> None:
-        """Learn a block of pairs, in order."""
+    ) -> bool:
+        """Learn a block of pairs, in order; return whether W started anew."""
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
         begin = 0
         while begin < len(keys):
@@ -109,12 +109,13 @@ class MatrixPart:
             for array in (self.W, self.Lambda, self.Omega):
                 array[running & (self.logs <= OUT)] = 0.0
             if alarm < 0:
-                break
+                return begin > 0
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
             # that showed it, so that the outcome does not depend on how blocks are cut.
             _, m, n = self.W.shape
             vars(self).update(vars(type(self).start(m, n, self.W.dtype)))
             begin += alarm + 1
+        return begin > 0
 
     def _first_met(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
         places = (keys >> np.uint64(64 - BITS)).astype(np.intp)

@@ -230,15 +230,15 @@ class Memory:
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def _shares(self, kind: int) -> Array:
+    def shares(self, kind: int) -> Array:
         """Shares of the scales when ranking: all zero until memory has proved itself."""
         evidence = self.evidence[kind]
-        shares: Array = np.exp(evidence - np.logaddexp.reduce(evidence))
-        return shares * (self._evidence(kind) >= np.log(DOUBT))
+        found: Array = np.exp(evidence - np.logaddexp.reduce(evidence))
+        return found * (self._evidence(kind) >= np.log(DOUBT))
 
-    def _means(self, kind: int, slots: Indices) -> Array:
+    def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""
-        shares = self._shares(kind).astype(self.vectors.dtype)
+        shares = shares.astype(self.vectors.dtype)
         found: Array = np.tensordot(shares, self.vectors[:, slots], 1)
         return found
 
@@ -256,17 +256,20 @@ class Memory:
             return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
         return np.flatnonzero(np.isin(keys, self.decided))
 
-    def recalled(self, keys: NDArray[np.uint64], queries: Array) -> Array:
-        """m(q) for each query: its own memory, or else, by κ, that of its neighbours."""
+    def recalled(self, keys: NDArray[np.uint64], queries: Array, shares: Array) -> Array:
+        """m(q) for each query: its own memory, or else, by κ, that of its neighbours.
+
+        `shares` are those of the scales, for a query's own memory and for that of neighbours.
+        """
         found = np.zeros((len(queries), self.vectors.shape[-1]), self.vectors.dtype)
         slots = self._places(keys)
         own, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        if len(own) and self._shares(OWN).any():
-            found[own] = self._means(OWN, slots[own])
-        if len(new) and self._shares(NEIGHBORS).any():
+        if len(own) and shares[OWN].any():
+            found[own] = self._means(shares[OWN], slots[own])
+        if len(new) and shares[NEIGHBORS].any():
             for t in new:
                 near, kernel = self._neighbors(queries[t])
-                found[t] = kernel @ self._means(NEIGHBORS, near)
+                found[t] = kernel @ self._means(shares[NEIGHBORS], near)
         return found
 
     def _neighbors(self, query: Array) -> tuple[Indices, Array]:
@@ -301,13 +304,15 @@ class Memory:
         ]
         return np.array(found)
 
-    def behind(self, key: np.uint64, query: Array, item: Array) -> list[tuple[int, float]]:
+    def behind(
+        self, key: np.uint64, query: Array, item: Array, shares: Array
+    ) -> list[tuple[int, float]]:
         """Last judgement of each remembered query that moves this item, and by how much."""
         slots, kind = np.flatnonzero(self.keys == key), OWN
         kernel = np.ones(len(slots))
         if not len(slots):
             kind, (slots, kernel) = NEIGHBORS, self._neighbors(query)
-        moved = kernel * (self._means(kind, slots) @ item)
+        moved = kernel * (self._means(shares[kind], slots) @ item)
         order = [i for i in np.argsort(-np.abs(moved)) if moved[i]]
         return [(int(self.times[slots[i]]), float(moved[i])) for i in order]
 
