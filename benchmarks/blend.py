@@ -39,7 +39,7 @@ def click_log(n_queries, n_items, n):
 
 def blend_views():
     """Weights alone: as computed features in one compiled call, and through `learn`."""
-    rows, n = [], 20_000
+    rows, n = [], 5_000
     for V in (2, 4, 8):
         Z = wide_views(5000, fields=V - 1)
         Q = Views(words=Z["words"])
@@ -48,14 +48,14 @@ def blend_views():
         features = np.random.default_rng(0).normal(size=(2 * n, V))
         keys = np.arange(n, dtype=np.uint64)
         given = (T.starts, features, np.zeros((2 * n, 0)), T.gains, T.weights, keys)
-        log = click_log(5000, 5000, 2000)
+        log = click_log(5000, 5000, 1000)
         times = seconds(
             {
                 "weights": lambda p=part, g=given: p.learn(*g),
                 "learn": lambda Q=Q, T=T, Z=Z: Blend().learn(Q, T, items=Z),
                 "lists": lambda Q=Q, T=log, Z=Z: Blend().learn(Q, T, items=Z),
             },
-            repeats=5,
+            repeats=15,
         )
         rows.append([V, n / times["weights"], n / times["learn"], len(log) / times["lists"]])
     table(
@@ -68,7 +68,7 @@ def blend_views():
 def blend_matrix():
     """All parts against f-AROMA, which learns from each triplet too."""
     rows = []
-    for d, n in ((64, 4096), (FEATURES, 4096), (2 * FEATURES, 1024)):
+    for d, n in ((64, 2048), (FEATURES, 1024), (2 * FEATURES, 512)):
         X, T = unit_vectors(2000, d), triplets(2000, 2000, n)
         log = click_log(2000, 2000, n // 4)
         start = Blend(memory=0).learn(X, T[:1]), Blend().learn(X, T[:1])
@@ -106,6 +106,7 @@ def remembering(X):
     state["memory_variances_"] = np.ones((3, n))
     state["memory_met_"] = state["memory_times_"] = np.arange(n)
     state["memory_evidence_"] = np.full_like(state["memory_evidence_"], 100.0)
+    state["published_shares_"] = np.full_like(state["published_shares_"], 1 / 3)
     return blend.set_state(state)
 
 

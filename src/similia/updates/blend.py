@@ -324,8 +324,8 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                 tau = GRID[c] / deviation
                 g[:], H[:] = 0.0, 0.0
                 given = scores[m, c, :n], gain, weights[t]
-                own = mean_row[free:], g[free:], H[free:, free:]
-                log_p = add_moments(*given, y[:, free:], chances, *own)
+                rooms = mean_row[free:], g[free:], H[free:, free:]
+                log_p = add_moments(*given, y[:, free:], chances, *rooms)
                 logs[m, c] += log_p
                 likelihood[m, c] += log_p
                 for v in range(free, p):
