@@ -117,6 +117,13 @@ def as_views(X: ArrayLike | Matrix | Views) -> Views:
     return X if isinstance(X, Views) else Views(**{VECTORS: X})
 
 
+def checked_views(X: Array) -> Views:
+    """An array of floats with rows and columns, which needs no check, as the only view."""
+    views = object.__new__(Views)
+    views._views = {VECTORS: X}
+    return views
+
+
 def _matrix(name: str, given: ArrayLike | Matrix) -> Matrix:
     if not sparse.issparse(given):
         given = np.asarray(given)

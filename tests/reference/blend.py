@@ -6,11 +6,12 @@ A list has features x (scores of all views in typical gaps, the base first), nui
 
 import numpy as np
 
+from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
-from similia.similarity.comparing import KEY_SEED
-from similia.updates.blend import AMONG_ALL, GRID, NUISANCE, OUT, P0, SLIP, SLIP_OF_PAIRS
+from similia.similarity.published import next_publication
+from similia.updates.blend import BELIEFS, GRID, NUISANCE, OUT, SLIP, SLIP_OF_PAIRS
 
 HASH = 2**64
 
@@ -87,10 +88,6 @@ def design_effect(clustered, squares):
     return max(1.0, clustered / max(squares, 1e-12))
 
 
-def trust(evidence, belief):
-    return belief / (belief + (1 - belief) * np.exp(-np.clip(evidence, -50, 50)))
-
-
 class Blend:
     """State after each list, from a learner's own start."""
 
@@ -100,23 +97,27 @@ class Blend:
         self.obey, self.budget = learner.obey, learner.memory
         self.fading = 0.5 ** (1 / learner.half_life) if learner.half_life else 1.0
         self.middle_, self.mean_ = learner.middle_, learner.mean_
-        self.agreement, self.near = weights.agreement, memory.near
-        self.V, self.k, self.n_seen = len(self.agreement), n_nuisances, 0
+        self.start, self.doubt, self.units = weights.start, weights.doubt, weights.units
+        self.near = memory.near
+        self.V, self.k = len(self.start), n_nuisances
+        self.n_seen = self.n_updates = 0
         p, K = self.V + self.k, len(GRID)
-        self.weights_information_ = np.zeros((2, K, p, p))
-        self.weights_natural_ = np.zeros((2, K, p))
-        self.weights_likelihood_ = np.zeros((2, K))
-        self.weights_spread_ = np.zeros(1 + self.V)
-        self.n_lists = self.evidence = self.squares = 0.0
+        self.weights_information_ = np.zeros((3, K, p, p))
+        self.weights_natural_ = np.zeros((3, K, p))
+        self.weights_likelihood_ = np.zeros((3, K))
+        self.spread = 0.0
+        self.n_lists = self.evidence = self.of_start = self.squares = 0.0
         self.weights_cluster_ = np.zeros(of_weights.CLUSTERS)
         self.sizes = W.W.shape[1:]
         self.start_W()
         self.slots, self.decisions = [], []
         self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
+        self.publish()
         self.tell()
 
     def start_W(self):
         m, n = self.sizes
+        self.published_W_ = np.zeros((m, n))
         self.matrix_W_ = np.zeros((len(of_W.SCALES), m, n))
         self.matrix_Lambda_ = np.array([np.sqrt(v) * np.eye(m) for v in of_W.SCALES])
         self.matrix_Omega_ = np.array([np.sqrt(v) * np.eye(n) for v in of_W.SCALES])
@@ -137,7 +138,9 @@ class Blend:
     def learn_list(self, q, x, rows, gains, trusted, nuisance=None, weight=1.0):
         nuisance = np.zeros((len(gains), self.k)) if nuisance is None else nuisance
         chosen = gains.max() > gains.min()
-        if weight > 0 and (chosen or (trusted and not gains.any())):
+        says = weight > 0 and (chosen or (trusted and not gains.any()))
+        self.n_updates += says
+        if says:
             key, r = key_of(q), rows / self.lengths_[1]
             offsets, C = self.weigh(x, nuisance, gains, weight, key) if chosen else (None, None)
             if self.budget:
@@ -152,6 +155,8 @@ class Blend:
                         q / self.lengths_[0], r[i] - r[j], margin, variance, weight, key
                     )
         self.n_seen += 1
+        if says and self.n_updates == self.next:
+            self.publish()
         self.tell()
 
     # -- weights of views ----------------------------------------------------------------------
@@ -160,18 +165,23 @@ class Blend:
     def phi(self):
         return design_effect(np.sum(self.weights_cluster_**2), self.squares)
 
+    def beliefs(self):
+        """Posterior of the models: learnt, base, and as started."""
+        logs = np.log(BELIEFS) + np.array([self.evidence, 0.0, self.of_start]) / self.phi
+        return np.exp(normalized(logs))
+
     def posterior(self, model):
-        """Mean and covariance of (δ, γ) for each τ; the base (model 1) has δ = 0."""
-        V, k, a = self.V, self.k, self.agreement
-        spread = self.weights_spread_ + AMONG_ALL
-        units = np.diag(np.sqrt(spread[0] / spread[1:]))
-        prior = of_weights.SIGMA**2 * np.eye(V) + of_weights.HALF**2 * np.outer(a, a)
+        """Mean and covariance of (δ, γ) for each τ; δ = 0 for the base (1), its start for (2)."""
+        V, k, a, units = self.V, self.k, self.start, np.diag(self.units)
+        prior = np.diag(self.doubt**2) + of_weights.AS_A_WHOLE**2 * np.outer(a, a)
         mean, covariance = np.zeros(V + k), np.zeros((V + k, V + k))
         mean[:V], covariance[:V, :V] = units @ a, units @ prior @ units
         mean[V:], covariance[V:, V:] = NUISANCE[0], NUISANCE[1] * np.eye(k)
         free = slice(V if model else 0, None)
         P = np.linalg.inv(covariance[free, free])
         means, covariances = np.zeros((len(GRID), V + k)), np.zeros((len(GRID), V + k, V + k))
+        if model == 2:
+            means[:, :V] = a * self.units
         for c in range(len(GRID)):
             information = self.weights_information_[model, c][free, free] / self.phi
             natural = self.weights_natural_[model, c][free] / self.phi
@@ -183,21 +193,19 @@ class Blend:
         """Mean and covariance of the scores before learning, up to a constant; then learn."""
         x = x - x.mean(axis=0)
         self.n_lists += 1
-        self.weights_spread_ += x.var(axis=0)
-        taus = GRID / np.sqrt(max(self.weights_spread_[0] / self.n_lists, 1e-12))
-        posteriors = [self.posterior(model) for model in (0, 1)]
-        shares = [normalized(self.weights_likelihood_[m] / self.phi) for m in (0, 1)]
+        self.spread += x[:, 0].var()
+        taus = GRID / np.sqrt(max(self.spread / self.n_lists, 1e-12))
+        posteriors = [self.posterior(model) for model in (0, 1, 2)]
+        shares = [normalized(self.weights_likelihood_[m] / self.phi) for m in (0, 1, 2)]
         z = [np.hstack([tau * x[:, 1:], nuisance]) for tau in taus]
         scores = np.array(
             [
                 [tau * x[:, 0] + z[c] @ posteriors[m][0][c] for c, tau in enumerate(taus)]
-                for m in (0, 1)
+                for m in (0, 1, 2)
             ]
         )
-        belief = trust(self.evidence / self.phi, P0)
-        centre = (
-            belief * np.exp(shares[0]) @ scores[0] + (1 - belief) * np.exp(shares[1]) @ scores[1]
-        )
+        beliefs = self.beliefs()
+        centre = sum(beliefs[m] * np.exp(shares[m]) @ scores[m] for m in (0, 1, 2))
         C = np.zeros((len(x), len(x)))
         for c, share in enumerate(np.exp(shares[0])):
             if share >= 1e-3:  # less is left out, for speed
@@ -206,15 +214,19 @@ class Blend:
         for sums in (self.weights_information_, self.weights_natural_, self.weights_likelihood_):
             sums *= self.fading
         self.evidence *= self.fading
-        found = np.zeros((2, len(GRID)))
-        for m in (0, 1):
+        self.of_start *= self.fading
+        found = np.zeros((3, len(GRID)))
+        for m in (0, 1, 2):
+            free = np.arange(self.V + self.k) >= (self.V if m else 0)
             for c in range(len(GRID)):
                 found[m, c], g, H = choices(scores[m, c], gains, weight)
-                information = z[c].T @ H @ z[c]
+                information = z[c].T @ H @ z[c] * np.outer(free, free)
                 self.weights_information_[m, c] += information
                 mean = posteriors[m][0][c]
-                self.weights_natural_[m, c] += information @ mean + z[c].T @ g
-        gained = log_mean(shares[0], found[0]) - log_mean(shares[1], found[1])
+                self.weights_natural_[m, c] += information @ mean + free * (z[c].T @ g)
+        each = [log_mean(shares[m], found[m]) for m in (0, 1, 2)]
+        self.of_start += each[2] - each[1]
+        gained = each[0] - each[1]
         self.weights_likelihood_ += found
         self.evidence += gained
         self.squares += gained**2
@@ -361,31 +373,42 @@ class Blend:
 
     # -- ranking -------------------------------------------------------------------------------
 
+    def publish(self):
+        """What ranks from now on: weights, strength of the base, W, and shares of memory."""
+        shares = np.exp(normalized(self.weights_likelihood_[0] / self.phi))
+        learnt, _, started = self.beliefs()
+        weights = learnt * shares @ self.posterior(0)[0][:, : self.V]
+        weights = np.concatenate([[1.0], weights + started * self.start * self.units])
+        deviation = np.sqrt(max(self.spread / max(self.n_lists, 1), 1e-12))
+        strength = shares @ GRID / deviation if self.n_lists else 1.0
+        self.published_weights_ = weights
+        self.strength, self.trust = max(strength, of_weights.WEAKEST), learnt + started
+        self.published_W_ = np.zeros(self.sizes)
+        if self.proved:
+            shares = np.exp(normalized(self.matrix_logs_))
+            self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
+        self.published_shares_ = np.array(
+            [
+                np.exp(normalized(evidence))
+                * (np.log(np.mean(np.exp(evidence))) >= np.log(of_memory.DOUBT))
+                for evidence in self.memory_evidence_
+            ]
+        )
+        self.next = next_publication(self.n_updates)
+
     def scores(self, q, x, rows):
         """Scores of items with these features and rows, in typical gaps of the base."""
-        shares = np.exp(normalized(self.weights_likelihood_[0] / self.phi))
-        belief = trust(self.evidence / self.phi, P0)
-        weights = np.concatenate([[1.0], belief * shares @ self.posterior(0)[0][:, : self.V]])
-        deviation = np.sqrt(max(self.weights_spread_[0] / max(self.n_lists, 1), 1e-12))
-        strength = shares @ GRID / deviation if self.n_lists else 1.0
-        strength = max(strength, of_weights.WEAKEST)
-        added = q / self.lengths_[0] @ self.W() / strength + self.recalled(q) / max(1.0, strength)
+        weights, strength = self.published_weights_, self.strength
+        added = q / self.lengths_[0] @ self.published_W_ / strength
+        added = added + self.recalled(q) / max(1.0, strength)
         return x @ weights + rows / self.lengths_[1] @ self.obeying(q, weights, added)
-
-    def W(self):
-        if not self.proved:
-            return np.zeros(self.sizes)
-        return np.tensordot(np.exp(normalized(self.matrix_logs_)), self.matrix_W_, 1)
 
     def recalled(self, q):
         """A query's own memory, or that of its neighbours, if such memory has proved itself."""
         key, n = key_of(q), self.sizes[1]
         own = [s for s in self.slots if s["key"] == key]
         kind = of_memory.OWN if own else of_memory.NEIGHBORS
-        evidence = self.memory_evidence_[kind]
-        if np.log(np.mean(np.exp(evidence))) < np.log(of_memory.DOUBT):
-            return np.zeros(n)
-        shares = np.exp(normalized(evidence))
+        shares = self.published_shares_[kind]
         if own:
             return shares @ np.array(own[0]["vectors"])
         each = [shares @ np.array(s["vectors"]) for s in self.slots]
@@ -404,13 +427,16 @@ class Blend:
 
     def tell(self):
         """State as the learner names it."""
+        clustered = np.sum(self.weights_cluster_**2)
         self.weights_totals_ = np.array(
-            [self.n_lists, self.evidence, self.squares, np.sum(self.weights_cluster_**2)]
+            [self.n_lists, self.evidence, self.squares, clustered, self.spread, self.of_start]
         )
         clustered = np.sum(self.matrix_cluster_**2)
         self.matrix_totals_ = np.array(
             [self.W_evidence, self.counted, self.behind, self.W_squares, clustered, self.proved]
         )
+        ranks = float(self.published_W_.any())
+        self.published_numbers_ = np.array([self.strength, self.trust, self.next, ranks])
         m, n = self.sizes
         K, S, D = len(of_memory.SCALES), len(self.slots), len(self.decisions)
         self.memory_keys_ = np.array([s["key"] for s in self.slots], np.uint64)

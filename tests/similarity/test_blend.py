@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from similia import Blend, Impressions, Views
+from similia.similarity.comparing import share_of_its_own
 from similia.similarity.matrix import DOUBT
-from similia.similarity.weights import Weights, design_effect, trust
-from similia.updates.blend import P0, W_COUNTED, add_choices, solve, step_and_gain
+from similia.similarity.weights import design_effect, trust
+from similia.updates.blend import BASE, BELIEFS, W_COUNTED, add_choices, solve, step_and_gain
 from tests.reference import blend as naive
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -183,8 +184,9 @@ def test_remembered_queries_and_their_neighbours_rank_as_transcribed():
 def test_solve_is_the_solution_and_the_inverse(seed, n):
     rng = np.random.default_rng(seed)
     B, b = rng.normal(size=(n, n)), rng.normal(size=n)
-    A, inverse = B @ B.T + 0.1 * np.eye(n), np.empty((n, n))
-    np.testing.assert_allclose(A @ solve(A, b, inverse), b, atol=1e-8)
+    A, inverse, x = B @ B.T + 0.1 * np.eye(n), np.empty((n, n)), b.copy()
+    solve(A, x, np.zeros((n, n)), inverse)
+    np.testing.assert_allclose(A @ x, b, atol=1e-8)
     np.testing.assert_allclose(A @ inverse, np.eye(n), atol=1e-8)
 
 
@@ -268,7 +270,9 @@ def test_the_base_ranks_until_something_is_better_beyond_doubt():
     rng = np.random.default_rng(0)
     queries, items = problem(rng, n_queries=200)
     blend = Blend().learn(queries, np.empty((0, 3), int), items=items)
-    assert blend.trust_ == pytest.approx({"views": P0, "W": 1 / (1 + DOUBT), "memory": 1 / 101})
+    assert blend.trust_ == pytest.approx(
+        {"views": 1 - BELIEFS[BASE], "W": 1 / (1 + DOUBT), "memory": 1 / 101}
+    )
     scores = blend.pairwise_score(queries, items)
     base = queries["meaning"] @ items["meaning"].T / blend.gaps_[0]
     # Only views that agree with the base add something of their own accord, and little.
@@ -347,7 +351,7 @@ def test_parts_that_mean_nothing_are_trusted_at_most_as_much_as_believed_on_aver
         queries, items, lists = null_stream(seed, strength=strength)
         blend = Blend().learn(queries, lists, items=items)
         found.append([blend.trust_["views"], blend.trust_["W"], blend.trust_["memory"]])
-    beliefs = np.array([P0, 1 / (1 + DOUBT), 1 / (1 + DOUBT)])
+    beliefs = np.array([1 - BELIEFS[BASE], 1 / (1 + DOUBT), 1 / (1 + DOUBT)])
     error = 2 * np.std(found, axis=0) / np.sqrt(len(found)) + 1e-9
     assert (np.mean(found, axis=0) <= beliefs + error).all()
 
@@ -741,9 +745,34 @@ def test_rows_and_nuisances_out_of_range_are_refused_and_change_nothing(rng):
     assert blend.nuisances_ == ["position"]
 
 
-def test_an_agreement_prior_is_that_of_spearman_and_brown():
-    part = Weights.start(np.array([0.0, 0.5, 1.0, -1.0]), 0)
-    np.testing.assert_allclose(part.agreement, [0.0, 2 / 3, 1.0, -1.0])
+def test_a_copy_of_the_base_has_no_variance_of_its_own():
+    """Regression on the base leaves (1 - c²) of the variance, whichever items are chosen by it."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=10**5)
+    for c in (0.3, 0.6, 0.9):
+        copy = c * base + np.sqrt(1 - c**2) * rng.normal(size=10**5)
+        best = np.argsort(-base)[:5000]
+        first = np.array([base[best].var(), copy[best].var(), 4 * copy[best].var()])
+        found = share_of_its_own(np.array([c, c]), first, np.ones(3))
+        np.testing.assert_allclose(found, [0.0, 0.75], atol=0.05)
+
+
+def test_noisy_copies_random_views_and_fields_start_at_zero():
+    """And a view that tells the base's first items apart does not."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(200, 20)), rng.normal(size=(1000, 20))
+    scores = X @ Z.T
+    kinds = rng.random(scores.shape) < 0.02 * (scores > 4)  # some of the best match in words too
+    views = {
+        "noisy": scores + 4 * rng.normal(size=scores.shape),
+        "random": rng.normal(size=scores.shape),
+        "words": kinds + 0.01 * scores,
+    }
+    queries = Views(base=X, **{name: np.eye(200) for name in views})
+    items = Views(base=Z, **{name: view.T for name, view in views.items()}, size=Z.sum(axis=1))
+    start = Blend().learn(queries, np.zeros((0, 3), int), items=items).weights_[1:]
+    np.testing.assert_allclose(start[[0, 1, 3]], 0.0, atol=0.02)
+    assert start[2] > 0.05
 
 
 @pytest.mark.parametrize(
@@ -771,3 +800,27 @@ def test_a_state_with_a_gap_is_refused(learnt, name):
     del state[name]
     with pytest.raises(ValueError, match=rf"^Blend\.set_state: .*{name}.* is missing"):
         Blend().set_state(state)
+
+
+def test_neighbours_found_by_sketches_are_all_neighbours(monkeypatch):
+    """Few remembered queries are compared one by one, many by sketches: to the same end."""
+    rng = np.random.default_rng(6)
+    centres = rng.normal(size=(5, 6))
+    X = np.repeat(centres, 60, axis=0) + 0.3 * rng.normal(size=(300, 6))
+    Z = rng.normal(size=(50, 6))
+    follow = np.repeat(2 * rng.normal(size=(5, 6)) @ Z.T, 60, axis=0)
+    queries, items = Views(vectors=X), Views(vectors=Z)
+    lists = shown(rng, queries, items, 400, n_queries=250, follow=follow, trusted=0.0)
+    plain, sketched = Blend(memory=200), Blend(memory=200)
+    for part in np.array_split(np.arange(400), 4):  # sketches follow what is forgotten
+        for blend, many in ((plain, 10**9), (sketched, 2)):
+            monkeypatch.setattr("similia.similarity.memory.MANY", many)
+            blend.learn(queries, lists.part(part), items=items)
+            blend.memory_part_.evidence[1] = 100.0
+            blend.pairwise_score(X, Z)
+    scores = []
+    for blend, many in ((plain, 10**9), (sketched, 2)):
+        monkeypatch.setattr("similia.similarity.memory.MANY", many)
+        scores.append(blend.pairwise_score(X, Z))
+    np.testing.assert_allclose(*scores, rtol=1e-10)
+    assert np.abs(scores[0][250:] - X[250:] @ Z.T / plain.gaps_).max() > 0.1

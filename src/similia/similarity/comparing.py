@@ -14,8 +14,13 @@ from similia.views import Views
 
 #: random triplets from which typical gaps are measured
 SAMPLE = 4000
-#: multipliers of the keys of queries, from a fixed seed
-KEY_SEED = 5
+#: random queries and items, and how many of the base's first items, from which views are compared
+QUERIES, ITEMS, FIRST = 100, 4000, 100
+#: deviation of a view's weight from its start, in units, if the start says all or nothing
+KNOWN, UNKNOWN = 0.125, 0.5
+#: least variance of a view among the first items, in squares of its typical gap: a twentieth of
+#: that among all
+LEAST = 0.025
 
 #: name, features of queries (0 for a field of items) and features of items, for each view
 Widths: TypeAlias = list[list[Any]]
@@ -31,8 +36,11 @@ class Measures(NamedTuple):
     #: scores in typical gaps, and the row in the base, of an average item
     middle: NDArray[np.float64]
     mean: Array
-    #: correlation of each further view with the base
-    agreement: NDArray[np.float64]
+    #: weight with which each further view starts, in units, how far it may be from that, and these
+    #: units: deviation of the base in deviations of the view, among the base's first items
+    start: NDArray[np.float64]
+    doubt: NDArray[np.float64]
+    units: NDArray[np.float64]
 
 
 def compared_widths(owner: str, X: Views, Z: Views) -> Widths:
@@ -124,13 +132,66 @@ def measured(widths: Widths, X: Views, Z: Views) -> Measures:
     least = float(np.finfo(Z[base].dtype).max) ** -0.25
     typical = np.where((typical > least**2) & np.isfinite(typical), typical, 1.0)
     lengths = np.where((lengths > least) & np.isfinite(lengths), lengths, 1.0)
+    agreement = np.clip(np.nan_to_num(cosines[1:]), -1, 1)
+    first, all_items = (variances / typical**2 for variances in variances_of_scores(widths, X, Z))
+    own = share_of_its_own(agreement, first, all_items) * compares(widths)[1:]
     return Measures(
         typical,
         lengths,
         np.nan_to_num(scores.mean(axis=0) / typical),
         np.nan_to_num(better.mean(axis=0) / lengths[1]).astype(Z[base].dtype),
-        np.clip(np.nan_to_num(cosines[1:]), -1, 1),
+        own * 2 * agreement / (1 + np.abs(agreement)),
+        np.sqrt(KNOWN**2 * own + UNKNOWN**2 * (1 - own)),
+        np.sqrt((first[0] + LEAST) / (first[1:] + LEAST)),
     )
+
+
+def share_of_its_own(agreement: Array, first: Array, all_items: Array) -> Array:
+    """Share of each view's variance among the base's first items that is not from the base.
+
+    Two similarities of correlation c that measure the same thing with errors of their own are best
+    added with the weight 2c/(1 + |c|), says the Spearman-Brown formula; a noisy copy of the base is
+    best left out. Among the base's first items a copy has the variance that regression on the base
+    leaves, (1 - c²) of that among all, and c² of what the base has there.
+    """
+    c = agreement**2
+    copied = all_items[1:] * (1 - c + c * first[0] / max(all_items[0], 1e-12))
+    found: Array = np.maximum(1 - copied / np.maximum(first[1:], LEAST), 0)
+    return found
+
+
+def compares(widths: Widths) -> NDArray[np.bool_]:
+    """For each weight, whether its view compares queries with items, or is a field of items."""
+    return np.array([m > 0 for _, m, n in widths for _ in range(1 if m else n)])
+
+
+def variances_of_scores(widths: Widths, X: Views, Z: Views) -> tuple[Array, Array]:
+    """Mean variances of all views' scores among the base's first items, and among all items.
+
+    On random queries and items of a fixed seed.
+    """
+    rng = np.random.default_rng(1)
+    asked = np.sort(rng.permutation(X.shape[0])[:QUERIES])
+    items = np.sort(rng.permutation(Z.shape[0])[:ITEMS])
+    k, variances, first = min(FIRST, len(items)), [], None
+    with np.errstate(over="ignore", invalid="ignore"), single_blas_thread():
+        for name, width, _ in widths:
+            rows = rows_of(Z[name], items, np.float64)
+            if width:
+                product = rows_of(X[name], asked, np.float64) @ rows.T
+                columns = [np.nan_to_num(dense(product))]
+            else:
+                columns = [np.broadcast_to(x, (len(asked), len(x))) for x in dense(rows).T]
+            if first is None:
+                base = columns[0].copy()
+                if X is Z:  # a query is no answer to itself
+                    base[asked[:, None] == items] = -np.inf
+                first = np.argpartition(-base, k - 1, axis=1)[:, :k]
+            for scores in columns:
+                best = np.take_along_axis(scores, first, axis=1)
+                variances.append([best.var(axis=1).mean(), scores.var(axis=1).mean()])
+    found = np.nan_to_num(np.array(variances).T)
+    return found[0], found[1]
 
 
 def side_by_side(views: list[Matrix]) -> Matrix:
@@ -140,16 +201,3 @@ def side_by_side(views: list[Matrix]) -> Matrix:
     if any(map(sparse.issparse, views)):
         return sparse.csr_array(sparse.hstack(views, format="csr"))
     return np.hstack(views)
-
-
-def keys_of(queries: Array) -> NDArray[np.uint64]:
-    """A number for each query, equal for equal rows in single precision."""
-    bits = (queries.astype(np.float32) + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
-    multipliers = np.random.default_rng(KEY_SEED).integers(
-        2**63, size=queries.shape[1], dtype=np.uint64
-    )
-    mixed = (bits.astype(np.uint64) + np.uint64(1)) * (2 * multipliers + np.uint64(1))
-    mixed ^= mixed >> np.uint64(29)
-    total = mixed.sum(axis=1, dtype=np.uint64)
-    total ^= total >> np.uint64(32)
-    return total * np.uint64(0x9E3779B97F4A7C15)

@@ -89,30 +89,33 @@ class MatrixPart:
         others: Array,
         weights: Array,
         keys: NDArray[np.uint64],
-    ) -> None:
-        """Learn a block of pairs, in order."""
+    ) -> bool:
+        """Learn a block of pairs, in order; return whether W started anew."""
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
         begin = 0
         while begin < len(keys):
             rest = slice(begin, None)
             new, held = self._first_met(keys[rest]), keys[rest] % np.uint64(HELD_OUT) == 0
             learnt = np.where(held & ~new, 0.0, weights[rest])
-            gained = np.zeros((len(SCALES), len(learnt)))
-            for c in np.flatnonzero(self.logs > OUT):
-                state, block = (self.W[c], self.Lambda[c], self.Omega[c]), (Q[rest], P[rest])
-                matrix_pass(*state, *block, offsets[rest], others[rest], learnt, gained[c])
+            gained, running = np.zeros((len(SCALES), len(learnt))), self.logs > OUT
+            states = [(self.W[c], self.Lambda[c], self.Omega[c]) for c in np.flatnonzero(running)]
+            found = np.empty((len(states), len(learnt)))
+            given = Q[rest], P[rest], offsets[rest], others[rest], learnt
+            matrix_pass(states, *given, found)
+            gained[running] = found
             tallies = self.logs, self.sums, self.totals, self.cluster, self.heard
             counted = new | held
             alarm = count_evidence(gained, counted, clusters[rest], *tallies, LIMITS)
             for array in (self.W, self.Lambda, self.Omega):
-                array[self.logs <= OUT] = 0.0
+                array[running & (self.logs <= OUT)] = 0.0
             if alarm < 0:
-                break
+                return begin > 0
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
             # that showed it, so that the outcome does not depend on how blocks are cut.
             _, m, n = self.W.shape
             vars(self).update(vars(type(self).start(m, n, self.W.dtype)))
             begin += alarm + 1
+        return begin > 0
 
     def _first_met(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
         places = (keys >> np.uint64(64 - BITS)).astype(np.intp)

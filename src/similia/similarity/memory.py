@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from typing import Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
+from similia.linalg.growing import Rooms
+from similia.linalg.near_rows import NearRows
 from similia.similarity.weights import trust
 from similia.updates.blend import remember_lists
 
@@ -18,6 +21,8 @@ DOUBT = 100.0
 NEAR, RARE = 0.5, 1000
 #: queries that are looked up one by one
 FEW = 32
+#: remembered queries from which on neighbours are found by sketches
+MANY = 4096
 #: kinds of evidence
 OWN, NEIGHBORS = 0, 1
 #: decisions kept of one query, and passes over them
@@ -32,7 +37,7 @@ def unit_rows(X: Array) -> Array:
     return found
 
 
-@dataclass
+@dataclass(eq=False)
 class Memory:
     """An item-space vector m_u for each remembered query u, and people's decisions about it.
 
@@ -111,76 +116,129 @@ class Memory:
         """
         slots, fresh, ages = self._slots(keys, budget, times)
         units = unit_rows(queries)
-        kernel = self._kernel(keys, queries, self.keys, self.queries)
-        of_block = self._kernel(keys, queries, keys, units)
+        near = self._near_in_turn(keys, units, slots, fresh)
         for t in np.flatnonzero(fresh):  # until then the slot is empty, or another query's
             self.keys[slots[t]], self.queries[slots[t]] = keys[t], units[t]
-            kernel[t:, slots[t]] = of_block[t:, t]
+        aside = _aside(self)
+        if aside.sketches is not None:
+            aside.sketches.change(slots[fresh])
+        vectors = aside.rooms.whole("vectors", self.vectors)
+        variances = aside.rooms.whole("variances", self.variances)
         remember_lists(
-            (starts, gains, weights, slots, fresh, fading**ages, kernel),
+            (starts, gains, weights, slots, fresh, fading**ages, *near),
             rows,
             offsets,
             others,
-            (self.vectors, self.variances, self.met, self.evidence),
+            (vectors, variances, self.met, self.evidence),
             SCALES,
         )
+
+    def _near_in_turn(
+        self,
+        keys: NDArray[np.uint64],
+        units: Array,
+        slots: Indices,
+        fresh: NDArray[np.bool_],
+    ) -> tuple[Indices, Indices, Array]:
+        """Neighbours of each query at its turn: where each one's begin, their slots, and κ.
+
+        Only of queries that are not met yet. From its turn on, a new query takes its slot over.
+        """
+        T, n = len(keys), len(self.keys)
+        asked = np.flatnonzero(fresh | (self.met[slots] == 0))
+        news = np.flatnonzero(fresh)
+        begun, replaced = np.full(n, T), np.full(len(news), T)
+        for i in range(len(news) - 1, -1, -1):  # next turn at which the slot changes hands
+            replaced[i] = begun[slots[news[i]]]
+            begun[slots[news[i]]] = news[i]
+        if len(asked) < FEW:
+            found = [self._near(units[t]) for t in asked]
+            turns = np.repeat(asked, [len(near) for near, _ in found])
+            near = np.concatenate([near for near, _ in found] or [news])
+            cosines = np.concatenate([c for _, c in found] or [np.zeros(0, units.dtype)])
+        else:
+            products = units[asked] @ self.queries.T
+            turns, near = np.nonzero(products > self.near)
+            cosines, turns = products[turns, near], asked[turns]
+        old = (turns < begun[near]) & (keys[turns] != self.keys[near])
+        products = units[asked] @ units[news].T
+        among, of = np.nonzero(products > self.near)
+        later, earlier = asked[among], news[of]
+        own = (earlier <= later) & (later < replaced[of]) & (keys[later] != keys[earlier])
+        turns = np.concatenate([turns[old], later[own]])
+        near = np.concatenate([near[old], slots[earlier[own]]])
+        cosines = np.concatenate([cosines[old], products[among[own], of[own]]])
+        order = np.argsort(turns, kind="stable")
+        starts = np.searchsorted(turns[order], np.arange(T + 1))
+        return starts, near[order], self._closeness(cosines[order])
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
     ) -> tuple[Indices, NDArray[np.bool_], Indices]:
         """Where each query is remembered, if in place of another, and since when it was not met."""
-        known = {key: slot for slot, key in enumerate(self.keys.tolist())}
+        known = _aside(self).known(self.keys)
         new = len(set(keys.tolist()) - known.keys())
-        self.reserve(max(len(known), min(len(known) + new, budget)), len(self.decided))
+        self.reserve(max(len(known), min(len(known) + new, budget)), len(self.decided), budget)
         slots, fresh = np.empty(len(keys), np.intp), np.zeros(len(keys), bool)
-        owners, ages = self.keys.tolist(), np.zeros(len(keys), np.intp)
+        owners: dict[int, int] = {}
+        ages = np.zeros(len(keys), np.intp)
         for t, key in enumerate(keys.tolist()):
             if key not in known:
                 slot = len(known)
                 if slot == len(self.keys):
                     slot = int(np.argmin(self.times))
-                    del known[owners[slot]]
+                    del known[owners.get(slot, int(self.keys[slot]))]
                 known[key], owners[slot], fresh[t] = slot, key, True
             slots[t] = slot = known[key]
             ages[t] = times[t] - self.times[slot]
             self.times[slot] = times[t]
         return slots, fresh, ages
 
-    def reserve(self, n_queries: int, n_decisions: int) -> None:
-        """Make room for so many queries and decisions in all."""
-        n = n_queries - len(self.keys), n_decisions - len(self.decided)
+    def reserve(self, n_queries: int, n_decisions: int, most: int = 0) -> None:
+        """Make room for so many queries and decisions in all; later perhaps for so many queries."""
+        n, rooms = (n_queries, n_decisions), _aside(self).rooms
+        old = len(self.keys), len(self.decided)
         for name, value in list(vars(self).items()):
-            added = n[name.startswith("decided")]
-            if added and name not in ("evidence", "near"):
-                room = [(0, 0)] * value.ndim
-                room[name in ("vectors", "variances")] = (0, added)
-                setattr(self, name, np.pad(value, room))
+            kind = name.startswith("decided")
+            if n[kind] > old[kind] and name not in ("evidence", "near"):
+                axis = int(name in ("vectors", "variances"))
+                setattr(self, name, rooms.grown(name, value, axis, n[kind], most))
 
     def decide(
         self, keys: NDArray[np.uint64], features: Array, vectors: Array, budget: int
     ) -> None:
         """Take down decisions, in order; of each query only the last `KEPT` stay."""
-        self.decided = np.concatenate([self.decided, keys])
+        rooms, total = _aside(self).rooms, len(self.decided) + len(keys)
+        added = {"decided": keys, "decided_features": features, "decided_vectors": vectors}
+        few = len(keys) < FEW and all(
+            (self.decided == key).sum() + len(keys) <= KEPT for key in np.unique(keys)
+        )
+        for name, rows in added.items():
+            dropped = max(total - budget, 0) if few else 0
+            setattr(self, name, rooms.appended(name, getattr(self, name), rows, dropped))
+        if few:
+            return
         order = np.argsort(self.decided[::-1], kind="stable")  # by key, the newest first
         ordered = self.decided[::-1][order]
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         age = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
         kept = np.sort(len(order) - 1 - order[age < KEPT])[-budget:]
-        self.decided = self.decided[kept]
-        self.decided_features = np.vstack([self.decided_features, features])[kept]
-        self.decided_vectors = np.vstack([self.decided_vectors, vectors])[kept]
+        for name in added:
+            value = getattr(self, name)
+            whole = kept[-1] - kept[0] == len(kept) - 1  # only the oldest are dropped
+            setattr(self, name, value[kept[0] : kept[-1] + 1] if whole else value[kept])
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def _shares(self, kind: int) -> Array:
+    def shares(self, kind: int) -> Array:
         """Shares of the scales when ranking: all zero until memory has proved itself."""
         evidence = self.evidence[kind]
-        shares: Array = np.exp(evidence - np.logaddexp.reduce(evidence))
-        return shares * (self._evidence(kind) >= np.log(DOUBT))
+        found: Array = np.exp(evidence - np.logaddexp.reduce(evidence))
+        return found * (self._evidence(kind) >= np.log(DOUBT))
 
-    def _means(self, kind: int, slots: Indices) -> Array:
+    def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""
-        shares = self._shares(kind).astype(self.vectors.dtype)
+        shares = shares.astype(self.vectors.dtype)
         found: Array = np.tensordot(shares, self.vectors[:, slots], 1)
         return found
 
@@ -192,31 +250,48 @@ class Memory:
         known = {key: slot for slot, key in enumerate(self.keys.tolist())}
         return np.array([known.get(key, -1) for key in keys.tolist()], np.intp)
 
-    def _kernel(
-        self,
-        keys: NDArray[np.uint64],
-        queries: Array,
-        other_keys: NDArray[np.uint64],
-        units: Array,
-    ) -> Array:
-        """κ of queries and others of length 1: how close they are, and 0 for a query itself."""
-        cosines = unit_rows(queries) @ units.T
-        kernel: Array = (np.maximum(cosines - self.near, 0) / (1 - self.near)) ** 2
-        kernel[keys[:, None] == other_keys] = 0.0
-        return kernel
+    def decided_rows(self, keys: NDArray[np.uint64]) -> Indices:
+        """Which of these queries someone has decided about."""
+        if len(keys) < FEW:
+            return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
+        return np.flatnonzero(np.isin(keys, self.decided))
 
-    def recalled(self, keys: NDArray[np.uint64], queries: Array) -> Array:
-        """m(q) for each query: its own memory, or else, by κ, that of its neighbours."""
+    def recalled(self, keys: NDArray[np.uint64], queries: Array, shares: Array) -> Array:
+        """m(q) for each query: its own memory, or else, by κ, that of its neighbours.
+
+        `shares` are those of the scales, for a query's own memory and for that of neighbours.
+        """
         found = np.zeros((len(queries), self.vectors.shape[-1]), self.vectors.dtype)
         slots = self._places(keys)
         own, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        if len(own):
-            found[own] = self._means(OWN, slots[own])
-        if len(new) and self._shares(NEIGHBORS).any():
-            kernel = self._kernel(keys[new], queries[new], self.keys, self.queries)
-            near = np.flatnonzero(kernel.any(axis=0))
-            found[new] = kernel[:, near] @ self._means(NEIGHBORS, near)
+        if len(own) and shares[OWN].any():
+            found[own] = self._means(shares[OWN], slots[own])
+        if len(new) and shares[NEIGHBORS].any():
+            for t in new:
+                near, kernel = self._neighbors(queries[t])
+                found[t] = kernel @ self._means(shares[NEIGHBORS], near)
         return found
+
+    def _neighbors(self, query: Array) -> tuple[Indices, Array]:
+        """Where the neighbours of a query that is not remembered are, and κ of each."""
+        near, cosines = self._near(unit_rows(query))
+        return near, self._closeness(cosines)
+
+    def _near(self, unit: Array) -> tuple[Indices, Array]:
+        """Where queries near this one of length 1 are, and their cosines."""
+        if len(self.keys) < MANY:
+            cosines = self.queries @ unit
+            near = np.flatnonzero(cosines > self.near)
+            return near, cosines[near]
+        aside = _aside(self)
+        if aside.sketches is None:
+            aside.sketches = NearRows(self.queries, self.near)
+        found: tuple[Indices, Array] = aside.sketches.find(self.queries, unit, self.near)
+        return found
+
+    def _closeness(self, cosines: Array) -> Array:
+        kernel: Array = (np.maximum(cosines - self.near, 0) / (1 - self.near)) ** 2
+        return kernel
 
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
         """Variance of what is remembered in any direction, as far as memory is trusted."""
@@ -229,15 +304,15 @@ class Memory:
         ]
         return np.array(found)
 
-    def behind(self, key: np.uint64, query: Array, item: Array) -> list[tuple[int, float]]:
+    def behind(
+        self, key: np.uint64, query: Array, item: Array, shares: Array
+    ) -> list[tuple[int, float]]:
         """Last judgement of each remembered query that moves this item, and by how much."""
         slots, kind = np.flatnonzero(self.keys == key), OWN
         kernel = np.ones(len(slots))
         if not len(slots):
-            kernel = self._kernel(np.array([key]), query[None], self.keys, self.queries)[0]
-            slots, kind = np.flatnonzero(kernel), NEIGHBORS
-            kernel = kernel[slots]
-        moved = kernel * (self._means(kind, slots) @ item)
+            kind, (slots, kernel) = NEIGHBORS, self._neighbors(query)
+        moved = kernel * (self._means(shares[kind], slots) @ item)
         order = [i for i in np.argsort(-np.abs(moved)) if moved[i]]
         return [(int(self.times[slots[i]]), float(moved[i])) for i in order]
 
@@ -256,3 +331,28 @@ class Memory:
             if not moved:
                 break
         return vector
+
+
+class Aside:
+    """What a memory keeps to be fast, and could compute again."""
+
+    def __init__(self) -> None:
+        self.rooms = Rooms()
+        #: of the queries
+        self.sketches: NearRows | None = None
+        self._known: dict[int, int] = {}
+
+    def known(self, keys: NDArray[np.uint64]) -> dict[int, int]:
+        """Slots by key, to be kept up to date."""
+        if len(self._known) != len(keys):
+            self._known = {key: slot for slot, key in enumerate(keys.tolist())}
+        return self._known
+
+
+_asides: WeakKeyDictionary[Memory, Aside] = WeakKeyDictionary()
+
+
+def _aside(memory: Memory) -> Aside:
+    if memory not in _asides:
+        _asides[memory] = Aside()
+    return _asides[memory]

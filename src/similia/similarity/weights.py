@@ -8,22 +8,24 @@ from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
 from similia.updates.blend import (
-    AMONG_ALL,
+    BASE,
+    BELIEFS,
     CLUSTERED,
     EVIDENCE,
     GRID,
+    LEARNT,
     LISTS,
     NUISANCE,
-    P0,
+    OF_START,
+    SPREAD,
     SQUARES,
+    STARTED,
     log_sum,
     weigh_lists,
 )
 
-#: deviation of a weight from what agreement with the base suggests, in units of the base's own
-SIGMA = 0.5
-#: how uncertain that suggestion is as a whole
-HALF = 0.5
+#: how uncertain the starts of all weights are as a whole
+AS_A_WHOLE = 0.25
 #: least strength of the base: below it W alone would rank
 WEAKEST = 0.05
 #: queries are counted in so many clusters, by their keys
@@ -62,43 +64,48 @@ class Ranking(NamedTuple):
 class Weights:
     """A Gaussian over the weights of views and nuisances for each strength τ of the base.
 
-    The first axis of the sums tells the blend from the base alone, the second the strengths.
+    The first axis of the sums is that of the models, the second that of the strengths.
     """
 
-    agreement: NDArray[np.float64]
+    #: start of each weight, how far it may be from that, and the units of both
+    start: NDArray[np.float64]
+    doubt: NDArray[np.float64]
+    units: NDArray[np.float64]
     information: NDArray[np.float64]
     natural: NDArray[np.float64]
     likelihood: NDArray[np.float64]
-    #: sums of the variances of each view within lists
-    spread: NDArray[np.float64]
     totals: NDArray[np.float64]
     #: evidence by cluster of queries: repeats of one query are no independent judgements
     cluster: NDArray[np.float64]
 
     @classmethod
-    def start(cls, agreement: NDArray[np.float64], n_nuisances: int) -> Self:
-        """Weights before any feedback; `agreement` is the correlation of each view with the base.
-
-        Two similarities that agree measure the same thing with errors of their own, so their sum is
-        better than each: 2c/(1 + |c|) is the weight that the Spearman-Brown formula suggests.
-        """
-        V = len(agreement)
-        p, K = V + n_nuisances, len(GRID)
+    def begin(
+        cls,
+        start: NDArray[np.float64],
+        doubt: NDArray[np.float64],
+        units: NDArray[np.float64],
+        n_nuisances: int = 0,
+    ) -> Self:
+        """Weights before any feedback: `start` give or take `doubt`, in `units`."""
+        p, K = len(start) + n_nuisances, len(GRID)
         return cls(
-            2 * agreement / (1 + np.abs(agreement)),
-            np.zeros((2, K, p, p)),
-            np.zeros((2, K, p)),
-            np.zeros((2, K)),
-            np.zeros(V + 1),
-            np.zeros(4),
+            start,
+            doubt,
+            units,
+            np.zeros((3, K, p, p)),
+            np.zeros((3, K, p)),
+            np.zeros((3, K)),
+            np.zeros(6),
             np.zeros(CLUSTERS),
         )
 
     @property
-    def _prior(self) -> tuple[Array, Array]:
-        a = self.agreement
-        covariance = SIGMA**2 * np.eye(len(a)) + HALF**2 * np.outer(a, a)
-        return a, np.linalg.inv(covariance)
+    def _prior(self) -> tuple[Array, Array, Array]:
+        """Precision of the weights times their start, the precision, and the start itself."""
+        a = self.start
+        covariance = np.diag(self.doubt**2) + AS_A_WHOLE**2 * np.outer(a, a)
+        precision = np.linalg.inv(covariance) / np.outer(self.units, self.units)
+        return precision @ (a * self.units), precision, a * self.units
 
     @property
     def _design_effect(self) -> float:
@@ -107,7 +114,14 @@ class Weights:
     @property
     def trust(self) -> float:
         """Probability that the blend of all views ranks better than the base."""
-        return trust(self.totals[EVIDENCE] / self._design_effect, P0)
+        return float(1 - self._models()[BASE])
+
+    def _models(self) -> Array:
+        """Probabilities of the models."""
+        logs = np.log(BELIEFS)
+        logs[[LEARNT, STARTED]] += self.totals[[EVIDENCE, OF_START]] / self._design_effect
+        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
+        return found
 
     def learn(
         self,
@@ -126,7 +140,7 @@ class Weights:
         offsets = np.empty(len(features))
         others = np.empty(int((np.diff(starts) ** 2).sum()))
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
-        state = self.information, self.natural, self.likelihood, self.spread, self.totals
+        state = self.information, self.natural, self.likelihood, self.totals
         weigh_lists(
             (starts, features, nuisance, gains, weights, clusters),
             (*state, self.cluster),
@@ -139,18 +153,19 @@ class Weights:
 
     def widen(self, n_nuisances: int) -> None:
         """Make room for nuisances, which the lists so far did not have."""
-        room = (0, len(self.agreement) + n_nuisances - self.natural.shape[-1])
+        room = (0, len(self.start) + n_nuisances - self.natural.shape[-1])
         self.information = np.pad(self.information, [(0, 0), (0, 0), room, room])
         self.natural = np.pad(self.natural, [(0, 0), (0, 0), room])
 
     def ranking(self) -> Ranking:
         """Weights to rank with: nuisances are left out, and the base keeps its weight of 1."""
         means, _, shares = self._posterior()
-        deviation = np.sqrt(max(self.spread[0] / max(self.totals[LISTS], 1.0), 1e-12))
+        deviation = np.sqrt(max(self.totals[SPREAD] / max(self.totals[LISTS], 1.0), 1e-12))
         strength = float(shares @ GRID / deviation) if self.totals[LISTS] else 1.0
         strength = max(strength, WEAKEST)
-        weights = np.concatenate([[1.0], self.trust * (shares @ means)])
-        return Ranking(weights, strength, self.trust)
+        models = self._models()
+        learnt = models[LEARNT] * (shares @ means) + models[STARTED] * self._prior[2]
+        return Ranking(np.concatenate([[1.0], learnt]), strength, self.trust)
 
     def covariance(self) -> NDArray[np.float64]:
         """Covariance of the weights of all views but the base."""
@@ -163,11 +178,10 @@ class Weights:
 
     def _posterior(self) -> tuple[Array, Array, Array]:
         """Means and covariances of the weights for each strength, and their shares."""
-        V, (a, precision) = len(self.agreement), self._prior
-        units = np.sqrt((self.spread[0] + AMONG_ALL) / (self.spread[1:] + AMONG_ALL))
+        V, (start, precision, _) = len(self.start), self._prior
         p = self.natural.shape[-1]
         P, e = np.eye(p) / NUISANCE[1], np.full(p, NUISANCE[0] / NUISANCE[1])
-        P[:V, :V], e[:V] = precision / np.outer(units, units), precision @ a / units
+        P[:V, :V], e[:V] = precision, start
         P[:V, V:] = P[V:, :V] = 0.0
         phi = self._design_effect
         logs = self.likelihood[0] / phi

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from similia.linalg.blas import add_cross_products, bilinear_forms, products
+from similia.linalg.blas import add_cross_products, products, row_products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
@@ -31,17 +31,16 @@ SLIP, SLIP_OF_PAIRS = 0.02, 0.1
 GRID = np.array([0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0])
 #: prior mean and variance of the weight of a nuisance: later places are examined less
 NUISANCE = (-0.5, 1.0)
-#: variance of each view among all items, as its typical gap is 1: counts as one list, as the items
-#: of a first list may not differ at all in some view
-AMONG_ALL = 0.5
-#: no information at all, for a weight that is held at zero
-HELD = 1e20
 
-#: belief, before any feedback, that the blend of all views ranks better than the base alone
-P0 = 0.2
+#: models of what the views' weights are: learnt, the base alone, and as they started
+LEARNT, BASE, STARTED = range(3)
+#: beliefs in these before any feedback. Views that could be noisy copies of the base start with a
+#: weight of zero, so little is at stake; what was learnt from lists must prove itself
+BELIEFS = np.array([0.2, 0.1, 0.7])
+LOG_BELIEFS = np.log(BELIEFS)
 
 #: places in the `totals` of weights, and in those of W
-LISTS, EVIDENCE, SQUARES, CLUSTERED = range(4)
+LISTS, EVIDENCE, SQUARES, CLUSTERED, SPREAD, OF_START = range(6)
 W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED = range(6)
 #: log weight of a scale that is out of the running: finite, so that it can be saved
 OUT = -1e9
@@ -51,10 +50,12 @@ OUT = -1e9
 
 
 @compiled
-def solve(A, b, inverse):
-    """Solution x of A x = b for a small A > 0; A⁻¹ goes to `inverse` unless that is empty."""
-    n = len(b)
-    L, x = np.zeros((n, n)), b.copy()
+def solve(A, x, L, inverse):
+    """Replace x by A⁻¹x for a small A > 0; A⁻¹ goes to `inverse` unless that is empty.
+
+    L is room for the Cholesky factor.
+    """
+    n = len(x)
     for j in range(n):
         total = A[j, j]
         for k in range(j):
@@ -65,30 +66,37 @@ def solve(A, b, inverse):
             for k in range(j):
                 total -= L[i, k] * L[j, k]
             L[i, j] = total / L[j, j]
-    columns = n + 1 if inverse.size else 1
-    for c in range(columns):
-        y = x if c == 0 else np.zeros(n)
-        if c > 0:
-            y[c - 1] = 1.0
+    solve_factored(L, x)
+    for c in range(len(inverse)):
+        column = inverse[:, c]
         for i in range(n):
-            for k in range(i):
-                y[i] -= L[i, k] * y[k]
-            y[i] /= L[i, i]
-        for i in range(n - 1, -1, -1):
-            for k in range(i + 1, n):
-                y[i] -= L[k, i] * y[k]
-            y[i] /= L[i, i]
-        if c > 0:
-            for i in range(n):
-                inverse[i, c - 1] = y[i]
-    return x
+            column[i] = 1.0 if i == c else 0.0
+        solve_factored(L, column)
+
+
+@compiled
+def solve_factored(L, y):
+    """Replace y by (LLᵀ)⁻¹y."""
+    n = len(y)
+    for i in range(n):
+        for k in range(i):
+            y[i] -= L[i, k] * y[k]
+        y[i] /= L[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            y[i] -= L[k, i] * y[k]
+        y[i] /= L[i, i]
 
 
 @compiled
 def log_sum(x):
     """Logarithm of Σ exp(x)."""
-    top = x.max()
-    return top + np.log(np.exp(x - top).sum())
+    top, total = x[0], 0.0
+    for value in x:
+        top = max(top, value)
+    for value in x:
+        total += np.exp(value - top)
+    return top + np.log(total)
 
 
 @compiled
@@ -133,88 +141,174 @@ def add_choices(scores, gains, weight, g, H):
 
 
 @compiled
+def add_moments(scores, gains, weight, y, p, mean, g, H):
+    """Add Yᵀg and YᵀHY of a list's choices, for rows y of features; return log P.
+
+    YᵀHY is the covariance of the rows under each choice's probabilities: no n × n matrix is made.
+    `p` and `mean` are room for probabilities and for their mean row.
+    """
+    n, d, total = len(scores), y.shape[1], 0.0
+    least = gains.min()
+    for i in range(n):
+        if not gains[i] > least:
+            continue
+        top, size = scores[i], 1
+        for j in range(n):
+            if gains[j] < gains[i]:
+                top, size = max(top, scores[j]), size + 1
+        norm = 0.0
+        for j in range(n):
+            p[j] = 0.0
+            if gains[j] < gains[i] or j == i:
+                p[j] = np.exp(scores[j] - top) if scores[j] < top else 1.0
+            norm += p[j]
+        mean[:] = 0.0
+        for j in range(n):
+            p[j] /= norm
+            for v in range(d):
+                mean[v] += p[j] * y[j, v]
+        likelihood = SLIP / size + (1 - SLIP) * p[i]
+        real = weight * (1 - SLIP) * p[i] / likelihood
+        total += weight * np.log(likelihood)
+        for v in range(d):
+            g[v] += real * (y[i, v] - mean[v])
+            for w in range(v + 1):
+                second = 0.0
+                for j in range(n):
+                    second += p[j] * (y[j, v] - mean[v]) * (y[j, w] - mean[w])
+                H[v, w] += real * second
+                if w < v:
+                    H[w, v] += real * second
+    return total
+
+
+@compiled
+def solve_weights(P, e, information, natural, phi, room, mean, covariance):
+    """Posterior mean of some weights, and their covariance unless it is empty."""
+    A, L = room
+    for v in range(len(mean)):
+        mean[v] = e[v] + natural[v] / phi
+        for w in range(len(mean)):
+            A[v, w] = P[v, w] + information[v, w] / phi
+    solve(A, mean, L, covariance)
+
+
+@compiled
 def weigh_lists(lists, state, prior, fading, offsets, others):
     """Learn weights of views from lists, one after the other.
 
     For each τ of the grid (δ, γ) is a Gaussian: P is a choice among τ(s₀ + δᵀs) + γᵀν, with s the
-    views and ν the nuisances. Beside it stands the same with δ = 0, the base. What the weights made
-    of each list before they learnt it goes to `offsets`, the mean scores, and to `others`, the
-    covariance of the scores of each list, row by row.
+    views and ν the nuisances. Beside it stand the same with δ = 0, the base, and with δ as it
+    started; these learn γ alone. What the weights made of each list before they learnt it goes to
+    `offsets`, the mean scores, and to `others`, the covariance of the scores of each list, row by
+    row.
     """
     starts, features, nuisance, gains, weights, clusters = lists
-    information, natural, likelihood, spread, totals, cluster = state
-    means, precision = prior
-    K, V, k = len(GRID), len(means), nuisance.shape[1]
-    p, empty = V + k, np.zeros((0, 0))
-    mean, covariance = np.zeros((2, K, p)), np.zeros((K, p, p))
-    P, e, found = np.zeros((p, p)), np.zeros(p), np.zeros((2, K))
-    logs = np.zeros((2, K))
+    information, natural, likelihood, totals, cluster = state
+    K, V, k = len(GRID), len(prior[0]), nuisance.shape[1]
+    p, none, longest = V + k, np.zeros((0, 0)), 0
+    for t in range(len(weights)):
+        longest = max(longest, starts[t + 1] - starts[t])
+    logs, shares = np.zeros((3, K)), np.zeros((3, K))
+    trust, totals_of_list = np.zeros(3), np.zeros(3)
+    room, room_of_base = (np.zeros((p, p)), np.zeros((p, p))), (np.zeros((k, k)), np.zeros((k, k)))
+    P, H, covariance, mixed = np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p))
+    mean, e, g, scale, mean_row = (
+        np.zeros((3, K, p)),
+        np.zeros(p),
+        np.zeros(p),
+        np.zeros(p),
+        np.zeros(p),
+    )
+    base, rows, moved = np.zeros(longest), np.zeros((longest, p)), np.zeros((longest, p))
+    scores, chances = np.zeros((3, K, longest)), np.zeros(longest)
+    e[:V], P[:V, :V] = prior[0], prior[1]
+    mean[STARTED, :, :V] = prior[2]
+    for v in range(V, p):
+        P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
     place = 0
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
         n = end - begin
-        x, extra, gain = features[begin:end].copy(), nuisance[begin:end], gains[begin:end]
-        for v in range(V + 1):  # only differences matter, and large common parts would round
-            x[:, v] -= x[:, v].mean()
+        gain, x, y = gains[begin:end], base[:n], rows[:n]
         count = choices(gain)
-        if count:
-            totals[LISTS] += 1
-            for v in range(V + 1):
-                spread[v] += x[:, v].var()
-        deviation = np.sqrt(max(spread[0] / max(totals[LISTS], 1.0), 1e-12))
+        totals[LISTS] += count > 0
+        for v in range(V + 1):  # only differences matter, and large common parts would round
+            centre = 0.0
+            for j in range(n):
+                centre += features[begin + j, v] / n
+            squares = 0.0
+            for j in range(n):
+                value = features[begin + j, v] - centre
+                squares += value * value
+                if v == 0:
+                    x[j] = value
+                else:
+                    y[j, v - 1] = value
+            if count and v == 0:
+                totals[SPREAD] += squares / n
+        for j in range(n):
+            for v in range(k):
+                y[j, V + v] = nuisance[begin + j, v]
+        deviation = np.sqrt(max(totals[SPREAD] / max(totals[LISTS], 1.0), 1e-12))
         phi = max(1.0, totals[CLUSTERED] / max(totals[SQUARES], 1e-12))
-        for m in range(2):
-            P[:], e[:] = 0.0, 0.0
-            for v in range(V):
-                u = np.sqrt((spread[0] + AMONG_ALL) / (spread[v + 1] + AMONG_ALL))
-                P[v, v] = HELD
-                if m == 0:
-                    for w in range(V):
-                        other = np.sqrt((spread[0] + AMONG_ALL) / (spread[w + 1] + AMONG_ALL))
-                        P[v, w] = precision[v, w] / (u * other)
-                        e[v] += precision[v, w] * means[w] / u
-            for v in range(V, p):
-                P[v, v], e[v] = 1 / NUISANCE[1], NUISANCE[0] / NUISANCE[1]
+        for m in range(3):
             for c in range(K):
-                inverse = covariance[c] if m == 0 else empty
-                mean[m, c] = solve(P + information[m, c] / phi, e + natural[m, c] / phi, inverse)
-        for m in range(2):
-            logs[m] = likelihood[m] / phi
-            logs[m] -= log_sum(logs[m])
+                logs[m, c] = likelihood[m, c] / phi
+            norm = log_sum(logs[m])
+            for c in range(K):
+                logs[m, c] -= norm
+                shares[m, c] = np.exp(logs[m, c])
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
-        trust = 1.0 / (1.0 + (1 - P0) / P0 * np.exp(-min(max(totals[EVIDENCE] / phi, -50), 50)))
-        z, scores = np.zeros((n, p)), np.zeros((2, K, n))
-        centre = np.zeros(n)
+        trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
+        trust[BASE] = 0.0
+        for m in range(3):
+            trust[m] += LOG_BELIEFS[m]
+        norm = log_sum(trust)
+        for m in range(3):
+            trust[m] = np.exp(trust[m] - norm)
+        mixed[:] = 0.0
+        offsets[begin:end] = 0.0
         for c in range(K):
             tau = GRID[c] / deviation
-            for m in range(2):
+            for v in range(p):
+                scale[v] = tau if v < V else 1.0
+            counts = shares[0, c] >= 1e-3
+            wanted = covariance if counts else none
+            own = information[0, c], natural[0, c]
+            solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
+            for m in range(BASE if k else 3, 3):  # these have weights of nuisances alone
+                own = information[m, c, V:, V:], natural[m, c, V:]
+                solve_weights(P[V:, V:], e[V:], *own, phi, room_of_base, mean[m, c, V:], none)
+            for m in range(3):
+                share = shares[m, c] * trust[m]
                 for j in range(n):
-                    total = tau * x[j, 0]
-                    for v in range(V):
-                        total += mean[m, c, v] * tau * x[j, v + 1]
-                    for v in range(k):
-                        total += mean[m, c, V + v] * extra[j, v]
+                    total = tau * x[j]
+                    for v in range(p):
+                        total += mean[m, c, v] * scale[v] * y[j, v]
                     scores[m, c, j] = total
-                share = np.exp(logs[m, c]) * (trust if m == 0 else 1 - trust)
-                centre += share * scores[m, c]
-        offsets[begin:end] = centre
+                    offsets[begin + j] += share * total
+            if counts:
+                for v in range(p):
+                    for w in range(p):
+                        mixed[v, w] += shares[0, c] * scale[v] * scale[w] * covariance[v, w]
         C = others[place : place + n * n].reshape(n, n)
         place += n * n
-        C[:] = 0.0
-        for c in range(K):
-            share = np.exp(logs[0, c])
-            if share < 1e-3:
-                continue
-            tau = GRID[c] / deviation
+        for i in range(n):
+            for v in range(p):
+                moved[i, v] = 0.0
+                for w in range(p):
+                    moved[i, v] += y[i, w] * mixed[w, v]
             for j in range(n):
-                z[j, :V], z[j, V:] = tau * x[j, 1:], extra[j]
-            moved = z @ covariance[c] if p else z
-            for i in range(n):
-                for j in range(n):
-                    total = (scores[0, c, i] - centre[i]) * (scores[0, c, j] - centre[j])
-                    for v in range(p):
-                        total += moved[i, v] * z[j, v]
-                    C[i, j] += share * total
+                C[i, j] = 0.0
+                for v in range(p):
+                    C[i, j] += moved[i, v] * y[j, v]
+        for c in range(K):
+            if shares[0, c] >= 1e-3:
+                for i in range(n):
+                    apart = shares[0, c] * (scores[0, c, i] - offsets[begin + i])
+                    for j in range(n):
+                        C[i, j] += apart * (scores[0, c, j] - offsets[begin + j])
         if not count:
             continue
         # -- learn
@@ -223,27 +317,27 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             natural *= fading
             likelihood *= fading
             totals[EVIDENCE] *= fading
-        for m in range(2):
+            totals[OF_START] *= fading
+        for m in range(3):
+            free = 0 if m == LEARNT else V
             for c in range(K):
-                tau, g, H = GRID[c] / deviation, np.zeros(n), np.zeros((n, n))
-                found[m, c] = add_choices(scores[m, c], gain, weights[t], g, H)
-                for j in range(n):
-                    z[j, :V], z[j, V:] = tau * x[j, 1:], extra[j]
-                for v in range(p):
-                    row = np.zeros(n)
-                    for i in range(n):
-                        for j in range(n):
-                            row[j] += z[i, v] * H[i, j]
-                    for w in range(p):
-                        total = 0.0
-                        for j in range(n):
-                            total += row[j] * z[j, w]
+                tau = GRID[c] / deviation
+                g[:], H[:] = 0.0, 0.0
+                given = scores[m, c, :n], gain, weights[t]
+                rooms = mean_row[free:], g[free:], H[free:, free:]
+                log_p = add_moments(*given, y[:, free:], chances, *rooms)
+                logs[m, c] += log_p
+                likelihood[m, c] += log_p
+                for v in range(free, p):
+                    left = tau if v < V else 1.0
+                    natural[m, c, v] += left * g[v]
+                    for w in range(free, p):
+                        total = left * (tau if w < V else 1.0) * H[v, w]
                         information[m, c, v, w] += total
                         natural[m, c, v] += total * mean[m, c, w]
-                    for j in range(n):
-                        natural[m, c, v] += g[j] * z[j, v]
-        gained = log_sum(logs[0] + found[0]) - log_sum(logs[1] + found[1])
-        likelihood += found
+            totals_of_list[m] = log_sum(logs[m])
+        totals[OF_START] += totals_of_list[STARTED] - totals_of_list[BASE]
+        gained = totals_of_list[LEARNT] - totals_of_list[BASE]
         totals[EVIDENCE] += gained
         totals[SQUARES] += gained * gained
         before = cluster[clusters[t]]
@@ -266,7 +360,7 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     Evidence for a query's own memory is what it adds to repeats of the query; for that of its
     neighbours, weighted by `kernel`, what it adds to the query's first list.
     """
-    starts, gains, weights, slots, fresh, left, kernel = lists
+    starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
     vectors, variances, met, evidence = state
     place = 0
     for t in range(len(weights)):
@@ -294,9 +388,8 @@ def remember_lists(lists, rows, offsets, others, state, scales):
                 evidence[0, c] += found - plain
             else:
                 near = np.zeros(R.shape[1], R.dtype)
-                for u in range(kernel.shape[1]):
-                    if kernel[t, u] > 0.0:
-                        near += kernel[t, u] * vectors[c, u]
+                for i in range(near_starts[t], near_starts[t + 1]):
+                    near += kernel[i] * vectors[c, near_slots[i]]
                 scores = offsets[begin:end] + (R @ near).astype(np.float64)
                 found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
                 evidence[1, c] += found - plain
@@ -311,6 +404,31 @@ def remember_lists(lists, rows, offsets, others, state, scales):
             if total > 0.0:
                 variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
         met[slot] += 1
+
+
+@compiled
+def decided_pairs(starts, gains, trusted):
+    """Each item of a trusted list above each one of a smaller gain: lists, and the two items.
+
+    If no item has a gain, "none of these", all are below something else: -1.
+    """
+    most = 0
+    for t in range(len(trusted)):
+        most += trusted[t] * (starts[t + 1] - starts[t]) ** 2
+    found, total = np.empty((3, most), np.intp), 0
+    for t in range(len(trusted)):
+        if not trusted[t]:
+            continue
+        begin, end = starts[t], starts[t + 1]
+        nothing = gains[begin:end].max() == 0.0
+        for i in range(begin, begin + 1 if nothing else end):
+            for j in range(begin, end):
+                if nothing or gains[i] > gains[j]:
+                    found[0, total], found[1, total], found[2, total] = t, i, j
+                    if nothing:
+                        found[1, total] = -1
+                    total += 1
+    return found[0, :total], found[1, :total], found[2, :total]
 
 
 # -- W -------------------------------------------------------------------------------------------
@@ -362,33 +480,39 @@ def step_and_gain(s, v):
     return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
 
 
-def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, gained):
-    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
+def matrix_pass(states, Q, P, offsets, others, weights, gained):
+    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs, for several (W, Λ, Ω) side by side.
 
-    The total margin of a pair is its offset plus qᵀWp, the total variance `others` plus ab with
-    a = qᵀΛq and b = pᵀΩp. With the step g and the gain h of these,
+    The updates are those of one pair at a time. The total margin of a pair is its offset plus qᵀWp,
+    the total variance `others` plus ab with a = qᵀΛq and b = pᵀΩp. With their step g and gain h,
 
         W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
 
     AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored: log P with W
-    minus log P without it goes to `gained` for every pair.
+    minus log P without it goes to `gained`, with a row for each state, for every pair.
     """
-    (m, n), scores = W.shape, bilinear_forms(W, Q, P)
-    QL, PO = products((Q, Lambda), (P, Omega))
-    H, G = products((QL, Q.T), (PO, P.T))
-    steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
-    count = _matrix_walk(H, G, scores, offsets, others, weights, (m, n), steps, taken, gained)
-    if count:
-        taken = taken[:count]
-        left, right = QL[taken], PO[taken]
-        alpha, c_Lambda, c_Omega = steps[:, :count]
-        tasks = (
-            partial(downdate, Lambda, left, H, c_Lambda, taken),
-            partial(downdate, Omega, right, G, c_Omega, taken),
-        )
-        side_by_side(tasks, count * (m * m + n * n))
-        add_cross_products((W, left, right, alpha))
-    return count
+    moved = products(
+        *[pair for W, Lambda, Omega in states for pair in ((Q, W), (Q, Lambda), (P, Omega))]
+    )
+    QW, QL, PO = moved[::3], moved[1::3], moved[2::3]
+    crossed = products(*[(A, Q.T) for A in QL], *[(A, P.T) for A in PO])
+    tasks, terms, work = [], [], 0
+    for i, (W, Lambda, Omega) in enumerate(states):
+        (m, n), scores = W.shape, row_products(QW[i], P)
+        H, G = crossed[i], crossed[len(states) + i]
+        steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
+        given = offsets, others, weights, (m, n)
+        count = _matrix_walk(H, G, scores, *given, steps, taken, gained[i])
+        if count:
+            taken = taken[:count]
+            left, right = QL[i][taken], PO[i][taken]
+            alpha, c_Lambda, c_Omega = steps[:, :count]
+            tasks.append(partial(downdate, Lambda, left, H, c_Lambda, taken))
+            tasks.append(partial(downdate, Omega, right, G, c_Omega, taken))
+            work += count * (m * m + n * n)
+            terms.append((W, left, right, alpha))
+    side_by_side(tasks, work)
+    add_cross_products(*terms)
 
 
 @compiled
