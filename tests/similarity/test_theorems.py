@@ -33,6 +33,17 @@ def hinge(V, Q, P):
     return np.maximum(0.0, 1.0 - scores(V, Q, P)).sum()
 
 
+def test_the_bilinear_form_is_the_inner_product_with_qp(rng):
+    """The notation of the paper has pqᵀ, of which the columns stack in another order."""
+    q, W, p = rng.normal(size=3), rng.normal(size=(3, 2)), rng.normal(size=2)
+
+    def vec(M):
+        return M.ravel(order="F")
+
+    assert vec(W) @ vec(np.outer(q, p)) == pytest.approx(q @ W @ p)
+    assert abs(vec(W) @ vec(np.outer(p, q)) - q @ W @ p) > 1e-6
+
+
 def diagonal_run(step, Q, P, r):
     """Run to the end; give the numbers of mistakes and other updates, and the rounds of either."""
     W, Sigma = np.zeros((Q.shape[1], P.shape[1])), np.ones((Q.shape[1], P.shape[1]))

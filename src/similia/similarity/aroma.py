@@ -229,11 +229,11 @@ class FactoredAROMA(GaussianSimilarity):
     products over blocks of triplets: the states are those of the one-at-a-time form up to rounding.
     Memory is the state, mn + m² + n², and a block.
 
-    The paper's experiments are with ``update_on="margin"``. Its Theorem 2 is about mistakes alone and
-    about a mean that moves with the new Λ and Ω, but with the length (1-s)/(r+ab) it fails for
+    The paper's experiments are with ``update_on="margin"``. Its Theorem 2 is about mistakes alone
+    and about a mean that moves with the new Λ and Ω, but with the length (1-s)/(r+ab) it fails for
     some sequences, as it does for the update above. It holds, with half of its second term, for
-    ``update="analysed"``, ``update_on="mistake"``, ``prior="zero"`` and a number for r. The theorem's
-    condition 0 > s is never met from W = 0, so a score of 0 counts as a mistake here.
+    ``update="analysed"``, ``update_on="mistake"``, ``prior="zero"`` and a number for r. The
+    theorem's condition 0 > s is never met from W = 0; here a score of 0 is a mistake too.
 
     (13) minimises the objective (11) in Ω with the old Λ, and (14) in Λ with the old Ω; together
     they are not its minimum.
