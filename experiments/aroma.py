@@ -56,7 +56,10 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
         "A ratio is *reproduced* (yes) if it is above 1 by two standard errors and has at least "
         "half of what the paper reports on top of 1; *partly* if only the former; *in direction* "
         "if the paper names no number; else *no*. The change over r is the smallest over any four "
-        "consecutive decades of values, and over all.",
+        "consecutive decades of values, and over all. The paper says that the tenfold effect is "
+        "there for mAP too. A split on which the best value of OASIS is not reached counts as × 0. "
+        "HIER (Deng et al. 2011) is not compared with: it needs a hierarchy of the classes, which "
+        "neither set has.",
     ]
     for problem in sorted({row["problem"] for row in rows}, reverse=True):
         parts += _problem_part(select(rows, problem=problem), problem, figures)
@@ -94,13 +97,14 @@ def _gain_claims(rows: list[Row], said: Said) -> list[list[str]]:
 
 
 def _speed_claims(rows: list[Row], said: Said) -> list[list[str]]:
-    """Steps to the best precision@10 that OASIS has along its trace."""
+    """Steps to the best precision@10, and the best mAP, that OASIS has along its trace."""
     lines = []
-    for name, rival in _rivals(rows):
-        ratios = _speedups(rows, rival, name)
-        if ratios:
-            text = f"{rival} over {name}: steps to the best precision@10 of {rival}"
-            lines.append([text, said.speed_text, _times(ratios), _verdict(ratios, said.speed)])
+    for measure, words in (("precision@10", "precision@10"), ("map", "mAP")):
+        for name, rival in _rivals(rows):
+            ratios = _speedups(rows, rival, name, measure)
+            if ratios:
+                text = f"{rival} over {name}: steps to the best {words} of {rival}"
+                lines.append([text, said.speed_text, _times(ratios), _verdict(ratios, said.speed)])
     return lines
 
 
@@ -147,11 +151,11 @@ def _rivals(rows: list[Row]) -> list[tuple[str, str]]:
     return [pair for pair in pairs if names.issuperset(pair)]
 
 
-def _speedups(rows: list[Row], slow: str, fast: str) -> list[float]:
+def _speedups(rows: list[Row], slow: str, fast: str, measure: str = "precision@10") -> list[float]:
     curves = []
     for which in (slow, fast):
         found: dict[int, list[tuple[int, float]]] = {}
-        for row in sorted(fewest(_of(rows, which, "precision@10")), key=lambda row: row["step"]):
+        for row in sorted(fewest(_of(rows, which, measure)), key=lambda row: row["step"]):
             found.setdefault(row["seed"], []).append((row["step"], row["value"]))
         curves.append(found)
     both = curves[0].keys() & curves[1].keys()

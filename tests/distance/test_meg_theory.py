@@ -70,6 +70,18 @@ def test_lemma_3_1(seed, d, kind, label, exponent, singular):
     assert a * loss - b * loss_of_U <= progress + 1e-7 * (1.0 + abs(progress) + b * loss_of_U)
 
 
+def test_lemma_3_1_needs_a_comparison_matrix_of_trace_one():
+    """X = I predicts 1 for trace one; U = yI/d explains any other y, yet W cannot come nearer."""
+    d, y = 3, 4.0
+    U, X = y * np.eye(d) / d, np.eye(d)
+    after, loss = meg_step(start(d), X, y, 1.0)
+    progress = von_neumann_divergence(U, matrix(start(d))) - von_neumann_divergence(
+        U, matrix(after)
+    )
+    assert loss == pytest.approx(9.0)
+    assert progress == pytest.approx(0.0, abs=1e-9)
+
+
 @given(SEED, st.integers(2, 6), KIND, st.floats(-2, 2), st.sampled_from([0.0, 0.3, 3.0]))
 def test_lemma_3_2(seed, d, kind, exponent, noise):
     """The total loss is within (3.7) of that of any U, for every c and η = 2c/(r²(2 + c))."""
@@ -91,6 +103,48 @@ def test_lemma_3_2(seed, d, kind, exponent, noise):
     assert learner.total_loss_ == pytest.approx(loss, rel=1e-8)
     if eta * learner.range_**2 < 2.0:
         assert loss <= learner.loss_bound(U, loss_of_U) * (1.0 + 1e-9)
+
+
+@given(SEED, st.integers(2, 6), st.sampled_from([0.0, 0.01, 0.3, 3.0]))
+def test_the_tuned_rate_has_the_bound_with_the_square_root(seed, d, noise):
+    """L_MEG - L_U ≤ r√(2 L_max d_max) + r²Δ/2, and no other c makes (3.7) smaller."""
+    rng = np.random.default_rng(seed)
+    instances = [hermitian_part(square_matrix(rng, d, float)) for _ in range(40)]
+    r = max(np.ptp(np.linalg.eigvalsh(X)) for X in instances)
+    U = density(rng, d, float)
+    y = np.array([np.trace(U @ X) for X in instances]) + noise * rng.normal(size=40)
+    loss_of_U = sum((np.trace(U @ X) - t) ** 2 for X, t in zip(instances, y, strict=True))
+    loss_of_U = loss_of_U if noise else 0.0
+    divergence = von_neumann_divergence(U, np.eye(d) / d)
+    eta = MEG.tuned_eta(loss_of_U, divergence, r)
+    G, loss = start(d), 0.0
+    for X, label in zip(instances, y, strict=True):
+        G, lost = meg_step(G, X, label, eta)
+        loss += lost
+    promised = r * np.sqrt(2 * loss_of_U * divergence) + r**2 / 2 * divergence
+    assert loss - loss_of_U <= promised * (1 + 1e-9)
+
+    def bound(rate):
+        """(3.7) for η = rate/r² = 2c/(r²(2 + c))."""
+        own = 2 / (2 - rate) * loss_of_U if noise else 0.0
+        return own + r**2 * divergence / rate
+
+    rate = eta * r**2
+    assert bound(rate) == pytest.approx(loss_of_U + promised, rel=1e-6)
+    assert all(bound(rate) <= bound(some) * (1 + 1e-9) for some in (0.5 * rate, 0.5 * (rate + 2)))
+
+
+def test_the_tuned_rate_refuses_what_has_no_bound():
+    with pytest.raises(ValueError, match=r"MEG\.tuned_eta: divergence must be"):
+        MEG.tuned_eta(1.0, 0.0, 1.0)
+
+
+def test_the_implicit_form_has_no_proven_bound(rng):
+    X, pairs, y, U = problem(rng, 0.0)
+    learner = MEG(update="implicit").learn(X, pairs, y)
+    assert np.isfinite(learner.total_loss_)
+    with pytest.raises(ValueError, match='update must be "explicit"'):
+        learner.loss_bound(U)
 
 
 def problem(rng, noise, d=6, n=25, length=300):

@@ -116,6 +116,15 @@ def test_the_theorem_lets_the_risk_fall_with_every_pass(problem, loss):
     assert risks[2] < risks[1] < risks[0] < risk(np.zeros(X.shape[1]), X, signs, loss)
 
 
+def test_visits_that_break_the_separability_assumption_take_no_step(digits):
+    """`n_updates_` counts the others: most of the visits, but not all."""
+    X, y = digits[0][:200], digits[1][:200]
+    options = {"schedule": "theorem", "damping": 0, "max_iter": 2, "random_state": 0}
+    learner = SLNDClassifier(rank=16, **options).fit(X, y)
+    visits = 2 * 10 * len(X)
+    assert 0.5 * visits < learner.n_updates_ < visits
+
+
 OPTIONS = [
     {},
     {"loss": "hinge"},

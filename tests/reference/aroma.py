@@ -42,14 +42,21 @@ def factored_step(W, Lambda, Omega, q, p, r, threshold=1.0):
     return new_W, new_Lambda, new_Omega
 
 
-def factored_analysed_step(W, Lambda, Omega, q, p, r, threshold=0.0):
-    """The form behind Theorem 2: the natural mean Λ⁻¹WΩ⁻¹ is kept with the *new* factors."""
-    s = q @ W @ p
-    if not s < threshold:
+def factored_new_factors_step(W, Lambda, Omega, q, p, r, threshold=1.0):
+    """The form before Theorem 2: Λ⁻¹WΩ⁻¹ with the *new* factors grows by (1-s)/(r+ab) qpᵀ."""
+    s, a, b = q @ W @ p, q @ Lambda @ q, p @ Omega @ p
+    return _with_new_factors(W, Lambda, Omega, q, p, r, threshold, (1.0 - s) / (r + a * b))
+
+
+def factored_analysed_step(W, Lambda, Omega, q, p, r, threshold=1.0):
+    """The form that the proof of Theorem 2 covers: Λ⁻¹WΩ⁻¹ grows by qpᵀ itself."""
+    return _with_new_factors(W, Lambda, Omega, q, p, r, threshold, 1.0)
+
+
+def _with_new_factors(W, Lambda, Omega, q, p, r, threshold, length):
+    if not q @ W @ p < threshold:
         return W, Lambda, Omega
-    a, b = q @ Lambda @ q, p @ Omega @ p
-    theta = np.linalg.solve(Lambda, W) @ np.linalg.inv(Omega)
-    theta = theta + (1.0 - s) / (r + a * b) * np.outer(q, p)
+    theta = np.linalg.solve(Lambda, W) @ np.linalg.inv(Omega) + length * np.outer(q, p)
     _, new_Lambda, new_Omega = factored_step(W, Lambda, Omega, q, p, r, np.inf)
     return new_Lambda @ theta @ new_Omega, new_Lambda, new_Omega
 

@@ -27,6 +27,20 @@ def meg_step(G, X, y, eta, normalized=True):
     return G - 2 * eta * error * sym(X), error**2
 
 
+def implicit_step(G, X, y, eta, normalized=True):
+    """(3.3) under the von Neumann divergence: the gradient is that at the new W.
+
+    e = tr(W'X) - y with W' = exp(G - 2ηe sym(X)), by bisection between 0 and the error at W.
+    """
+    error = np.trace(matrix(G, normalized) @ X).real - y
+    low, high = min(error, 0.0), max(error, 0.0)
+    for _ in range(200):
+        e = (low + high) / 2
+        after = np.trace(matrix(G - 2 * eta * e * sym(X), normalized) @ X).real - y
+        low, high = (e, high) if after > e else (low, e)
+    return G - 2 * eta * e * sym(X), error**2
+
+
 class MEG:
     """The matrix after each distance, from a learner's own start, with a fixed step size."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from similia.updates import aroma
-from similia.updates.aroma import diagonal_pass, factored_pass
+from similia.updates.aroma import diagonal_pass, factored_analysed_pass, factored_pass
 from tests.problems import blocks
 from tests.reference import aroma as reference
 
@@ -119,6 +119,28 @@ def test_diagonal_blocks_equal_the_paper(block, r, threshold, analysed, form, si
     assert relative((len(Q) + 1) * learnt[0] - moment, total) < 1e-9
 
 
+@given(blocks(largest=0), R, THRESHOLD, FORM, st.integers(1, 40))
+def test_analysed_factored_blocks_equal_the_naive_form(block, r, threshold, form, size):
+    Q, P = block
+    m, n = Q.shape[1], P.shape[1]
+    state = np.zeros((m, n)), np.eye(m), np.eye(n)
+    learnt, moment, total = [A.copy() for A in state], np.zeros((m, n)), state[0]
+    updates = 0
+    for q, p in zip(Q, P, strict=True):
+        if q.any() and p.any():
+            updates += q @ state[0] @ p < threshold
+            state = reference.factored_analysed_step(*state, q, p, r, threshold)
+        total = total + state[0]
+    found = 0
+    for start in range(0, len(Q), size):
+        rows = form(Q[start : start + size]), form(P[start : start + size])
+        found += factored_analysed_pass(*learnt, moment, start, *rows, r, threshold)
+    for actual, expected in zip(learnt, state, strict=True):
+        assert relative(actual, expected) < 1e-9
+    assert relative((len(Q) + 1) * learnt[0] - moment, total) < 1e-8
+    assert found == updates
+
+
 def test_thousands_of_triplets_do_not_drift_from_the_paper(rng):
     Q, P = rng.normal(size=(3000, 12)), rng.normal(size=(3000, 9))
     state = np.zeros((12, 9)), np.eye(12), np.eye(9)
@@ -194,6 +216,45 @@ def test_the_factored_step_solves_the_papers_problem_for_w(rng):
     solved = optimize.minimize(objective, W0.ravel(), tol=1e-12).x.reshape(m, n)
     stepped, _, _ = reference.factored_step(W0, *factors, q, p, r)
     np.testing.assert_allclose(stepped, solved, atol=1e-4)
+
+
+def objective_in_covariances(Lambda, Omega, old_Lambda, old_Omega, q, p, r):
+    """(11) without the terms in W."""
+    m, n = len(Lambda), len(Omega)
+    logs = n * np.linalg.slogdet(Lambda)[1] + m * np.linalg.slogdet(Omega)[1]
+    ratios = [
+        np.trace(np.linalg.solve(old_Lambda, Lambda)),
+        np.trace(np.linalg.solve(old_Omega, Omega)),
+    ]
+    return 0.5 * (ratios[0] * ratios[1] - logs + (p @ Omega @ p) * (q @ Lambda @ q) / r)
+
+
+def test_13_minimises_the_objective_with_the_old_lambda_only(rng):
+    """d(11)/dΩ at Ω of (13) is zero for the Λ before the update, and not for the one after it."""
+    m, n, r = 3, 2, 0.7
+    q, p = rng.normal(size=m), rng.normal(size=n)
+    Lambda, Omega = (
+        B @ B.T + np.eye(len(B)) for B in (rng.normal(size=(m, m)), rng.normal(size=(n, n)))
+    )
+    _, new_Lambda, new_Omega = reference.factored_step(np.zeros((m, n)), Lambda, Omega, q, p, r)
+
+    def gradient(Lambda_there):
+        slopes = np.empty((n, n))
+        for i in range(n):
+            for j in range(n):
+                E = np.zeros((n, n))
+                E[i, j] = E[j, i] = 1e-5
+                up, down = (
+                    objective_in_covariances(
+                        Lambda_there, new_Omega + sign * E, Lambda, Omega, q, p, r
+                    )
+                    for sign in (1, -1)
+                )
+                slopes[i, j] = (up - down) / 2e-5
+        return np.abs(slopes).max()
+
+    assert gradient(Lambda) < 1e-7
+    assert gradient(new_Lambda) > 1e-2
 
 
 @pytest.mark.parametrize("pass_of", ["factored", "diagonal"])

@@ -10,7 +10,7 @@ from similia.linalg.spectral import from_eigenpairs
 from similia.linalg.threads import single_blas_thread
 from similia.updates import meg
 from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
-from tests.reference.meg import matrix, meg_step, start, sym
+from tests.reference.meg import implicit_step, matrix, meg_step, start, sym
 
 SEED = st.integers(0, 2**32 - 1)
 KIND = st.sampled_from([float, complex])
@@ -19,10 +19,11 @@ FORMS = {
     "csr": sparse.csr_array,
 }
 SETTINGS = [
-    MEGSetting(rate, relative, trace, normalized)
+    MEGSetting(rate, relative, trace, normalized, implicit)
     for rate, relative in ((1.0, True), (0.05, False))
     for trace in (1.0, 2.5)
     for normalized in (True, False)
+    for implicit in (False, True)
 ]
 
 
@@ -65,7 +66,8 @@ def by_the_paper(instances, targets, setting, kind=float):
             values, V = np.linalg.eigh(sym(X))
             size = np.trace(matrix(G, False) @ (V * np.abs(values)) @ V.conj().T).real
             eta = setting.rate / (spread * (size + abs(y)))
-        G, lost = meg_step(G, X, y, eta, setting.normalized)
+        step = implicit_step if setting.implicit else meg_step
+        G, lost = step(G, X, y, eta, setting.normalized)
         loss, total = loss + lost, total + matrix(G, setting.normalized)
     return matrix(G, setting.normalized), total, loss
 
@@ -182,6 +184,32 @@ def test_the_step_solves_its_linearised_problem(seed, d, kind):
     other = GibbsState(np.log(d) * np.eye(d) + sym(M)).matrix()
     for share in (1e-3, 0.1, 1.0):
         assert objective(after) <= objective((1.0 - share) * after + share * other) + 1e-9
+
+
+@given(SEED, st.integers(2, 8), KIND, st.sampled_from([0.1, 2.0, 100.0]), st.booleans())
+def test_the_implicit_step_solves_the_problem_itself(seed, d, kind, eta, rank_one):
+    """W <- argmin Δ(W', W) + η L(W') over density matrices (3.1): no other one is better."""
+    rng = np.random.default_rng(seed)
+    setting, y = MEGSetting(eta, False, 1.0, True, True), 0.7
+    state = initial(d, kind)
+    run(meg_pass, vectors(rng, 5, d, kind), rng.uniform(size=5), setting, state)
+    before = found(state, setting)
+    x = vectors(rng, 2, d, kind)[0]
+    X = np.outer(x, x.conj()) if rank_one else sym(vectors(rng, d, d, kind))
+    learn, instances = (meg_pass, x[None]) if rank_one else (meg_matrix_pass, [X])
+    after = run(learn, instances, np.array([y]), setting, state)[0]
+
+    def objective(W):
+        return von_neumann_divergence(W, before) + eta * (np.trace(W @ X).real - y) ** 2
+
+    errors = [np.trace(W @ X).real - y for W in (before, after)]
+    assert errors[0] * errors[1] >= -1e-9  # it never overshoots
+    M = rng.normal(size=(d, d)) * rng.choice([1e-2, 1.0])
+    other = GibbsState(np.log(d) * np.eye(d) + sym(M)).matrix()
+    for share in (1e-3, 0.1, 1.0):
+        assert objective(after) <= objective((1.0 - share) * after + share * other) + 1e-8 * (
+            1 + eta
+        )
 
 
 @given(SEED, st.integers(1, 10), KIND, st.sampled_from(SETTINGS))

@@ -209,3 +209,38 @@ def test_the_metric_stays_semidefinite_over_a_hundred_thousand_updates(rng, gamm
     values = np.linalg.eigvalsh(A)
     assert values[0] >= -1e-10 * values[-1]
     np.testing.assert_array_equal(A, A.T)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_triangle_inequality_of_the_problem_setting_is_reversed(seed):
+    """d(x₁, x₂) + d(x₂, x₃) ≥ d(x₁, x₃) for every A ⪰ 0; the paper prints ≤."""
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(3, 4))
+    one, two, three = rng.normal(size=(3, 4))
+
+    def distance(x, z):
+        return np.linalg.norm(L @ (x - z))
+
+    detour = distance(one, two) + distance(two, three)
+    assert detour >= distance(one, three)
+    assert distance(one, one) <= detour  # a way there and back is no shorter than none
+
+
+def printed_step(A, b, v, y):
+    """Fig. 1 to the letter: only a dissimilar pair bounds b, which starts from any number."""
+    alpha = pola_loss(A, b, v, y) / ((v @ v) ** 2 + 1.0)
+    A, b = A - y * alpha * np.outer(v, v), b + y * alpha
+    if y == 1:
+        values, vectors = np.linalg.eigh(A)
+        return (vectors * np.maximum(values, 0.0)) @ vectors.T, b
+    return A, max(b, 1.0)
+
+
+def test_a_threshold_below_one_is_not_admissible_and_similar_pairs_leave_it_so(rng):
+    """From b₁ = 0 a similar pair still loses after its step, and b stays below 1."""
+    v, A = 2.0 * rng.normal(size=3), np.zeros((3, 3))
+    after, b = printed_step(A, 0.0, v, 1)
+    assert 0.0 < b < 1.0
+    assert pola_loss(after, b, v, 1) > 0.5
+    after, b = printed_step(A, 1.0, v, 1)
+    assert pola_loss(after, b, v, 1) == 0.0

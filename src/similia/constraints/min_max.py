@@ -91,7 +91,8 @@ def minimize_max_constraint(
 
         min θ  subject to  tr(W C_j) ≤ θ for all j,  tr W = 1,  W ⪰ 0              [Tsuda2005, 4.11]
 
-    by bisection on θ.
+    by bisection on θ. Each θ is decided in the dual, by ascent in all variables at once
+    (L-BFGS, then Newton steps), not by the projections of DefiniteBoost, which the paper suggests.
 
     Parameters
     ----------

@@ -134,6 +134,14 @@ class MEG(BoundedDistance):
         rule=boolean,
         doc="Keep the trace (3.5), or learn it too (3.4, for which no bound is proven).",
     )
+    update: str = parameter(
+        default="explicit",
+        rule=one_of("explicit", "implicit"),
+        doc="Take the gradient before the step, as the paper does, or after it (3.2 and 3.3): the "
+        "exact minimum of the divergence from W plus η times the loss, which never overshoots, "
+        "however large eta is. No bound is proven for it. A step costs some more O(n²), an "
+        "instance of rank above one an eigendecomposition for each trial.",
+    )
     start: str | Array = parameter(
         default="identity",
         rule=one_of("identity") | array,
@@ -243,7 +251,9 @@ class MEG(BoundedDistance):
 
     def _learn_block(self, Z: Matrix | list[Matrix], targets: Array) -> int:
         learn = meg_matrix_pass if isinstance(Z, list) else meg_pass
-        setting = MEGSetting(*self._rate(), self.trace_, bool(self.normalized))
+        setting = MEGSetting(
+            *self._rate(), self.trace_, bool(self.normalized), self.update == "implicit"
+        )
         rows = self.eigenvectors_.view(np.float64)
         size = rows.shape[1] if self.average else 0
         total, before = np.zeros((size, size)), self.A_ if size else None
@@ -354,6 +364,11 @@ class MEG(BoundedDistance):
         check_parameters(where, {"loss": non_negative}, {"loss": loss})
         if not self.normalized:
             raise ValueError(f"{where}: normalized must be True, as no other bound is proven.")
+        if self.update != "explicit":
+            raise ValueError(
+                f'{where}: update must be "explicit", as no other bound is proven, '
+                f"got {self.update!r}."
+            )
         rate, relative = self._rate()
         rate = rate if relative else rate * self.range_**2
         if rate > 2.0 or (rate == 2.0 and loss > 0.0):
@@ -364,6 +379,31 @@ class MEG(BoundedDistance):
         # rate = 2c/(2 + c), so 1 + c/2 = 2/(2 - rate) and 1/2 + 1/c = 1/rate.
         own = 2.0 / (2.0 - rate) * loss if loss > 0.0 else 0.0
         return float(own + (self.range_**2 * divergence / rate if rate > 0.0 else 0.0))
+
+    @staticmethod
+    def tuned_eta(loss: float, divergence: float, instance_range: float) -> float:
+        """η for which the bound of Lemma 3.2 is least, given how well some matrix U does.
+
+        With c = r √(2 d/L) and η = 2c/(r²(2 + c)), for all streams of instances of range at most r
+        on which some U of the same trace has a loss of at most L and a divergence of at most d
+        from the start (scaled to trace one),
+
+            total_loss_ - loss(U) ≤ r √(2 L d) + r² Δ/2                  [Tsuda2005, below 3.7]
+
+        Parameters
+        ----------
+        loss : number, not negative
+            L: what the best matrix would lose in total; 0 if it explains all, and then η is 2/r².
+        divergence : positive number
+            d: at most log n from the identity.
+        instance_range : positive number
+            r: largest range of the eigenvalues of s·X, s|z|² for a pair (see `range_`).
+        """
+        rules = {"loss": non_negative, "divergence": positive, "instance_range": positive}
+        given = {"loss": loss, "divergence": divergence, "instance_range": instance_range}
+        check_parameters("MEG.tuned_eta", rules, given)
+        # 2c/(2 + c) = 2/(1 + 2/c), and 2/c = √(2 L/d)/r.
+        return 2.0 / (1.0 + np.sqrt(2.0 * loss / divergence) / instance_range) / instance_range**2
 
     def comparison_loss(
         self, U: ArrayLike, X: Matrix | None, pairs: ArrayLike, y: ArrayLike

@@ -136,6 +136,8 @@ class Passes:
     def _learn_by_theorem(self, frame: Frame, rng: np.random.Generator) -> int:
         descent, loss = self.descent, self.descent.loss
 
+        taken = []
+
         def learn(j: int, places: Indices, positive: Array) -> None:
             j -= frame.some.start
             U, H = self._coordinates(frame, places, slice(j, j + 1))
@@ -144,10 +146,11 @@ class Passes:
             signs = np.where(positive, 1, -1).astype(z.dtype)
             weights = self.task.examples.weights[self.task.rows[places]]
             rows = (U, np.arange(len(places)), h, signs, weights)
-            theorem_pass(z, *rows, loss.steepest, descent.epsilon, loss.code)
+            taken.append(theorem_pass(z, *rows, loss.steepest, descent.epsilon, loss.code))
 
         cost = frame.size * len(self.task.rows)
-        return each_class(self.task, descent.balanced, frame.some, rng, learn, cost)
+        each_class(self.task, descent.balanced, frame.some, rng, learn, cost)
+        return sum(taken)
 
 
 def each_class(

@@ -49,7 +49,8 @@ class StochasticOneVsRest(LinearOneVsRest):
         doc="How steps shrink: not at all; linearly to 0 at the end of the last pass; with the "
         '(square root of the) number of examples, beyond about one per dimension. "auto" is linear '
         'in `fit`, "sqrt" in a stream. "theorem" takes the step of SLND\'s Theorem 2, under which '
-        "the risk falls at each visit; it reads all examples for every step: for small data.",
+        "the risk falls at each visit that satisfies its assumption, and none at others; it reads "
+        "all examples for every step: for small data.",
     )
     epsilon: float = parameter(
         default=0.5,

@@ -21,7 +21,7 @@ from similia.linalg.gaussian import merged_diagonal, merged_factored
 from similia.linalg.spectral import psd_factor
 from similia.parameters import parameter
 from similia.similarity.base import BilinearSimilarity
-from similia.updates.aroma import diagonal_pass, factored_pass
+from similia.updates.aroma import diagonal_pass, factored_analysed_pass, factored_pass
 from similia.validation import one_of, positive
 
 # An update needs score < threshold. A score of 0 is a mistake too: from a zero W all scores are 0.
@@ -229,8 +229,14 @@ class FactoredAROMA(GaussianSimilarity):
     products over blocks of triplets: the states are those of the one-at-a-time form up to rounding.
     Memory is the state, mn + m² + n², and a block.
 
-    The paper's Theorem 2 is about ``update_on="mistake"`` with ``prior="zero"`` and a number for r;
-    its experiments are with ``update_on="margin"``.
+    The paper's experiments are with ``update_on="margin"``. Its Theorem 2 is about mistakes alone
+    and about a mean that moves with the new Λ and Ω, but with the length (1-s)/(r+ab) it fails for
+    some sequences, as it does for the update above. It holds, with half of its second term, for
+    ``update="analysed"``, ``update_on="mistake"``, ``prior="zero"`` and a number for r. The
+    theorem's condition 0 > s is never met from W = 0; here a score of 0 is a mistake too.
+
+    (13) minimises the objective (11) in Ω with the old Λ, and (14) in Λ with the old Ω; together
+    they are not its minimum.
 
     References
     ----------
@@ -248,6 +254,13 @@ class FactoredAROMA(GaussianSimilarity):
     ((1, 2), True)
     """
 
+    update: str = parameter(
+        default="printed",
+        rule=one_of("printed", "analysed"),
+        doc="The update above, or the one that the proof of the paper's Theorem 2 covers: W = ΛθΩ "
+        "with the new Λ and Ω and θ += qpᵀ, one triplet at a time. See the notes.",
+    )
+
     _state: ClassVar = (*GaussianSimilarity._state, "Lambda_", "Omega_")
 
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
@@ -259,7 +272,8 @@ class FactoredAROMA(GaussianSimilarity):
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         r = 1.0 if isinstance(self.r, str) else float(self.r)
         state = (self.W_, self.Lambda_, self.Omega_, self.moment_, self.n_seen_)
-        return factored_pass(*state, Q, P, r, THRESHOLDS[self.update_on])
+        learn = factored_analysed_pass if self.update == "analysed" else factored_pass
+        return learn(*state, Q, P, r, THRESHOLDS[self.update_on])
 
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:
         QL, ZO = products((Q, self.Lambda_), (Z, self.Omega_))

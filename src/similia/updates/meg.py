@@ -12,20 +12,29 @@ from scipy import linalg, sparse
 from similia.linalg.bound import add_square
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import SHARED, eigen_workspace, real_components, update_eigenpairs
+from similia.linalg.gibbs import gibbs_line, rank_one_gibbs_line
+from similia.linalg.roots import decreasing_root
 from similia.linalg.spectral import from_eigenpairs, hermitian_part, null_threshold
 
 NEGLIGIBLE = 1e-18  #: weights below this share of the largest do not reach the last digit of a sum
 #: rank of an instance above which a new eigendecomposition is cheaper than rank-one steps
 LOW_RANK = 6
+#: halvings after which an interval of doubles cannot shrink any more
+HALVINGS = 200
+#: accuracy of an implicit step, relative to the explicit error
+IMPLICIT = 1e-12
 
 
 class MEGSetting(NamedTuple):
-    """Length of steps (see `step_size`), and the trace of the matrix."""
+    """Length of steps (see `step_size`), the trace of the matrix, and where the gradient is taken:
+    before the step, or after it (`implicit`).
+    """
 
     rate: float
     relative: bool
     trace: float
     normalized: bool
+    implicit: bool = False
 
 
 def meg_pass(values, rows, total, Z, targets, setting):
@@ -34,6 +43,9 @@ def meg_pass(values, rows, total, Z, targets, setting):
     For an instance X = xxᴴ, x a row of Z (dense or CSR), predicted as ŷ = s tr(WX), s the trace:
 
         G <- G - 2η(ŷ - y) s xxᴴ,    W = exp(G)/tr exp(G) if normalized (3.5), else exp(G) (3.4)
+
+    with ŷ before the step or, `implicit`, after it: the minimum of Δ(W', W) + η(s tr(W'X) - y)²
+    itself, (3.2) and (3.3), from a root in one dimension that costs O(d²) for each trial.
 
     `targets` has two columns, the lowest and the highest value that needs no step; y is the nearer
     one. `total`, unless empty, gathers the sum of the W after each instance, as products of rows.
@@ -58,7 +70,7 @@ def _block(Z, n, m):
 def _walk(values, rows, total, block, targets, setting, work, memory):
     updates, loss, largest, held = 0, 0.0, 0.0, 0
     for t in range(len(targets)):
-        rho, lost, spread = _judged(values, rows, block, t, targets, setting, memory)
+        rho, lost, spread = _judged(values, rows, block, t, targets, setting, work, memory)
         loss, largest = loss + lost, max(largest, spread)
         if rho != 0.0:
             if held and total.size:
@@ -77,7 +89,7 @@ _compiled_walk = compiled(_walk)
 
 
 @compiled
-def _judged(values, rows, block, t, targets, setting, memory):
+def _judged(values, rows, block, t, targets, setting, work, memory):
     """Step, loss and ρ of instance t; memory is set to its components and W's eigenvalues."""
     z, weights = memory[0], memory[1]
     if block[0].size:
@@ -96,7 +108,43 @@ def _judged(values, rows, block, t, targets, setting, memory):
     if error == 0.0 or square == 0.0 or not np.isfinite(error):  # an overflow shows in the loss
         return 0.0, error * error, spread
     eta = step_size(setting, spread, predicted, target)
-    return -2.0 * eta * error * setting.trace, error * error, spread
+    factor, loss = -2.0 * eta * setting.trace, error * error
+    if setting.implicit:
+        error = _implicit_error(values, z, target, error, factor, setting, work)
+    return factor * error, loss, spread
+
+
+@compiled
+def _implicit_error(values, z, target, error, factor, setting, work):
+    """Error e = ŷ' - y of the prediction ŷ' after the step with this very e.
+
+    ŷ' falls as e rises, so there is one such e, between 0 and the error before the step.
+    """
+    low, high = min(error, 0.0), max(error, 0.0)
+    e = error / (1.0 - factor * setting.trace * _line(values, z, 0.0, setting, work)[1])
+    for _ in range(HALVINGS):
+        if not low < e < high:
+            e = 0.5 * (low + high)
+        predicted, slope = _line(values, z, factor * e, setting, work)
+        missing = setting.trace * predicted - target - e
+        if abs(missing) <= IMPLICIT * abs(error):
+            break
+        if missing > 0.0:
+            low = e
+        else:
+            high = e
+        e -= missing / (factor * setting.trace * slope - 1.0)
+    return e
+
+
+@compiled
+def _line(values, z, rho, setting, work):
+    """tr(WX) after ρX is added to G, for X = zzᵀ, and its slope in ρ, which is not negative."""
+    log_trace, value, slope = rank_one_gibbs_line(values, z, rho, work)
+    if setting.normalized:
+        return value, max(slope, 0.0)
+    trace = np.exp(log_trace)
+    return trace * value, trace * (slope + value * value)
 
 
 @compiled
@@ -233,14 +281,34 @@ def meg_matrix_pass(values, rows, total, instances, targets, setting):
         loss, largest = loss + error**2, max(largest, spread)
         if error != 0.0 and spread > 0.0:
             size = setting.trace * float(parts @ np.abs(x))
-            eta = step_size(setting, spread, size, predicted - error)
-            _move(values, vectors, -2.0 * eta * error * setting.trace * x, support, U, work)
+            target = predicted - error
+            factor = -2.0 * step_size(setting, spread, size, target) * setting.trace
+            if setting.implicit:
+                pairs = (values, vectors)
+                error = _implicit_matrix_error(*pairs, X, target, error, factor, setting)
+            _move(values, vectors, factor * error * x, support, U, work)
             recenter(values, setting)
             updates += 1
         if total.size:
             matrix_weights(values, setting, memory)
             add_products(rows, memory, 1, total, work)
     return updates, loss, largest
+
+
+def _implicit_matrix_error(values, vectors, X, target, error, factor, setting):
+    """`_implicit_error` for any X, with an eigendecomposition for each trial."""
+    G, X = from_eigenpairs(values, vectors.T), hermitian_part(X)
+    X = X.toarray() if sparse.issparse(X) else X
+
+    def missing(e):
+        log_trace, value, slope = gibbs_line(*linalg.eigh(G + factor * e * X), X)
+        if not setting.normalized:
+            trace = np.exp(log_trace)
+            value, slope = trace * value, trace * (slope + value * value)
+        return setting.trace * value - target - e, factor * setting.trace * slope - 1.0
+
+    low, high = min(error, 0.0), max(error, 0.0)
+    return decreasing_root(missing, low, high, 0.5 * error, IMPLICIT * abs(error))
 
 
 def _eigenpairs(X):

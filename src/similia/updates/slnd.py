@@ -92,7 +92,11 @@ def theorem_pass(z, U, visits, h, signs, weights, steepest, epsilon, code):
     so that z moves by 2(1-ε) (uᵀg)/(F''(0) Σ_j (uᵀu_j)²) u: p and y of the visited example cancel.
     Every step reads all of U, because e is about the risk on all examples, weighted by `weights`.
     `h` holds the scores of all rows and is kept up to date.
+
+    The theorem assumes e > 0 at every visit (14). Where that fails, η would be negative, and the
+    visit takes no step. Returns the number of steps taken.
     """
+    steps = 0
     products = np.empty(len(U), z.dtype)
     for i in visits:
         u = U[i]
@@ -105,10 +109,13 @@ def theorem_pass(z, U, visits, h, signs, weights, steepest, epsilon, code):
             y = signs[j]
             gain -= weights[j] * y * loss_slope(code, y * h[j]) * product
             square += weights[j] * product * product
-        if not square > 0.0:
+        e = -loss_slope(code, signs[i] * h[i]) * signs[i] * gain
+        if not (square > 0.0 and e > 0.0):
             continue
+        steps += 1
         step = z.dtype.type(2.0 * (1.0 - epsilon) * gain / (steepest * square))
         for k in range(len(z)):
             z[k] += step * u[k]
         for j in range(len(U)):
             h[j] += step * products[j]
+    return steps
