@@ -8,7 +8,9 @@ from experiments.blend.today import TODAY
 
 PARTS = {
     "clicks": lambda sets: searches.run(sets, list(searches.FEEDBACK), ["ours"]),
-    "today": lambda sets: searches.run(sets, ["clicks", "grades"], list(TODAY)),
+    "today": lambda sets: searches.run(
+        sets, ["clicks", "grades"], ["ours", *TODAY], searches.COMPARED
+    ),
     **{name: lambda _, name=name: judgements.run([name]) for name in judgements.NAMES},
 }
 

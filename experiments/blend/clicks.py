@@ -63,7 +63,7 @@ class Log(NamedTuple):
     def part(self, chosen: Any) -> "Log":
         return Log(*(array[chosen] for array in self))
 
-    def impressions(self) -> Impressions:
+    def impressions(self, *, trusted: bool = False) -> Impressions:
         n = len(self.queries)
         return Impressions.from_rows(
             np.repeat(self.queries, SHOWN),
@@ -71,6 +71,7 @@ class Log(NamedTuple):
             self.gains.ravel(),
             impression=np.repeat(np.arange(n), SHOWN),
             position=np.tile(np.arange(1, SHOWN + 1), n),
+            trusted=trusted,
         )
 
     def triplets(self, rng: np.random.Generator, most: int = 6) -> Indices:

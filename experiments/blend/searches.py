@@ -15,7 +15,9 @@ from similia.contract import Array, Indices
 
 FOLDER = HERE / "results" / "blend"
 #: other seeds than any that were looked at while Blend was written
-SEEDS = range(1000, 1005)
+SEEDS = range(2000, 2005)
+#: seeds on which today's methods were run
+COMPARED = range(1000, 1005)
 STEPS = (10, 30, 100, 300, 1000)
 #: share of flipped relevance; "grades" are honest and about every item that was shown
 FEEDBACK: dict[str, float | None] = {
@@ -36,9 +38,10 @@ class Ours:
         self.rng = np.random.default_rng([seed, 2])
         self.seconds = {"Blend": 0.0, "f-AROMA": 0.0}
 
-    def learn(self, log: Log) -> None:
+    def learn(self, log: Log, *, trusted: bool) -> None:
         data, begun = self.data, time.perf_counter()
-        self.blend.learn(data.queries, log.impressions(), items=data.items)
+        lists = log.impressions(trusted=trusted)
+        self.blend.learn(data.queries, lists, items=data.items)
         self.seconds["Blend"] += time.perf_counter() - begun
         triplets, begun = log.triplets(self.rng), time.perf_counter()
         self.aroma.learn(data.queries["meaning"], triplets, items=data.items["meaning"])
@@ -93,7 +96,8 @@ def _rows(name: str, kind: str, seed: int, groups: list[str]) -> Iterator[Row]:
     ours, before = Ours(data, seed) if "ours" in groups else None, 0
     for step in steps:
         if ours is not None:
-            ours.learn(given.log.part(slice(before, step)))
+            # Grades are people's own judgements, so they are decisions.
+            ours.learn(given.log.part(slice(before, step)), trusted=kind == "grades")
             scorers: dict[str, Scorer] = {"base": lambda rows: data.base[rows], **ours.scorers()}
             for contender, scorer in scorers.items():
                 seconds = ours.seconds.get(contender, 0.0)

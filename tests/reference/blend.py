@@ -11,7 +11,7 @@ from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
 from similia.similarity.published import next_publication
-from similia.updates.blend import BELIEFS, GRID, NUISANCE, OUT, SLIP, SLIP_OF_PAIRS
+from similia.updates.blend import BELIEFS, GRID, NUISANCE, OUT, SLIP, SLIP_OF_PAIRS, STAKES
 
 HASH = 2**64
 
@@ -109,6 +109,7 @@ class Blend:
         self.n_lists = self.evidence = self.of_start = self.squares = 0.0
         self.weights_cluster_ = np.zeros(of_weights.CLUSTERS)
         self.sizes = W.W.shape[1:]
+        self.restarts = 0
         self.start_W()
         self.slots, self.decisions = [], []
         self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
@@ -123,6 +124,7 @@ class Blend:
         self.matrix_Omega_ = np.array([np.sqrt(v) * np.eye(n) for v in of_W.SCALES])
         self.matrix_logs_ = np.full(len(of_W.SCALES), -np.log(len(of_W.SCALES)))
         self.matrix_sums_ = np.zeros(len(of_W.SCALES))
+        self.matrix_bets_ = np.zeros((len(of_W.SCALES), len(STAKES)))
         self.matrix_heard_ = np.zeros(of_weights.CLUSTERS, bool)
         self.W_evidence = self.counted = self.behind = self.W_squares = self.proved = 0.0
         self.matrix_cluster_ = np.zeros(of_weights.CLUSTERS)
@@ -147,7 +149,7 @@ class Blend:
                 self.remember(q, key, r, gains, weight, offsets, C)
                 if trusted:
                     self.decide(key, x, r, gains)
-            if chosen and (trusted or len(gains) == 2):
+            if chosen and len(gains) == 2:
                 for i, j in nearest_lower(gains):
                     margin = offsets[i] - offsets[j]
                     variance = C[i, i] + C[j, j] - 2 * C[i, j]
@@ -316,7 +318,7 @@ class Blend:
         new, held = not self.matrix_met_[place], key % of_W.HELD_OUT == 0
         self.matrix_met_[place] = True
         weight = 0.0 if held and not new else weight
-        gained = np.zeros(len(of_W.SCALES))
+        gained, turned = np.zeros((2, len(of_W.SCALES)))
         for c in range(len(of_W.SCALES)):
             if self.matrix_logs_[c] == OUT:
                 continue
@@ -324,6 +326,7 @@ class Blend:
             a, b = q @ Lambda @ q, p @ Omega @ p
             s, v = margin + q @ W @ p, variance + a * b
             gained[c] = pair_likelihood(s, v) - pair_likelihood(margin, variance)
+            turned[c] = float(s > 0) - float(margin > 0)
             g, h = (weight * x for x in step_and_gain(s, v))
             if g * a * b <= 0:
                 continue
@@ -333,9 +336,9 @@ class Blend:
             shrink_Lambda = b * h / (n - (n - 1) * a * b * h)
             self.matrix_Omega_[c] = Omega - shrink_Omega * np.outer(Omega @ p, p @ Omega)
             self.matrix_Lambda_[c] = Lambda - shrink_Lambda * np.outer(Lambda @ q, q @ Lambda)
-        self.count(gained, new or held, key)
+        self.count(gained, turned, new or held, key)
 
-    def count(self, gained, counts, key):
+    def count(self, gained, turned, counts, key):
         """Evidence on queries not learnt from, the shares of the scales, and the alarm."""
         logs = self.matrix_logs_
         total = log_mean(logs, gained)
@@ -344,6 +347,7 @@ class Blend:
             self.behind -= total
         if self.behind > of_W.ALARM:
             self.start_W()
+            self.restarts += 1
             return
         if self.behind <= 0:
             self.behind = 0.0
@@ -354,9 +358,12 @@ class Blend:
             self.W_squares += total**2
             self.matrix_cluster_[key % of_weights.CLUSTERS] += total
             effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
-            if self.W_evidence / effect >= np.log(of_W.DOUBT):
+            self.matrix_bets_ += np.log(1 + np.outer(turned, STAKES))
+            bets = np.mean(np.exp(self.matrix_bets_ / effect))
+            evidence = (np.exp(self.W_evidence / effect) + bets) / 2
+            if evidence >= of_W.DOUBT * 2**self.restarts:
                 self.proved = 1.0
-            elif self.W_evidence <= 0:
+            elif evidence <= 1:
                 self.proved = 0.0
             self.counted += 1
             share = 1 / (self.counted + 1)
@@ -385,7 +392,11 @@ class Blend:
         self.strength, self.trust = max(strength, of_weights.WEAKEST), learnt + started
         self.published_W_ = np.zeros(self.sizes)
         if self.proved:
-            shares = np.exp(normalized(self.matrix_logs_))
+            effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
+            shares = np.exp(self.matrix_logs_ + self.W_evidence / effect)
+            shares += np.exp(self.matrix_bets_ / effect).sum(axis=1) / self.matrix_bets_.size
+            shares *= self.matrix_logs_ > OUT
+            shares /= shares.sum()
             self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
         self.published_shares_ = np.array(
             [
@@ -433,7 +444,10 @@ class Blend:
         )
         clustered = np.sum(self.matrix_cluster_**2)
         self.matrix_totals_ = np.array(
-            [self.W_evidence, self.counted, self.behind, self.W_squares, clustered, self.proved]
+            [
+                *(self.W_evidence, self.counted, self.behind, self.W_squares),
+                *(clustered, self.proved, self.restarts),
+            ]
         )
         ranks = float(self.published_W_.any())
         self.published_numbers_ = np.array([self.strength, self.trust, self.next, ranks])

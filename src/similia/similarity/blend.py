@@ -252,7 +252,7 @@ class Blend(BlendRanking):
                 part.starts, part.gains, offsets, others
             )
             # What people did with a long list says little about items that were not in it.
-            kept = (sizes[lists] == 2) | part.trusted[lists]
+            kept = sizes[lists] == 2
             lists, pairs, margins, variances = (
                 array[kept] for array in (lists, pairs, margins, variances)
             )

@@ -10,10 +10,13 @@ from similia.contract import Array, Matrix
 from similia.similarity.weights import CLUSTERS, design_effect, trust
 from similia.updates.blend import (
     OUT,
+    RESTARTS,
+    STAKES,
     W_CLUSTERED,
     W_EVIDENCE,
     W_PROVED,
     W_SQUARES,
+    W_evidence,
     count_evidence,
     matrix_pass,
 )
@@ -31,7 +34,6 @@ BITS = 16
 HOPELESS = float(np.log(1e4))
 #: log-likelihood lost against doing without W after which W starts anew
 ALARM = float(np.log(1e4))
-LIMITS = (float(np.log(DOUBT)), HOPELESS, ALARM)
 
 
 @dataclass
@@ -44,9 +46,11 @@ class MatrixPart:
     #: log weights of the scales, and their sums of log-likelihood against doing without W
     logs: NDArray[np.float64]
     sums: NDArray[np.float64]
+    #: winnings of each scale's bets
+    bets: NDArray[np.float64]
     #: log-likelihood ratio against doing without W on queries that W has not learnt from, the
     #: number of judgements in it, how far W has fallen behind lately, sums of squares, and whether
-    #: W has proved itself
+    #: W has proved itself; at last how often W started anew
     totals: NDArray[np.float64]
     #: evidence by cluster of queries, and which of them were heard since W last drew level
     cluster: NDArray[np.float64]
@@ -65,7 +69,8 @@ class MatrixPart:
             roots * np.eye(n, dtype=dtype),
             np.full(K, -np.log(K)),
             np.zeros(K),
-            np.zeros(6),
+            np.zeros((K, len(STAKES))),
+            np.zeros(7),
             np.zeros(CLUSTERS),
             np.zeros(CLUSTERS, bool),
             np.zeros(2**BITS, bool),
@@ -74,12 +79,21 @@ class MatrixPart:
     @property
     def trust(self) -> float:
         """Probability that W ranks better than doing without it."""
-        return trust(self._evidence, 1 / (1 + DOUBT))
+        return trust(self._evidence, 1 / (1 + np.exp(self._proof)))
 
     @property
     def _evidence(self) -> float:
-        effect = design_effect(self.totals[W_CLUSTERED], self.totals[W_SQUARES])
-        return float(self.totals[W_EVIDENCE] / effect)
+        effect = self._design_effect
+        return float(W_evidence(self.totals[W_EVIDENCE] / effect, self.bets / effect))
+
+    @property
+    def _design_effect(self) -> float:
+        return design_effect(self.totals[W_CLUSTERED], self.totals[W_SQUARES])
+
+    @property
+    def _proof(self) -> float:
+        """Evidence from which on W ranks: each start anew is another test, at half the level."""
+        return float(np.log(DOUBT) + self.totals[RESTARTS] * np.log(2))
 
     def learn(
         self,
@@ -97,23 +111,25 @@ class MatrixPart:
             rest = slice(begin, None)
             new, held = self._first_met(keys[rest]), keys[rest] % np.uint64(HELD_OUT) == 0
             learnt = np.where(held & ~new, 0.0, weights[rest])
-            gained, running = np.zeros((len(SCALES), len(learnt))), self.logs > OUT
+            gained, running = np.zeros((len(SCALES), 2, len(learnt))), self.logs > OUT
             states = [(self.W[c], self.Lambda[c], self.Omega[c]) for c in np.flatnonzero(running)]
-            found = np.empty((len(states), len(learnt)))
+            found = np.empty((len(states), 2, len(learnt)))
             given = Q[rest], P[rest], offsets[rest], others[rest], learnt
             matrix_pass(states, *given, found)
             gained[running] = found
-            tallies = self.logs, self.sums, self.totals, self.cluster, self.heard
+            tallies = self.logs, self.sums, self.bets, self.totals, self.cluster, self.heard
+            limits = self._proof, HOPELESS, ALARM
             counted = new | held
-            alarm = count_evidence(gained, counted, clusters[rest], *tallies, LIMITS)
+            alarm = count_evidence(gained, counted, clusters[rest], *tallies, limits)
             for array in (self.W, self.Lambda, self.Omega):
                 array[running & (self.logs <= OUT)] = 0.0
             if alarm < 0:
                 return begin > 0
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
             # that showed it, so that the outcome does not depend on how blocks are cut.
-            _, m, n = self.W.shape
+            (_, m, n), restarts = self.W.shape, self.totals[RESTARTS] + 1
             vars(self).update(vars(type(self).start(m, n, self.W.dtype)))
+            self.totals[RESTARTS] = restarts
             begin += alarm + 1
         return begin > 0
 
@@ -127,15 +143,23 @@ class MatrixPart:
 
     def mean(self) -> Array:
         """W to rank with: zero until it has proved itself, then the mean over the scales."""
-        shares = np.exp(self.logs)
         if not self.totals[W_PROVED]:
             return np.zeros_like(self.W[0])
-        found: Array = np.tensordot(shares.astype(self.W.dtype), self.W, 1)
+        found: Array = np.tensordot(self.shares().astype(self.W.dtype), self.W, 1)
+        return found
+
+    def shares(self) -> Array:
+        """Shares of the scales in the evidence for W."""
+        effect = self._design_effect
+        won = np.logaddexp.reduce(self.bets / effect, axis=1) - np.log(self.bets.size)
+        logs = np.logaddexp(self.logs + self.totals[W_EVIDENCE] / effect, won)
+        logs[self.logs <= OUT] = -np.inf
+        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
         return found
 
     def variances(self, Q: Array, P: Array) -> Array:
         """Posterior variances of qᵀWp for corresponding rows."""
-        shares = np.exp(self.logs)
+        shares = self.shares()
         total: Array = np.zeros(len(Q))
         for share, Lambda, Omega in zip(shares, self.Lambda, self.Omega, strict=True):
             total += share * np.vecdot(Q @ Lambda, Q) * np.vecdot(P @ Omega, P)

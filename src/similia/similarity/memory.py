@@ -14,7 +14,7 @@ from similia.similarity.weights import trust
 from similia.updates.blend import remember_lists
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
-SCALES = np.array([0.25, 1.0, 4.0])
+SCALES = np.array([0.25, 1.0, 4.0, 16.0])
 #: memory ranks once doing without it is so many times less likely: wrongly one time in so many
 DOUBT = 100.0
 #: neighbours are queries of at least this cosine, and closer than all but one in so many pairs
@@ -26,7 +26,7 @@ MANY = 4096
 #: kinds of evidence
 OWN, NEIGHBORS = 0, 1
 #: decisions kept of one query, and passes over them
-KEPT, SWEEPS = 20, 5
+KEPT, SWEEPS = 100, 5
 #: margin with which a decision is obeyed, in typical gaps of the base
 MARGIN = 0.1
 

@@ -41,7 +41,9 @@ LOG_BELIEFS = np.log(BELIEFS)
 
 #: places in the `totals` of weights, and in those of W
 LISTS, EVIDENCE, SQUARES, CLUSTERED, SPREAD, OF_START = range(6)
-W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED = range(6)
+W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED, RESTARTS = range(7)
+#: stakes of bets that W turns more orders from wrong to right than from right to wrong
+STAKES = np.array([0.25, 0.5])
 #: log weight of a scale that is out of the running: finite, so that it can be saved
 OUT = -1e9
 
@@ -489,7 +491,8 @@ def matrix_pass(states, Q, P, offsets, others, weights, gained):
         W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
 
     AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored: log P with W
-    minus log P without it goes to `gained`, with a row for each state, for every pair.
+    minus log P without it goes to `gained[i, 0]` for state i and every pair, and to `gained[i, 1]`
+    1 if W turned the order from wrong to right, -1 from right to wrong.
     """
     moved = products(
         *[pair for W, Lambda, Omega in states for pair in ((Q, W), (Q, Lambda), (P, Omega))]
@@ -527,7 +530,8 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, gained)
         a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
         plain, _, _ = step_and_gain(offsets[t], others[t])
         log_p, g, h = step_and_gain(offsets[t] + s[t], others[t] + a * b)
-        gained[t] = log_p - plain
+        gained[0, t] = log_p - plain
+        gained[1, t] = (np.sign(offsets[t] + s[t]) - np.sign(offsets[t])) / 2
         g, h = weights[t] * g, min(weights[t] * h, 0.99 / max(a * b, 1e-300))
         if g * a * b > 0.0:
             alpha[k] = g
@@ -541,19 +545,27 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, gained)
 
 
 @compiled
-def count_evidence(gained, counted, clusters, logs, sums, totals, cluster, heard, limits):
+def W_evidence(likelihood, bets):
+    """Evidence for W: half of the stake is on its likelihood, half is spread over the bets."""
+    return np.logaddexp(likelihood, log_sum(bets.ravel()) - np.log(bets.size)) - np.log(2.0)
+
+
+@compiled
+def count_evidence(gained, counted, clusters, logs, sums, bets, totals, cluster, heard, limits):
     """Count what W gained, judgement by judgement; return where it fell behind by `alarm`, or -1.
 
     Scales mix by their gains on what W had not learnt from; a fixed share of 1/(n + 1) lets another
     scale win later [Herbster1998]_. The more is known, the larger the scale that suits: one that
     trails a larger one by `hopeless` drops out. What W lost counts once for each query until it is
-    made up for, as one person who insists is no change of taste. W has proved itself from `proof`
-    on, and until nothing is left of its evidence: between the two a search does not flicker.
+    made up for, as one person who insists is no change of taste. Beside the likelihood each scale
+    bets on the orders that it turns: a large W is too sure of itself, but can be right. W has
+    proved itself from `proof` on, and until nothing is left of its evidence: between the two a
+    search does not flicker.
     """
     proof, hopeless, alarm = limits
-    K, n = gained.shape
+    K, n = gained.shape[0], gained.shape[2]
     for t in range(n):
-        total = log_sum(logs + gained[:, t])
+        total = log_sum(logs + gained[:, 0, t])
         if not heard[clusters[t]]:
             heard[clusters[t]] = True
             totals[BEHIND] -= total
@@ -571,19 +583,23 @@ def count_evidence(gained, counted, clusters, logs, sums, totals, cluster, heard
         totals[W_CLUSTERED] += (before + total) ** 2 - before * before
         cluster[clusters[t]] = before + total
         effect = max(1.0, totals[W_CLUSTERED] / max(totals[W_SQUARES], 1e-12))
-        if totals[W_EVIDENCE] / effect >= proof:
+        for c in range(K):
+            for b in range(len(STAKES) if logs[c] > OUT else 0):
+                bets[c, b] += np.log(1.0 + STAKES[b] * gained[c, 1, t])
+        evidence = W_evidence(totals[W_EVIDENCE] / effect, bets / effect)
+        if evidence >= proof:
             totals[W_PROVED] = 1.0
-        elif totals[W_EVIDENCE] <= 0.0:
+        elif evidence <= 0.0:
             totals[W_PROVED] = 0.0
         share, running = 1.0 / (totals[W_COUNTED] + 1.0), 0
         for c in range(K):
             if logs[c] > OUT:
-                sums[c] += gained[c, t]
+                sums[c] += gained[c, 0, t]
                 running += 1
         best = K - 1
         for c in range(K - 1, -1, -1):
             if logs[c] > OUT:
-                mixed = (1 - share) * np.exp(logs[c] + gained[c, t] - total) + share / running
+                mixed = (1 - share) * np.exp(logs[c] + gained[c, 0, t] - total) + share / running
                 logs[c] = np.log(mixed)
                 if sums[c] < sums[best] - hopeless:
                     logs[c] = OUT
