@@ -33,7 +33,7 @@ fuzz: $(READY)
 
 # Compiled loops with every index checked.
 bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n 2 \
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 \
 	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
 
 # The suite with the lowest versions that pyproject.toml allows.

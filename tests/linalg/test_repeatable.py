@@ -1,7 +1,10 @@
 """What is computed depends on values alone: not on the places of arrays, nor on other threads."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -117,3 +120,21 @@ def test_what_is_learnt_does_not_depend_on_other_threads_that_learn(name, wide):
         done.set()
         for thread in others:
             thread.join()
+
+
+# -- compiled now or before ------------------------------------------------------------------------
+
+PROGRAM = """
+import hashlib, pickle
+from similia.registry import learner_class
+from tests.checks import case_of
+state = case_of(learner_class("DiagonalAROMA")).learn().get_state()
+print(hashlib.sha256(pickle.dumps(state)).hexdigest())
+"""
+
+
+def test_code_rounds_the_same_fresh_from_the_compiler_and_from_its_cache(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+    fresh, cached = (subprocess.check_output(command, env=environment) for _ in range(2))
+    assert fresh == cached

@@ -153,7 +153,8 @@ def cache_folder(file: str) -> Path | None:
         return None
     inside = path.is_relative_to(_PACKAGE)
     name = ".".join((path.relative_to(_PACKAGE) if inside else Path(path.name)).parts)
-    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
+    versions = sys.version, numba.__version__, llvmlite.__version__, config.BOUNDSCHECK
+    digest = hashlib.sha256(repr(versions).encode())
     for source in sorted(imported_files(path)):
         digest.update(source.name.encode() + _source(source)[0])
     for root in _roots():
