@@ -139,16 +139,18 @@ def _triplet(query: Any, better: str, worse: str, named: dict[str, Any]) -> Call
 
 
 def _rank(query: Any, named: dict[str, Any]) -> Call[Ranking]:
-    return Call("POST", "rank", Ranking, Rank(query=as_query(query), **named))
+    asked: Any = as_query(query)
+    return Call("POST", "rank", Ranking, Rank(query=asked, **named))
 
 
 def _query_vectors(queries: Iterable[Any], model: Any) -> Call[QueryVectors]:
-    body = Queries(queries=[as_query(query) for query in queries], model=model)
+    asked: Any = [as_query(query) for query in queries]
+    body = Queries(queries=asked, model=model)
     return Call("POST", "query-vectors", QueryVectors, body)
 
 
 def _put_items(items: Iterable[Item]) -> list[Call[Receipt]]:
-    found = list(items)
+    found: list[Any] = list(items)
     starts = range(0, len(found), BATCH)
     return [Call("POST", "items", Receipt, Items(items=found[i : i + BATCH])) for i in starts]
 

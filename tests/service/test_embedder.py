@@ -91,10 +91,9 @@ def test_an_endpoint_that_fails_is_not_an_error_of_ours(endpoint, answer):
         asyncio.run(HttpEmbedder(endpoint.url, "").embed("red"))
 
 
-def test_without_an_embedder_a_text_alone_is_refused(http):
-    answer = http.post("/v1/default/rank", json={"query": {"text": "red"}})
-    assert answer.status_code == 422
-    assert "embedder" in answer.json()["error"]
+def test_without_an_embedder_a_text_is_ranked_by_the_words_of_the_items(http):
+    answer = http.post("/v1/default/rank", json={"query": {"text": "item 17"}, "k": 3})
+    assert answer.json()["results"][0]["id"] == "i17"
 
 
 def test_models_are_taken_from_the_disk_only(tmp_path):

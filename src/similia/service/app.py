@@ -176,7 +176,7 @@ class Service:
 
     @property
     def _new_tenant(self) -> records.Settings:
-        return records.Settings(held_out=self.settings.hold_out)
+        return records.Settings(held_out=self.settings.hold_out, search=self.settings.search)
 
     def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
         """Numbers of each tenant, for metrics."""

@@ -1,6 +1,7 @@
 """What an endpoint is: who may call it, what goes in and comes out, and how a request is served."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 JSON = "application/json"
+#: where a row of a batch is named in an error
+PLACE = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,9 @@ def _decoded(endpoint: Endpoint, request: Request, content: bytes) -> Any:
             kind = endpoint.batch
         return _decoder(kind).decode(content)
     except msgspec.ValidationError as error:
-        raise Problem(422, f"the body does not fit: {_short(error)}.") from None
+        place = PLACE.search(str(error))
+        rows = {int(place[1]): _short(error)} if place else None
+        raise Problem(422, f"the body does not fit: {_short(error)}.", rows=rows) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
 

@@ -32,11 +32,17 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Time, level, message and details."""
         when = datetime.fromtimestamp(record.created).isoformat(" ", "milliseconds")
-        details = " ".join(f"{k}={v}" for k, v in getattr(record, "details", {}).items())
+        details = " ".join(f"{k}={_plain(v)}" for k, v in getattr(record, "details", {}).items())
         text = f"{when} {record.levelname.lower():7} {record.getMessage()} {details}".rstrip()
         if record.exc_info:
             text = f"{text}\n{self.formatException(record.exc_info)}"
         return text
+
+
+def _plain(value: Any) -> str:
+    """A value that stays on its line."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)
 
 
 def set_up(form: str, level: str) -> None:

@@ -153,7 +153,7 @@ ENDPOINTS = [
         feedback,
         JUDGE,
         s.Receipts,
-        body=Judgement,
+        body=s.NewJudgement,
         batch=s.Judgements,
         errors=(409, 507),
     ),

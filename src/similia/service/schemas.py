@@ -1,14 +1,14 @@
 """What requests and responses contain, beside the records of the log."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, Union
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, defstruct, field
 
 from similia.service.records import (
+    JUDGEMENTS,
     Figures,
     Item,
-    Judgement,
     Logged,
     Model,
     Query,
@@ -28,13 +28,42 @@ class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     """What a client sends: unknown names are errors, so that a slip of the pen is told."""
 
 
+class NewQuery(Query, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was asked: vectors by view, an item that stands for them, or a text."""
+
+
+class NewItem(Item, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Something to find: a vector for each view, and what people see of it."""
+
+
+def _strict(kind: type[Struct]) -> Any:
+    """A kind of judgement as clients send it."""
+    made = defstruct(
+        f"New{kind.__name__}",
+        [("query", NewQuery)],
+        bases=(kind,),
+        namespace={"__doc__": kind.__doc__, "__module__": __name__},
+        tag_field="kind",
+        tag=kind.__struct_config__.tag,
+        frozen=True,
+        kw_only=True,
+        omit_defaults=True,
+        forbid_unknown_fields=True,
+    )
+    return made
+
+
+#: judgements as they are sent; the log reads them without these rules, as it may hold newer ones
+NewJudgement: Any = Union[tuple(_strict(kind) for kind in JUDGEMENTS)]  # noqa: UP007
+
+
 # -- feedback ------------------------------------------------------------------------------------
 
 
 class Judgements(Strict, frozen=True, kw_only=True):
     """Several judgements, all stored or none."""
 
-    judgements: Annotated[list[Judgement], Meta(min_length=1)]
+    judgements: Annotated[list[NewJudgement], Meta(min_length=1)]
 
 
 class Receipts(Struct, frozen=True):
@@ -64,7 +93,7 @@ class LogPage(Strict, frozen=True, kw_only=True):
 class Rank(Strict, frozen=True, kw_only=True):
     """What to rank, and how."""
 
-    query: Query
+    query: NewQuery
     k: Count = 10
     #: rank these only
     items: list[Id] | None = None
@@ -77,7 +106,7 @@ class Rank(Strict, frozen=True, kw_only=True):
 class Queries(Strict, frozen=True, kw_only=True):
     """Queries to transform."""
 
-    queries: Annotated[list[Query], Meta(min_length=1)]
+    queries: Annotated[list[NewQuery], Meta(min_length=1)]
     model: ModelName = "live"
 
 
@@ -94,7 +123,7 @@ class QueryVectors(Struct, frozen=True):
 class Items(Strict, frozen=True, kw_only=True):
     """Items to add, or to put in place of those with the same ids."""
 
-    items: Annotated[list[Item], Meta(min_length=1)]
+    items: Annotated[list[NewItem], Meta(min_length=1)]
 
 
 class ItemBody(Strict, frozen=True, kw_only=True):

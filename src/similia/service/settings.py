@@ -85,6 +85,12 @@ class Settings:
         0.2, "Share of queries of new tenants that are kept for exams.", least=0, most=0.9
     )
 
+    search: str = setting(
+        "exact",
+        "Search of new tenants: exact, or proposed by a library.",
+        choices=("exact", "faiss", "usearch", "hnswlib"),
+    )
+
     # -- operation -----------------------------------------------------------------------------
     log_level: str = setting(
         "info", "What is logged.", choices=("debug", "info", "warning", "error")
