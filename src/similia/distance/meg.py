@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, starmap
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -267,6 +267,9 @@ class MEG(BoundedDistance):
         if isinstance(self.eta, str):
             return (RATE if self.normalized else 1.0), True
         return float(self.eta), False
+
+    def _bolder(self, n: int) -> dict[str, Any]:
+        return {} if isinstance(self.eta, str) else {"eta": float(self.eta) * n}
 
     def _merged_state(self, parts: Sequence[Self]) -> State:
         """Mean of log W: at least as near to any matrix as the parts are on average."""
