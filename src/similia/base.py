@@ -174,6 +174,8 @@ class Learner(BaseEstimator, ABC):
     _averaged: ClassVar[str]
     #: whether learners that each continued from a common one can be merged
     merges: ClassVar[bool] = True
+    #: why not, otherwise
+    _why_not_merged: ClassVar[str] = ""
     #: rules of the parameters, by name
     _rules: ClassVar[dict[str, Rule]]
 
@@ -284,6 +286,7 @@ class Learner(BaseEstimator, ABC):
         what one learner of everything would become, and parts are averaged, never added up.
         """
         check_is_fitted(self)
+        self._check_merges("split")
         check_parameters(f"{self._owner}.split", {"n": positive_integer}, {"n": n})
         parts = [copy.deepcopy(self) for _ in range(n)]
         for part in parts:
@@ -291,7 +294,7 @@ class Learner(BaseEstimator, ABC):
         return parts
 
     def _bolder(self, n: int) -> dict[str, Any]:
-        """Parameters under which a judgement counts n times; none if steps have no length to set."""
+        """Parameters under which a judgement counts n times; none if steps have no length."""
         return {}
 
     def merge(self, parts: Sequence[Self]) -> Self:
@@ -316,6 +319,7 @@ class Learner(BaseEstimator, ABC):
             would fall short of one learner of everything.
         """
         check_is_fitted(self)
+        self._check_merges("merge")
         self._check_parts(parts)
         self._check_learnt(parts)
         merged = copy.deepcopy(self)
@@ -345,6 +349,13 @@ class Learner(BaseEstimator, ABC):
                     f"{part.n_updates_}; the mean of parts that have learnt so little falls short "
                     "of one learner of everything. Use fewer parts, or teach the start more first."
                 )
+
+    def _check_merges(self, method: str) -> None:
+        if not self.merges:
+            raise ValueError(
+                f"{self._owner}.{method}: its parts cannot be merged, as {self._why_not_merged}; "
+                "learn from one stream of all judgements instead."
+            )
 
     def _check_parts(self, parts: Sequence[Self]) -> None:
         if not parts:

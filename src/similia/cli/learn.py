@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
@@ -34,6 +34,26 @@ Resume = Annotated[
     bool, Option("--resume", help="Continue from the checkpoint, if any; the result is the same.")
 ]
 
+ExecutorName = Annotated[
+    str | None,
+    Option(
+        "--executor",
+        help="Learn in shares, side by side: processes:4, dask://HOST:PORT or ray://HOST:PORT.",
+    ),
+]
+Shares = Annotated[
+    int | None,
+    Option("--shares", min=1, help="Shares for --executor; the result depends on them alone. [8]"),
+]
+Work = Annotated[
+    Path | None,
+    Option(
+        "--work",
+        help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
+        "until that is saved.",
+    ),
+]
+
 
 def learn(
     vectors: opt.Vectors,
@@ -62,6 +82,9 @@ def learn(
     resume: Resume = False,
     chunk: Chunk = 2048,
     score_all: ScoreAll = False,
+    executor: ExecutorName = None,
+    shares: Shares = None,
+    work: Work = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Learn from judgements, scoring each first, and save the model."""
@@ -69,6 +92,12 @@ def learn(
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint.")
+    if executor is None and (shares or work):
+        raise typer.BadParameter("--shares and --work need --executor.")
+    if executor is not None and (checkpoint or views or query_views or texts or query_texts):
+        raise typer.BadParameter(
+            "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
+        )
     opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
     values = dict(map(opt.setting, settings or []))
 
@@ -80,22 +109,34 @@ def learn(
     extra = opt.view_files(views, query_views, texts, query_texts)
     with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad):
         model = load(start) if start else new_learner(learner or DEFAULT, values)
-        found = learn_file(
-            model,
-            X,
-            opt.source(feedback, columns, position),
-            items=Z,
-            output=output,
-            unjudged=unjudged.value,
-            clicks=clicks.value,
-            bad_rows=bad,
-            chunk=chunk,
-            score_all=score_all,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            verbose=sys.stderr.isatty(),
-        )
+        options: dict[str, Any] = {
+            "output": output,
+            "unjudged": unjudged.value,
+            "clicks": clicks.value,
+            "bad_rows": bad,
+            "chunk": chunk,
+            "score_all": score_all,
+            "verbose": sys.stderr.isatty(),
+        }
+        source = opt.source(feedback, columns, position)
+        if executor is not None:
+            from similia.distributed import VectorPath, learn_shares
+
+            item_names = None if item_ids is None else str(item_ids)
+            named = {"vector_column": vector_column, "id_column": id_column}
+            found = learn_shares(
+                model,
+                VectorPath(str(vectors), None if ids is None else str(ids), **named),
+                source,
+                items=None if items is None else VectorPath(str(items), item_names, **named),
+                executor=executor,
+                shares=shares or 8,
+                work=work,
+                **options,
+            )
+        else:
+            options |= {"checkpoint": checkpoint, "every": every, "resume": resume}
+            found = learn_file(model, X, source, items=Z, **options)
     if as_json:
         opt.print_json({**found.to_dict(), "output": str(output)})
     else:

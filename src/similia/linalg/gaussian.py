@@ -1,11 +1,10 @@
 """Means of Gaussian posteriors over vectors and matrices.
 
-Learners that share a start each multiplied it by a likelihood of their own. Where a part counts each
-of its judgements k times, k parts are k estimates of the posterior of everything, so their
+Learners that share a start each multiplied it by a likelihood of their own. Where a part counts
+each of its judgements k times, k parts are k estimates of the posterior of everything, so their
 precisions are averaged: 1/Σ₀ + Σᵢ δᵢ = meanᵢ(1/Σ₀ + k δᵢ). Adding natural parameters of parts that
 count once is the same for exact posteriors, but not for diagonal or factored ones. They hardly
-shrink along a correction that spans many entries, so a correction that all parts make is added k
-times.
+shrink along a correction that spans many entries, so one that all parts make is added k times.
 """
 
 import numpy as np

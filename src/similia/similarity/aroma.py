@@ -287,7 +287,8 @@ class FactoredAROMA(GaussianSimilarity):
         return {**super()._merged_state(parts), **factors}
 
     def _steps_to_merge(self) -> int:
-        return sum(self.W_.shape)
+        """Three times as many of the small steps below the margin as of corrected mistakes."""
+        return sum(self.W_.shape) * (3 if self.update_on == "margin" else 1)
 
 
 class DiagonalAROMA(GaussianSimilarity):
