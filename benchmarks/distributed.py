@@ -35,54 +35,47 @@ def on_cores(n):
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0) | set(range(os.cpu_count())))[:n]))
 
 
-def seconds(call):
+def seconds(call, *args, **options):
     started = time.perf_counter()
-    call()
+    call(*args, **options)
     return time.perf_counter() - started
 
 
 def distributed():
-    rows = []
+    rows, times = [], {}
     with tempfile.TemporaryDirectory() as name:
         folder = problem(Path(name), 400_000)
         given = (folder / "vectors.npy", folder / "feedback.npy")
         model = FactoredAROMA(update_on="margin").learn(np.load(given[0]), np.load(given[1])[:2000])
         save(model, folder / "model.safetensors")
-        judged = folder / "judged.csv"
-        rng = np.random.default_rng(1)
+        scorers = {"cosine": "cosine", "model": folder / "model.safetensors"}
+        judged, rng = folder / "judged.csv", np.random.default_rng(1)
         some = np.column_stack([np.repeat(np.arange(8192), 2), rng.integers(20_000, size=16384)])
         judged.write_text("query,item,relevance\n" + "".join(f"{q},{i},1\n" for q, i in some))
-        times = {}
         for turn in range(3):
             for workers in (1, 2):
                 on_cores(workers)
-                engine, work = f"processes:{workers}", folder / f"work-{turn}-{workers}"
-                learn = lambda: learn_shares(  # noqa: E731
-                    FactoredAROMA(update_on="margin"), *given, executor=engine, shares=4, work=work
-                )
-                times.setdefault(("learning, 400,000 triplets", workers), []).append(seconds(learn))
-                measure = lambda: evaluate_parts(  # noqa: E731
-                    {"cosine": "cosine", "model": folder / "model.safetensors"}, given[0], judged,
-                    executor=engine, parts=16, work=folder / f"eval-{turn}-{workers}",
-                )  # fmt: skip
-                key = ("evaluation, 8,192 queries × 20,000 items × 2", workers)
-                times.setdefault(key, []).append(seconds(measure))
+                engine, place = {"executor": f"processes:{workers}"}, f"{turn}-{workers}"
+                learner = FactoredAROMA(update_on="margin")
+                options = {**engine, "shares": 4, "work": folder / f"learn-{place}"}
+                taken = seconds(learn_shares, learner, *given, **options)
+                times.setdefault(("learning, 400,000 triplets", workers), []).append(taken)
+                options = {**engine, "parts": 16, "work": folder / f"evaluate-{place}"}
+                taken = seconds(evaluate_parts, scorers, given[0], judged, **options)
+                key = ("evaluation, 2 × 8,192 queries × 20,000 items", workers)
+                times.setdefault(key, []).append(taken)
         for what in dict.fromkeys(key for key, _ in times):
             one, two = (np.median(times[what, workers]) for workers in (1, 2))
             rows.append([what, f"{one:.1f}", f"{two:.1f}", f"{one / two:.2f}"])
-        small = problem(Path(folder, "small").mkdir() or folder / "small", 2000, 500, 16)
-        given = (small / "vectors.npy", small / "feedback.npy")
-        for executor in ("processes:1", "processes:2"):
-            cost = seconds(
-                lambda: learn_shares(
-                    OASIS(),
-                    *given,
-                    executor=executor,
-                    shares=2,
-                    work=small / executor[-1],  # noqa: B023
-                )
-            )
-            rows.append([f"2,000 triplets in 16 dimensions, {executor}", f"{cost:.1f}", "", ""])
+        small = folder / "small"
+        small.mkdir()
+        given = problem(small, 2000, 500, 16) / "vectors.npy", small / "feedback.npy"
+        costs = [
+            seconds(learn_shares, OASIS(), *given, executor=f"processes:{n}", shares=2,
+                    work=small / str(n))
+            for n in (1, 2)
+        ]  # fmt: skip
+        rows.append(["learning, 2,000 triplets in 16 dimensions", *(f"{c:.1f}" for c in costs), ""])
     table("Shares on workers, 384 dimensions: seconds", ["", "1", "2", "ratio"], rows)
 
 
@@ -92,7 +85,8 @@ from similia import OASIS
 from similia.distributed import learn_shares
 if __name__ == "__main__":
     started = time.perf_counter()
-    learn_shares(OASIS(), sys.argv[1], sys.argv[2], executor="processes:2", shares=8, work=sys.argv[3])
+    vectors, feedback, work = sys.argv[1:]
+    learn_shares(OASIS(), vectors, feedback, executor="processes:2", shares=8, work=work)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{peak:.0f} {time.perf_counter() - started:.0f}")
 """
