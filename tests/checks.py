@@ -419,6 +419,7 @@ def check_merging_is_symmetric_and_leaves_its_parts_alone(cls):
         return
     case = case_of(cls)
     case.learn(0, 50)
+    case.learner._steps_to_merge = int  # none
     one, two = case.fresh(), case.fresh()
     case.learn(50, 100, learner=one)
     case.learn(100, 150, learner=two)

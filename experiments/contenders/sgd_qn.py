@@ -1,11 +1,10 @@
 """SGD-QN: stochastic gradient with a diagonal quasi-Newton scaling, as corrected [Bordes2010]."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from similia.contract import Array, Indices, Matrix, State
+from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, row_blocks, squared
 from similia.linalg.compiled import compiled
 from similia.linear.examples import Task
@@ -113,14 +112,6 @@ class SGDQN(StochasticOneVsRest):
         rows = (np.ascontiguousarray(X), signs.astype(dtype), np.ascontiguousarray(weights))
         rule = (float(self.alpha), int(self.skip), LOSSES[self.loss].code)
         sgd_qn_pass(*state, *rows, times.astype(dtype), *rule)
-
-    def _merged_state(self, parts: Sequence[Self]) -> State:
-        """Averaged weights and gains, and the clocks of the part that has seen most."""
-        merged = super()._merged_state(parts)
-        for name in ("B_", "v_"):
-            mean = self._mean_over(parts, [getattr(part, name) for part in parts])
-            merged[name] = np.asarray(mean, dtype=self.w_.dtype)
-        return {**merged, "clock_": max(parts, key=lambda part: part.n_seen_).clock_.copy()}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         shapes = super()._shapes()

@@ -22,7 +22,18 @@ from similia.contract import FLOATS, Array, Matrix, State
 from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
-from similia.validation import Rule, boolean, check_magnitude, check_parameters, check_sparse, seed
+from similia.validation import (
+    Rule,
+    boolean,
+    check_magnitude,
+    check_parameters,
+    check_sparse,
+    positive_integer,
+    seed,
+)
+
+#: share of judgements that need a step below which parts differ too little for a merge to matter
+RARELY = 0.01
 
 
 class Revision:
@@ -164,6 +175,8 @@ class Learner(BaseEstimator, ABC):
     _averaged: ClassVar[str]
     #: whether learners that each continued from a common one can be merged
     merges: ClassVar[bool] = True
+    #: why not, otherwise
+    _why_not_merged: ClassVar[str] = ""
     #: rules of the parameters, by name
     _rules: ClassVar[dict[str, Rule]]
 
@@ -267,20 +280,49 @@ class Learner(BaseEstimator, ABC):
 
     # -- merging -------------------------------------------------------------------------------
 
+    def split(self, n: int) -> list[Self]:
+        """Copies to teach n shares of the judgements to, for `merge`.
+
+        A part sees one judgement in n, so it counts each of them n times: it is an estimate of
+        what one learner of everything would become, and parts are averaged, never added up.
+        """
+        check_is_fitted(self)
+        self._check_merges("split")
+        check_parameters(f"{self._owner}.split", {"n": positive_integer}, {"n": n})
+        parts = [copy.deepcopy(self) for _ in range(n)]
+        for part in parts:
+            part.set_params(**self._bolder(n))
+        return parts
+
+    def _bolder(self, n: int) -> dict[str, Any]:
+        """Parameters under which a judgement counts n times; none if steps have no length."""
+        return {}
+
     def merge(self, parts: Sequence[Self]) -> Self:
         """Merge learners that each continued from this one, on different judgements.
+
+        The merged state is the mean of theirs, weighted by judgements: on any convex loss, such as
+        the hinge loss of held-out judgements, it is at most the mean of theirs.
 
         Parameters
         ----------
         parts : sequence of learners
-            Each began as a copy of this learner (``copy.deepcopy``) and learnt its own share.
+            Copies of this learner, from `split`, each of which learnt its own share.
 
         Returns
         -------
         A new learner of the same class; this one and the parts are left alone.
+
+        Raises
+        ------
+        ValueError
+            If the parts did not continue from this learner, or have learnt too little: their mean
+            would fall short of one learner of everything.
         """
         check_is_fitted(self)
+        self._check_merges("merge")
         self._check_parts(parts)
+        self._check_learnt(parts)
         merged = copy.deepcopy(self)
         merged.n_seen_ = self.n_seen_ + sum(part.n_seen_ - self.n_seen_ for part in parts)
         merged.n_updates_ = self.n_updates_ + sum(p.n_updates_ - self.n_updates_ for p in parts)
@@ -289,10 +331,34 @@ class Learner(BaseEstimator, ABC):
         for name, value in state.items():
             setattr(merged, name, value)
         if self.average:
-            # The distance from last state to average is itself averaged over the parts.
-            gap = self._mean_over(parts, [part.moment_ / (part.n_seen_ + 1) for part in parts])
+            # Last states of k parts already average out the noise that a mean over the stream
+            # would, so the way back to that mean, with its early states, shrinks to a k-th.
+            gaps = [part.moment_ / (part.n_seen_ + 1) for part in parts]
+            gap = self._mean_over(parts, gaps) / len(parts)
             merged.moment_ = ((merged.n_seen_ + 1) * gap).astype(self.moment_.dtype, copy=False)
         return merged
+
+    def _steps_to_merge(self) -> int:
+        """Steps that a part must have taken before it can be averaged with others."""
+        return 0
+
+    def _check_learnt(self, parts: Sequence[Self]) -> None:
+        needed = self._steps_to_merge()
+        for part in parts if len(parts) > 1 else []:
+            steps, seen = part.n_updates_ - self.n_updates_, part.n_seen_ - self.n_seen_
+            if part.n_updates_ < needed and steps >= RARELY * seen > 0:
+                raise ValueError(
+                    f"{self._owner}.merge: parts must have taken at least {needed} steps each, got "
+                    f"{part.n_updates_}; the mean of parts that have learnt so little falls short "
+                    "of one learner of everything. Use fewer parts, or teach the start more first."
+                )
+
+    def _check_merges(self, method: str) -> None:
+        if not self.merges:
+            raise ValueError(
+                f"{self._owner}.{method}: its parts cannot be merged, as {self._why_not_merged}; "
+                "learn from one stream of all judgements instead."
+            )
 
     def _check_parts(self, parts: Sequence[Self]) -> None:
         if not parts:
@@ -313,7 +379,7 @@ class Learner(BaseEstimator, ABC):
             if part.n_seen_ < self.n_seen_ or part.average != self.average:
                 raise ValueError(
                     f"{self._owner}.merge: parts must have continued from this learner; "
-                    "begin each as a copy of it, with the same parameters."
+                    "take them from its split."
                 )
 
     def _mean_over(self, parts: Sequence[Self], values: Sequence[Any]) -> Any:
@@ -323,6 +389,6 @@ class Learner(BaseEstimator, ABC):
         return sum(share * value for share, value in zip(shares, values, strict=True))
 
     def _merged_state(self, parts: Sequence[Self]) -> State:
-        """Merged arrays; without second-order knowledge, the weighted mean of the states."""
+        """Merged arrays: the mean of the states, weighted by judgements."""
         mean = self._mean_over(parts, [part._last_state for part in parts])
         return {self._averaged: np.asarray(mean, dtype=self._last_state.dtype)}

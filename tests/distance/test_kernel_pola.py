@@ -120,6 +120,7 @@ def test_merging_joins_the_bases(rng):
     parts = [copy.deepcopy(start) for _ in range(2)]
     parts[0].learn(X[:40], pairs[pairs.max(1) < 40], signs[pairs.max(1) < 40])
     parts[1].learn(X[40:], pairs[pairs.min(1) >= 40] - 40, signs[pairs.min(1) >= 40])
+    start._steps_to_merge = int  # none
     merged = start.merge(parts)
     assert merged.n_basis_ > max(part.n_basis_ for part in parts)
     shares = start._mean_over(parts, np.eye(len(parts)))

@@ -1,7 +1,5 @@
 """What is proven of MEG [Tsuda2005], under the conditions in which it is true."""
 
-import copy
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -191,18 +189,3 @@ def test_the_comparison_loss_is_that_of_the_learner_if_it_stood_still(rng):
     start_matrix = np.eye(6)
     expected = learner.comparison_loss(start_matrix, X, pairs, y)
     assert learner.total_loss_ == pytest.approx(expected)
-
-
-@given(SEED, st.booleans())
-def test_a_merged_learner_is_as_near_to_any_matrix_as_its_parts_on_average(seed, normalized):
-    """Δ(U, exp(Σ sₖ log Wₖ)/Z) ≤ Σ sₖ Δ(U, Wₖ), because Z ≤ 1; equal shares here.
-
-    Without the normalisation the divergence also has tr W, which the mean does not raise either.
-    """
-    rng = np.random.default_rng(seed)
-    X, pairs, y, U = problem(rng, 0.2)
-    common = MEG(normalized=normalized).learn(X, pairs[:30], y[:30])
-    parts = [copy.deepcopy(common).learn(X, pairs[i::3], y[i::3]) for i in range(3)]
-    merged = common.merge(parts)
-    distances = [von_neumann_divergence(U / 6.0, p.W_) for p in (merged, *parts)]
-    assert distances[0] <= np.mean(distances[1:]) * (1.0 + 1e-8) + 1e-8

@@ -1,7 +1,5 @@
 """SLNDClassifier: against the paper's own loop, its options, and odd data."""
 
-import copy
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -304,16 +302,6 @@ def test_early_stopping_keeps_the_average_that_was_best(problem):
     learner = SLNDClassifier(max_iter=100, n_iter_no_change=3, **options).fit(X, y)
     shorter = SLNDClassifier(max_iter=learner.n_iter_ - 3, **options).fit(X, y)
     np.testing.assert_allclose(learner.coef_, shorter.coef_, atol=1e-10)
-
-
-def test_a_merged_learner_shares_nothing_with_its_parts(problem):
-    X, y = problem
-    start = SLNDClassifier(random_state=0).partial_fit(X[:10], y[:10], classes=[0, 1, 2])
-    part = copy.deepcopy(start).partial_fit(X[10:37], y[10:37])
-    before, merged = copy.deepcopy(part.get_state()), start.merge([part])
-    merged.partial_fit(X[37:], y[37:])
-    for name, value in part.get_state().items():
-        np.testing.assert_array_equal(value, before[name], err_msg=name)
 
 
 def test_a_refreshed_hessian_has_the_curvature_of_the_present_weights(problem):

@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
 from similia.cli import options as opt
+
+if TYPE_CHECKING:
+    from similia.distributed import VectorPath
 
 Output = Annotated[Path, Option("--output", "-o", help="Where to save the model.")]
 Start = Annotated[
@@ -34,6 +37,26 @@ Resume = Annotated[
     bool, Option("--resume", help="Continue from the checkpoint, if any; the result is the same.")
 ]
 
+ExecutorName = Annotated[
+    str | None,
+    Option(
+        "--executor",
+        help="Learn in shares, side by side: processes:4, dask://HOST:PORT or ray://HOST:PORT.",
+    ),
+]
+Shares = Annotated[
+    int | None,
+    Option("--shares", min=1, help="Shares for --executor; the result depends on them alone. [8]"),
+]
+Work = Annotated[
+    Path | None,
+    Option(
+        "--work",
+        help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
+        "until that is saved.",
+    ),
+]
+
 
 @opt.grouped
 def learn(
@@ -55,6 +78,9 @@ def learn(
     resume: Resume = False,
     chunk: Chunk = 2048,
     score_all: ScoreAll = False,
+    executor: ExecutorName = None,
+    shares: Shares = None,
+    work: Work = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Learn from judgements, scoring each first, and save the model."""
@@ -62,6 +88,12 @@ def learn(
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint.")
+    if executor is None and (shares or work):
+        raise typer.BadParameter("--shares and --work need --executor.")
+    if executor is not None and (checkpoint or views):
+        raise typer.BadParameter(
+            "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
+        )
     sides.check(feedback, outputs=(output, bad_log))
     values = dict(map(opt.setting, settings or []))
 
@@ -72,23 +104,45 @@ def learn(
     source = opt.source(feedback, columns, position)
     model = load(start) if start else new_learner(learner or DEFAULT, values)
     with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
-        found = learn_file(
-            model,
-            X,
-            source,
-            items=Z,
-            output=output,
-            unjudged=unjudged.value,
-            clicks=clicks.value,
-            bad_rows=bad,
-            chunk=chunk,
-            score_all=score_all,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            verbose=sys.stderr.isatty(),
-        )
+        options: dict[str, Any] = {
+            "output": output,
+            "unjudged": unjudged.value,
+            "clicks": clicks.value,
+            "bad_rows": bad,
+            "chunk": chunk,
+            "score_all": score_all,
+            "verbose": sys.stderr.isatty(),
+        }
+        if executor is not None:
+            from similia.distributed import learn_shares
+
+            vectors, items = _paths(sides)
+            found = learn_shares(
+                model,
+                vectors,
+                source,
+                items=items,
+                executor=executor,
+                shares=shares or 8,
+                work=work,
+                **options,
+            )
+        else:
+            options |= {"checkpoint": checkpoint, "every": every, "resume": resume}
+            found = learn_file(model, X, source, items=Z, **options)
     if as_json:
         opt.print_json({**found.to_dict(), "output": str(output)})
     else:
         opt.print_fields({**found.in_words(), "output": output})
+
+
+def _paths(sides: opt.Sides) -> "tuple[VectorPath, VectorPath | None]":
+    """Where workers find the vectors of queries and items."""
+    from similia.distributed import VectorPath
+
+    def path(vectors: Path, ids: Path | None) -> VectorPath:
+        names = None if ids is None else str(ids)
+        return VectorPath(str(vectors), names, sides.vector_column, sides.id_column)
+
+    items = None if sides.items is None else path(sides.items, sides.item_ids)
+    return path(sides.vectors, sides.ids), items

@@ -369,6 +369,11 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         check_magnitude(where, "X", X, pairs.ravel(), kind)
         return pairs, y
 
+    def _steps_to_merge(self) -> int:
+        """Half as many as a symmetric matrix has entries of its own."""
+        n = len(self._last_state)
+        return n * (n + 1) // 4
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -1,5 +1,7 @@
 """LEGO: online LogDet metric learning."""
 
+from typing import Any
+
 import numpy as np
 
 from similia.contract import Array, Matrix
@@ -64,3 +66,6 @@ class LEGO(BoundedDistance):
 
     def _learn_block(self, Z: Matrix, targets: Array) -> int:
         return lego_pass(self.A_, self.moment_, self.n_seen_, Z, targets, float(self.eta))
+
+    def _bolder(self, n: int) -> dict[str, Any]:
+        return {"eta": float(self.eta) * n}

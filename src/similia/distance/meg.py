@@ -1,6 +1,6 @@
 """MEG: matrix exponentiated gradient, for metrics, kernels over objects and density matrices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise, starmap
 from typing import ClassVar, Self
 
@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner, all_or_nothing
-from similia.contract import Array, Indices, Matrix, State
+from similia.contract import Array, Indices, Matrix
 from similia.distance.base import SINGLE
 from similia.distance.bounds import FEEDBACK, BoundedDistance
 from similia.distance.instances import Given, checked_instances, checked_labels
@@ -178,6 +178,10 @@ class MEG(BoundedDistance):
     )
 
     divergence = "von_neumann"
+    merges = False
+    _why_not_merged = (
+        "a step is as long as its bound allows, so that none can make up for those of other parts"
+    )
     _fragile: ClassVar = ("log_eigenvalues_", "eigenvectors_", "moment_")  # steps may overflow
     _state: ClassVar = (
         *Learner._state,
@@ -279,21 +283,6 @@ class MEG(BoundedDistance):
         if isinstance(self.eta, str):
             return (RATE if self.normalized else 1.0), True
         return float(self.eta), False
-
-    def _merged_state(self, parts: Sequence[Self]) -> State:
-        """Mean of log W: at least as near to any matrix as the parts are on average."""
-        if len(parts) == 1:
-            values, vectors = parts[0].log_eigenvalues_.copy(), parts[0].eigenvectors_.copy()
-        else:
-            logs = [from_eigenpairs(p._log_values(), p.eigenvectors_.T) for p in parts]
-            values, columns = linalg.eigh(self._mean_over(parts, logs))
-            vectors = np.ascontiguousarray(columns.T)
-        return {
-            "log_eigenvalues_": values,
-            "eigenvectors_": vectors,
-            "total_loss_": self.total_loss_ + sum(p.total_loss_ - self.total_loss_ for p in parts),
-            "range_": max(part.range_ for part in parts),
-        }
 
     def _log_values(self) -> Array:
         """Eigenvalues of log W."""

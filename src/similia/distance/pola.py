@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -177,6 +177,9 @@ class POLA(MahalanobisDistance):
     def _rates(self) -> tuple[float, float]:
         """The paper's ρ and σ, in units of the data."""
         return self.threshold_rate * self.unit_**4, self.gamma * self.unit_**4
+
+    def _bolder(self, n: int) -> dict[str, Any]:
+        return {"gamma": float(self.gamma) / n}
 
     def _merged_state(self, parts: Sequence[Self]) -> State:
         gap = self._mean_over(parts, [part.b_moment_ / (part.n_seen_ + 1) for part in parts])

@@ -1,57 +1,40 @@
-"""Products of Gaussian densities over vectors and matrices.
+"""Means of Gaussian posteriors over vectors and matrices.
 
-Learners that share a start each multiplied it by a likelihood of their own. Their product has the
-sum of their natural parameters, less the start where it was counted too often.
+Learners that share a start each multiplied it by a likelihood of their own. Where a part counts
+each of its judgements k times, k parts are k estimates of the posterior of everything, so their
+precisions are averaged: 1/Σ₀ + Σᵢ δᵢ = meanᵢ(1/Σ₀ + k δᵢ). Adding natural parameters of parts that
+count once is the same for exact posteriors, but not for diagonal or factored ones. They hardly
+shrink along a correction that spans many entries, so one that all parts make is added k times.
 """
 
 import numpy as np
 from scipy import linalg
 
 
-def merged_diagonal(start, parts):
-    """Mean and variances of the product, from those of the start and of the parts.
+def mean_precision(covariances):
+    """Inverse of the mean inverse of some covariance matrices."""
+    dtype = covariances[0].dtype
+    return _inverse(sum(map(_inverse, covariances)) / len(covariances)).astype(dtype)
 
-    1/Σ = Σᵢ 1/Σᵢ - (k-1)/Σ₀,    W/Σ = Σᵢ Wᵢ/Σᵢ - (k-1) W₀/Σ₀, entry by entry: exact.
-    """
+
+def mean_variances(variances):
+    """Harmonic mean of some variances, entry by entry."""
     # A variance that was rounded to zero becomes the smallest that can be inverted.
-    tiny = np.finfo(start[1].dtype).tiny ** 0.5
-    precision = natural = 0.0
-    for count, mean, variance in _counted(start, parts):
-        part = count / np.maximum(variance, tiny)
-        precision, natural = precision + part, natural + mean * part
-    return natural / precision, 1.0 / precision
+    tiny = np.finfo(variances[0].dtype).tiny ** 0.5
+    return len(variances) / sum(1.0 / np.maximum(v, tiny) for v in variances)
 
 
-def merged_full(start, parts):
-    """Mean vector and covariance matrix of the product: likewise for vectors, exact."""
-    terms = [(count * _inverse(A), mean) for count, mean, A in _counted(start, parts)]
-    covariance = _inverse(sum(B for B, _ in terms))
-    mean = covariance @ sum(B @ mean for B, mean in terms)
-    return mean.astype(start[0].dtype), covariance.astype(start[0].dtype)
+def mean_posterior(parts):
+    """Mean vector and covariance of the mean natural parameters of some (mean, covariance).
 
-
-def merged_factored(start, parts):
-    """Mean W and factors Λ, Ω close to the product, from (W, Λ, Ω) of the start and the parts.
-
-    The exact product has the precision P = Σᵢ Λᵢ⁻¹⊗Ωᵢ⁻¹ - (k-1) Λ₀⁻¹⊗Ω₀⁻¹, which has no factors.
-    Adding factor by factor, Λ⁻¹ = Σᵢ Λᵢ⁻¹ - (k-1) Λ₀⁻¹ and likewise Ω⁻¹ and θ = Λ⁻¹WΩ⁻¹, is an
-    approximation whose mean has a good direction but is too short, as it counts P up to k² times
-    instead of k. So the mean is rescaled by ⟨θ, W⟩/⟨W, P(W)⟩, the best under the exact product.
+    The posterior of all data, if the parts are exact ones of linear regression that count each of
+    their observations as often as there are parts.
     """
-    terms = [(n, W, _inverse(Lam), _inverse(Om)) for n, W, Lam, Om in _counted(start, parts)]
-    theta = sum(n * L @ W @ R for n, W, L, R in terms)
-    Lambda = _inverse(sum(n * L for n, _, L, _ in terms))
-    Omega = _inverse(sum(n * R for n, _, _, R in terms))
-    W = Lambda @ theta @ Omega
-    curvature = sum(n * np.sum(W * (L @ W @ R)) for n, _, L, R in terms)
-    if curvature > 0:
-        W *= np.sum(theta * W) / curvature
-    return tuple(A.astype(start[0].dtype, copy=False) for A in (W, Lambda, Omega))
-
-
-def _counted(start, parts):
-    """The start, counted -(k-1) times, and the parts, counted once."""
-    return [(1.0 - len(parts), *start), *((1.0, *part) for part in parts)]
+    precisions = [_inverse(A) for _, A in parts]
+    covariance = _inverse(sum(precisions) / len(parts))
+    naturals = (B @ mean for B, (mean, _) in zip(precisions, parts, strict=True))
+    mean = covariance @ (sum(naturals) / len(parts))
+    return mean.astype(parts[0][0].dtype), covariance.astype(parts[0][0].dtype)
 
 
 def _inverse(A):

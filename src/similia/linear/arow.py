@@ -1,7 +1,7 @@
 """AROW: adaptive regularisation of weight vectors, the ancestor of AROMA."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -9,7 +9,7 @@ from scipy import sparse
 from similia.contract import Array, Matrix, State
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import squared
-from similia.linalg.gaussian import merged_diagonal, merged_full
+from similia.linalg.gaussian import mean_posterior, mean_variances
 from similia.linear.base import LinearOneVsRest
 from similia.parameters import parameter
 from similia.updates.aroma import diagonal_pass
@@ -103,11 +103,13 @@ class AROW(LinearOneVsRest):
             variances = np.asarray(squared(X) @ self.Sigma_.T)
         return self._per_class(np.sqrt(np.maximum(variances, 0.0)))
 
+    def _bolder(self, n: int) -> dict[str, Any]:
+        return {"r": float(self.r) / n}
+
     def _merged_state(self, parts: Sequence[Self]) -> State:
-        states = [(part.w_, part.Sigma_) for part in (self, *parts)]
         if self.covariance == "diagonal":
-            w, Sigma = merged_diagonal(states[0], states[1:])
-            return {"w_": w, "Sigma_": Sigma}
-        by_vector = zip(*(zip(*state, strict=True) for state in states), strict=True)
-        w, Sigma = zip(*(merged_full(start, ends) for start, *ends in by_vector), strict=True)
+            variances = mean_variances([part.Sigma_ for part in parts])
+            return {**super()._merged_state(parts), "Sigma_": variances}
+        vectors = zip(*(zip(part.w_, part.Sigma_, strict=True) for part in parts), strict=True)
+        w, Sigma = zip(*map(mean_posterior, vectors), strict=True)
         return {"w_": np.array(w), "Sigma_": np.array(Sigma)}

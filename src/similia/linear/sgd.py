@@ -1,11 +1,10 @@
 """SGD: the loop of SLND with plain gradient steps."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from similia.contract import Array, Matrix, State
+from similia.contract import Array, Matrix
 from similia.linalg.blocks import squared
 from similia.linear.examples import Task
 from similia.linear.frames import Scaling
@@ -75,10 +74,6 @@ class SGDOneVsRest(StochasticOneVsRest):
         energies = (self.n_seen_ * self.energy_ + np.cumsum(norms2, dtype=np.float64)) / n
         self._take_steps(rows, signs, weights, self._scaling(energies))
         self.energy_ = float(energies[-1])
-
-    def _merged_state(self, parts: Sequence[Self]) -> State:
-        energy = self._mean_over(parts, [part.energy_ for part in parts])
-        return {**super()._merged_state(parts), "energy_": float(energy)}
 
 
 def mean_energy(task: Task, rng: np.random.Generator) -> float:

@@ -1,13 +1,11 @@
 """SLND: one-vs-rest classifiers by stochastic low-rank Newton steps."""
 
-from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from similia.contract import Array, Indices, Matrix, State
+from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, row_blocks
 from similia.linear.examples import Task
 from similia.linear.frames import Scaling
@@ -252,12 +250,6 @@ class SLNDClassifier(StochasticOneVsRest):
             self._set_hessian(form.grown(self._hessian, n, self.recent_[:stop]), n + stop)
 
     # -- state ---------------------------------------------------------------------------------
-
-    def _merged_state(self, parts: Sequence[Self]) -> State:
-        """Averaged weights, and a copy of the Hessian of the part that has seen most."""
-        known = max(parts, key=lambda part: part.n_hessian_ + part.n_recent_).get_state()
-        own = set(self._state) - set(StochasticOneVsRest._state)
-        return {**super()._merged_state(parts), **{name: copy(known[name]) for name in own}}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         d = self.n_features_in_ + self.fit_intercept

@@ -1,14 +1,13 @@
 """One-vs-rest classifiers by stochastic steps on a calibrated loss."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.base import all_or_nothing
-from similia.contract import Array, Matrix, State
+from similia.contract import Array, Matrix
 from similia.linalg.threads import single_blas_thread
 from similia.linear.base import LinearOneVsRest
 from similia.linear.examples import Examples, Task, balanced_kept, n_weight_vectors
@@ -74,6 +73,10 @@ class StochasticOneVsRest(LinearOneVsRest):
 
     _state: ClassVar = (*LinearOneVsRest._state, "multilabel_", "class_counts_", "seed_")
     _accepts_several_labels: ClassVar = True
+    merges = False
+    _why_not_merged = (
+        "steps of a fixed schedule are too short for shares, and the mean of parts falls behind"
+    )
     #: values of parameters that a stream cannot follow
     _fit_only: ClassVar[dict[str, object]] = {"schedule": "theorem"}
 
@@ -257,10 +260,6 @@ class StochasticOneVsRest(LinearOneVsRest):
         return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
 
     # -- state ---------------------------------------------------------------------------------
-
-    def _merged_state(self, parts: Sequence[Self]) -> State:
-        counts = sum(part.class_counts_ - self.class_counts_ for part in parts)
-        return {**super()._merged_state(parts), "class_counts_": self.class_counts_ + counts}
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         n = n_weight_vectors(len(self.classes_), self.multilabel_)

@@ -12,7 +12,7 @@ from similia.progress import progress
 from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
 from similia.retrieval.names import measure_named, with_cut_offs
-from similia.retrieval.passing import measured_in_passing
+from similia.retrieval.passing import blocks_to_measure, measured_in_passing
 from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, scores_of
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
@@ -38,6 +38,7 @@ def evaluate(
     gain: Literal["linear", "exponential"] = "linear",
     block_bytes: int = BLOCK_BYTES,
     verbose: bool = False,
+    part: tuple[int, int] = (0, 1),
 ) -> Evaluation:
     """Measure how well a scorer ranks the relevant items of each query above the others.
 
@@ -77,6 +78,10 @@ def evaluate(
         Memory for scores; at least one query's scores are held at a time.
     verbose : bool
         Whether to show progress on a terminal.
+    part : (int, int)
+        (i, k): measure only the i-th of k parts of the queries, from 0, and leave the others as if
+        nothing were relevant to them. `Evaluation.joined` puts all k together; the result is the
+        same as without parts, to the last bit.
 
     Returns
     -------
@@ -93,6 +98,8 @@ def evaluate(
     """
     given = {"gain": gain, "block_bytes": block_bytes, "verbose": verbose}
     check_parameters("evaluate", _RULES, {"exclude_self": exclude_self, **given})
+    if not 0 <= part[0] < part[1]:
+        raise ValueError(f"evaluate: part must be (i, k) with 0 ≤ i < k, got {part}.")
     columns = _columns(k, measures)
     if (labels is None) == (relevance is None):
         got = "neither" if labels is None else "both"
@@ -106,14 +113,18 @@ def evaluate(
         else checked_grades(relevance, shape, gain)
     )
     codes = np.array(list(columns.values()))
-    values, n_relevant = np.empty((n, len(codes))), np.empty(n, np.int64)
+    values, n_relevant = np.full((n, len(codes)), np.nan), np.zeros(n, np.int64)
     wanted = m.Wanted(relevant, scores.own, codes, values, n_relevant)
+    tiled, others = blocks_to_measure(scores, wanted, block_bytes)
     with progress("evaluate", n, enabled=verbose) as advance:
-        left = measured_in_passing(scores, wanted, block_bytes, advance)
-        for queries, block in scores.blocks(block_bytes, left):
-            scores.share_out(partial(m.fill_values, wanted), block, queries)
-            advance(len(block))
-    if not n_relevant.any():
+        for number, queries in enumerate([*tiled, *others]):
+            if number % part[1] != part[0]:
+                continue
+            left = measured_in_passing(scores, wanted, queries) if number < len(tiled) else queries
+            for some, block in scores.blocks(block_bytes, left):
+                scores.share_out(partial(m.fill_values, wanted), block, some)
+            advance(len(queries))
+    if not n_relevant.any() and part == (0, 1):
         raise ValueError(
             f"evaluate: at least one query must have a relevant item, got none of {n}."
         )

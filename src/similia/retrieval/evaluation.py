@@ -30,6 +30,17 @@ class Evaluation:
     n_relevant: NDArray[np.int64]
     n_items: int
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Evaluation]") -> "Evaluation":
+        """Whole of an evaluation whose queries were measured in parts; see `evaluate`."""
+        counts = np.array([part.n_relevant for part in parts])
+        if (np.count_nonzero(counts, axis=0) > 1).any() or not counts.any():
+            raise ValueError("Evaluation.joined: parts must be all those of one evaluation.")
+        owner, query = counts.argmax(axis=0), np.arange(counts.shape[1])
+        names = parts[0].per_query
+        values = {n: np.array([part.per_query[n] for part in parts])[owner, query] for n in names}
+        return cls(values, counts.sum(axis=0), parts[0].n_items)
+
     @property
     def n_judged(self) -> int:
         """Number of queries with a relevant item."""

@@ -12,9 +12,8 @@ score, which is one of them. Ranks are thus exactly those of one set of scores. 
 own score, or contains too many others, the query is measured from a full row of scores instead.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,24 +57,35 @@ class Counts(NamedTuple):
     scores: Floats
 
 
-def measured_in_passing(
-    scores: Scores, wanted: Wanted, block_bytes: int, advance: Callable[[int], None]
-) -> Integers:
-    """Measure the queries that suit tiles; return the numbers of the others."""
+def blocks_to_measure(
+    scores: Scores, wanted: Wanted, block_bytes: int
+) -> tuple[list[Integers], list[Integers]]:
+    """Numbers of the queries that suit tiles, and of the others, in blocks to be measured alone.
+
+    Which queries share a block depends on all of them, not on who measures which block: a BLAS
+    rounds a score by its place.
+    """
     n = scores.Q.shape[0]
     products = scores.source
+    size = products.items.itemsize if isinstance(products, Products) else np.dtype(float).itemsize
+    rows = max(1, block_bytes // (scores.n_items * size))
     if not isinstance(products, Products) or is_sparse(products.items):
-        return np.arange(n)
+        return [], _cut(np.arange(n), rows)
     tiles = processors() * SHARES * QUERIES * ITEMS * products.items.itemsize
     few = np.diff(wanted.relevant.starts)[wanted.relevant.group] <= MANY
     suited = np.flatnonzero(few)
     if len(suited) < FEWEST or tiles > block_bytes:
-        return np.arange(n)
-    done = np.zeros(n, dtype=bool)
-    for queries in np.array_split(suited, -(-len(suited) // QUERIES)):
-        done[queries] = _measured(scores, products, wanted, queries)
-        advance(int(np.count_nonzero(done[queries])))
-    return np.flatnonzero(~done)
+        return [], _cut(np.arange(n), rows)
+    return np.array_split(suited, -(-len(suited) // QUERIES)), _cut(np.flatnonzero(~few), rows)
+
+
+def _cut(queries: Integers, size: int) -> list[Integers]:
+    return [queries[start : start + size] for start in range(0, len(queries), size)]
+
+
+def measured_in_passing(scores: Scores, wanted: Wanted, queries: Integers) -> Integers:
+    """Measure a block of queries that suit tiles; return those for which that failed."""
+    return queries[~_measured(scores, cast(Products, scores.source), wanted, queries)]
 
 
 def _measured(

@@ -17,7 +17,7 @@ from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, State
 from similia.linalg.blas import bilinear_forms, products, row_products
 from similia.linalg.blocks import squared, triplet_rows
-from similia.linalg.gaussian import merged_diagonal, merged_factored
+from similia.linalg.gaussian import mean_precision, mean_variances
 from similia.linalg.spectral import psd_factor
 from similia.parameters import parameter
 from similia.similarity.base import BilinearSimilarity
@@ -74,6 +74,13 @@ class GaussianSimilarity(BilinearSimilarity):
                 f"least {least:.1e} for {X.dtype}, got {min(of_queries, of_gaps):.1e}; scale it up."
             )
         return of_queries**-2, of_gaps**-2
+
+    def _noise(self) -> float:
+        """The updates' r."""
+        return 1.0 if isinstance(self.r, str) else float(self.r)
+
+    def _bolder(self, n: int) -> dict[str, Any]:
+        return {"r": self._noise() / n}
 
     @abstractmethod
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:
@@ -270,10 +277,9 @@ class FactoredAROMA(GaussianSimilarity):
         return variances
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
-        r = 1.0 if isinstance(self.r, str) else float(self.r)
         state = (self.W_, self.Lambda_, self.Omega_, self.moment_, self.n_seen_)
         learn = factored_analysed_pass if self.update == "analysed" else factored_pass
-        return learn(*state, Q, P, r, THRESHOLDS[self.update_on])
+        return learn(*state, Q, P, self._noise(), THRESHOLDS[self.update_on])
 
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:
         QL, ZO = products((Q, self.Lambda_), (Z, self.Omega_))
@@ -288,9 +294,15 @@ class FactoredAROMA(GaussianSimilarity):
         return psd_factor(self.Lambda_).T @ noise @ psd_factor(self.Omega_)
 
     def _merged_state(self, parts: Sequence[Self]) -> State:
-        states = [(part.W_, part.Lambda_, part.Omega_) for part in (self, *parts)]
-        W, Lambda, Omega = merged_factored(states[0], states[1:])
-        return {"W_": W, "Lambda_": Lambda, "Omega_": Omega}
+        factors = {
+            name: mean_precision([getattr(part, name) for part in parts])
+            for name in ("Lambda_", "Omega_")
+        }
+        return {**super()._merged_state(parts), **factors}
+
+    def _steps_to_merge(self) -> int:
+        """Three times as many of the small steps below the margin as of corrected mistakes."""
+        return sum(self.W_.shape) * (3 if self.update_on == "margin" else 1)
 
 
 class DiagonalAROMA(GaussianSimilarity):
@@ -352,9 +364,8 @@ class DiagonalAROMA(GaussianSimilarity):
         return variances
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
-        r = 1.0 if isinstance(self.r, str) else float(self.r)
         state = (self.W_, self.Sigma_, self.moment_, self.n_seen_)
-        rule = (r, THRESHOLDS[self.update_on], self.update == "analysed")
+        rule = (self._noise(), THRESHOLDS[self.update_on], self.update == "analysed")
         return diagonal_pass(*state, Q, P, *rule)
 
     def _variances(self, Q: Matrix, Z: Matrix) -> Array:
@@ -367,7 +378,9 @@ class DiagonalAROMA(GaussianSimilarity):
         return np.sqrt(self.Sigma_) * rng.standard_normal(self.W_.shape).astype(self.W_.dtype)
 
     def _merged_state(self, parts: Sequence[Self]) -> State:
-        W, Sigma = merged_diagonal(
-            (self.W_, self.Sigma_), [(part.W_, part.Sigma_) for part in parts]
-        )
-        return {"W_": W, "Sigma_": Sigma}
+        variances = mean_variances([part.Sigma_ for part in parts])
+        return {**super()._merged_state(parts), "Sigma_": variances}
+
+    def _steps_to_merge(self) -> int:
+        """Half as many as there are entries, each of which learns alone."""
+        return self.W_.size // 2

@@ -1,5 +1,7 @@
 """OASIS: the passive-aggressive baseline for bilinear similarities."""
 
+from typing import Any
+
 from similia.contract import Matrix
 from similia.parameters import parameter
 from similia.similarity.base import BilinearSimilarity
@@ -51,3 +53,9 @@ class OASIS(BilinearSimilarity):
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         return oasis_pass(self.W_, self.moment_, self.n_seen_, Q, P, float(self.C))
+
+    def _bolder(self, n: int) -> dict[str, Any]:
+        return {"C": float(self.C) * n}
+
+    def _steps_to_merge(self) -> int:
+        return 2 * sum(self.W_.shape)

@@ -38,6 +38,7 @@ def evaluate_file(
     bad_rows: BadRows | None = None,
     keep: Keep | None = None,
     verbose: bool = False,
+    part: tuple[int, int] = (0, 1),
 ) -> dict[str, Evaluation]:
     """Evaluate scorers on the same judgements.
 
@@ -50,7 +51,8 @@ def evaluate_file(
       distances: smaller is closer.
 
     Scorers are learners with vectors, or names of plain similarities; `k` are the cut-offs of
-    retrieval measures, and `keep` selects queries.
+    retrieval measures, and `keep` selects queries. `part` is that of `evaluate`; of triplets and
+    pairs, it takes every k-th chunk, and `joined_order` puts the parts together.
     """
     kind = kind_of(path)
     X, Z = vectors.X, None if items is None else items.X
@@ -59,13 +61,13 @@ def evaluate_file(
     read = "lists" if kind == "triplets" else kind
     file = FeedbackFile(path, read, *ids, classes=classes, bad_rows=bad_rows, keep=keep)
     if kind == "triplets":
-        return order_evaluations(scorers, X, Z, file.drawn(file.raw()))
-    parts = [part for part in file if len(part)]
+        return order_evaluations(scorers, X, Z, file.drawn(file.raw()), part)
+    parts = [some for some in file if len(some)]
     if kind == "pairs":
-        return order_evaluations(scorers, X, None, _triplets(parts))
+        return order_evaluations(scorers, X, None, _triplets(parts), part)
     if not parts:
         raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
-    options: dict[str, Any] = {"k": k, "measures": MEASURES, "verbose": verbose}
+    options: dict[str, Any] = {"k": k, "measures": MEASURES, "verbose": verbose, "part": part}
     if kind == "labels":
         rows, labels = _labels(parts)
         among = (Z if Z is not None and vectors.are_the_rows_of(items) else X)[rows]
@@ -87,6 +89,7 @@ def order_evaluations(
     X: Side,
     items: Side | None,
     batches: Iterable[Judgements],
+    part: tuple[int, int] = (0, 1),
 ) -> dict[str, Evaluation]:
     """Share of each query's triplets in the right order, from a stream in flat memory.
 
@@ -94,20 +97,35 @@ def order_evaluations(
     """
     counts = np.zeros(X.shape[0])
     right = {name: np.zeros(X.shape[0]) for name in scorers}
-    for part in in_chunks(iter(batches), CHUNK):
-        query = part.tuples[:, 0]
+    for number, some in enumerate(in_chunks(iter(batches), CHUNK)):
+        if number % part[1] != part[0]:
+            continue
+        query = some.tuples[:, 0]
         counts += np.bincount(query, minlength=X.shape[0])
         for name, scorer in scorers.items():
-            margins = triplet_margins(scorer, X, part.tuples, items=items)
+            margins = triplet_margins(scorer, X, some.tuples, items=items)
             marks = np.where(margins == 0, 0.5, margins > 0)
             right[name] += np.bincount(query, weights=marks, minlength=X.shape[0])
-    judged = counts > 0
+    judged = counts > 0 if part == (0, 1) else np.ones(len(counts), bool)
     if not judged.any():
         raise ValueError("feedback must put at least one item above another, got none that does.")
     n, n_items = counts[judged].astype(np.int64), (X if items is None else items).shape[0]
     return {
-        name: Evaluation({ACCURACY: marks[judged] / n}, n, n_items) for name, marks in right.items()
+        name: Evaluation({ACCURACY: marks[judged] / np.maximum(n, 1)}, n, n_items)
+        for name, marks in right.items()
     }
+
+
+def joined_order(parts: Sequence[Evaluation]) -> Evaluation:
+    """Whole of an evaluation of order whose triplets were counted in parts, to the last bit."""
+    counts = np.array([part.n_relevant for part in parts])
+    shares = np.array([part.per_query[ACCURACY] for part in parts])
+    right = np.rint(2 * shares * counts).sum(axis=0) / 2  # a triplet counts 0, ½ or 1
+    n = counts.sum(axis=0)
+    judged = n > 0
+    if not judged.any():
+        raise ValueError("feedback must put at least one item above another, got none that does.")
+    return Evaluation({ACCURACY: right[judged] / n[judged]}, n[judged], parts[0].n_items)
 
 
 def _triplets(parts: Sequence[Judgements]) -> list[Judgements]:

@@ -1,0 +1,119 @@
+"""Where tasks run: processes of this machine, Dask or Ray, as `concurrent.futures.Executor`s."""
+
+import multiprocessing
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from similia.exceptions import MissingExtraError
+
+#: what `engine_named` understands
+FORMS = "processes, processes:N, dask://HOST:PORT, ray or ray://HOST:PORT"
+
+
+@dataclass
+class Engine:
+    """A way to open executors, and to recognize that a worker was lost."""
+
+    open: Callable[[], AbstractContextManager[Executor]]
+    #: errors of tasks whose worker died; their work is done again
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    #: ends a worker that hangs, given its process number; elsewhere it is left to its fate
+    end: Callable[[int], None] = field(default=lambda _: None)
+    #: whether an executor breaks with a worker, and so has to be opened again
+    breaks: bool = False
+
+
+def engine_named(name: "str | Executor | Engine") -> Engine:
+    """Engine of a name such as ``processes:4`` or ``dask://host:8786``, or of an executor."""
+    if isinstance(name, Engine):
+        return name
+    if isinstance(name, Executor):
+        given = name
+        return Engine(lambda: nullcontext(given), lost=())
+    if match := re.fullmatch(r"processes(?::([1-9]\d*))?", name):
+        n = int(match[1] or os.cpu_count() or 1)
+        return Engine(lambda: _processes(n), end=_kill, breaks=True)
+    if re.fullmatch(r"dask://[^/\s]+:\d+", name):
+        return _dask(name.replace("dask://", "tcp://"))
+    if re.fullmatch(r"ray(://[^/\s]+:\d+)?", name):
+        return _ray(name if "://" in name else None)
+    raise ValueError(f"executor must be {FORMS}, got {name!r}.")
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _processes(n: int) -> Iterator[Executor]:
+    # New processes, not forks: threads and locks of this one stay behind.
+    pool = ProcessPoolExecutor(n, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _kill(process: int) -> None:
+    for child in multiprocessing.active_children():
+        if child.pid == process:
+            child.kill()
+
+
+# -- Dask ------------------------------------------------------------------------------------------
+
+
+def _dask(address: str) -> Engine:
+    try:
+        from distributed import Client, KilledWorker
+    except ImportError:
+        raise MissingExtraError("similia.distributed", "dask.distributed", "dask") from None
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        with Client(address) as client:
+            # A task is known by its files, so Dask need not take two calls for the same.
+            executor = client.get_executor(pure=False)
+            try:
+                yield executor
+            finally:
+                executor.shutdown(wait=False)  # a call that hangs is not waited for
+
+    return Engine(opened, lost=(BrokenExecutor, KilledWorker))
+
+
+# -- Ray -------------------------------------------------------------------------------------------
+
+
+def _ray(address: str | None) -> Engine:
+    try:
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+    except ImportError:
+        raise MissingExtraError("similia.distributed", "ray", "ray") from None
+
+    class RayExecutor(Executor):
+        """Calls as Ray tasks; Ray itself starts one again whose worker has died."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            return ray.remote(max_retries=3)(fn).remote(*args, **kwargs).future()
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        new = not ray.is_initialized()
+        if new:
+            ray.init(address, log_to_driver=False)
+        try:
+            yield RayExecutor()
+        finally:
+            if new:
+                ray.shutdown()
+
+    crashes = tuple(kind for kind in RayError.__subclasses__() if kind is not RayTaskError)
+    return Engine(opened, lost=(BrokenExecutor, *crashes))

@@ -1,0 +1,284 @@
+"""Learning from a file of judgements in shares, on many workers."""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from similia.base import Learner
+from similia.contract import StreamLearner
+from similia.distributed.engines import Engine, engine_named
+from similia.distributed.shares import (
+    VectorPath,
+    absolute,
+    file_of,
+    judgements_of,
+    sort_into_shares,
+)
+from similia.distributed.tasks import PATIENCE, Record, Report, finish, finished, run_all
+from similia.durable import make_folder, replace_text
+from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_chunks
+from similia.persistence import load, save
+from similia.progress import live_progress
+from similia.stream import Learning, Tally, learn_stream, lessons_for
+from similia.stream.learning import Witness
+from similia.stream.lessons import CHUNK
+from similia.validation import check_parameters, positive, positive_integer
+
+FORMAT = 1
+JOB, START, SORTED = "job.json", "start.safetensors", "shares"
+#: judgements that are sorted at a time
+SORT = 2**16
+#: why a share, whose rows were read before, has a bad one
+REFUSED = "refused by the learner"
+#: shares by default: what is learnt depends on their number, not on that of the workers
+SHARES = 8
+WIDTHS = {"triplets": 3, "pairs": 2}
+
+_RULES = {"shares": positive_integer, "patience": positive, "chunk": positive_integer}
+
+
+@dataclass(frozen=True)
+class LearnShare:
+    """One part of a split learner and the share that it learns from."""
+
+    number: int
+    n_shares: int
+    vectors: VectorPath
+    items: VectorPath | None
+    source: str
+    bad_rows: str
+    chunk: int
+    score_all: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the part."""
+        return f"part-{self.number:04}"
+
+    def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
+        """Learn the share from the common start, and save the part."""
+        (part,) = cast(Learner, load(folder / START)).split(self.n_shares)[:1]
+        vectors, items = self.vectors.read(), self.items and self.items.read()
+        model = cast(StreamLearner, part)
+        lessons = lessons_for(model, vectors.X, items and items.X)
+        kind = model.learns_from
+        bad: list[BadRow] = []
+        batches = judgements_of(folder / file_of(self.number), WIDTHS[kind], valued=kind == "pairs")
+        model, tally = learn_stream(
+            model,
+            lessons,
+            batches,
+            chunk=self.chunk,
+            score_all=self.score_all,
+            bad_rows=BadRows(self.bad_rows, bad.append),
+            source=self.source,
+            watch=lambda tally: report(tally.n),
+        )
+        file = f"{self.name}.safetensors"
+        save(model, folder / file)
+        return {"n": tally.n, "tally": asdict(tally), "bad": bad}, [file]
+
+
+def learn_shares(
+    learner: StreamLearner,
+    vectors: VectorPath | Path | str,
+    path: Source | Path | str,
+    *,
+    items: VectorPath | Path | str | None = None,
+    executor: str | Executor | Engine = "processes",
+    shares: int = SHARES,
+    output: Path | str | None = None,
+    work: Path | str | None = None,
+    unjudged: str = "ignore",
+    clicks: str = "clicked",
+    bad_rows: BadRows | None = None,
+    chunk: int = CHUNK,
+    score_all: bool = False,
+    patience: float = PATIENCE,
+    verbose: bool = False,
+) -> Learning:
+    """Learn from a file of judgements in shares, one part of a split learner for each, and merge.
+
+    What is learnt depends on the number of shares, not on the engine, the number of workers, their
+    order, or how often one was lost: bit for bit. If the driver is killed, the same call goes on
+    from what is finished.
+
+    Parameters
+    ----------
+    learner : learner of triplets or pairs
+        New or fitted; it is left alone.
+    vectors : VectorPath or path
+        Queries, and items too unless those are given. All workers must find the path; .npy files
+        are mapped, not read.
+    path : path or Source
+        Judgements, as for `learn_file`. The driver reads them once and sorts them into shares by a
+        hash of the query.
+    items : VectorPath or path, optional
+        Items, if they are separate vectors.
+    executor : str or concurrent.futures.Executor
+        ``"processes:4"`` on this machine, ``"dask://host:8786"``, ``"ray://host:10001"``, or any
+        executor that pickles, such as ``client.get_executor()`` of Dask.
+    shares : int
+        More of them use more workers, but each learns from fewer judgements; see `Learner.merge`.
+    output : path, optional
+        Where to save the model.
+    work : path, optional
+        Folder for what is under way, shared by all workers and removed at the end; by default
+        `output` plus ``.work``. It takes about 40 bytes a judgement and a model for each share.
+    patience : float
+        Seconds without progress after which a worker is taken to hang, and its share given to
+        another.
+    unjudged, clicks, bad_rows, chunk, score_all, verbose
+        As for `learn_file`.
+
+    Returns
+    -------
+    Learning
+        Counts of accuracy before learning are sums over shares; there is no learning curve.
+    """
+    given = {"shares": shares, "patience": patience, "chunk": chunk}
+    check_parameters("learn_shares", _RULES, given)
+    engine, bad_rows = engine_named(executor), bad_rows or BadRows()
+    _check_learner(learner)
+    if work is None and output is None:
+        raise ValueError("learn_shares: work or output must be given, got neither.")
+    folder = Path(f"{output}.work" if work is None else work).absolute()
+    where = absolute(vectors), None if items is None else absolute(items)
+    source = Source(path)
+    task = {
+        "format": FORMAT,
+        "learner": type(learner).__name__,
+        "parameters": {name: str(value) for name, value in learner.get_params().items()},
+        "from": [learner.n_seen_, learner.n_updates_] if _fitted(learner) else None,
+        "vectors": where[0].mark(),
+        "items": where[1] and where[1].mark(),
+        "feedback": [str(source), source.columns, _size(source)],
+        "settings": [shares, unjudged, clicks, chunk, score_all, bad_rows.action],
+    }
+    _open_job(folder, task)
+    sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, verbose)
+    tasks = [
+        LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all)
+        for n in range(shares)
+    ]
+    n = sum(sorted_["counts"])
+    with live_progress(type(learner).__name__, n, enabled=verbose) as show:
+
+        def watch(done: int) -> None:
+            if show is not None:
+                show(done, f"{done:,} judgements in {shares} shares")
+
+        records = run_all(tasks, folder, engine, patience=patience, watch=watch)
+    for record in records:
+        for _, number, reason in record["bad"]:
+            bad_rows.add(str(source), number, RowError(REFUSED, reason.removeprefix(REFUSED)))
+    start = load(folder / START)
+    model = start.merge([load(folder / f"{task.name}.safetensors") for task in tasks])
+    found = Learning(model, sorted_["feedback"], _total(records), bad_rows)
+    if output is not None:
+        save(model, output)
+    if work is None:
+        shutil.rmtree(folder)
+    return found
+
+
+def _sorted(
+    learner: StreamLearner,
+    source: Source,
+    where: tuple[VectorPath, VectorPath | None],
+    folder: Path,
+    n_shares: int,
+    unjudged: str,
+    clicks: str,
+    bad_rows: BadRows,
+    verbose: bool,
+) -> Record:
+    """Save the common start, and sort the judgements into shares, unless that is done."""
+    found = finished(folder, SORTED)
+    if found is None:
+        model = learner if _fitted(learner) else type(learner)(**learner.get_params())
+        vectors, items = where[0].read(), None if where[1] is None else where[1].read()
+        lessons_for(model, vectors.X, items and items.X).start(model)
+        save(model, folder / START)
+        skipped: list[BadRow] = []
+        file = FeedbackFile(
+            source,
+            learner.learns_from,
+            vectors.ids,
+            items and items.ids,
+            bad_rows=BadRows(bad_rows.action, skipped.append),
+            unjudged=unjudged,
+            clicks=clicks,
+        )
+        witness = Witness()
+
+        def read() -> Iterator[Any]:
+            with live_progress("sort", file.size, enabled=verbose) as show:
+                for part in in_chunks(iter(file), SORT):
+                    witness.add(part)
+                    yield part
+                    if show is not None:
+                        show(file.position, f"{witness.n:,} judgements")
+
+        counts = sort_into_shares(read(), folder, n_shares)
+        if not witness.n:
+            raise ValueError(f"{source}: feedback must be at least one judgement, got none.")
+        found = {"counts": counts, "feedback": witness.report(), "skipped": skipped}
+        finish(folder, SORTED, found, [START, *map(file_of, range(n_shares))])
+    for _, number, reason in found["skipped"]:
+        bad_rows.add(str(source), number, RowError(reason))
+    return found
+
+
+def _total(records: Sequence[Record]) -> Tally:
+    """Sum of the tallies of all shares, without a curve."""
+    total = Tally()
+    for record in records:
+        tally = Tally(**record["tally"])
+        for name, value in asdict(tally).items():
+            if name not in ("curve", "width"):
+                setattr(total, name, getattr(total, name) + value)
+    return total
+
+
+def _check_learner(learner: StreamLearner) -> None:
+    name = type(learner).__name__
+    if not getattr(learner, "merges", False):
+        raise ValueError(
+            f"learn_shares: learner must be one that merges, got {name}; learn on one machine."
+        )
+    if learner.learns_from not in WIDTHS:
+        raise ValueError(
+            f"learn_shares: learner must learn from triplets or pairs, got {name}, which learns "
+            f"from {learner.learns_from}; learn on one machine."
+        )
+
+
+def _open_job(folder: Path, task: Record) -> None:
+    """Claim a work folder, or go on in that of the same task."""
+    make_folder(folder)
+    text, path = json.dumps(task, sort_keys=True), folder / JOB
+    if not path.exists():
+        if any(folder.iterdir()):
+            raise ValueError(f"{folder}: the folder for work must be new or empty.")
+        replace_text(path, text)
+    elif path.read_text(encoding="utf-8") != text:
+        raise ValueError(
+            f"{folder} holds the work of another task, or its files have changed since; delete it "
+            "to start over."
+        )
+
+
+def _size(source: Source) -> list[int] | None:
+    if not isinstance(source.given, Path) or not source.given.is_file():
+        raise ValueError(f"learn_shares: feedback must be in a file, got {source}.")
+    stat = source.given.stat()
+    return [stat.st_size, stat.st_mtime_ns]
+
+
+def _fitted(learner: StreamLearner) -> bool:
+    return learner.__sklearn_is_fitted__()

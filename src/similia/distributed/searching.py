@@ -1,0 +1,114 @@
+"""Exact search over ranges of the items on many workers, with one list of the best."""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.contract import Array
+from similia.distributed.engines import Engine, engine_named
+from similia.distributed.shares import VectorPath, absolute
+from similia.distributed.tasks import PATIENCE, Record, Report, run_all
+from similia.durable import make_folder, replacing
+from similia.persistence import load
+from similia.retrieval import top_k
+from similia.validation import check_parameters, positive, positive_integer
+
+#: items of a range by default; scores are rounded by their place in it, not by who computes them
+RANGE = 2**18
+
+_RULES = {"k": positive_integer, "range_size": positive_integer, "patience": positive}
+
+
+@dataclass(frozen=True)
+class SearchRange:
+    """All queries against some of the items."""
+
+    number: int
+    start: int
+    stop: int
+    scorer: str
+    queries: VectorPath
+    items: VectorPath
+    k: int
+
+    @property
+    def name(self) -> str:
+        """Name of the range."""
+        return f"search-{self.number:05}"
+
+    def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
+        """Find the best of the range, and write their rows and scores."""
+        scorer = load(self.scorer) if Path(self.scorer).is_file() else self.scorer
+        some = self.items.read().X[self.start : self.stop]
+        rows, scores = top_k(scorer, self.queries.read().X, some, min(self.k, some.shape[0]))
+        file = f"{self.name}.npz"
+        with replacing(folder / file) as temporary, open(temporary, "wb") as opened:
+            np.savez(opened, rows=rows + self.start, scores=scores)
+        return {"n": 1}, [file]
+
+
+def search_ranges(
+    scorer: Path | str,
+    queries: VectorPath | Path | str,
+    items: VectorPath | Path | str,
+    k: int,
+    *,
+    work: Path | str,
+    executor: str | Executor | Engine = "processes",
+    range_size: int = RANGE,
+    patience: float = PATIENCE,
+) -> tuple[NDArray[np.int64], Array]:
+    """Find the k items of highest score for each query, exactly, as `top_k` does.
+
+    Parameters
+    ----------
+    scorer : path or str
+        File of a model, or the name of a plain similarity.
+    queries, items : VectorPath or path
+        Vectors that all workers find; items in .npy files are mapped, never held whole.
+    k : int
+        Number of items for each query, at most as many as there are.
+    work, executor, patience
+        As for `evaluate_parts`.
+    range_size : int
+        Items that one task searches. The result depends on it by rounding alone, and not at all on
+        the workers.
+
+    Returns
+    -------
+    indices, scores : arrays of shape (n_queries, k)
+        Best item first; among equal scores, the lower index first.
+    """
+    given = {"k": k, "range_size": range_size, "patience": patience}
+    check_parameters("search_ranges", _RULES, given)
+    engine, folder = engine_named(executor), Path(work).absolute()
+    make_folder(folder)
+    where = absolute(queries), absolute(items)
+    n = where[1].read().X.shape[0]
+    if k > n:
+        raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
+    named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
+    tasks = [
+        SearchRange(number, start, min(start + range_size, n), named, *where, k)
+        for number, start in enumerate(range(0, n, range_size))
+    ]
+    run_all(tasks, folder, engine, patience=patience)
+    best: tuple[Array, Array] | None = None
+    for task in tasks:
+        with np.load(folder / f"{task.name}.npz") as found:
+            pair = found["rows"], found["scores"]
+        best = pair if best is None else merged_best(best, pair, k)
+    assert best is not None
+    return best
+
+
+def merged_best(
+    first: tuple[Array, Array], second: tuple[Array, Array], k: int
+) -> tuple[Array, Array]:
+    """Best k of two lists for each query; rows of the first are lower than those of the second."""
+    rows, scores = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

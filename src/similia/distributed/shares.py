@@ -1,0 +1,97 @@
+"""Vectors by path, and judgements sorted into shares on disk by a hash of their query."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.files import Judgements, VectorFile, read_vectors
+
+#: rows that are read at a time
+STEP = 2**16
+#: Knuth's multiplicative hash
+MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
+
+
+@dataclass(frozen=True)
+class VectorPath:
+    """Vectors as every worker finds them: by path. Parameters are those of `read_vectors`."""
+
+    path: str
+    ids: str | None = None
+    vector_column: str | None = None
+    id_column: str | None = None
+
+    def read(self) -> VectorFile:
+        """The vectors; .npy files stay on disk, and a process reads a file once."""
+        return _read(self)
+
+    def mark(self) -> dict[str, Any]:
+        """What must be the same for finished work to count."""
+        stat = Path(self.path).stat()
+        return {**asdict(self), "size": stat.st_size, "changed": stat.st_mtime_ns}
+
+
+def absolute(given: "VectorPath | Path | str") -> VectorPath:
+    """Vectors by a path that does not depend on where a worker runs."""
+    where = given if isinstance(given, VectorPath) else VectorPath(str(given))
+    if where.path == "-":
+        raise ValueError("vectors must be in a file that all workers find, got standard input.")
+    ids = None if where.ids is None else str(Path(where.ids).absolute())
+    return replace(where, path=str(Path(where.path).absolute()), ids=ids)
+
+
+@lru_cache(maxsize=4)
+def _read(where: VectorPath) -> VectorFile:
+    named = asdict(where)
+    return read_vectors(named.pop("path"), **named)
+
+
+def share_of(query: NDArray[np.int64], n_shares: int) -> NDArray[np.int64]:
+    """Share that each query belongs to."""
+    mixed = query.astype(np.uint64) * MIX >> SHIFT
+    return (mixed % np.uint64(n_shares)).astype(np.int64)
+
+
+def file_of(share: int) -> str:
+    """Name of the file of a share."""
+    return f"share-{share:04}.rows"
+
+
+def sort_into_shares(batches: Iterable[Judgements], folder: Path, n_shares: int) -> list[int]:
+    """Write each judgement to the file of its share, in order and in flat memory; return counts.
+
+    A row holds the judgement, its value as the bits of a float64 (or 0), and its row number.
+    """
+    counts = [0] * n_shares
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(open(folder / file_of(share), "wb")) for share in range(n_shares)
+        ]
+        for part in batches:
+            values = np.zeros(len(part)) if part.values is None else np.asarray(part.values, float)
+            rows = np.column_stack([part.tuples, values.view(np.int64), part.numbers])
+            owner = share_of(part.tuples[:, 0], n_shares)
+            for share in np.unique(owner):
+                chosen = rows[owner == share]
+                files[share].write(chosen.astype("<i8", copy=False).tobytes())
+                counts[share] += len(chosen)
+    return counts
+
+
+def judgements_of(
+    path: Path, width: int, *, valued: bool, start: int = 0, stop: int | None = None
+) -> Iterator[Judgements]:
+    """Judgements of `width` rows of vectors each in the file of a share, in batches."""
+    if path.stat().st_size == 0:
+        return
+    rows = np.memmap(path, "<i8", "r").reshape(-1, width + 2)[start:stop]
+    for first in range(0, len(rows), STEP):
+        some = np.array(rows[first : first + STEP])
+        values = np.ascontiguousarray(some[:, width]).view(np.float64) if valued else None
+        yield Judgements(np.ascontiguousarray(some[:, :width]), values, some[:, width + 1])

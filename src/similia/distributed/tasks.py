@@ -1,0 +1,189 @@
+"""Tasks that leave checksummed files in a folder: none is done twice, any can be retried.
+
+The folder is the truth. A task writes its files, then a record with their SHA-256; who finds the
+record intact has nothing to do. So a worker may die or hang, two may do the same task at once, and
+the driver may be killed and started again: the files at the end are the same.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from similia.distributed.engines import Engine
+from similia.durable import replace_text
+
+Record = dict[str, Any]
+Report = Callable[[int], None]
+
+#: seconds between two looks at what workers report, and between two reports
+POLL = 0.5
+#: losses in a row, without a finished task in between, that are not put down to bad luck
+LOSSES = 4
+#: seconds without a report after which a worker is taken to hang
+PATIENCE = 600.0
+
+
+class Task(Protocol):
+    """Work on files, described by paths and numbers only."""
+
+    @property
+    def name(self) -> str:
+        """Name of the record, and of the files."""
+
+    def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
+        """Do the work; return plain values and the names of the files written to the folder."""
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def finished(folder: Path, name: str) -> Record | None:
+    """Outcome of a task if its record and files are whole, else None."""
+    try:
+        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        intact = all(checksum(folder / file) == sha for file, sha in record["files"].items())
+        return record["outcome"] if intact else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> None:
+    """Record that a task is done."""
+    sums = {file: checksum(folder / file) for file in files}
+    replace_text(folder / f"{name}.json", json.dumps({"outcome": outcome, "files": sums}))
+
+
+def perform(task: Task, folder: Path) -> Record:
+    """Do a task unless it is done: what workers run."""
+    found = finished(folder, task.name)
+    if found is None:
+        report = _Reporter(folder / f"{task.name}.progress")
+        found, files = task.run(folder, report)
+        finish(folder, task.name, found, files)
+    return found
+
+
+class _Reporter:
+    """Writes how far a task has come, and which process does it, at most twice a second."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.written = path, -POLL
+        self(0)
+
+    def __call__(self, n: int) -> None:
+        now = time.monotonic()
+        if now - self.written >= POLL:
+            self.path.write_text(f"{n} {os.getpid()}", encoding="utf-8")
+            self.written = now
+
+
+def run_all(
+    tasks: Sequence[Task],
+    folder: Path,
+    engine: Engine,
+    *,
+    patience: float = PATIENCE,
+    watch: Callable[[int], None] | None = None,
+) -> list[Record]:
+    """Do tasks on an engine; return their outcomes in the order of the tasks.
+
+    A task whose worker is lost, or has not reported for `patience` seconds, is given to another;
+    an error of the task itself is raised. `watch` is called with the sum of all reports.
+    """
+    run = _Run(tasks, folder, engine, patience, watch)
+    while run.waiting:
+        with engine.open() as executor:
+            run.on(executor)
+    return [run.found[task.name] for task in tasks]
+
+
+class _Run:
+    """Tasks under way."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        folder: Path,
+        engine: Engine,
+        patience: float,
+        watch: Callable[[int], None] | None,
+    ) -> None:
+        self.folder, self.engine, self.patience, self.watch = folder, engine, patience, watch
+        self.found = {t.name: r for t in tasks if (r := finished(folder, t.name)) is not None}
+        self.waiting = {task.name: task for task in tasks if task.name not in self.found}
+        self.losses = 0
+
+    def on(self, executor: Executor) -> None:
+        """Use an executor until all is done or it breaks."""
+        for name in self.waiting:
+            (self.folder / f"{name}.progress").unlink(missing_ok=True)  # of a lost worker
+        futures = {executor.submit(perform, t, self.folder): n for n, t in self.waiting.items()}
+        heard = {name: ("", time.monotonic()) for name in self.waiting}
+        try:
+            while futures:
+                done, _ = wait(futures, timeout=POLL, return_when=FIRST_COMPLETED)
+                again = [name for future in done if self._lost(future, name := futures.pop(future))]
+                again += self._silent(heard)
+                if again:
+                    self._count_loss(again[0])
+                if again and self.engine.breaks:
+                    return  # what others did meanwhile will be found finished, or done again
+                for name in again:
+                    heard[name] = ("", time.monotonic())
+                    futures[executor.submit(perform, self.waiting[name], self.folder)] = name
+                if self.watch is not None:
+                    self.watch(self._reported())
+                futures = {f: name for f, name in futures.items() if name in self.waiting}
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _lost(self, future: "Future[Record]", name: str) -> bool:
+        """Note the outcome of a future; return whether its worker was lost."""
+        try:
+            self.found[name] = future.result()
+        except self.engine.lost:
+            return name in self.waiting
+        self.waiting.pop(name, None)
+        self.losses = 0
+        return False
+
+    def _count_loss(self, name: str) -> None:
+        self.losses += 1
+        if self.losses > LOSSES:
+            raise RuntimeError(
+                f"{name}: its worker died or hung {self.losses} times in a row; workers may lack "
+                "memory. Use fewer of them, or more shares; what is finished is kept."
+            )
+
+    def _silent(self, heard: dict[str, tuple[str, float]]) -> list[str]:
+        """Tasks that have begun but not reported for too long; their local workers are ended."""
+        now, silent = time.monotonic(), []
+        for name in self.waiting:
+            said = self._said(name)
+            if said != heard[name][0]:
+                heard[name] = (said, now)
+            elif said and now - heard[name][1] > self.patience:
+                self.engine.end(int(said.split()[1]))
+                silent.append(name)
+        return silent
+
+    def _said(self, name: str) -> str:
+        try:
+            said = (self.folder / f"{name}.progress").read_text(encoding="utf-8")
+        except OSError:
+            return ""
+        return said if len(said.split()) == 2 else ""
+
+    def _reported(self) -> int:
+        said = (self._said(name) for name in self.waiting)
+        done = sum(record.get("n", 0) for record in self.found.values())
+        return done + sum(int(words.split()[0]) for words in said if words)

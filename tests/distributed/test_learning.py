@@ -1,0 +1,206 @@
+"""Learning in shares: the same bits, whoever does the work and however often it fails."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from similia import AROW, LEGO, OASIS, Blend, FactoredAROMA
+from similia.distributed import VectorPath, learn_shares, learning
+from similia.distributed.shares import file_of, judgements_of, share_of, sort_into_shares
+from similia.files import BadRows, Judgements
+from similia.persistence import load
+from tests.distributed.hostile import Dying
+
+
+def learnt(problem, executor, name="model", **options):
+    learn_shares(
+        problem.learner(),
+        problem.vectors,
+        problem.feedback,
+        executor=executor,
+        shares=4,
+        output=problem.output(name),
+        **options,
+    )
+    return problem.output(name).read_bytes()
+
+
+# -- shares ----------------------------------------------------------------------------------------
+
+
+def test_judgements_are_sorted_by_query_in_order_and_none_is_lost(tmp_path, rng):
+    tuples = rng.integers(50, size=(1000, 2))
+    values, numbers = rng.normal(size=1000), np.arange(1, 1001)
+    whole = Judgements(tuples, values, numbers)
+    batches = [whole.part(slice(i, i + 77)) for i in range(0, 1000, 77)]
+    counts = sort_into_shares(batches, tmp_path, 3)
+    assert sum(counts) == 1000
+    for share in range(3):
+        mine = share_of(tuples[:, 0], 3) == share
+        (part,) = judgements_of(tmp_path / file_of(share), 2, valued=True)
+        np.testing.assert_array_equal(part.tuples, tuples[mine])
+        np.testing.assert_array_equal(part.values, values[mine])
+        np.testing.assert_array_equal(part.numbers, numbers[mine])
+
+
+def test_shares_are_even():
+    assert np.bincount(share_of(np.arange(80_000), 8)).min() > 9_000
+
+
+# -- what is learnt --------------------------------------------------------------------------------
+
+
+def test_shares_are_learnt_by_the_parts_of_a_split_and_merged(problem, inline):
+    found = learn_shares(
+        problem.learner(), problem.vectors, problem.feedback,
+        executor=inline, shares=3, output=problem.output("model"),
+    )  # fmt: skip
+    start = problem.learner().learn(problem.X, problem.triplets[:0])
+    parts = start.split(3)
+    owner = share_of(problem.triplets[:, 0], 3)
+    for share, part in enumerate(parts):
+        part.learn(problem.X, problem.triplets[owner == share])
+    expected = start.merge(parts)
+    np.testing.assert_allclose(found.model.W_, expected.W_, rtol=1e-9)
+    assert (found.tally.n, found.model.n_seen_) == (3000, 3000)
+    assert found.feedback["n"] == 3000
+    np.testing.assert_array_equal(load(problem.output("model")).W_, found.model.W_)
+    assert sorted(path.name for path in problem.folder.iterdir()) == [
+        "feedback.npy", "model.safetensors", "vectors.npy",
+    ]  # fmt: skip
+
+
+def test_learners_of_pairs_and_fitted_ones_continue(problem, inline, rng):
+    pairs = problem.folder / "pairs.csv"
+    rows = rng.integers(120, size=(2000, 2))
+    labels = np.where((rows[:, 0] - rows[:, 1]) % 3 == 0, 1, -1)
+    text = "".join(f"{a},{b},{y}\n" for (a, b), y in zip(rows, labels, strict=True))
+    pairs.write_text("a,b,label\n" + text)
+    learner = LEGO().learn(problem.X, rows[:5], labels[:5])
+    before = copy.deepcopy(learner)
+    found = learn_shares(
+        learner, VectorPath(str(problem.vectors)), pairs,
+        executor=inline, shares=2, work=problem.folder / "work",
+    )  # fmt: skip
+    assert found.model.n_seen_ == 2005
+    np.testing.assert_array_equal(learner.A_, before.A_)
+
+
+def test_rows_that_cannot_be_used_are_named_as_by_one_machine(problem, inline):
+    X = problem.X.copy()
+    X[7] = np.nan
+    np.save(problem.vectors, X)
+    with pytest.raises(ValueError, match=r"feedback.npy: row \d+: refused by the learner"):
+        learnt(problem, inline)
+    bad = BadRows("skip")
+    learnt(problem, inline, "other", bad_rows=bad)
+    assert bad.n == np.count_nonzero((problem.triplets == 7).any(axis=1))
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_a_killed_worker_changes_no_bit(problem, inline, monkeypatch):
+    expected = learnt(problem, inline)
+    monkeypatch.setattr(learning, "LearnShare", Dying)
+    assert learnt(problem, "processes:2", "again", work=problem.folder / "work") == expected
+    assert (problem.folder / "work" / "death.happened").exists()
+
+
+DRIVER = """
+import sys
+from similia import OASIS
+from similia.distributed import learn_shares, learning
+from tests.distributed.hostile import KillingTheDriver
+
+if __name__ == "__main__":
+    learning.LearnShare = KillingTheDriver
+    vectors, feedback, output, work = sys.argv[1:]
+    learn_shares(OASIS(), vectors, feedback, executor="processes:1", shares=4, output=output,
+                 work=work)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_a_killed_driver_goes_on_from_what_is_finished(problem, inline):
+    expected = learnt(problem, inline)
+    script, work = problem.folder / "driver.py", problem.folder / "work"
+    script.write_text(DRIVER)
+    given = (problem.vectors, problem.feedback, problem.output("again"), work)
+    command = [sys.executable, str(script), *map(str, given)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(command, env=environment)
+    assert ended.returncode == -signal.SIGKILL
+    assert (work / "part-0001.json").exists()
+    assert not problem.output("again").exists()
+    before = (work / "part-0001.safetensors").stat().st_mtime_ns
+    assert learnt(problem, inline, "again", work=work) == expected
+    assert (work / "part-0001.safetensors").stat().st_mtime_ns == before
+
+
+def test_the_folder_of_another_task_is_refused(problem, inline):
+    work = problem.folder / "work"
+    learnt(problem, inline, work=work)
+    with pytest.raises(ValueError, match="holds the work of another task"):
+        learnt(problem, inline, work=work, chunk=512)
+    np.save(problem.feedback, problem.triplets[::-1])
+    with pytest.raises(ValueError, match="its files have changed since"):
+        learnt(problem, inline, work=work)
+    with pytest.raises(ValueError, match="must be new or empty"):
+        learnt(problem, inline, work=problem.folder)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [(Blend(), "one that merges, got Blend"), (AROW(), "from triplets or pairs, got AROW")],
+)
+def test_learners_that_do_not_merge_from_shares_are_refused(problem, learner, message):
+    with pytest.raises(ValueError, match=f"learn_shares: learner must .*{message}"):
+        learn_shares(learner, problem.vectors, problem.feedback, output=problem.output("no"))
+
+
+def test_shares_that_are_too_small_are_refused_in_words(problem, inline):
+    with pytest.raises(ValueError, match=r"FactoredAROMA.merge: .* Use fewer parts"):
+        learn_shares(
+            FactoredAROMA(), problem.vectors, problem.feedback,
+            executor=inline, shares=60, output=problem.output("no"),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shares": 0}, "shares must be a positive integer"),
+        ({"patience": -1.0}, "patience must be a positive number"),
+        ({"output": None}, "work or output must be given"),
+        ({"vectors": "-"}, "vectors must be in a file"),
+        ({"path": {"query": [0], "better": [1], "worse": [2]}}, "feedback must be in a file"),
+        ({"executor": "cloud"}, "executor must be processes"),
+    ],
+)
+def test_bad_arguments_are_refused(problem, options, message):
+    given = {
+        "vectors": problem.vectors,
+        "path": problem.feedback,
+        "output": problem.output("no"),
+        **options,
+    }
+    with pytest.raises(ValueError, match=message):
+        learn_shares(OASIS(), **given)
+
+
+def test_no_judgements_are_refused(problem, inline):
+    problem.feedback.with_suffix(".csv").write_text("query,better,worse\n")
+    with pytest.raises(ValueError, match="feedback must be at least one judgement"):
+        learn_shares(
+            OASIS(), problem.vectors, problem.feedback.with_suffix(".csv"),
+            executor=inline, output=problem.output("no"),
+        )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Tasks on processes: deaths, hangs, errors, and nothing done twice."""
+
+import json
+
+import pytest
+
+from similia.distributed import tasks as tasks_module
+from similia.distributed.engines import engine_named
+from similia.distributed.tasks import finished, run_all
+from tests.distributed.hostile import Writing
+
+
+def names(records):
+    return [record["wrote"] for record in records]
+
+
+def test_outcomes_come_in_the_order_of_the_tasks_whatever_happens(tmp_path, patient):
+    """One worker is killed, another hangs; their tasks are done again by others."""
+    fates = ["", "die", "hang", ""]
+    tasks = [Writing(f"task-{i}", fate) for i, fate in enumerate(fates)]
+    records = run_all(tasks, tmp_path, engine_named("processes:2"), patience=patient)
+    assert names(records) == [task.name for task in tasks]
+    for task in tasks:
+        assert (tmp_path / f"{task.name}.txt").read_text() == task.name
+        assert finished(tmp_path, task.name) is not None
+
+
+def test_a_task_that_kills_every_worker_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks_module, "LOSSES", 1)
+    tasks = [Writing("fatal", "always die")]
+    with pytest.raises(RuntimeError, match="fatal: its worker died or hung 2 times in a row"):
+        run_all(tasks, tmp_path, engine_named("processes:1"))
+
+
+def test_an_error_of_a_task_is_raised(tmp_path, inline):
+    with pytest.raises(ValueError, match="the task itself is wrong"):
+        run_all([Writing("wrong", "fail")], tmp_path, engine_named(inline))
+
+
+def test_finished_tasks_are_not_repeated_and_damaged_ones_are(tmp_path, inline):
+    tasks = [Writing(f"task-{i}") for i in range(3)]
+    run_all(tasks, tmp_path, engine_named(inline))
+    before = [(tmp_path / f"{task.name}.txt").stat().st_mtime_ns for task in tasks]
+    (tmp_path / "task-1.txt").write_text("tampered with")
+    (tmp_path / "task-2.json").write_text(json.dumps({"outcome": {}})[:-3])
+    records = run_all(tasks, tmp_path, engine_named(inline))
+    assert names(records) == ["task-0", "task-1", "task-2"]
+    after = [(tmp_path / f"{task.name}.txt").stat().st_mtime_ns for task in tasks]
+    assert after[0] == before[0]
+    assert (tmp_path / "task-1.txt").read_text() == "task-1"
+
+
+def test_reports_of_all_tasks_are_added_up(tmp_path, inline):
+    seen = []
+    run_all([Writing(f"t{i}") for i in range(4)], tmp_path, engine_named(inline), watch=seen.append)
+    assert seen[-1] == 4
+
+
+@pytest.mark.parametrize("name", ["threads:2", "processes:0", "dask://nowhere", "ray:4", ""])
+def test_an_unknown_engine_is_refused(name):
+    with pytest.raises(ValueError, match="executor must be processes, processes:N"):
+        engine_named(name)
