@@ -1,10 +1,13 @@
 """Speed of Blend: judgements a second by part, memory look-up, and a search against a plain one."""
 
+from copy import deepcopy
+from itertools import cycle
+
 import numpy as np
 from scipy import sparse
 
 from benchmarks.timing import seconds, table
-from benchmarks.workloads import triplets, unit_vectors
+from benchmarks.workloads import encoded, triplets, unit_vectors
 from similia import Blend, FactoredAROMA, Impressions, Views
 from similia.index import build_index
 
@@ -36,102 +39,104 @@ def click_log(n_queries, n_items, n):
 
 def blend_views():
     """Weights alone: as computed features in one compiled call, and through `learn`."""
-    Z, n = wide_views(5000), 20_000
-    Q = Views(words=Z["words"])
-    T = Impressions.from_triplets(triplets(5000, 5000, n))
-    X = unit_vectors(5000, FEATURES)
-    X_views = Views(vectors=X)
-    items, log = Views(vectors=X, price=X[:, 0]), click_log(5000, 5000, 2000)
-    part = Blend().learn(Q, T.part(slice(0, 2)), items=Z).weights_part_
-    features = np.random.default_rng(0).normal(size=(2 * n, 3))
-    keys = np.arange(n, dtype=np.uint64)
-    given = (T.starts, features, np.zeros((2 * n, 0)), T.gains, T.weights, keys)
-    times = seconds(
-        {
-            "weights": lambda: part.learn(*given),
-            "wide": lambda: Blend().learn(Q, T, items=Z),
-            "lists": lambda: Blend(memory=0).learn(X_views, log, items=items),
-            "remembered": lambda: Blend().learn(X_views, log, items=items),
-        },
-        repeats=3,
-    )
+    rows, n = [], 5_000
+    for V in (2, 4, 8):
+        Z = wide_views(5000, fields=V - 1)
+        Q = Views(words=Z["words"])
+        T = Impressions.from_triplets(triplets(5000, 5000, n))
+        part = Blend().learn(Q, T.part(slice(0, 2)), items=Z).weights_part_
+        features = np.random.default_rng(0).normal(size=(2 * n, V))
+        keys = np.arange(n, dtype=np.uint64)
+        given = (T.starts, features, np.zeros((2 * n, 0)), T.gains, T.weights, keys)
+        log = click_log(5000, 5000, 1000)
+        times = seconds(
+            {
+                "weights": lambda p=part, g=given: p.learn(*g),
+                "learn": lambda Q=Q, T=T, Z=Z: Blend().learn(Q, T, items=Z),
+                "lists": lambda Q=Q, T=log, Z=Z: Blend().learn(Q, T, items=Z),
+            },
+            repeats=15,
+        )
+        rows.append([V, n / times["weights"], n / times["learn"], len(log) / times["lists"]])
     table(
-        "Blend, views without W: judgements a second",
-        ["what", "rate"],
-        [
-            ["weights of 3 views alone, triplets", n / times["weights"]],
-            ["through `learn`, sparse base of 8 words and 2 fields, triplets", n / times["wide"]],
-            ["lists of 20, 384 features and a field, no memory", len(log) / times["lists"]],
-            ["the same, with memory", len(log) / times["remembered"]],
-        ],
+        "Blend, weights of views alone: judgements a second",
+        ["views", "triplets, compiled pass", "triplets, `learn`", "lists of 20, `learn`"],
+        rows,
     )
 
 
 def blend_matrix():
     """All parts against f-AROMA, which learns from each triplet too."""
     rows = []
-    for d in (64, FEATURES):
-        X, T = unit_vectors(2000, d), triplets(2000, 2000, 4096)
+    for d, n in ((64, 2048), (FEATURES, 1024), (2 * FEATURES, 512)):
+        X, T = unit_vectors(2000, d), triplets(2000, 2000, n)
+        log = click_log(2000, 2000, n // 4)
+        start = Blend(memory=0).learn(X, T[:1]), Blend().learn(X, T[:1])
+        aroma = FactoredAROMA(update_on="margin", average=False).learn(X, T[:1])
         times = seconds(
             {
-                "aroma": lambda X=X, T=T: FactoredAROMA(update_on="margin", average=False).learn(
-                    X, T
-                ),
-                "defaults": lambda X=X, T=T: FactoredAROMA().learn(X, T),
-                "W": lambda X=X, T=T: Blend(memory=0).learn(X, T),
-                "all": lambda X=X, T=T: Blend().learn(X, T),
+                "aroma": lambda X=X, T=T, a=aroma: deepcopy(a).learn(X, T),
+                "W": lambda X=X, T=T, s=start: deepcopy(s[0]).learn(X, T),
+                "all": lambda X=X, T=T, s=start: deepcopy(s[1]).learn(X, T),
+                "lists": lambda X=X, T=log, s=start: deepcopy(s[1]).learn(X, T),
             },
-            repeats=3,
+            repeats=5,
         )
-        micro = {name: 1e6 * value / len(T) for name, value in times.items()}
-        rows.append(
-            [d, *micro.values(), micro["W"] / micro["aroma"], micro["all"] / micro["aroma"]]
-        )
+        micro = {name: 1e6 * value / n for name, value in times.items()}
+        micro["lists"] *= n / len(log)
+        ratios = [micro[name] / micro["aroma"] for name in ("W", "all")]
+        rows.append([d, *micro.values(), *ratios])
     table(
-        "Blend with W against f-AROMA, dense, float32: µs a triplet",
-        ["features", "f-AROMA", "its defaults", "no memory", "all", "no memory ×", "all ×"],
+        "Blend with W against f-AROMA, dense, float32: µs a triplet, or a list of 20 without W",
+        ["features", "f-AROMA", "no memory", "all", "lists", "no memory ×", "all ×"],
         rows,
     )
 
 
-def remembering(n):
-    """A blend that remembers so many queries, the first of them the first of the vectors."""
-    X, rng = unit_vectors(2000, FEATURES), np.random.default_rng(0)
-    lists = Impressions.from_triplets(triplets(1, 2000, 1), trusted=False)
-    blend = Blend(memory=n).learn(X, lists)
+def remembering(X):
+    """A blend that remembers these queries, the last of them being a known one."""
+    n, rng = len(X), np.random.default_rng(0)
+    lists = Impressions.from_triplets(triplets(1, n - 1, 1), trusted=False)
+    blend = Blend(memory=n).learn(X[-1:], lists, items=X)
     state = dict(blend.get_state())
-    state["memory_keys_"] = np.concatenate(
-        [state["memory_keys_"], rng.integers(2**63, size=n - 1, dtype=np.uint64)]
-    )
-    state["memory_queries_"] = unit_vectors(n, FEATURES, seed=1).copy()
-    state["memory_vectors_"] = np.full((3, n, FEATURES), 0.01, np.float32)
+    others = rng.integers(2**63, size=n - 1, dtype=np.uint64)
+    state["memory_keys_"] = np.concatenate([others, state["memory_keys_"]])
+    state["memory_queries_"] = X.copy()
+    state["memory_vectors_"] = np.full((3, n, X.shape[1]), 0.01, np.float32)
     state["memory_variances_"] = np.ones((3, n))
     state["memory_met_"] = state["memory_times_"] = np.arange(n)
-    state["memory_evidence_"] = np.full((2, 3), 100.0)
+    state["memory_evidence_"] = np.full_like(state["memory_evidence_"], 100.0)
+    state["published_shares_"] = np.full_like(state["published_shares_"], 1 / 3)
     return blend.set_state(state)
 
 
 def blend_memory():
     """Vector of one query, remembered or new, against a blend without memory."""
-    X, rows = unit_vectors(2000, FEATURES), []
-    plain = Blend(memory=0).learn(X, triplets(1, 2000, 1))
-    for n in (1_000, 10_000, 100_000):
-        blend = remembering(n)
-        times = seconds(
-            {
-                "plain": lambda: plain.query_vectors(X[:1]),
-                "own": lambda b=blend: b.query_vectors(X[:1]),
-                "new": lambda b=blend: b.query_vectors(X[1:2]),
-            },
-            repeats=5 if n > 10_000 else 20,
-        )
-        milli = {name: 1e3 * value for name, value in times.items()}
-        rows.append(
-            [n, *milli.values(), milli["own"] - milli["plain"], milli["new"] - milli["plain"]]
-        )
+    rows = []
+    for name, vectors in (("alike", unit_vectors), ("as encoded", encoded)):
+        for n in (1_000, 10_000, 100_000):
+            X = vectors(n + 100, FEATURES)
+            plain, blend = Blend(memory=0).learn(X, [[0, 1, 2]]), remembering(X[:n])
+            turns = cycle(range(100))
+            times = seconds(
+                {
+                    "plain": lambda p=plain, X=X: p.query_vectors(X[:1]),
+                    "own": lambda b=blend, X=X, n=n: b.query_vectors(X[n - 1 : n]),
+                    "new": lambda b=blend, X=X, n=n, t=turns: b.query_vectors(X[n + next(t) :][:1]),
+                    "product": lambda X=X, n=n: X[:n] @ X[n],
+                },
+                repeats=30,
+            )
+            milli = {name: 1e3 * value for name, value in times.items()}
+            found = milli["new"] - milli["plain"]
+            own = milli["own"] - milli["plain"]
+            rows.append([name, n, *milli.values(), own, found, found / milli["product"]])
     table(
-        "Blend's memory: milliseconds for the vector of one query",
-        ["remembered", "no memory", "known", "new", "look-up, known", "look-up, new"],
+        "Blend's memory, 384 features: milliseconds for the vector of one query",
+        [
+            *("directions", "remembered", "no memory", "known", "new", "full product"),
+            *("look-up, known", "look-up, new", "new / product"),
+        ],
         rows,
     )
 
@@ -139,7 +144,7 @@ def blend_memory():
 def blend_search():
     """First ten of a search through `Index`, with the blend and without."""
     rows = []
-    for n in (20_000, 100_000):
+    for n in (5_000, 20_000, 100_000):
         Z = unit_vectors(n, FEATURES)
         blend, index = Blend().learn(Z, triplets(2000, n, 2000)), build_index(Z)
         once = Z[:1] + 0.0

@@ -15,6 +15,15 @@ def unit_vectors(n, d, dtype="float32", seed=0):
 
 
 @cache
+def encoded(n, d, seed=0):
+    """Rows of length 1 whose directions matter less and less, as those of sentence encoders do."""
+    X = np.random.default_rng(seed).normal(size=(n, d)) / np.sqrt(np.arange(d) + d / 8)
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+    X.flags.writeable = False
+    return X
+
+
+@cache
 def clustered(n, d, dtype="float64", seed=0):
     """Ten classes in a tenth of the directions, noise in all; mean squared distance about two."""
     rng = np.random.default_rng(seed)

@@ -37,6 +37,7 @@ LEARNT, BASE, STARTED = range(3)
 #: beliefs in these before any feedback. Views that could be noisy copies of the base start with a
 #: weight of zero, so little is at stake; what was learnt from lists must prove itself
 BELIEFS = np.array([0.2, 0.1, 0.7])
+LOG_BELIEFS = np.log(BELIEFS)
 
 #: places in the `totals` of weights, and in those of W
 LISTS, EVIDENCE, SQUARES, CLUSTERED, SPREAD, OF_START = range(6)
@@ -210,7 +211,7 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
     p, none, longest = V + k, np.zeros((0, 0)), 0
     for t in range(len(weights)):
         longest = max(longest, starts[t + 1] - starts[t])
-    found, logs, shares = np.zeros((3, K)), np.zeros((3, K)), np.zeros((3, K))
+    logs, shares = np.zeros((3, K)), np.zeros((3, K))
     trust, totals_of_list = np.zeros(3), np.zeros(3)
     room, room_of_base = (np.zeros((p, p)), np.zeros((p, p))), (np.zeros((k, k)), np.zeros((k, k)))
     P, H, covariance, mixed = np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p))
@@ -256,15 +257,18 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
         for m in range(3):
             for c in range(K):
                 logs[m, c] = likelihood[m, c] / phi
-            logs[m] -= log_sum(logs[m])
+            norm = log_sum(logs[m])
             for c in range(K):
+                logs[m, c] -= norm
                 shares[m, c] = np.exp(logs[m, c])
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
         trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
         trust[BASE] = 0.0
-        trust += np.log(BELIEFS)
-        trust -= log_sum(trust)
-        trust = np.exp(trust)
+        for m in range(3):
+            trust[m] += LOG_BELIEFS[m]
+        norm = log_sum(trust)
+        for m in range(3):
+            trust[m] = np.exp(trust[m] - norm)
         mixed[:] = 0.0
         offsets[begin:end] = 0.0
         for c in range(K):
@@ -322,7 +326,10 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                 tau = GRID[c] / deviation
                 g[:], H[:] = 0.0, 0.0
                 given = scores[m, c, :n], gain, weights[t]
-                found[m, c] = add_moments(*given, y, chances, mean_row, g, H)
+                rooms = mean_row[free:], g[free:], H[free:, free:]
+                log_p = add_moments(*given, y[:, free:], chances, *rooms)
+                logs[m, c] += log_p
+                likelihood[m, c] += log_p
                 for v in range(free, p):
                     left = tau if v < V else 1.0
                     natural[m, c, v] += left * g[v]
@@ -330,10 +337,9 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                         total = left * (tau if w < V else 1.0) * H[v, w]
                         information[m, c, v, w] += total
                         natural[m, c, v] += total * mean[m, c, w]
-            totals_of_list[m] = log_sum(logs[m] + found[m])
+            totals_of_list[m] = log_sum(logs[m])
         totals[OF_START] += totals_of_list[STARTED] - totals_of_list[BASE]
         gained = totals_of_list[LEARNT] - totals_of_list[BASE]
-        likelihood += found
         totals[EVIDENCE] += gained
         totals[SQUARES] += gained * gained
         before = cluster[clusters[t]]
