@@ -169,6 +169,9 @@ def _other_goals(table: Table) -> list[list[str]]:
             if (key[0], key[2], key[3]) == wanted
         )
 
+    wanted = {"obedience", "drift", "mistakes"}
+    if wanted - {key[0] for key in table.values if key[2] == "Blend"}:
+        return []
     obeyed, far = (least("obedience", measure) for measure in ("obeyed", "far: same ten"))
     changed, fresh = (
         table["drift", "{}", "Blend", measure, 4000] for measure in ("after a change", "fresh")

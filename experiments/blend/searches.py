@@ -38,7 +38,7 @@ class Ours:
         self.rng = np.random.default_rng([seed, 2])
         self.seconds = {"Blend": 0.0, "f-AROMA": 0.0}
 
-    def learn(self, log: Log, *, trusted: bool) -> None:
+    def learn(self, log: Log, *, trusted: bool = False) -> None:
         data, begun = self.data, time.perf_counter()
         lists = log.impressions(trusted=trusted)
         self.blend.learn(data.queries, lists, items=data.items)
