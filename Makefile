@@ -45,10 +45,11 @@ lowest: $(READY)
 
 # Known vulnerabilities of what is installed, and its list of parts (SBOM).
 audit: $(READY)
-	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip install --quiet pip-audit cyclonedx-bom
 	mkdir -p dist
-	$(BIN)/pip-audit --skip-editable
-	$(BIN)/pip-audit --skip-editable --format cyclonedx-json --output dist/sbom.json
+	$(BIN)/cyclonedx-py environment --output-file dist/sbom.json $(BIN)/python
+	$(BIN)/python -m pip freeze --exclude-editable > dist/installed.txt
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement dist/installed.txt
 
 # The pictures of docs/judging.md, made by the tests of the pages.
 screenshots: $(READY)

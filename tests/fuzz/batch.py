@@ -2,6 +2,7 @@
 
 import faulthandler
 import resource
+import signal
 import sys
 import tempfile
 import traceback
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-#: seconds of one case, compilation on a busy machine included, and bytes that it may take above
-#: what the process had before
-PATIENCE, ROOM = 300, 1_500_000_000
+#: processor seconds of one case, compilation included, and bytes that it may take above what the
+#: process had before; one that waits for ever is ended with its process
+PATIENCE, ROOM = 120, 1_500_000_000
 
 
 def peak():
@@ -22,7 +23,7 @@ def run(name, seed):
     """Run one case; the traceback if a promise was broken."""
     from tests.fuzz.targets import TARGETS
 
-    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     before = peak()
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +31,7 @@ def run(name, seed):
     except Exception:
         return traceback.format_exc()
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if peak() > before + ROOM:
         return f"{(peak() - before) / 1e9:.1f} GB of memory"
     return None
@@ -38,6 +39,7 @@ def run(name, seed):
 
 def main(name, first, count):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.register(signal.SIGPROF, chain=True)  # say where, then end
     resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
     for seed in range(first, first + count):
         print(f"case {seed}", flush=True)
