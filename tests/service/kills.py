@@ -6,7 +6,7 @@ several threads; each acknowledgement goes through a pipe before the next reques
 each kill, all acknowledged rows must be there once, with their numbers, and from time to time the
 state must have the bits that a fold of the whole log without snapshots has.
 
-    python -m tests.service.kills 1000
+    python -m tests.service.kills 1000 [seed] [URL of a database]
 """
 
 import json
@@ -145,6 +145,7 @@ def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
 def main():
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    place = sys.argv[3] if len(sys.argv) > 3 else None
 
     def show(number, acknowledged):
         if number % 50 == 0:
@@ -152,7 +153,7 @@ def main():
             sys.stdout.flush()
 
     with tempfile.TemporaryDirectory() as folder:
-        acknowledged = rounds(Path(folder), n, seed, show=show)
+        acknowledged = rounds(Path(folder), n, seed, place, show)
     told = f"{n} kills, {acknowledged} acknowledged, none lost or doubled, same bits"
     sys.stdout.write(f"{told}\n")
 

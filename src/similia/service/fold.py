@@ -113,7 +113,10 @@ class Fold:
 
     def feed(self, row: Row) -> bool:
         """Take the next row; False if it asks for a fold from the start, as rows learnt changed."""
-        record, vectors = decoded(row.body)
+        return self.take(row, *decoded(row.body))
+
+    def take(self, row: Row, record: Record, vectors: list[Packed]) -> bool:
+        """The same for a row that was decoded."""
         self.seq = row.seq
         if isinstance(record, JUDGEMENTS):
             if row.seq not in self.retracted:

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ except ImportError as error:
 PREFIX = "similia_"
 #: rows read at a time
 PAGE = 4096
+#: seconds to wait for the lock of a tenant
+MOMENT = 2.0
 #: what leads from each version of the schema to the next
 MIGRATIONS = (TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES)
 
@@ -76,10 +79,7 @@ class _Store:
                 )
             digest = hashlib.blake2b(schema_of(self._tenant).encode(), digest_size=8).digest()
             key = int.from_bytes(digest, "big", signed=True)
-            (free,) = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone() or (
-                False,
-            )
-            if not free:
+            if not _locked(connection, key):
                 raise Unavailable(
                     f"log: the tenant {self._tenant!r} must be free, but another process has it; "
                     "stop that first."
@@ -128,6 +128,18 @@ class _Store:
     def close(self) -> None:
         with contextlib.suppress(psycopg.Error):
             self._connection.close()
+
+
+def _locked(connection: Connection, key: int) -> bool:
+    """Take the lock of a tenant; a process that was killed may hold it for another moment."""
+    until = time.monotonic() + MOMENT
+    while True:
+        found = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
+        if found is not None and found[0]:
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
 
 
 def migrate(connection: Connection, tenant: str) -> None:
