@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit peers experiments clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers experiments clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -45,6 +45,11 @@ audit: $(READY)
 	mkdir -p dist
 	$(BIN)/pip-audit --skip-editable
 	$(BIN)/pip-audit --skip-editable --format cyclonedx-json --output dist/sbom.json
+
+# The pictures of docs/judging.md, made by the tests of the pages.
+screenshots: $(READY)
+	mkdir -p docs/images
+	SIMILIA_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/page
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

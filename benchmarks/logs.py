@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -99,33 +100,28 @@ def logs():
             path = folder / "log.csv"
             write_log(path, n, texts)
             ids = (QUERIES, ITEMS) if texts else (Ids(None, N_QUERIES), Ids(None, N_ITEMS))
-            times = seconds(
-                {
-                    "pyarrow": lambda path=path: csv.read_csv(path),
-                    "pyarrow, in batches": lambda path=path: read_plainly(path, COLUMNS),
-                    "similia": lambda path=path, ids=ids: read_all(ImpressionsFile(path, *ids)),
-                },
-                3,
-            )
-            rows.append([f"CSV, {'texts' if texts else 'numbers'} as ids", *_rates(times, n)])
+            contenders = {
+                "pyarrow": lambda path=path: csv.read_csv(path),
+                "pyarrow, in batches": lambda path=path: read_plainly(path, COLUMNS),
+                "similia": lambda path=path, ids=ids: read_all(ImpressionsFile(path, *ids)),
+            }
+            rows.append([f"CSV, {'texts' if texts else 'numbers'} as ids", *_rates(contenders, n)])
         n_searches = 10**5
         write_ubi(folder, n_searches)
         paths = [folder / f"{name}.jsonl" for name in ("queries", "events")]
-        times = seconds(
-            {
-                "pyarrow": lambda: [arrow_json.read_json(path) for path in paths],
-                "pyarrow, in batches": lambda: [_read_json_plainly(path) for path in paths],
-                "similia": lambda: read_all(UbiLog(*paths, QUERIES, ITEMS)),
-            },
-            3,
-        )
-        rows.append(["UBI 1.3.0", *_rates(times, n_searches * DEPTH)])
+        contenders = {
+            "pyarrow": lambda: [arrow_json.read_json(path) for path in paths],
+            "pyarrow, in batches": lambda: [_read_json_plainly(path) for path in paths],
+            "similia": lambda: read_all(UbiLog(*paths, QUERIES, ITEMS)),
+        }
+        rows.append(["UBI 1.3.0", *_rates(contenders, n_searches * DEPTH)])
     header = [
         "log",
         "pyarrow, whole file",
         "pyarrow, in batches",
         "similia",
         "share of the batches",
+        "by processor time",
     ]
     table("Reading logs: millions of rows (items shown) a second", header, rows)
 
@@ -136,18 +132,45 @@ def _read_json_plainly(path):
             pass
 
 
-def _rates(times, n):
+def _rates(contenders, n):
+    times = seconds(contenders, 5)
     rates = [n / times[name] / 1e6 for name in ("pyarrow", "pyarrow, in batches", "similia")]
-    return [*rates, f"{100 * rates[2] / rates[1]:.0f} %"]
+    del contenders["pyarrow"]
+    spent = seconds(contenders, 5, time.process_time)
+    share = spent["pyarrow, in batches"] / spent["similia"]
+    return [*rates, f"{100 * rates[2] / rates[1]:.0f} %", f"{100 * share:.0f} %"]
+
+
+def write_shown(folder, n_rows):
+    """UBI whose lists are impression events, ten a search, in no order, one in ten also clicked."""
+    rng = np.random.default_rng(0)
+    n_searches = n_rows // DEPTH
+    with open(folder / "queries.jsonl", "w") as file:
+        for i in range(n_searches):
+            file.write(f'{{"query_id": "{i:012x}", "user_query": "query {i % N_QUERIES}"}}\n')
+    with open(folder / "events.jsonl", "w") as file:
+        for start in range(0, n_rows, 10**6):
+            n = min(10**6, n_rows - start)
+            searches = (rng.integers(n_searches) + np.arange(n) * 7_368_787) % n_searches
+            items, places = rng.integers(N_ITEMS, size=n), rng.integers(1, DEPTH + 1, size=n)
+            actions = np.array(["impression", "click"])[(rng.random(n) < 0.1).astype(int)]
+            columns = (x.tolist() for x in (actions, searches, items, places))
+            file.writelines(
+                f'{{"action_name": "{action}", "query_id": "{search:012x}", "event_attributes": '
+                f'{{"object": {{"object_id": "item-{item}"}}, '
+                f'"position": {{"ordinal": {place}}}}}}}\n'
+                for action, search, item, place in zip(*columns, strict=True)
+            )
 
 
 #: peak memory after as many rows, in MB
 PROGRAM = """
 import sys
 from benchmarks.logs import ITEMS, QUERIES
-from similia.files import ImpressionsFile
+from similia.files import ImpressionsFile, UbiLog
+kind = UbiLog if len(sys.argv) > 2 else ImpressionsFile
 n = 0
-for lists in ImpressionsFile(sys.argv[1], QUERIES, ITEMS):
+for lists in kind(*sys.argv[1:], QUERIES, ITEMS):
     n += len(lists.items)
 with open("/proc/self/status") as file:
     print([int(line.split()[1]) // 1024 for line in file if line.startswith("VmHWM")][0], n)
@@ -157,15 +180,28 @@ with open("/proc/self/status") as file:
 def log_memory():
     rows = []
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "log.csv"
+        folder = Path(name)
         for n in (10**5, 10**6, 10**7):
-            write_log(path, n)
-            done = subprocess.run(
-                [sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=True
+            write_log(folder / "log.csv", n)
+            rows.append(["CSV", n, *_read_apart(folder / "log.csv")])
+        for n in (10**5, 10**6, 10**7):
+            write_shown(folder, n)
+            rows.append(
+                ["UBI", n, *_read_apart(*(folder / f"{x}.jsonl" for x in ("queries", "events")))]
             )
-            peak, read = done.stdout.split()
-            rows.append([n, int(read), f"{path.stat().st_size / 1e6:.0f} MB", f"{peak} MB"])
-    table("Memory of reading a log", ["rows", "read", "file", "peak memory"], rows)
+    header = ["log", "rows", "read", "files", "peak memory", "seconds"]
+    table("Memory of reading a log", header, rows)
+
+
+def _read_apart(*paths):
+    """Rows read, size of the files, peak memory and time of a process that reads them."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *paths], capture_output=True, text=True, check=True
+    )
+    peak, read = done.stdout.split()
+    size = sum(path.stat().st_size for path in paths)
+    return int(read), f"{size / 1e6:.0f} MB", f"{peak} MB", time.perf_counter() - start
 
 
 ALL = [logs, log_memory]

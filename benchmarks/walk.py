@@ -20,8 +20,11 @@ from typer.testing import CliRunner
 import similia
 from benchmarks.timing import table
 from similia.cli.main import app
+from similia.registry import DEFAULT
 
 ROOT = Path(similia.__file__).parent
+#: the default, and a learner of one matrix from triplets alone
+LEARNERS = (DEFAULT, "FactoredAROMA")
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 
 
@@ -56,27 +59,33 @@ def functions_called(arguments):
     ]
 
 
-def learn_one_row():
+def walk(learner):
+    """Functions that a learner's run on one row enters, in the order of their first calls."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "vectors.npy", np.random.default_rng(0).normal(size=(20, 8)))
         (folder / "row.csv").write_text("query,better,worse\n0,1,2\n")
         words = ("learn", folder / "vectors.npy", folder / "row.csv", "-o", folder / "model")
-        arguments = [str(word) for word in words]
+        arguments = [*map(str, words), "--learner", learner]
         functions_called(arguments)
-        found = functions_called(arguments)
-    files = {function.file for function in found}
-    changes = sum(a.package != b.package for a, b in pairwise(found))
-    table(
-        "`similia learn`, one row of a CSV",
-        ["functions", "files", "changes of package"],
-        [[len(found), len(files), changes]],
-    )
-    return found
+        return functions_called(arguments)
+
+
+def learn_one_row():
+    rows, walks = [], {learner: walk(learner) for learner in LEARNERS}
+    for learner, found in walks.items():
+        files = {function.file for function in found}
+        changes = sum(a.package != b.package for a, b in pairwise(found))
+        rows.append([learner, len(found), len(files), changes])
+    header = ["learner", "functions", "files", "changes of package"]
+    table("`similia learn`, one row of a CSV", header, rows)
+    return walks
 
 
 ALL = [learn_one_row]
 
 if __name__ == "__main__":
-    for function in learn_one_row():
-        print(function.file, function.name)
+    for learner, found in learn_one_row().items():
+        print(f"\n{learner}:")
+        for function in found:
+            print(function.file, function.name)

@@ -2,17 +2,26 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.model_selection import cross_val_score
 
-from similia import OASIS, POLA, JudgementEstimator, feedback_report
-from similia.files import Ids, VectorFile
+from similia import OASIS, POLA, Blend, JudgementEstimator, feedback_report
+from similia.files import (
+    FeedbackFile,
+    Ids,
+    Source,
+    UbiLog,
+    VectorFile,
+    read_impressions,
+    read_run,
+)
 from similia.stream import evaluate_file, learn_file
 from similia.trust import Promotion, pairs_as_triplets, triplet_evaluation
 
 TRIPLETS = np.array([[0, 1, 2], [3, 4, 5], [1, 0, 3], [2, 2, 4]])
-FORMS = [pd.DataFrame, pa.table]
+FORMS = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
 def shuffled(form, names, tuples):
@@ -60,9 +69,10 @@ def test_cross_validation(X, rng):
     np.testing.assert_array_equal(*scores)
 
 
-def test_promotion(tmp_path, rng):
+@pytest.mark.parametrize("form", FORMS)
+def test_promotion(form, tmp_path, rng):
     triplets = rng.integers(60, size=(400, 3))
-    frame = shuffled(pd.DataFrame, ["query", "better", "worse"], triplets)
+    frame = shuffled(form, ["query", "better", "worse"], triplets)
     recorded = [
         Promotion(tmp_path / name).record_split(given)
         for name, given in (("a", frame), ("b", triplets))
@@ -70,17 +80,68 @@ def test_promotion(tmp_path, rng):
     assert recorded[0] == recorded[1]
 
 
-def test_files_and_tables_teach_the_same(X, tmp_path):
+@pytest.mark.parametrize("form", FORMS)
+def test_files_and_tables_teach_the_same(form, X, tmp_path):
     vectors = VectorFile(X, Ids([f"n{i}" for i in range(6)], 6))
     names = ["query", "better", "worse"]
-    frame = pd.DataFrame([vectors.ids.names(row) for row in TRIPLETS], columns=names)[names[::-1]]
-    frame.to_csv(tmp_path / "f.csv", index=False)
+    rows = np.array([vectors.ids.names(row) for row in TRIPLETS])
+    frame = form({name: rows[:, names.index(name)] for name in names[::-1]})
+    pd.DataFrame(rows, columns=names).to_csv(tmp_path / "f.csv", index=False)
     models = [OASIS(), OASIS()]
     for model, given in zip(models, (frame, tmp_path / "f.csv"), strict=True):
         learn_file(model, vectors, given)
     np.testing.assert_array_equal(models[0].W_, models[1].W_)
     found = [evaluate_file({"x": models[0]}, vectors, g)["x"] for g in (frame, tmp_path / "f.csv")]
     np.testing.assert_array_equal(*(e.per_query["pairwise_accuracy"] for e in found))
+
+
+LOG = {
+    "position": [1, 2, 3, 1, 2],
+    "click": [0, 1, 0, 1, 0],
+    "weight": [2.0, 2.0, 2.0, 1.0, 1.0],
+    "when": ["2026-01-01T00:00:00Z"] * 5,
+    "item": ["b", "a", "c", "a", "b"],
+    "shown in": ["x", "x", "x", "y", "y"],
+    "query": ["shoes", "shoes", "shoes", "hats", "hats"],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_logs(form, X):
+    queries, items = Ids(["shoes", "hats"], 2), Ids(["a", "b", "c"], 3)
+    named = {"impression": "shown in", "timestamp": "when"}
+    lists = read_impressions(form(LOG), queries, items, columns=named, times=True)
+    assert lists.queries.tolist() == [0, 1]
+    assert lists.items.tolist() == [1, 0, 2, 0, 1]
+    assert lists.gains.tolist() == LOG["click"]
+    assert lists.weights.tolist() == [2, 1]
+    np.testing.assert_allclose(np.exp(lists.nuisance["position"]), LOG["position"])
+    model = Blend()
+    sides = VectorFile(X[:2], queries), VectorFile(X[2:5], items)
+    learn_file(model, sides[0], Source(form(LOG), named), items=sides[1])
+    assert model.n_seen_ == 2
+
+
+@pytest.mark.parametrize("form", [pl.DataFrame, pa.Table.from_pylist])
+def test_ubi(form):
+    searches = [{"query_id": "s1", "user_query": "hats", "query_response_hit_ids": ["b", "a"]}]
+    place = {"position": {"ordinal": 2}, "object": {"object_id": "a"}}
+    events = [{"action_name": "click", "query_id": "s1", "event_attributes": place}]
+    ids = Ids(["shoes", "hats"], 2), Ids(["a", "b", "c"], 3)
+    (lists,) = UbiLog(form(searches), form(events), *ids)
+    assert lists.items.tolist() == [1, 0]
+    assert lists.gains.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_grades_and_runs(form, X):
+    ids = Ids([f"n{i}" for i in range(6)], 6)
+    graded = form({"score": [1, 0, 2], "corpus-id": ["n1", "n2", "n3"], "query-id": ["n0"] * 3})
+    (found,) = FeedbackFile(graded, "grades", ids)
+    assert found.tuples.tolist() == [[0, 1], [0, 2], [0, 3]]
+    assert found.values.tolist() == [1, 0, 2]
+    run = form({"score": [0.1, 0.9], "item": ["n1", "n2"], "query": ["n0", "n0"]})
+    assert read_run(run, ids).item.tolist() == [2, 1]
 
 
 def test_other_columns_are_refused_and_no_names_are_no_names(X):

@@ -1,11 +1,15 @@
+import inspect
 import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 import similia
+from similia.cli import options as opt
 from similia.cli.main import app
 from similia.registry import ALL_LEARNERS, LEARNERS
 from tests.fixtures.make import FOLDER
@@ -102,3 +106,22 @@ def test_ctrl_c_while_modules_are_imported_ends_quietly(monkeypatch):
     with pytest.raises(SystemExit) as ended:
         similia.cli.run()
     assert ended.value.code == 130
+
+
+def test_a_group_of_parameters_is_taken_option_by_option():
+    found = {}
+
+    @opt.grouped
+    def command(sides: opt.Sides, feedback: opt.Feedback, views: opt.FurtherViews, n: int = 3):
+        found.update(sides=sides, feedback=feedback, views=views, n=n)
+
+    names = list(inspect.signature(command).parameters)
+    shared = [field.name for group in (opt.Sides, opt.FurtherViews) for field in fields(group)]
+    assert names == ["vectors", "feedback", "n", *shared[1:]]
+    given = dict.fromkeys(shared) | {"vectors": Path("x.npy"), "texts": ["title=t.txt"]}
+    command(feedback=Path("f.csv"), n=4, **given)
+    assert found["sides"] == opt.Sides(Path("x.npy"))
+    assert (found["feedback"], found["n"]) == (Path("f.csv"), 4)
+    assert found["views"]
+    assert found["views"].files().texts == {"title": Path("t.txt")}
+    assert not opt.FurtherViews()

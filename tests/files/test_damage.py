@@ -101,7 +101,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(suffix, writer, error, tmp_
     path = tmp_path / f"v{suffix}"
     write_vectors(path, np.eye(2))
     before = path.read_bytes()
-    monkeypatch.setattr(f"similia.files.vectors.{writer}", full)
+    monkeypatch.setattr(f"similia.files.writing.{writer}", full)
     with pytest.raises(OSError, match=rf"v{suffix} could not be written: No space left on device."):
         write_vectors(path, np.zeros((2, 2)))
     assert path.read_bytes() == before

@@ -192,3 +192,52 @@ def test_pieces_are_the_whole(log, monkeypatch, rng):
     for name in ("queries", "items", "gains"):
         joined = np.concatenate([getattr(part, name) for part in parts])
         np.testing.assert_array_equal(joined, getattr(whole, name))
+
+
+@pytest.fixture
+def shuffled(log, rng):
+    """Many searches in which some ids occur twice, and events in no order, some of them strays."""
+    names = [f"q{i}" for i in range(50)]
+    queries = [
+        query(i % 280, [f"{ITEMS.names()[j]}" for j in rng.permutation(4)[: i % 5]], names[i % 50])
+        for i in range(300)
+    ]
+    events = [
+        event(int(i), ITEMS.names()[int(j)], str(rng.choice(["click", "impression", "hover"])), 1)
+        for i, j in zip(rng.integers(310, size=900), rng.integers(4, size=900), strict=True)
+    ]
+    return lambda: log(queries, events, ids=Ids(names, 50), times=True)
+
+
+def as_plain(found):
+    parts = list(found)
+    fields = ("queries", "items", "gains", "times")
+    lists = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
+    lengths = np.concatenate([np.diff(part.starts) for part in parts])
+    places = np.concatenate([part.nuisance["position"] for part in parts])
+    return {**lists, "lengths": lengths, "places": places}
+
+
+@pytest.mark.parametrize("size", [2**23, 500])
+def test_events_on_disk_make_the_same_lists_as_events_in_memory(shuffled, monkeypatch, size):
+    monkeypatch.setattr(
+        "similia.files.source.text_pieces",
+        lambda file, source: pieces.text_pieces(file, source, size),
+    )
+    in_memory = shuffled()
+    wanted = as_plain(in_memory)
+    monkeypatch.setattr("similia.files.ubi_events.HELD", 100)
+    monkeypatch.setattr("similia.files.spill.HELD", 70)
+    on_disk = shuffled()
+    found = as_plain(on_disk)
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values, name)
+    assert on_disk.counts == in_memory.counts
+    assert on_disk.counts["clicks on what was not shown"] > 0
+
+
+def test_reading_may_stop_while_events_are_on_disk(shuffled, monkeypatch):
+    monkeypatch.setattr("similia.files.ubi_events.HELD", 100)
+    batches = iter(shuffled())
+    assert len(next(batches))
+    batches.close()

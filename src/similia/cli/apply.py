@@ -34,15 +34,13 @@ Output = Annotated[
 ]
 
 
+@opt.grouped
 def apply(
     model: opt.ModelPath,
     vectors: opt.Vectors,
+    views: opt.FurtherViews,
     output: Output = Path("-"),
     side: SideOption = Side.queries,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
     items: opt.Items = None,
     scale_like: ScaleLike = None,
     ids: opt.IdsFile = None,
@@ -63,7 +61,7 @@ def apply(
     learner = opt.load_model(model)
     if not isinstance(learner, Ranker):
         raise ValueError(f"{model} is a {type(learner).__name__}, which has no vectors.")
-    extra = opt.view_files(views, query_views, texts, query_texts)
+    extra = views.files()
     X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
     sides = extra.of_queries(X).X if side is Side.queries else extra.of_items(X).X
     scorer: Searchable = learner

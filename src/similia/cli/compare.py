@@ -24,19 +24,12 @@ Measures = Annotated[
 ]
 
 
+@opt.grouped
 def compare(
-    vectors: opt.Vectors,
+    sides: opt.Sides,
+    views: opt.FurtherViews,
     feedback: opt.Feedback,
     learners: Learners = None,
-    items: opt.Items = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     columns: opt.Columns = None,
     position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
@@ -52,23 +45,20 @@ def compare(
 
     The test is on held-out queries, as differences from the base, the similarity before learning.
     """
-    opt.check_files(vectors, feedback, items)
+    sides.check(feedback)
 
     from similia.files import spooled
     from similia.registry import DEFAULT, LEARNERS, learner_class
     from similia.stream import contest
 
-    several = any((views, query_views, texts, query_texts))
     chosen = learners or [
         name
-        for name in ([DEFAULT] if several else LEARNERS)
+        for name in ([DEFAULT] if views else LEARNERS)
         if learner_class(name).learns_from == "triplets"
     ]
     contestants = {text: _learner(text) for text in chosen}
-    sides = vectors, ids, items, item_ids, (vector_column, id_column)
     source = opt.source(feedback, columns, position)
-    extra = opt.view_files(views, query_views, texts, query_texts)
-    with opt.inputs(*sides, views=extra) as (X, Z, _), spooled(source) as path:
+    with sides.read(views) as (X, Z, _), spooled(source) as path:
         base, *entries = contest(
             contestants,
             X,

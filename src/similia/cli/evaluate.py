@@ -17,20 +17,13 @@ Base = Annotated[
 ]
 
 
+@opt.grouped
 def evaluate(
     model: opt.ModelPath,
-    vectors: opt.Vectors,
+    sides: opt.Sides,
+    views: opt.FurtherViews,
     feedback: opt.Feedback,
-    items: opt.Items = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
     base: Base = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     columns: opt.Columns = None,
     k: opt.Cuts = None,
     level: opt.Level = 0.95,
@@ -44,16 +37,14 @@ def evaluate(
     from. Columns query,item,relevance or row,label yield all retrieval measures; query,better,worse
     and a,b,label the share in the right order.
     """
-    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
+    sides.check(feedback, outputs=(bad_log,))
 
     from similia.files import spooled
     from similia.stream import evaluate_model
 
     adapted = opt.load_model(model)
-    sides = vectors, ids, items, item_ids, (vector_column, id_column)
     source = opt.source(feedback, columns)
-    extra = opt.view_files(views, query_views, texts, query_texts)
-    with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad), spooled(source) as path:
+    with sides.read(views, bad_rows, bad_log) as (X, Z, bad), spooled(source) as path:
         found = evaluate_model(
             adapted,
             X,

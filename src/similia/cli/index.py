@@ -58,18 +58,16 @@ QueryPath = Annotated[
 Count = Annotated[int, Option("--k", "-k", min=1, help="Number of items per query.")]
 
 
+@opt.grouped
 def index(
     vectors: opt.Vectors,
+    views: opt.FurtherViews,
     output: Output,
     model: Model = None,
     backend: BackendOption = Backend.exact,
     geometry: GeometryOption = None,
     options: Options = None,
     queries: Queries = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
     recall_at: RecallAt = 10,
     ids: opt.IdsFile = None,
     vector_column: opt.VectorColumn = None,
@@ -88,7 +86,7 @@ def index(
     from similia.index import build_index
 
     Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-    extra = opt.view_files(views, query_views, texts, query_texts)
+    extra = views.files()
     built = build_index(
         extra.of_items(Z).X,
         None if model is None else opt.load_model(model, plain=True),
@@ -106,15 +104,13 @@ def index(
         opt.say(f"{built.report}\nSaved: {output}")
 
 
+@opt.grouped
 def search(
     index_path: IndexPath,
     queries: QueryPath,
+    views: opt.FurtherViews,
     model: Model = None,
     k: Count = 10,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
     ids: opt.IdsFile = None,
     vector_column: opt.VectorColumn = None,
     id_column: opt.IdColumn = None,
@@ -131,7 +127,7 @@ def search(
     opened = open_index(index_path)
     learner = None if model is None else opt.load_model(model, plain=True)
     Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
-    extra = opt.view_files(views, query_views, texts, query_texts)
+    extra = views.files()
     found = opened.search(extra.of_queries(Q).X, min(k, len(opened)), model=learner)
     rows = (
         (query, rank, item, score)

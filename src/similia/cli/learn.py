@@ -35,22 +35,15 @@ Resume = Annotated[
 ]
 
 
+@opt.grouped
 def learn(
-    vectors: opt.Vectors,
+    sides: opt.Sides,
+    views: opt.FurtherViews,
     feedback: opt.Feedback,
     output: Output,
     learner: opt.Learner = None,
     settings: opt.Settings = None,
-    items: opt.Items = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
     start: Start = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     columns: opt.Columns = None,
     position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
@@ -69,21 +62,20 @@ def learn(
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint.")
-    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
+    sides.check(feedback, outputs=(output, bad_log))
     values = dict(map(opt.setting, settings or []))
 
     from similia.persistence import load
     from similia.registry import DEFAULT, new_learner
     from similia.stream import learn_file
 
-    sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    extra = opt.view_files(views, query_views, texts, query_texts)
-    with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad):
-        model = load(start) if start else new_learner(learner or DEFAULT, values)
+    source = opt.source(feedback, columns, position)
+    model = load(start) if start else new_learner(learner or DEFAULT, values)
+    with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
         found = learn_file(
             model,
             X,
-            opt.source(feedback, columns, position),
+            source,
             items=Z,
             output=output,
             unjudged=unjudged.value,

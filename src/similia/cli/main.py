@@ -13,11 +13,13 @@ except ImportError as error:
 
 from similia.cli import (
     apply,
+    clicks,
     compare,
     demo,
     evaluate,
     index,
     info,
+    interleave,
     learn,
     plot,
     promote,
@@ -88,6 +90,7 @@ def _options(
 
 
 app.command("learn")(learn.learn)
+app.command("clicks")(clicks.clicks)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("suggest")(suggest.suggest)
@@ -97,6 +100,7 @@ app.command("search")(index.search)
 app.command("split")(promote.split)
 app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
+app.add_typer(interleave.app, name="interleave")
 app.add_typer(plot.app, name="plot")
 app.command("serve")(serve.serve)
 app.command("judge")(serve.judge)

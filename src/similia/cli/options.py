@@ -1,11 +1,14 @@
 """Arguments and options that several commands share, and how results are printed."""
 
+import inspect
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,36 +167,6 @@ FormOption = Annotated[Form, Option("--format", help="CSV or JSON lines.")]
 # -- parsing -----------------------------------------------------------------------------------
 
 
-def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
-    """Refuse to read standard input twice, or to overwrite an input."""
-    given = [path for path in inputs if path is not None]
-    if sum(str(path) == "-" for path in given) > 1:
-        raise typer.BadParameter("only one input can be -, standard input.")
-    for output in outputs:
-        if output is None or not output.exists():
-            continue
-        if any(path.exists() and output.samefile(path) for path in given):
-            raise typer.BadParameter(f"{output} is an input, and would be overwritten.")
-
-
-def view_files(*options: list[str] | None) -> "ViewFiles":
-    """Further views from --view, --query-view, --text and --query-text, each NAME=FILE."""
-    from similia.files import ViewFiles
-
-    names, found = ("--view", "--query-view", "--text", "--query-text"), []
-    for option, given in zip(names, options, strict=True):
-        files: dict[str, Path] = {}
-        for text in given or []:
-            name, _, path = text.partition("=")
-            if not name or not path or name in files:
-                raise typer.BadParameter(
-                    f"{option} must be NAME=FILE, with new names, got {text!r}."
-                )
-            files[name] = Path(path)
-        found.append(files)
-    return ViewFiles(*found)
-
-
 def setting(text: str) -> tuple[str, Any]:
     """Parse NAME=VALUE; numbers, true, false and none become such values."""
     name, equals, value = text.partition("=")
@@ -248,35 +221,129 @@ def base_named(name: str) -> Any:
     return name if name in PLAIN_SCORERS else load_model(Path(name))
 
 
+# -- groups of options -------------------------------------------------------------------------
+
+
+def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
+    """Refuse to read standard input twice, or to overwrite an input."""
+    given = [path for path in inputs if path is not None]
+    if sum(str(path) == "-" for path in given) > 1:
+        raise typer.BadParameter("only one input can be -, standard input.")
+    for output in outputs:
+        if output is None or not output.exists():
+            continue
+        if any(path.exists() and output.samefile(path) for path in given):
+            raise typer.BadParameter(f"{output} is an input, and would be overwritten.")
+
+
+@dataclass(frozen=True)
+class FurtherViews:
+    """Options for further views of queries and items, each NAME=FILE."""
+
+    views: Views = None
+    query_views: QueryViews = None
+    texts: Texts = None
+    query_texts: QueryTexts = None
+
+    def __bool__(self) -> bool:
+        return any((self.views, self.query_views, self.texts, self.query_texts))
+
+    def files(self) -> "ViewFiles":
+        """Files by the names of their views."""
+        from similia.files import ViewFiles
+
+        names, found = ("--view", "--query-view", "--text", "--query-text"), []
+        for option, field in zip(names, fields(self), strict=True):
+            files: dict[str, Path] = {}
+            for text in getattr(self, field.name) or []:
+                name, _, path = text.partition("=")
+                if not name or not path or name in files:
+                    raise typer.BadParameter(
+                        f"{option} must be NAME=FILE, with new names, got {text!r}."
+                    )
+                files[name] = Path(path)
+            found.append(files)
+        return ViewFiles(*found)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Options for the vectors of queries and items."""
+
+    vectors: Vectors
+    items: Items = None
+    ids: IdsFile = None
+    item_ids: ItemIdsFile = None
+    vector_column: VectorColumn = None
+    id_column: IdColumn = None
+
+    def check(self, *others: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
+        """As `check_files`, for these files and others."""
+        check_files(self.vectors, self.items, self.ids, self.item_ids, *others, outputs=outputs)
+
+    @contextmanager
+    def read(
+        self,
+        views: FurtherViews | None = None,
+        action: OnBadRow = OnBadRow.stop,
+        log: Path | None = None,
+    ) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
+        """Yield the vectors, those of the items if they are separate, and a policy for bad rows."""
+        from similia.files import read_vectors
+
+        further = views.files() if views else None
+        columns: Any = {"vector_column": self.vector_column, "id_column": self.id_column}
+        with skipping(action, log) as bad:
+            X, Z = read_vectors(self.vectors, ids=self.ids, bad_rows=bad, **columns), None
+            if self.items is not None:
+                Z = read_vectors(self.items, ids=self.item_ids, bad_rows=bad, **columns)
+            if further is not None:
+                X, Z = further.of_both(X, Z)
+            yield X, Z, bad
+
+
 @contextmanager
-def inputs(
-    vectors: Path,
-    ids: Path | None,
-    items: Path | None,
-    item_ids: Path | None,
-    columns: tuple[str | None, str | None],
-    action: OnBadRow = OnBadRow.stop,
-    log: Path | None = None,
-    views: "ViewFiles | None" = None,
-) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
-    """Yield the vectors, those of the items if they are separate, and a policy for bad rows.
+def skipping(action: OnBadRow, log: Path | None = None) -> "Iterator[BadRows]":
+    """Yield a policy for bad rows; rows skipped are logged, and the first printed at the end."""
+    from similia.files import BadRows
 
-    Rows skipped are logged; the first ones are printed at the end.
-    """
-    from similia.files import BadRows, read_vectors
-
-    options: dict[str, Any] = dict(zip(("vector_column", "id_column"), columns, strict=True))
     with open(log or os.devnull, "w", encoding="utf-8") as file:
         bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
-        X = read_vectors(vectors, ids=ids, bad_rows=bad, **options)
-        Z = read_vectors(items, ids=item_ids, bad_rows=bad, **options) if items else None
-        if views is not None:
-            X, Z = views.of_both(X, Z)
-        yield X, Z, bad
+        yield bad
     for row in bad.first:
         note(f"skipped: {row}")
     if bad.n > len(bad.first):
         note(f"skipped: {bad.n - len(bad.first)} more.")
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command with groups of options as parameters take the options themselves.
+
+    In help, the options of groups come after those of the command.
+    """
+    given = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in given if is_dataclass(one.annotation)
+    }
+    own: list[inspect.Parameter] = []
+    others: list[inspect.Parameter] = []
+    for one in given:
+        options = [one]
+        if one.name in groups:
+            options = list(inspect.signature(groups[one.name]).parameters.values())
+        for option in options:
+            last = one.name in groups and option.default is not option.empty
+            (others if last else own).append(option.replace(kind=option.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__signature__ = inspect.Signature([*own, *others])  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in (*own, *others)}
+    return run
 
 
 # -- printing ----------------------------------------------------------------------------------

@@ -37,20 +37,13 @@ def curve(results: Results, output: Output, as_json: AsJson = False) -> None:
 
 
 @app.command("calibration")
+@opt.grouped
 def calibration(
     model: opt.ModelPath,
-    vectors: opt.Vectors,
+    sides: opt.Sides,
+    views: opt.FurtherViews,
     feedback: opt.Feedback,
     output: Output,
-    items: opt.Items = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     columns: opt.Columns = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
@@ -61,9 +54,7 @@ def calibration(
     from similia.stream import calibration_on
 
     learner = opt.load_model(model)
-    sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    extra = opt.view_files(views, query_views, texts, query_texts)
-    with opt.inputs(*sides, bad_rows, views=extra) as (X, Z, bad):
+    with sides.read(views, bad_rows) as (X, Z, bad):
         source = opt.source(feedback, columns)
         found = calibration_on(learner, X, source, items=Z, unjudged=unjudged.value, bad_rows=bad)
     _save(calibration_figure({type(learner).__name__: found}), output)

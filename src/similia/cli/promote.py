@@ -94,20 +94,16 @@ KindOption = Annotated[
 ]
 
 
+@opt.grouped
 def split(
     folder: Folder,
-    vectors: opt.Vectors,
+    sides: opt.Sides,
     feedback: opt.Feedback,
     output: Output,
-    items: opt.Items = None,
     share: Share = None,
     seed: SplitSeed = None,
     columns: opt.Columns = None,
     kind: KindOption = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
@@ -117,16 +113,15 @@ def split(
     The split is recorded in FOLDER. The output has the rows of FEEDBACK that are not held out,
     unchanged and in the same format: learn from them with `similia learn` or any other way.
     """
-    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(output, bad_log))
+    sides.check(feedback, outputs=(output, bad_log))
 
     from similia.files import spooled
     from similia.stream import split_file
     from similia.trust import Promotion
 
     promotion = Promotion(folder, share=share, seed=seed)
-    sides = vectors, ids, items, item_ids, (vector_column, id_column)
     source = opt.source(feedback, columns)
-    with opt.inputs(*sides, bad_rows, bad_log) as (X, Z, bad), spooled(source) as path:
+    with sides.read(action=bad_rows, log=bad_log) as (X, Z, bad), spooled(source) as path:
         found, n_learning = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
         figures = {**found._asdict(), "n_learning": n_learning, "output": str(output)}
@@ -135,20 +130,17 @@ def split(
         opt.say(f"{found} {n_learning} judgements to learn from: {output}")
 
 
+@opt.grouped
 def promote(
     folder: Folder,
-    vectors: opt.Vectors,
+    sides: opt.Sides,
+    views: opt.FurtherViews,
     feedback: opt.Feedback,
     learner: opt.Learner = None,
     settings: opt.Settings = None,
     go_on: Continue = False,
     model: Model = None,
     unseen: Unseen = False,
-    items: opt.Items = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
     base: Base = "cosine",
     share: Share = None,
     level: opt.Level = 0.95,
@@ -159,10 +151,6 @@ def promote(
     position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     seed: SplitSeed = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
@@ -181,7 +169,7 @@ def promote(
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
     if unseen and model is None:
         raise typer.BadParameter("--unseen is about a model: add --model.")
-    opt.check_files(vectors, feedback, items, ids, item_ids, outputs=(bad_log,))
+    sides.check(feedback, outputs=(bad_log,))
 
     from similia.registry import DEFAULT, new_learner
     from similia.stream import promote_file
@@ -196,9 +184,7 @@ def promote(
         challenger = promotion.champion()
     else:
         challenger = new_learner(learner or DEFAULT, dict(map(opt.setting, settings or [])))
-    sides = vectors, ids, items, item_ids, (vector_column, id_column)
-    extra = opt.view_files(views, query_views, texts, query_texts)
-    with opt.inputs(*sides, bad_rows, bad_log, extra) as (X, Z, bad):
+    with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
         outcome = promote_file(
             promotion,
             challenger,
@@ -215,12 +201,13 @@ def promote(
     if as_json:
         opt.print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
     else:
-        _print(outcome)
+        print_outcome(outcome)
     if not outcome.promoted:
         raise typer.Exit(NOT_PROMOTED)
 
 
-def _print(outcome: "Outcome") -> None:
+def print_outcome(outcome: "Outcome") -> None:
+    """Print a verdict, and the figures behind it."""
     fields: dict[str, object] = {"measure": f"{outcome.measure} on {outcome.power.sample}"}
     fields |= {name: f"{mean:.4f}" for name, mean in outcome.figures.items()}
     fields["champion"] = f"{fields['champion']}  (generation {outcome.champion})"

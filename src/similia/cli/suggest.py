@@ -20,18 +20,11 @@ Depth = Annotated[
 ]
 
 
+@opt.grouped
 def suggest(
     model: opt.ModelPath,
-    vectors: opt.Vectors,
-    items: opt.Items = None,
-    views: opt.Views = None,
-    query_views: opt.QueryViews = None,
-    texts: opt.Texts = None,
-    query_texts: opt.QueryTexts = None,
-    ids: opt.IdsFile = None,
-    item_ids: opt.ItemIdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
+    sides: opt.Sides,
+    views: opt.FurtherViews,
     n: Count = 10,
     queries: Queries = None,
     candidates: Candidates = 2000,
@@ -49,11 +42,7 @@ def suggest(
     from similia.stream import suggest_questions
 
     learner = opt.load_model(model)
-    extra, columns = (
-        opt.view_files(views, query_views, texts, query_texts),
-        (vector_column, id_column),
-    )
-    with opt.inputs(vectors, ids, items, item_ids, columns, views=extra) as (X, Z, _):
+    with sides.read(views) as (X, Z, _):
         found = suggest_questions(
             learner,
             X,

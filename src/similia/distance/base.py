@@ -97,7 +97,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
             kind = None if reset else self._precision()
             check_magnitude(f"{self._owner}.fit", "X", X, dtype=kind)
             if reset:
-                self._init_state(X)
+                with single_blas_thread():
+                    self._init_state(X)
             self._learn_from_labels(X, labels)
         return self
 
@@ -134,7 +135,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         with all_or_nothing(self):
             X = self._checked_points(X, reset=reset)
             if reset:
-                self._init_state(X)
+                with single_blas_thread():
+                    self._init_state(X)
             return X
 
     def learn_checked(

@@ -12,6 +12,7 @@ from similia.contract import Array, Indices, Matrix
 from similia.distance.pola import POLA
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.gram_schmidt import coordinates, grown_basis
+from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance
 from similia.validation import function, mapping, none, one_of, positive, positive_integer
@@ -225,9 +226,11 @@ largest_loss_, n_seen_, n_updates_
                 "the kernel between the points of different parts is not known."
             )
         union = copy.deepcopy(self)
-        for part in parts:
-            union._grow(part.basis_, np.arange(part.n_basis_))
-        return super(KernelPOLA, self._lifted(union)).merge([part._lifted(union) for part in parts])
+        with single_blas_thread():
+            for part in parts:
+                union._grow(part.basis_, np.arange(part.n_basis_))
+            lifted = [part._lifted(union) for part in parts]
+            return super(KernelPOLA, self._lifted(union)).merge(lifted)
 
     def _lifted(self, union: Self) -> Self:
         """Copy in another basis, which reaches at least as far."""

@@ -25,6 +25,7 @@ from similia.linalg.spectral import (
     null_threshold,
     psd_factor,
 )
+from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import progress
 from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
@@ -197,7 +198,8 @@ class MEG(BoundedDistance):
         where, size = f"{self._owner}.learn_matrices", vars(self).get("n_features_in_")
         values, n, d = checked_instances(where, instances, size, self.field == "complex")
         targets = np.column_stack(2 * [checked_labels(where, y, n)])
-        with all_or_nothing(self), progress(self._owner, n, enabled=self.verbose) as advance:
+        bar = progress(self._owner, n, enabled=self.verbose)
+        with all_or_nothing(self), single_blas_thread(), bar as advance:
             if size is None:
                 self.n_features_in_ = d
                 self._init_state(sparse.csr_array((1, d)))

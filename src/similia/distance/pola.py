@@ -15,6 +15,7 @@ from similia.contract import Array, Indices, Matrix, State
 from similia.distance.base import LARGEST, SINGLE, MahalanobisDistance
 from similia.linalg.blas import row_products
 from similia.linalg.spectral import hermitian_part
+from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import progress
 from similia.updates.pola import pola_pass
@@ -221,7 +222,8 @@ class POLA(MahalanobisDistance):
         with all_or_nothing(self):
             X = self._checked_points(X, reset=True)
             pairs, y = self._checked_pairs("fit_pairs", X, pairs, y)
-            self._init_state(X)
+            with single_blas_thread():
+                self._init_state(X)
             self._pass(X, pairs, y, math.inf if separator is None else separator)
         return self
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
+from similia.files.keys import keys_of_bytes
 from similia.files.pieces import Entries, Fields, RawColumn, Types
 from similia.files.rows import Encoded, Lists
 
@@ -31,8 +32,12 @@ ARROW_TYPES = {
     "bool": pa.bool_(),
     "string": pa.string(),
     "list": pa.list_(pa.string()),
+    "key": pa.string(),
 }
-CSV_TYPES = {**ARROW_TYPES, "string": pa.dictionary(pa.int32(), pa.string())}
+CSV_TYPES = {
+    **ARROW_TYPES,
+    **dict.fromkeys(("string", "key"), pa.dictionary(pa.int32(), pa.string())),
+}
 
 # -- text --------------------------------------------------------------------------------------
 
@@ -58,7 +63,7 @@ def text_columns(
     # Reading fields line by line strips the spaces around texts, and refuses empty ones.
     if isinstance(layout, Fields) and not all(map(_is_stripped, columns)):
         return None
-    return plain_columns(columns)
+    return plain_columns(columns, list(types.values()))
 
 
 def _parsed_fields(data: bytes, layout: Fields, types: Types) -> list[Any]:
@@ -115,20 +120,38 @@ def _arrow_fields(tree: dict[str, Any]) -> list[Any]:
     ]
 
 
-def plain_columns(columns: Sequence[Any]) -> list[RawColumn] | None:
+def plain_columns(columns: Sequence[Any], kinds: Sequence[str]) -> list[RawColumn] | None:
     """Columns as arrays of numbers or encoded texts; None if one is neither."""
     found: list[RawColumn] = []
-    for column in columns:
+    for column, kind in zip(columns, kinds, strict=True):
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # an empty column has no chunk to combine
             parts = column.chunks or [pa.array([], column.type)]
             column = pa.concat_arrays(parts)
-        plain = _plain(column)
+        plain: RawColumn | None = _hashed(column) if kind == "key" else None
+        if plain is None:
+            plain = _plain(column)
         if plain is None:
             return None
         found.append(plain)
     return found
+
+
+def _hashed(column: Any) -> NDArray[np.int64] | None:
+    """Keys of a column of texts without gaps, else None."""
+    if column.null_count:
+        return None
+    if pa.types.is_dictionary(column.type):
+        distinct = _hashed(column.dictionary)
+        return None if distinct is None else distinct[column.indices.to_numpy()]
+    if column.type != pa.string():
+        return None
+    _, offsets, data = column.buffers()
+    if data is None:
+        return None
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return keys_of_bytes(np.frombuffer(data, np.uint8), ends.astype(np.int64))
 
 
 def _plain(column: Any) -> RawColumn | None:
@@ -144,7 +167,7 @@ def _plain(column: Any) -> RawColumn | None:
         column = column.dictionary_encode()
     if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return Encoded(codes, column.dictionary.to_pylist())
+        return Encoded(codes, column.dictionary.to_numpy(zero_copy_only=False).tolist())
     if not _is_number(kind) and (column.null_count or not pa.types.is_boolean(kind)):
         return None
     return column.to_numpy(zero_copy_only=False)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
+from similia.files.keys import key, keys_of_texts
 from similia.files.pieces import Piece, RawColumn
 from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
 
@@ -17,7 +18,7 @@ from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
 class Reader(NamedTuple):
     """How the values of one column become numbers."""
 
-    #: type for a fast parser: "int64", "float64", "string" or "list" (of texts)
+    #: type for a fast parser: "int64", "float64", "string", "list" (of texts) or "key"
     dtype: str
     #: numbers of a whole column (`Lists` of them, of lists), or None if any value is bad
     column: Callable[[RawColumn], Any]
@@ -174,17 +175,13 @@ def _click(raw: object) -> float:
     return words[text] if text in words else _float(raw, least=0.0)
 
 
-def _key(raw: object) -> int:
-    if isinstance(raw, bool) or not isinstance(raw, str | int):
-        raise RowError("not an id", f" {raw!r:.80}")
-    return hash(raw)
-
-
 def _keys(raw: RawColumn) -> NDArray[np.int64] | None:
     if isinstance(raw, Encoded) and set(map(type, raw.texts)) <= {str}:
-        return np.fromiter(map(hash, raw.texts), np.int64, len(raw.texts))[raw.codes]
-    if isinstance(raw, np.ndarray) and raw.dtype.kind in "iu":
-        return np.fromiter(map(hash, raw.tolist()), np.int64, len(raw))
+        return keys_of_texts(raw.texts)[raw.codes]
+    if isinstance(raw, np.ndarray) and raw.dtype.kind == "i":
+        return raw.astype(np.int64, copy=False)
+    if isinstance(raw, np.ndarray) and raw.dtype.kind == "u":
+        return np.array(list(map(key, raw.tolist())), np.int64)
     return None
 
 
@@ -203,7 +200,7 @@ def _seconds(raw: object) -> float:
 
 #: a click as a gain: 1 or 0, true or false, or a number of at least 0
 CLICK = each(_click, partial(_floats, least=0.0))
-#: an id that only says which rows belong together, as its hash
-KEY = Reader("string", _keys, _key)
+#: an id that only says which rows belong together
+KEY = Reader("key", _keys, key)
 #: seconds since 1970, or ISO 8601; UTC unless a zone is named
 TIME = each(_seconds)

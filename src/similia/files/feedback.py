@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.clicks import RULES, click_preferences
 from similia.contract import Array
-from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, read_columns, reader_of
-from similia.files.grades import triplets_of_grades
-from similia.files.judgements import Judgements
-from similia.files.lists import CLICKED, Batch, Keep, clicked_columns, in_lists
+from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, reader_of
+from similia.files.judgements import Judgements, triplets_of_grades
+from similia.files.lists import CLICKED, Keep, clicked_columns, in_lists
 from similia.files.pieces import RawColumn
 from similia.files.rows import BadRows, Encoded, Ids, RowError, as_integers
 from similia.files.source import DELIMITERS, FeedbackLike, Source
@@ -87,7 +86,7 @@ class FeedbackFile:
     ) -> None:
         check_parameters("FeedbackFile", _RULES, {"clicks": clicks})
         self.rows = Source(path, columns)
-        self.source = str(self.rows)
+        self.source = self.rows.name
         self.kind = kind
         self.layouts = LAYOUTS[kind]
         self.ids = ids
@@ -123,7 +122,7 @@ class FeedbackFile:
 
     def raw(self) -> Iterator[Judgements]:
         """Judgements as the columns state them: grades stay grades, and logs of clicks lists."""
-        batches = self._batches()
+        batches = self.rows.batches(self._columns, self.layouts, self.bad_rows)
         first = next(batches, None)  # the columns are known once something has been read
         if first is None:
             return
@@ -169,12 +168,6 @@ class FeedbackFile:
         counts = np.diff(np.append(starts, len(found.better)))
         chosen = starts + (mixed % counts.astype(np.uint64)).astype(np.intp)
         return Judgements(found.triplets[chosen].astype(np.int64, copy=False), None, clicks)
-
-    def _batches(self) -> Iterator[Batch]:
-        """Numbers by column, and row numbers."""
-        for columns, piece in self.rows.pieces(self._columns, self.layouts, self.bad_rows):
-            for found, numbers in read_columns(columns, piece, self.source, self.bad_rows):
-                yield dict(zip(columns, found, strict=True)), numbers
 
     def _columns(self, names: Sequence[str]) -> Columns:
         """Readers of the first layout that the file has, by column name."""

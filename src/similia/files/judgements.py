@@ -1,4 +1,4 @@
-"""Batches of judgements, and chunks of them whose sizes do not depend on how a file was read."""
+"""Batches of judgements: joined, cut into chunks of fixed sizes, and drawn from grades."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,16 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from similia.contract import Array
 from similia.impressions import Impressions
+from similia.sampling import RelevanceTriplets
+
+#: graded judgements compared with each other
+WINDOW = 2**17
+#: triplets drawn per graded judgement
+DRAWS = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,3 +82,51 @@ def in_chunks(
         held, n = [whole.part(slice(start, n))], n - start
     if n:
         yield joined(held)
+
+
+def triplets_of_grades(
+    batches: Iterator[Judgements],
+    shape: tuple[int, int],
+    *,
+    unjudged: str = "ignore",
+    draws: int = DRAWS,
+    window: int = WINDOW,
+    random_state: int = 0,
+) -> Iterator[Judgements]:
+    """Draw triplets in which the better item has a higher grade for the query than the worse one.
+
+    Judgements are compared within windows of `window` rows. In each, several grades of one item
+    for one query are averaged (so clicks, 1, and views without a click, 0, become click rates);
+    then `RelevanceTriplets` draws `draws` triplets per judgement, with a seed of the window's own.
+    A window without two comparable items yields nothing. With ``unjudged="worse"`` items without a
+    grade count as worse than those with a positive one. `shape`: numbers of queries and items.
+    """
+    for number, part in enumerate(in_chunks(batches, window)):
+        grades = _mean_grades(part, shape)
+        if not _comparable(grades, unjudged):
+            continue
+        rng = np.random.default_rng([random_state, number])
+        drawn = RelevanceTriplets(grades, unjudged).draw(draws * len(part), rng)
+        yield Judgements(drawn.astype(np.int64), None, np.full(len(drawn), part.numbers[0]))
+
+
+def _mean_grades(part: Judgements, shape: tuple[int, int]) -> sparse.csr_array:
+    """Mean grade of each judged (query, item); zeros are stored."""
+    query, item = part.tuples.T
+    keys, places = np.unique(query * shape[1] + item, return_inverse=True)
+    means = np.bincount(places, weights=part.values) / np.bincount(places)
+    rows, columns = np.divmod(keys, shape[1])
+    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return sparse.csr_array((means, columns, starts), shape=shape)
+
+
+def _comparable(grades: sparse.csr_array, unjudged: str) -> bool:
+    """Whether any query grades one item above another."""
+    listed = np.flatnonzero(np.diff(grades.indptr))
+    starts = grades.indptr[listed]
+    high = np.maximum.reduceat(grades.data, starts)
+    low = np.minimum.reduceat(grades.data, starts)
+    if unjudged == "worse":
+        full = np.diff(grades.indptr)[listed] == grades.shape[1]
+        low = np.where(full, low, 0.0)
+    return bool((high > low).any())

@@ -14,18 +14,14 @@ from similia.files.columns import (
     KEY,
     TIME,
     Columns,
-    read_columns,
     reader_of,
 )
 from similia.files.rows import BadRows, Ids, RowError, Rows
-from similia.files.source import FeedbackLike, Source
+from similia.files.source import Batch, FeedbackLike, Source
 from similia.impressions import Impressions
 
 #: a mask over rows of (query) vectors: which judgements to keep
 Keep: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
-
-#: numbers by column, and row numbers
-Batch: TypeAlias = tuple[dict[str, Array], Rows]
 
 CLICKED = ("query", "item", "click")
 #: further columns of such logs
@@ -91,15 +87,12 @@ class ImpressionsFile:
             yield found
 
     def _rows(self) -> Iterator[Batch]:
-        name = str(self.source)
-        for columns, piece in self.source.pieces(self._columns, (), self.bad_rows):
-            for arrays, numbers in read_columns(columns, piece, name, self.bad_rows):
-                found = dict(zip(columns, arrays, strict=True))
-                if self.keep is not None:
-                    kept = self.keep(found["query"])
-                    found = {name: values[kept] for name, values in found.items()}
-                    numbers = numbers[kept]
-                yield found, numbers
+        for found, numbers in self.source.batches(self._columns, (), self.bad_rows):
+            if self.keep is not None:
+                kept = self.keep(found["query"])
+                found = {name: values[kept] for name, values in found.items()}
+                numbers = numbers[kept]
+            yield found, numbers
 
     def _columns(self, names: Sequence[str]) -> Columns:
         if not set(names).issuperset(CLICKED):

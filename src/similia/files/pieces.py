@@ -5,6 +5,7 @@ piece, so that a few bad rows cost little; only that piece is parsed row by row,
 """
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,8 @@ SMALL_TABLE = 2**9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 RawColumn: TypeAlias = Array | Encoded | Lists
-#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string" or "list"
+#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string", "list"
+#: or "key", an integer or a text that is hashed
 Types: TypeAlias = Mapping[str, str]
 T = TypeVar("T")
 
@@ -143,11 +145,11 @@ class TextPiece:
 
     def parsed(self, parse: Callable[[str], T]) -> Iterator[tuple[int, T | RowError]]:
         """Yield the number and the parsed text of each line that is not blank."""
-        for number, line in enumerate(self.data.split(b"\n"), start=self.number):
+        for number, line in enumerate(io.BytesIO(self.data), start=self.number):
             if not line.strip():
                 continue
             try:
-                yield number, parse(line.decode("utf-8").rstrip("\r"))
+                yield number, parse(line.decode("utf-8").removesuffix("\n").rstrip("\r"))
             except UnicodeDecodeError as error:
                 yield number, RowError("not valid UTF-8", f" at byte {error.start}")
             except RowError as error:
@@ -179,7 +181,7 @@ class TablePiece:
             return columns
         from similia.files.arrow import plain_columns
 
-        return plain_columns(columns)
+        return plain_columns(columns, list(types.values()))
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Yield plain values."""
@@ -232,22 +234,17 @@ def opened(path: Path | str) -> AbstractContextManager[IO[bytes]]:
 def text_pieces(file: IO[bytes], source: str, size: int = BLOCK) -> Iterator[TextPiece]:
     """Split a file into pieces of whole lines, without a byte order mark, in flat memory."""
     number = 1
-    parts: list[bytes] = []
     while data := file.read(size):
-        if number == 1 and not parts:
+        if not data.endswith(b"\n"):
+            data += file.readline(LONGEST)
+            if not data.endswith(b"\n") and file.read(1):
+                row = number + data.count(b"\n")
+                raise ValueError(
+                    f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
+                    f"{row}."
+                )
+        if number == 1:
             data = data.removeprefix(BYTE_ORDER_MARK)
-        end = data.rfind(b"\n") + 1
-        parts.append(data[:end] if end else data)
-        if end:
-            whole = b"".join(parts)
-            n_lines = whole.count(b"\n")
-            parts = [data[end:]]
-            yield TextPiece(number, whole, n_lines=n_lines)
-            number += n_lines
-        elif sum(map(len, parts)) > LONGEST:
-            raise ValueError(
-                f"{source}: lines must be of at most {LONGEST} bytes, got a longer one in row "
-                f"{number}."
-            )
-    if rest := b"".join(parts):
-        yield TextPiece(number, rest)
+        n_lines = data.count(b"\n")
+        yield TextPiece(number, data, n_lines=n_lines + (not data.endswith(b"\n")))
+        number += n_lines

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.files.columns import NUMBER, Columns, read_columns, reader_of
+from similia.files.columns import NUMBER, Columns, reader_of
 from similia.files.rows import BadRows, Ids, Rows
 from similia.files.source import FeedbackLike, Source
 
@@ -40,11 +40,7 @@ def read_run(
             )
         return {"query": reader_of(ids), "item": reader_of(items or ids), "score": NUMBER}
 
-    parts = [
-        found
-        for columns, piece in source.pieces(choose, (), bad_rows)
-        for found, _ in read_columns(columns, piece, str(source), bad_rows)
-    ]
+    parts = [tuple(found.values()) for found, _ in source.batches(choose, (), bad_rows)]
     if not parts:
         raise ValueError(f"{source}: a run must have at least one line, got none.")
     query, item, score = (np.concatenate(column) for column in zip(*parts, strict=True))

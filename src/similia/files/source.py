@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from similia.files.columns import Columns
+from similia.files.columns import Columns, read_columns
 from similia.files.pieces import (
     BYTE_ORDER_MARK,
     Entries,
@@ -27,7 +27,7 @@ from similia.files.pieces import (
     opened,
     text_pieces,
 )
-from similia.files.rows import BadRows, RowError
+from similia.files.rows import BadRows, RowError, Rows
 from similia.files.vectors import LINES, TABLES, mapped_array
 
 #: rows of a .npy file held at a time
@@ -56,6 +56,8 @@ class ArrowTable(Protocol):
 FeedbackLike: TypeAlias = "Path | str | ArrowTable | Mapping[str, ArrayLike] | Source"
 #: readers of columns chosen by their names; raises ValueError if some are not there
 Choose: TypeAlias = Callable[[Sequence[str]], Columns]
+#: numbers by column, and row numbers
+Batch: TypeAlias = tuple[dict[str, Any], Rows]
 
 
 class Source:
@@ -106,11 +108,16 @@ class Source:
             return int(self.table().n_rows)
         return None if self.is_standard_input else self.path.stat().st_size
 
+    def batches(
+        self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
+    ) -> Iterator[Batch]:
+        """Yield numbers by column, and row numbers; parameters are those of `pieces`."""
+        for columns, piece in self.pieces(choose, widths, bad_rows):
+            for found, numbers in read_columns(columns, piece, self.name, bad_rows):
+                yield dict(zip(columns, found, strict=True)), numbers
+
     def pieces(
-        self,
-        choose: Choose,
-        widths: Sequence[Sequence[str]] = (),
-        bad_rows: BadRows | None = None,
+        self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
     ) -> Iterator[tuple[Columns, Piece]]:
         """Yield columns and pieces of rows.
 
@@ -124,7 +131,7 @@ class Source:
         elif self.suffix == ".npy":
             yield from self._from_array(choose, widths)
         elif self.suffix in (*DELIMITERS, *LINES, *TREC) or self.is_standard_input:
-            yield from self._from_text(choose, bad_rows or BadRows())
+            yield from self._from_text(choose, bad_rows)
         else:
             known = ", ".join((*DELIMITERS, ".jsonl", ".npy", *TABLES, *TREC))
             raise ValueError(

@@ -5,21 +5,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.files.columns import AT_LEAST_1, KEY, TIME, Columns, Reader, each, read_columns
+from similia.files.columns import AT_LEAST_1, KEY, TIME, Columns, Reader, each
 from similia.files.pieces import RawColumn, TextPiece, entry, json_object, opened, text_pieces
 from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
-from similia.files.source import FeedbackLike, Source
+from similia.files.source import Batch, FeedbackLike, Source
+from similia.files.ubi_events import EVENT, SHOWN, Events, EventStore, Searches, Spans
 from similia.files.vectors import TABLES
 from similia.impressions import Impressions
 from similia.validation import check_parameters, none, positive_integer
 
 #: gains of the actions that the specification names; a view may be of a page or of a result
 GAINS = {"click": 1.0, "click_through": 1.0, "add_to_cart": 1.0, "purchase": 1.0, "watch": 1.0}
-#: marks of an event that says what was shown, and of an id that is unknown or missing
-SHOWN = -1.0
+#: marks of an id that is unknown or missing
 UNKNOWN, MISSING = -1, -2
 
 OBJECT = "event_attributes.object.object_id"
@@ -28,26 +27,14 @@ ORDINALS = ("event_attributes.position.ordinal.index", "event_attributes.positio
 HITS = "query_response_hit_ids"
 
 
-class Events(NamedTuple):
-    """Items shown or acted on, by search; each once, sorted by search."""
-
-    search: NDArray[np.int64]
-    item: Rows
-    #: 0 for items that were shown and no more
-    gain: NDArray[np.float64]
-    shown: NDArray[np.bool_]
-    #: NaN if not logged
-    ordinal: NDArray[np.float64]
-    time: NDArray[np.float64]
-
-
 class UbiLog:
     """UBI queries and events that can be iterated over, in batches of `Impressions`.
 
     What was shown for a query are the objects of its "impression" events if it has some, else its
     `query_response_hit_ids`. A query with neither says nothing: no impression, no negative. Several
     actions on one object count as the one of highest gain, so events logged twice do no harm.
-    Events that show an item or act on it are held in memory, 41 bytes each; queries stream by.
+    Memory is flat: queries stream by, and if more than 262,144 events show an item or act on
+    it, both files are joined in temporary ones, of 90 bytes for an event and 12 for a hit.
 
     Parameters
     ----------
@@ -72,7 +59,8 @@ class UbiLog:
     Attributes
     ----------
     counts : Counter
-        After iteration: searches, lists, searches without a list, clicks on what was not shown.
+        After iteration: searches, lists, searches without a list, clicks on what was not shown, be
+        it by their search or by any.
     """
 
     def __init__(
@@ -102,26 +90,23 @@ class UbiLog:
 
     def __iter__(self) -> Iterator[Impressions]:
         self.counts = Counter()
-        events = self._read_events()
-        used = np.zeros(len(events.search), bool)
-        for found, numbers in self._read(self.queries, self._query_columns()):
-            self.counts["searches"] += len(numbers)
-            lists = self._lists(events, used, found, numbers)
-            self.counts["lists"] += len(lists)
-            if len(lists):
-                yield lists
-        self.counts["clicks on what was not shown"] = int((~used & (events.gain > 0)).sum())
+        with EventStore() as store:
+            for records in self._read_events():
+                store.add(records)
+            for searches, events, spans in store.joined(self._read_searches()):
+                self.counts["searches"] += len(searches.search)
+                lists = self._lists(searches, events, spans)
+                self.counts["lists"] += len(lists)
+                if len(lists):
+                    yield lists
+            self.counts["clicks on what was not shown"] += store.n_strays
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def _read(
-        self, source: Source, columns: dict[str, tuple[str, Reader]]
-    ) -> Iterator[tuple[dict[str, Any], Rows]]:
+    def _read(self, source: Source, columns: dict[str, tuple[str, Reader]]) -> Iterator[Batch]:
         readers: Columns = {name: reader for name, (_, reader) in columns.items()}
         named = Source(source, {name: path for name, (path, _) in columns.items()})
-        for _, piece in named.pieces(lambda names: readers, (), self.bad_rows):
-            for found, numbers in read_columns(readers, piece, str(source), self.bad_rows):
-                yield dict(zip(readers, found, strict=True)), numbers
+        return named.batches(lambda names: readers, (), self.bad_rows)
 
     def _query_columns(self) -> dict[str, tuple[str, Reader]]:
         first = _first(self.queries, (self.query, HITS))
@@ -151,65 +136,81 @@ class UbiLog:
     def _gain(self, action: object) -> float:
         return SHOWN if action == "impression" else self.gains.get(str(action), 0.0)
 
-    def _read_events(self) -> Events:
+    def _read_events(self) -> Iterator[Array]:
         """Events that show an item or act on it."""
-        names = ("search", "item", "gain", "ordinal", "time")
-        parts: list[list[Array]] = []
         for found, numbers in self._read(self.events, self._event_columns()):
-            unknown = (found["item"] == UNKNOWN) & (found["gain"] != 0)
-            for number in numbers[unknown].tolist():
-                error = RowError("unknown id", place=f" in column {OBJECT}")
-                self.bad_rows.add(str(self.events), number, error)
+            self._tell(
+                self.events, numbers[(found["item"] == UNKNOWN) & (found["gain"] != 0)], OBJECT
+            )
             kept = (found["gain"] != 0) & (found["item"] >= 0)
-            nothing = np.full(len(numbers), np.nan)
-            parts.append([found.get(name, nothing)[kept] for name in names])
-        columns = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        return _each_once(*(columns or [np.zeros(0)] * 5))
+            records = np.empty(np.count_nonzero(kept), EVENT)
+            for name in EVENT.names or ():
+                records[name] = found[name][kept] if name in found else np.nan
+            yield records
+
+    def _read_searches(self) -> Iterator[Searches]:
+        """Searches, with the hits that have a vector."""
+        for found, numbers in self._read(self.queries, self._query_columns()):
+            query = found["query"].astype(np.int64)
+            self._tell(self.queries, numbers[query < 0], self.query)
+            if "hits" not in found:
+                nothing = np.zeros(0, np.int64)
+                yield Searches(found["search"], query, nothing, nothing, nothing)
+                continue
+            lengths, item = found["hits"]
+            owner = np.repeat(np.arange(len(lengths)), lengths)
+            place = np.arange(len(item)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
+            known = item >= 0
+            self._tell(self.queries, numbers[owner[~known]], HITS)
+            if self.depth is not None:
+                known &= place <= self.depth
+            if not known.all():
+                owner, item, place = owner[known], item[known], place[known]
+            yield Searches(found["search"], query, owner, item, place)
+
+    def _tell(self, source: Source, numbers: Rows, column: str) -> None:
+        """Report rows with an id that has no vector."""
+        for number in numbers.tolist():
+            self.bad_rows.add(
+                str(source), number, RowError("unknown id", place=f" in column {column}")
+            )
 
     # -- lists ---------------------------------------------------------------------------------
 
-    def _lists(
-        self, events: Events, used: NDArray[np.bool_], found: dict[str, Any], numbers: Rows
-    ) -> Impressions:
-        """Lists of some searches; marks the events that belong to them as used."""
-        search, query = found["search"], found["query"].astype(np.intp)
-        for number in numbers[query < 0].tolist():
-            error = RowError("unknown id", place=f" in column {self.query}")
-            self.bad_rows.add(str(self.queries), number, error)
-        first = np.searchsorted(events.search, search)
-        sizes = np.searchsorted(events.search, search, side="right") - first
-        ends = np.cumsum(sizes)
-        rank = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
-        which = rank + np.repeat(first, sizes)
+    def _lists(self, searches: Searches, events: Events, spans: Spans) -> Impressions:
+        """Lists of some searches, with the events of these."""
+        search, query, owner, item, place = searches
+        sizes, which = spans.sizes, spans.places()
         actor = np.repeat(np.arange(len(search)), sizes)  # the search of each of these events
         # Impression events say what was seen; hits are what could be.
         logged = np.bincount(actor, weights=events.shown[which], minlength=len(search)) > 0
-        owner, item, place = self._hits(found, numbers)
-        from_hits, from_events = (
-            ~logged[owner] & (query >= 0)[owner],
-            (logged & (query >= 0))[actor],
-        )
-        ordinal = events.ordinal[which]
-        seen = np.where(np.isnan(ordinal), rank + 1.0, ordinal)
-        owner = np.concatenate([owner[from_hits], actor[from_events]])
-        item = np.concatenate([item[from_hits], events.item[which[from_events]]])
-        place = np.concatenate([place[from_hits], seen[from_events]])
-        order = np.lexsort((place, owner)) if logged.any() else slice(None)
-        owner, item, place = owner[order], item[order], place[order]
+        usable = query >= 0
+        if logged.any() or not usable.all():
+            from_hits, from_events = (~logged & usable)[owner], (logged & usable)[actor]
+            ordinal = events.ordinal[which]
+            rank = which - np.repeat(spans.first, sizes) + 1.0
+            seen = np.where(np.isnan(ordinal), rank, ordinal)
+            owner = np.concatenate([owner[from_hits], actor[from_events]])
+            item = np.concatenate([item[from_hits], events.item[which[from_events]]])
+            place = np.concatenate([place[from_hits], seen[from_events]])
+            order = np.lexsort((place, owner))
+            owner, item, place = owner[order], item[order], place[order]
         gain, time = np.zeros(len(item)), np.full(len(item), np.nan)
         if len(which):
             keys = actor * self.items.n + events.item[which]  # sorted, as events are
-            wanted = owner * self.items.n + item
             met = np.flatnonzero(sizes[owner])
-            places = np.minimum(np.searchsorted(keys, wanted[met]), len(keys) - 1)
-            same = keys[places] == wanted[met]
+            wanted = owner[met] * self.items.n + item[met]
+            places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            same = keys[places] == wanted
             met, acted = met[same], which[places[same]]
             gain[met], time[met] = events.gain[acted], events.time[acted]
-            used[acted] = True
+            missed = events.gain[which] > 0
+            missed[places[same]] = False
+            self.counts["clicks on what was not shown"] += int(np.count_nonzero(missed))
         heads = np.flatnonzero(np.diff(owner, prepend=-1))
         self.counts["searches without a list"] += len(search) - len(heads)
         return Impressions(
-            query[owner[heads]],
+            query[owner[heads]].astype(np.intp),
             np.append(heads, len(owner)),
             item.astype(np.intp),
             gain,
@@ -218,42 +219,6 @@ class UbiLog:
             np.zeros(len(heads), bool),
             time if self.times else np.zeros(0),
         )
-
-    def _hits(self, found: dict[str, Any], numbers: Rows) -> tuple[Rows, Rows, Array]:
-        """Search, item and place of each hit that has a vector."""
-        if "hits" not in found:
-            return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
-        lengths, item = found["hits"]
-        owner = np.repeat(np.arange(len(lengths)), lengths)
-        place = np.arange(len(item)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1.0
-        known = item >= 0
-        if self.depth is not None:
-            known &= place <= self.depth
-        for number in numbers[owner[item < 0]].tolist():
-            error = RowError("unknown id", place=f" in column {HITS}")
-            self.bad_rows.add(str(self.queries), number, error)
-        return owner[known], item[known], place[known]
-
-
-def _each_once(search: Array, item: Array, gain: Array, ordinal: Array, time: Array) -> Events:
-    """One event for each item of a search: the highest gain, the last time."""
-    order = np.lexsort((time, item, search))
-    search, item, gain, ordinal, time = (x[order] for x in (search, item, gain, ordinal, time))
-    new = np.ones(len(search), bool)
-    new[1:] = (search[1:] != search[:-1]) | (item[1:] != item[:-1])
-    starts = np.flatnonzero(new)
-    if not len(starts):
-        nothing = np.zeros(0)
-        whole = np.zeros(0, np.int64)
-        return Events(whole, whole, nothing, np.zeros(0, bool), nothing, nothing)
-    return Events(
-        search[starts].astype(np.int64),
-        item[starts].astype(np.int64),
-        np.maximum(np.maximum.reduceat(gain, starts), 0.0),
-        np.logical_or.reduceat(gain == SHOWN, starts),
-        np.fmin.reduceat(ordinal, starts),
-        np.fmax.reduceat(time, starts),
-    )
 
 
 # -- readers -----------------------------------------------------------------------------------

@@ -1,23 +1,20 @@
-"""Vectors and their ids, from and to files of many formats."""
+"""Vectors and their ids, from files of many formats."""
 
 import json
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import safe_open
 from scipy import sparse
 
 from similia.contract import Array, Matrix, Side
-from similia.durable import replace_text, replacing
 from similia.files.pieces import json_object, opened, text_pieces
 from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
 from similia.validation import check_parameters, check_sparse, none, positive_integer
@@ -25,15 +22,12 @@ from similia.validation import check_parameters, check_sparse, none, positive_in
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
 LINES = (".jsonl", ".ndjson")
 SVMLIGHT = (".svmlight", ".svm", ".libsvm")
-NO_IDS = (".npy", *SVMLIGHT)
+_RULES = {"max_bytes": none | positive_integer}
 #: readers of the header of an array, by the version of its format
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-#: vectors written as JSON at a time
-STEP = 1024
-
 #: ids as a file holds them: unchecked, or None
 RawIds: TypeAlias = ArrayLike | None
 
@@ -83,12 +77,15 @@ def read_vectors(
         X of shape (n, d), dense or CSR, in single or double precision, and `Ids`.
     """
     path, bad_rows = Path(path), bad_rows or BadRows()
-    check_parameters("read_vectors", {"max_bytes": none | positive_integer}, locals())
+    if max_bytes is not None:
+        check_parameters("read_vectors", _RULES, {"max_bytes": max_bytes})
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
-    _check_suffix(path)
-    names: RawIds
-    if path.suffix in READERS:
+    X: Matrix
+    names: RawIds = None
+    if path.suffix == ".npy":
+        X = mapped_array(path)
+    elif path.suffix in READERS:
         if path.suffix == ".npz":
             _check_size(path, _unpacked_size(path), max_bytes)
         X, names = READERS[path.suffix](path)
@@ -96,9 +93,11 @@ def read_vectors(
             _check_width(path, X.shape[1])
     elif path.suffix in TABLES:
         X, names = _read_table(path, vector_column, id_column, bad_rows, max_bytes)
-    else:
+    elif path.suffix in LINES or str(path) == "-":
         X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
-    _check_matrix(path, X)
+    else:
+        raise unknown_format(path)
+    check_matrix(path, X)
     beside = Path(f"{path}.ids")
     if ids is not None:
         names = read_ids(Path(ids))
@@ -112,51 +111,6 @@ def read_vectors(
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return VectorFile(X, found)
-
-
-def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -> None:
-    """Write vectors in the format of the path's suffix; the file is replaced whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        As for `read_vectors`; ``-`` writes JSON lines to standard output.
-    X : array or sparse matrix of shape (n, d)
-        Tables, safetensors and JSON lines hold dense vectors only.
-    ids : array of n integers or strings, optional
-        Kept in the file, or in one of the same name plus ``.ids``.
-    """
-    check_sparse(str(path), "vectors", X)
-    matrix = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-    _check_matrix(path, matrix)
-    names = Ids(ids, matrix.shape[0]).values
-    if str(path) == "-":
-        _write_lines(sys.stdout, matrix, names)
-        return
-    path = Path(path)
-    _check_suffix(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first.")
-    if path.is_dir():
-        raise ValueError(f"{path}: vectors must be written to a file, got a folder.")
-    beside = None
-    has_room = path.suffix not in NO_IDS and not (path.suffix == ".npz" and sparse.issparse(X))
-    if names is not None and not has_room:
-        texts = [str(name) for name in names.tolist()]
-        broken = [text for text in texts if text.splitlines() != [text]]
-        if broken:
-            raise ValueError(f"{path}: ids must be texts of one line, got {broken[0]!r:.80}.")
-        beside = "".join(f"{text}\n" for text in texts)
-    try:
-        with replacing(path) as temporary:
-            _write(temporary, matrix, names)
-            if beside is None:  # ids of a replaced file would be taken for those of the new one
-                Path(f"{path}.ids").unlink(missing_ok=True)
-            else:
-                replace_text(f"{path}.ids", beside)
-    except (OSError, SafetensorError) as error:  # such as a full disk
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise OSError(f"{path} could not be written: {reason}.") from error
 
 
 def read_ids(path: Path) -> Array:
@@ -188,8 +142,8 @@ def mapped_array(path: Path, what: str = "vectors") -> Array:
         return np.lib.format.open_memmap(path, mode="r")
 
 
-def _check_matrix(path: Path | str, X: Matrix) -> None:
-    check_sparse(str(path), "vectors", X)
+def check_matrix(path: Path | str, X: Matrix) -> None:
+    """Refuse what is not a matrix of numbers."""
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "fiu":
         raise ValueError(
             f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
@@ -229,17 +183,12 @@ def _unpacked_size(path: Path) -> int:
     return total
 
 
-def _check_suffix(path: Path) -> None:
-    known = (*READERS, *TABLES, *LINES)
-    if path.suffix not in known and str(path) != "-":
-        raise ValueError(
-            f"{path}: vectors must be in a file that ends in one of {', '.join(known)}, "
-            f"got {path.suffix or 'no suffix'}."
-        )
-
-
-def _dense(X: Matrix) -> Array:
-    return X if isinstance(X, np.ndarray) else X.toarray()
+def unknown_format(path: Path) -> ValueError:
+    """Error for a file of no known suffix."""
+    return ValueError(
+        f"{path}: vectors must be in a file that ends in one of {', '.join(FORMATS)}, "
+        f"got {path.suffix or 'no suffix'}."
+    )
 
 
 # -- formats -----------------------------------------------------------------------------------
@@ -286,7 +235,9 @@ def _read_svmlight(path: Path) -> tuple[Matrix, RawIds]:
     from sklearn.datasets import load_svmlight_file
 
     with _damage_explained(path):
-        return load_svmlight_file(str(path))[0].tocsr(), None
+        X = load_svmlight_file(str(path))[0].tocsr()
+    check_sparse(str(path), "vectors", X)
+    return X, None
 
 
 def _chosen(path: Path, arrays: dict[str, Array]) -> Array:
@@ -302,44 +253,12 @@ def _chosen(path: Path, arrays: dict[str, Array]) -> Array:
 
 
 READERS: dict[str, Callable[[Path], tuple[Matrix, RawIds]]] = {
-    ".npy": lambda path: (mapped_array(path), None),
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     **dict.fromkeys(SVMLIGHT, _read_svmlight),
 }
-
-
-def _write(path: Path, X: Matrix, ids: Array | None) -> None:
-    """Write vectors, with their ids if the format has room for them."""
-    if path.suffix == ".npz" and sparse.issparse(X):
-        sparse.save_npz(path, X)
-    elif path.suffix in (".npy", ".npz"):
-        arrays: dict[str, Any] = {"vectors": _dense(X)}
-        if ids is not None:
-            arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
-        with open(path, "wb") as file:
-            if path.suffix == ".npy":
-                np.save(file, arrays["vectors"])
-            else:
-                np.savez(file, **arrays)
-    elif path.suffix == ".safetensors":  # texts have no tensors: JSON in the header
-        tensors, metadata = {"vectors": np.ascontiguousarray(_dense(X))}, None
-        if ids is not None and ids.dtype == object:
-            metadata = {"ids": json.dumps(ids.tolist())}
-        elif ids is not None:
-            tensors["ids"] = ids
-        save_file(tensors, path, metadata=metadata)
-    elif path.suffix in SVMLIGHT:
-        from sklearn.datasets import dump_svmlight_file
-
-        dump_svmlight_file(X, np.zeros(X.shape[0]), str(path))
-    elif path.suffix in LINES:
-        with open(path, "w", encoding="utf-8") as lines:
-            _write_lines(lines, X, ids)
-    else:
-        from similia.files.arrow import write_table
-
-        write_table(path, _dense(X), ids)
+#: suffixes of all formats
+FORMATS = (".npy", *READERS, *TABLES, *LINES)
 
 
 # -- tables and JSON lines ---------------------------------------------------------------------
@@ -415,14 +334,3 @@ def _vector(found: dict[str, Any], name: str, width: int | None) -> NDArray[np.f
     if not np.isfinite(row).all():
         raise RowError(f"column {name} is not finite")
     return row
-
-
-def _write_lines(file: IO[str], X: Matrix, ids: Array | None) -> None:
-    """Write one vector per line; without ids, row numbers take their place."""
-    for start in range(0, X.shape[0], STEP):
-        rows = _dense(X[start : start + STEP])
-        names = range(start, start + len(rows)) if ids is None else ids[start : start + STEP]
-        for name, row in zip(np.asarray(names).tolist(), rows, strict=True):
-            # The shortest double that rounds to a single-precision number.
-            values = row.tolist() if row.dtype == np.float64 else [float(str(v)) for v in row]
-            file.write(json.dumps({"id": name, "vector": values}) + "\n")

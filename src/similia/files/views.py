@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array, Matrix
-from similia.files.columns import NUMBER, Columns, Reader, read_columns
+from similia.files.columns import NUMBER, Columns, Reader
 from similia.files.pieces import RawColumn, opened
 from similia.files.rows import BadRows, Encoded, Ids, RowError
 from similia.files.source import DELIMITERS, Source
@@ -182,10 +182,10 @@ def _read_column(
             )
         return {column: reader, **({ID: STRING} if ID in names else {})}
 
-    for columns, piece in source.pieces(choose):
-        for found, _ in read_columns(columns, piece, str(path), BadRows()):
-            parts.append(found[0])
-            ids += [str(name) for name in found[1].tolist()] if len(found) > 1 else []
+    for found, _ in source.batches(choose, (), BadRows()):
+        values, *names = found.values()
+        parts.append(values)
+        ids += [str(name) for name in names[0].tolist()] if names else []
     if not parts:
         raise ValueError(f"{path}: a view must have at least one row, got none.")
     return np.concatenate(parts), ids or None

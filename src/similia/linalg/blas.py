@@ -3,7 +3,7 @@
 Independent products are shared out in panels (`linalg.threads`), which run without Python's lock.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 
@@ -22,9 +22,9 @@ def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
     return pairwise(np.linspace(0, n, count + 1).astype(int).tolist())
 
 
-def _shares(n: int, work: int) -> Iterator[tuple[int, int]]:
+def _shares(n: int, work: int) -> Iterable[tuple[int, int]]:
     """Panels of n rows or columns, as many as pay for so many multiplications."""
-    return panels(n, 1 if work < SMALL else max(1, min(processors(), n // PANEL)))
+    return [(0, n)] if work < SMALL else panels(n, max(1, min(processors(), n // PANEL)))
 
 
 def products(*pairs):

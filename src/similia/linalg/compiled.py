@@ -15,15 +15,18 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import llvmlite
+import llvmlite.binding as llvm
 import numba
 from numba import njit
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 
 logger = logging.getLogger("similia")
@@ -31,6 +34,12 @@ logger = logging.getLogger("similia")
 KEPT = 4  #: folders kept for a module: several versions of it may be in use at a time
 # Sums may be reordered and fused, but NaN and infinity keep their meaning.
 FASTMATH = {"reassoc", "nsz", "contract", "arcp"}
+
+# LLVM asks at run time whether two arrays lie far enough apart for a loop on whole vectors. With a
+# second loop for what is left over, it asks for more than the length of short arrays, so that their
+# sums, and the last bits of what is learnt, would depend on where memory happened to be free.
+LEFTOVERS = "-enable-epilogue-vectorization="
+LLVM_WITH_LEFTOVERS = range(12, 23)  #: releases known to have that option; others would exit
 
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rb"^\s*(?:from|import) similia\.([\w.]+)", re.MULTILINE)
@@ -49,21 +58,59 @@ def compiled_in_order(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    plain = partial(njit, nogil=True, **options)
+    # A called function is found by name at run time: whichever copy of it was loaded first, that of
+    # its caller or its own, and they may round differently. Inlined, there is nothing to find.
+    plain = partial(njit, nogil=True, forceinline=True, **options)
     with _lock:
         folder = cache_folder(inspect.getfile(function))
-        if folder is None or config.DISABLE_JIT:
-            return plain()(function)
+        if config.DISABLE_JIT:
+            return function
+        if folder is None:
+            return _repeatable(plain()(function))
         # numba reads this setting while it decorates: the user's own functions never see ours.
         users, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
             dispatcher: Any = plain(cache=True)(function)
         except RuntimeError:  # numba finds nowhere to write to
-            return plain()(function)
+            return _repeatable(plain()(function))
         finally:
             config.CACHE_DIR = users
     dispatcher.compile = _forgiving(dispatcher, partial(plain(), function))
+    return _repeatable(dispatcher)
+
+
+def _repeatable(dispatcher: Any) -> Any:
+    """Let results depend on values alone, not on the places of arrays in memory."""
+    compile_anyhow = dispatcher.compile
+
+    def compile_(signature: Any) -> Any:
+        with _without_leftovers():
+            return compile_anyhow(signature)
+
+    dispatcher.compile = compile_
     return dispatcher
+
+
+_depth = 0  # of compilations, as one compiles what it calls
+
+
+@contextmanager
+def _without_leftovers() -> Iterator[None]:
+    """Switch `LEFTOVERS` off for this package's code, and on again for that of others."""
+    global _depth
+    if llvm.llvm_version_info[0] not in LLVM_WITH_LEFTOVERS:
+        yield
+        return
+    with global_compiler_lock:
+        if not _depth:
+            llvm.set_option("", LEFTOVERS + "false")
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+            if not _depth:
+                llvm.set_option("", LEFTOVERS + "true")
 
 
 def _forgiving(dispatcher: Any, uncached: Callable[[], Any]) -> Callable[[Any], Any]:

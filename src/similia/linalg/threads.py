@@ -8,7 +8,7 @@ that a helper that never started is not waited for.
 """
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,7 +23,8 @@ Task = Callable[[], None]
 SMALL = 2_000_000  #: multiplications below which sharing out costs more than it gains
 
 _lock = Lock()
-_limits: list[Any] = []
+_users: Counter[int] = Counter()  # of the limit, by thread
+_limit: Any = None
 
 
 @cache
@@ -33,16 +34,26 @@ def _controller() -> Any:
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Hold the BLAS to one thread; overlapping users share one limit, and the last one lifts it."""
+    """Hold the BLAS to one thread; overlapping users share one limit, and the last one lifts it.
+
+    Products round differently on more threads. All that ends in a state is computed within, so that
+    what is learnt does not depend on whether other threads learn at the same time.
+    """
+    global _limit
+    me = get_ident()
     with _lock:
-        _limits.append(_limits[0] if _limits else _controller().limit(limits=1, user_api="blas"))
+        if _limit is None:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _users[me] += 1
     try:
         yield
     finally:
         with _lock:
-            limit = _limits.pop()
-            if not _limits:
-                limit.restore_original_limits()
+            _users[me] -= 1
+            if not +_users:
+                _users.clear()
+                _limit.restore_original_limits()
+                _limit = None
 
 
 @cache
@@ -160,8 +171,13 @@ def _after_fork() -> None:
 
 
 def _begin_anew() -> None:
-    """In a forked process, which has the state of other threads but not the threads."""
+    """In a forked process, which has the state of other threads but not the threads.
+
+    Where those held the BLAS to one thread, the next user lifts that limit with its own.
+    """
     _gate.begin_anew()
+    for thread in _users.keys() - {get_ident()}:
+        del _users[thread]
     _pool.cache_clear()
     _lock.release()
 

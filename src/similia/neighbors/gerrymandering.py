@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia import validation as rules
 from similia.base import Revision, accepts_one_query, all_or_nothing, generator, validated
 from similia.contract import Array, Indices, Matrix, State
+from similia.linalg.threads import single_blas_thread
 from similia.neighbors import sides as data
 from similia.neighbors.maps import STARTS, Given, Map, Maps, Start, squared_distances
 from similia.neighbors.search import SEARCHES, vote_shares
@@ -196,7 +197,7 @@ class NeighborhoodGerrymandering(
         item_labels : array of shape (n_items,)
         """
         check_declared(self)
-        with all_or_nothing(self):
+        with all_or_nothing(self), single_blas_thread():
             return self._begin(X, y, items, item_labels, None)
 
     def partial_fit(
@@ -215,7 +216,7 @@ class NeighborhoodGerrymandering(
         given, join the database. Everything else is as in `fit`.
         """
         check_declared(self)
-        with all_or_nothing(self):
+        with all_or_nothing(self), single_blas_thread():
             learn = self._continue if "U_" in vars(self) else self._begin
             return learn(X, y, items, item_labels, classes)
 

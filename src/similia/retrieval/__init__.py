@@ -1,8 +1,7 @@
 """Ranking quality of any scorer: exact top-k, measures, evaluation and comparison."""
 
 from similia.retrieval.evaluate import evaluate
-from similia.retrieval.evaluation import Comparison, Evaluation, compare
-from similia.retrieval.families import compare_all
+from similia.retrieval.evaluation import Comparison, Evaluation, compare, compare_all
 from similia.retrieval.measures import (
     MEASURES,
     average_precision,

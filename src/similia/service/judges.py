@@ -5,12 +5,10 @@ that an owner gave (source "gold"; a judge's answer to it has the source "check"
 feedback again: such answers have the weight 0.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-import krippendorff
-import numpy as np
 from msgspec import Struct
 
 from similia.service.records import Judgement, NoneOfThese, Tie, Triplet, query_key
@@ -129,17 +127,25 @@ def agreement(tenant: Tenant) -> Agreement:
     shared = {comparison: given for comparison, given in said.items() if len(given) > 1}
     if not shared:
         return Agreement()
-    judges = sorted({judge for given in shared.values() for judge in given})
-    table = np.full((len(judges), len(shared)), np.nan)
-    for column, (comparison, given) in enumerate(shared.items()):
-        for judge, choice in given.items():
-            table[judges.index(judge), column] = _value(comparison, choice)
-    if len(np.unique(table[np.isfinite(table)])) < 2:
-        return Agreement(None, len(shared))  # one value only: alpha is not defined
-    alpha = krippendorff.alpha(table, level_of_measurement="nominal")
-    return Agreement(float(alpha), len(shared))
+    alpha = krippendorff_alpha([list(given.values()) for given in shared.values()])
+    return Agreement(alpha, len(shared))
 
 
-def _value(comparison: Comparison, choice: str) -> int:
-    """First item, second item, both alike, none."""
-    return {comparison[1]: 0, comparison[2]: 1, "": 2, "none": 3}[choice]
+def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
+    """Krippendorff's alpha of nominal values; a unit holds the values that several judges gave it.
+
+    1 - observed / expected disagreement, as in K. Krippendorff, "Computing Krippendorff's
+    Alpha-Reliability", 2011: 1 if all agree, about 0 if they guess. None if only one value occurs.
+    """
+    totals: Counter[str] = Counter()
+    differing = 0.0
+    for unit in units:
+        if len(unit) < 2:
+            continue
+        counts = Counter(unit)
+        same = sum(n * (n - 1) for n in counts.values())
+        differing += (len(unit) * (len(unit) - 1) - same) / (len(unit) - 1)
+        totals += counts
+    n = totals.total()
+    expected = n * n - sum(count * count for count in totals.values())
+    return 1.0 - (n - 1) * differing / expected if expected else None

@@ -190,7 +190,8 @@ class BilinearSimilarity(Learner):
             W = self._scoring_state()
             return bilinear_forms(W, rows_of(X, queries, W.dtype), rows_of(X, items, W.dtype))
 
-        with progress(self._owner, self.n_triplets, enabled=self.verbose) as advance:
+        bar = progress(self._owner, self.n_triplets, enabled=self.verbose)
+        with single_blas_thread(), bar as advance:
             for block in row_blocks(self.n_triplets, DRAW):
                 self.learn_checked(X, X, draw(block.stop - block.start, rng, score), advance)
         return self

@@ -194,7 +194,8 @@ class Blend(Learner):
             triplets = np.column_stack([queries, items, items])
             return self._scored(views, views, triplets, differences=False)
 
-        with progress(self._owner, self.n_triplets, enabled=self.verbose) as advance:
+        bar = progress(self._owner, self.n_triplets, enabled=self.verbose)
+        with single_blas_thread(), bar as advance:
             for block in row_blocks(self.n_triplets, DRAW):
                 triplets = draw(block.stop - block.start, rng, score)
                 # Labels are no decisions about single queries.

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from scipy import sparse
 
-from similia.contract import Array, LabelLearner, Side, StreamLearner
+from similia.contract import Array, LabelLearner, StreamLearner
 from similia.files import (
     BadRows,
     FeedbackFile,
@@ -22,7 +23,7 @@ from similia.files import (
 from similia.persistence import save
 from similia.progress import live_progress
 from similia.sampling.feedback import counted
-from similia.stream.checkpoint import Checkpoint
+from similia.stream.checkpoint import Checkpoint, content
 from similia.stream.lessons import CHUNK, EVERY, Tally, feedback_kind, learn_stream, lessons_for
 from similia.views import Views
 
@@ -191,7 +192,6 @@ def learn_file(
         if checkpoint is not None:
             task = {
                 **_task(learner, vectors, items),
-                "feedback": str(Source(path)),
                 "unjudged": unjudged,
                 "clicks": clicks,
                 "chunk": chunk,
@@ -204,10 +204,14 @@ def learn_file(
                     "delete it."
                 )
         witness = Witness()
+        done = kept.finished(output) if kept is not None and output is not None else None
         name = type(learner).__name__
         with live_progress(name, file.size) if verbose else nullcontext() as show:
             try:
-                model, tally = learn_stream(
+                if done is not None:
+                    for part in file:
+                        witness.add(part)
+                model, tally = done or learn_stream(
                     learner,
                     lessons,
                     file,
@@ -232,9 +236,11 @@ def learn_file(
             f"{file.source}: feedback must be at least one judgement, got none{advice}."
         )
     found = Learning(model, witness.report(), tally, bad_rows)
-    if output is not None:
+    if output is not None and done is None:
         save(model, output)
-    if kept is not None:
+    if kept is not None and output is not None:
+        kept.finish(output, tally)
+    elif kept is not None:
         kept.remove()
     return found
 
@@ -297,18 +303,29 @@ def _check_output(path: Path) -> None:
 
 def _task(learner: StreamLearner, vectors: VectorFile, items: VectorFile | None) -> dict[str, Any]:
     """Settings that must match to resume."""
-    fitted = learner.__sklearn_is_fitted__()
     return {
         "learner": type(learner).__name__,
-        "parameters": {name: str(value) for name, value in learner.get_params().items()},
-        "from": [learner.n_seen_, learner.n_updates_] if fitted else None,
+        "parameters": {name: _form(value) for name, value in learner.get_params().items()},
+        "from": _start(learner) if learner.__sklearn_is_fitted__() else None,
         "vectors": _form(vectors.X),
         "items": items and _form(items.X),
     }
 
 
-def _form(X: Side) -> str:
-    return str(X) if isinstance(X, Views) else f"{X.dtype} of shape {X.shape}"
+def _start(learner: StreamLearner) -> str:
+    """A fitted learner, told from others by its contents."""
+    state = learner.get_state()
+    digest = content(*(part for name in sorted(state) for part in (name, state[name])))
+    return f"{learner.n_seen_} judgements, contents {digest[:16]}"
+
+
+def _form(value: Any) -> str:
+    """Vectors or a parameter, told from others by their contents."""
+    if isinstance(value, Views):
+        return f"{value!r}, contents {content(value)[:16]}"
+    if isinstance(value, np.ndarray) or sparse.issparse(value):
+        return f"{value.dtype} of shape {value.shape}, contents {content(value)[:16]}"
+    return str(value)
 
 
 def _so_far(tally: Tally, bad_rows: BadRows) -> str:

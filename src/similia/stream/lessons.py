@@ -300,12 +300,20 @@ def learn_stream(
     tally = Tally()
     if checkpoint is not None and checkpoint.exists:
         model, tally = checkpoint.read()
+    trail = None if checkpoint is None else checkpoint.trail()
     n, resumed, kept, met = 0, tally.n, tally.n, np.zeros(0, bool)
     started = (model.n_updates_ if model.__sklearn_is_fitted__() else 0) - tally.n_updates
     for part in in_chunks(iter(batches), chunk, SMALLEST):
         if witness is not None:
             witness(part)
         n += len(part)
+        if checkpoint is not None and trail is not None:
+            trail.add(part)
+            if n - len(part) < resumed <= n and (n != resumed or str(trail) != checkpoint.learnt):
+                raise ValueError(
+                    f"{source}: feedback must be what the checkpoint has learnt, at least in its "
+                    f"first {resumed} judgements; delete {checkpoint.folder} to start over."
+                )
         query = part.tuples[:, 0]
         met = np.pad(met, (0, max(0, query.max(initial=-1) + 1 - len(met))))
         new = ~met[query]
@@ -331,7 +339,7 @@ def learn_stream(
         if model.__sklearn_is_fitted__():
             tally.n_updates = model.n_updates_ - started
         if checkpoint is not None and tally.n - kept >= every:
-            checkpoint.write(model, tally)
+            checkpoint.write(model, tally, str(trail))
             kept = tally.n
         if watch is not None:
             watch(tally)

@@ -162,11 +162,23 @@ class Interleaving:
         challenger, champion : sequences
             Items by the two rankings, best first.
         """
+        return [item for item, _ in self.drafted(search, challenger, champion)]
+
+    def drafted(
+        self, search: Hashable, challenger: Sequence[Item], champion: Sequence[Item]
+    ) -> list[tuple[Item, bool]]:
+        """Draft, and return each item with whether the challenger brought it.
+
+        Parameters
+        ----------
+        search, challenger, champion
+            As in `draft`.
+        """
         if search in self._shown:
             raise ValueError(f"Interleaving.draft: search must be a new one, got {search!r} again.")
-        drafted = team_draft(challenger, champion, self.length, self._rng)
-        self._shown[search] = dict(zip(drafted.items, drafted.challenger, strict=True))
-        return drafted.items
+        found = team_draft(challenger, champion, self.length, self._rng)
+        self._shown[search] = dict(zip(found.items, found.challenger, strict=True))
+        return list(self._shown[search].items())
 
     def click(self, search: Hashable, item: Hashable) -> None:
         """Note a click; further clicks on the same item of a search count no more."""
