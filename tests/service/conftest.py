@@ -1,4 +1,5 @@
 import contextlib
+import faulthandler
 import itertools
 import os
 import subprocess
@@ -19,8 +20,9 @@ from similia.service.server import Server, listen
 from similia.service.settings import Settings
 
 WIDTH = 8
-#: for everything that must happen sooner or later; never for how fast
-PATIENCE = 60.0
+#: for everything that must happen sooner or later, never for how fast: the first judgement on a busy
+#: machine waits until what learns from it is compiled
+PATIENCE = 300.0
 
 
 def some_items(n=30, seed=0):
@@ -56,6 +58,8 @@ class Running:
     def __exit__(self, *_):
         self.server.handle_exit(15, None)
         self.thread.join(PATIENCE)
+        if self.thread.is_alive():
+            faulthandler.dump_traceback(sys.__stderr__)  # where it hangs
         assert not self.thread.is_alive()
 
 
@@ -69,7 +73,13 @@ def until(holds, patience=PATIENCE):
 
 @pytest.fixture
 def settings(tmp_path):
-    return {"store": str(tmp_path / "store"), "port": 0, "rate": 0.0, "wrong_rate": 0.0}
+    return {
+        "store": str(tmp_path / "store"),
+        "port": 0,
+        "rate": 0.0,
+        "wrong_rate": 0.0,
+        "timeout": PATIENCE,
+    }
 
 
 @pytest.fixture
@@ -114,7 +124,18 @@ class Process:
     """A service in a process of its own."""
 
     def __init__(self, folder, *flags):
-        words = ["serve", "--store", str(folder), "--port", "0", "--rate", "0", *flags]
+        words = [
+            "serve",
+            "--store",
+            str(folder),
+            "--port",
+            "0",
+            "--rate",
+            "0",
+            "--timeout",
+            "300",
+            *flags,
+        ]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "similia.cli.main", *words],

@@ -1,5 +1,7 @@
 """The OpenAPI document against the service: whatever it allows, nothing breaks."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -16,6 +18,8 @@ OPERATIONS = {
     f"{found.ok().method.upper()} {found.ok().path}": found.ok()
     for found in schemathesis.openapi.from_dict(document(ENDPOINTS, "0")).get_all_operations()
 }
+#: cases for each operation; SCHEMA_EXAMPLES=200 looks longer
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "10"))
 #: a schema does not know which items there are, so what fits it may still be refused, with 422
 UNKNOWABLE = [checks.CHECKS.get_one("positive_data_acceptance")]
 
@@ -36,7 +40,7 @@ def test_every_operation_does_what_the_document_says(name, running):
     """No status, type or form of answer but those of the document, and no 5xx."""
     operation = OPERATIONS[name]
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy())
     def holds(case):
         if "tenant" in case.path_parameters and name != "PUT /v1/{tenant}":
