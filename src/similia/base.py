@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.contract import FLOATS, Array, Matrix, State
 from similia.interrupts import held_signals
+from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.validation import (
     Rule,
@@ -325,7 +326,9 @@ class Learner(BaseEstimator, ABC):
         merged = copy.deepcopy(self)
         merged.n_seen_ = self.n_seen_ + sum(part.n_seen_ - self.n_seen_ for part in parts)
         merged.n_updates_ = self.n_updates_ + sum(p.n_updates_ - self.n_updates_ for p in parts)
-        for name, value in self._merged_state(parts).items():
+        with single_blas_thread():  # small matrices, on a machine that may be busy
+            found = self._merged_state(parts)
+        for name, value in found.items():
             setattr(merged, name, value)
         if self.average:
             # Last states of k parts already average out the noise that a mean over the stream
