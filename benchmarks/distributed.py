@@ -1,10 +1,10 @@
 """Many workers: speed-up, what the engine costs a small job, and the memory of the driver."""
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -30,21 +30,24 @@ def problem(folder, n, n_vectors=20_000, d=384):
     return folder
 
 
-def on_cores(n):
-    """Hold this process and the workers that it starts to so many processors."""
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0) | set(range(os.cpu_count())))[:n]))
+def cpu_seconds(who):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
 
 
-def seconds(call, *args, **options):
-    started = time.perf_counter()
+def spent(call, *args, **options):
+    """CPU seconds of this process and of the workers that it started and ended."""
+    sides = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    before = [cpu_seconds(side) for side in sides]
     call(*args, **options)
-    return time.perf_counter() - started
+    return [cpu_seconds(side) - start for side, start in zip(sides, before, strict=True)]
 
 
 def distributed():
-    rows, times = [], {}
+    """CPU time, so that other work does not matter; what two workers gain follows from it."""
+    rows = []
     with tempfile.TemporaryDirectory() as name:
-        folder = problem(Path(name), 400_000)
+        folder = problem(Path(name), 200_000)
         given = (folder / "vectors.npy", folder / "feedback.npy")
         model = FactoredAROMA(update_on="margin").learn(np.load(given[0]), np.load(given[1])[:2000])
         save(model, folder / "model.safetensors")
@@ -52,31 +55,29 @@ def distributed():
         judged, rng = folder / "judged.csv", np.random.default_rng(1)
         some = np.column_stack([np.repeat(np.arange(8192), 2), rng.integers(20_000, size=16384)])
         judged.write_text("query,item,relevance\n" + "".join(f"{q},{i},1\n" for q, i in some))
-        for turn in range(3):
-            for workers in (1, 2):
-                on_cores(workers)
-                engine, place = {"executor": f"processes:{workers}"}, f"{turn}-{workers}"
-                learner = FactoredAROMA(update_on="margin")
-                options = {**engine, "shares": 4, "work": folder / f"learn-{place}"}
-                taken = seconds(learn_shares, learner, *given, **options)
-                times.setdefault(("learning, 400,000 triplets", workers), []).append(taken)
-                options = {**engine, "parts": 16, "work": folder / f"evaluate-{place}"}
-                taken = seconds(evaluate_parts, scorers, given[0], judged, **options)
-                key = ("evaluation, 2 × 8,192 queries × 20,000 items", workers)
-                times.setdefault(key, []).append(taken)
-        for what in dict.fromkeys(key for key, _ in times):
-            one, two = (np.median(times[what, workers]) for workers in (1, 2))
-            rows.append([what, f"{one:.1f}", f"{two:.1f}", f"{one / two:.2f}"])
         small = folder / "small"
         small.mkdir()
-        given = problem(small, 2000, 500, 16) / "vectors.npy", small / "feedback.npy"
-        costs = [
-            seconds(learn_shares, OASIS(), *given, executor=f"processes:{n}", shares=2,
-                    work=small / str(n))
-            for n in (1, 2)
-        ]  # fmt: skip
-        rows.append(["learning, 2,000 triplets in 16 dimensions", *(f"{c:.1f}" for c in costs), ""])
-    table("Shares on workers, 384 dimensions: seconds", ["", "1", "2", "ratio"], rows)
+        tiny = problem(small, 2000, 500, 16) / "vectors.npy", small / "feedback.npy"
+        learner = FactoredAROMA(update_on="margin")
+        calls = {
+            "learning, 2 × 100,000 triplets": (learn_shares, learner, *given, {"shares": 2}),
+            "evaluation, 2 × 8,192 queries × 20,000 items": (
+                evaluate_parts, scorers, given[0], judged, {"parts": 16},
+            ),
+            "learning, 2 × 1,000 triplets in 16 dimensions": (
+                learn_shares, OASIS(), *tiny, {"shares": 2},
+            ),
+        }  # fmt: skip
+        for place, (what, (function, *args, options)) in enumerate(calls.items()):
+            one, two = (
+                spent(function, *args, **options, executor=f"processes:{workers}",
+                      work=folder / f"work-{place}-{workers}")
+                for workers in (1, 2)
+            )  # fmt: skip
+            gain = sum(one) / (two[0] + two[1] / 2)
+            rows.append([what, *(f"{value:.1f}" for value in (*one, *two)), f"{gain:.2f}"])
+    header = ["", "driver", "1 worker", "driver", "2 workers", "gain of two, if evenly loaded"]
+    table("Shares on workers, 384 dimensions: CPU seconds", header, rows)
 
 
 DRIVER = """
