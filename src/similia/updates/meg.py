@@ -301,7 +301,8 @@ def _implicit_matrix_error(values, vectors, X, target, error, factor, setting):
     X = X.toarray() if sparse.issparse(X) else X
 
     def missing(e):
-        log_trace, value, slope = gibbs_line(*linalg.eigh(G + factor * e * X), X)
+        moved, columns = linalg.eigh(G + factor * e * X)
+        log_trace, value, slope = gibbs_line(moved, columns, X)
         if not setting.normalized:
             trace = np.exp(log_trace)
             value, slope = trace * value, trace * (slope + value * value)
