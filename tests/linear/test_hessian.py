@@ -75,6 +75,24 @@ def test_projection_whitens_the_second_moment(rng):
         np.testing.assert_allclose(0.25 * U.T @ U / 60, np.eye(3), atol=1e-9)
 
 
+@pytest.mark.parametrize("center", [0.0, 5.0, 300.0])
+def test_the_typical_eigenvalue_is_the_mean_variance_where_there_is_an_intercept(rng, center):
+    """However far the features are from zero; a diagonal, or no intercept, has the mean square."""
+    X = center + rng.normal(size=(80, 5)) * [0.5, 1, 2, 3, 4]
+    rows = np.hstack([X, np.ones((80, 1))])
+    pairs = leading_eigenpairs(rows, None, 6, 0)
+    assert pairs.typical(True) == pytest.approx(X.var(axis=0).mean(), rel=1e-6)
+    assert pairs.typical(False) == pytest.approx(np.mean(rows**2))
+    assert pairs.first(3).typical(True) == pytest.approx(X.var(axis=0).mean(), rel=0.2)
+    diagonal = hessian.HessianForm("diagonal", "auto").of(rows, None, 0)
+    assert diagonal.typical(True) == pytest.approx(np.mean(rows**2))
+
+
+def test_rows_that_are_all_the_same_have_next_to_no_variance():
+    pairs = leading_eigenpairs(np.full((9, 3), 2.0), None, 3, 0)
+    assert 0.0 < pairs.typical(True) < 1e-14
+
+
 def test_dimension_is_the_mean_squared_length_of_projected_rows(rng):
     rows = rng.normal(size=(60, 6))
     pairs = leading_eigenpairs(rows, None, 4, 0)

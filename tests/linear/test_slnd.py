@@ -123,6 +123,18 @@ def test_visits_that_break_the_separability_assumption_take_no_step(digits):
     assert 0.5 * visits < learner.n_updates_ < visits
 
 
+def test_steps_do_not_shrink_where_features_are_far_from_zero(rng):
+    """Damping counts variance: integers around 30 are learnt nearly as well as around 0."""
+    y = rng.integers(5, size=1500)
+    centers = rng.normal(size=(5, 8))
+    X = np.round(4 * (centers[y] + 0.5 * rng.normal(size=(1500, 8))))
+    near, far = (
+        SLNDClassifier(random_state=0).fit(some[:1000], y[:1000]).score(some[1000:], y[1000:])
+        for some in (X, X + 30.0)
+    )
+    assert far > near - 0.05
+
+
 OPTIONS = [
     {},
     {"loss": "hinge"},

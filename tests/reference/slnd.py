@@ -54,7 +54,8 @@ class SLNDClassifier:
     """
 
     def __init__(self, learner, X):
-        self.classes, self.damping, self.rows = learner.classes_, learner.damping, []
+        self.classes, self.rows = learner.classes_, []
+        self.damping = 3.0 if learner.damping == "auto" else learner.damping
         self.w_ = np.zeros((len(self.classes), X.shape[1] + 1))
 
     def learn(self, x, label):
@@ -64,7 +65,11 @@ class SLNDClassifier:
         moment = sum(np.outer(row, row) for row in self.rows[:known]) / known
         values, vectors = np.linalg.eigh(moment)
         values, vectors = values[values > 1e-12], vectors[:, values > 1e-12]
-        damped = values + self.damping * np.trace(moment) / len(x)
+        # The mean variance of the features; the last one is the intercept.
+        mean, energy = moment[:-1, -1], np.trace(moment)
+        variances = np.diag(moment)[:-1] - mean**2
+        typical = max(variances.sum(), np.finfo(float).eps * energy) / (len(x) - 1)
+        damped = values + self.damping * typical
         steepest = CURVATURES_AT_ZERO["logistic"]
         inverse = vectors @ np.diag(1.0 / (steepest * damped)) @ vectors.T
         horizon = max(1.0, sum(values / damped))

@@ -58,20 +58,33 @@ class Hessian(NamedTuple):
         enough = np.cumsum(self.values) >= share * self.energy * (1 - 1e-6)
         return int(enough.argmax()) + 1 if enough.any() else len(self.values)
 
-    def damped(self, damping: float) -> Array:
-        """Values plus `damping` times the mean of all d eigenvalues."""
-        mean = self.energy / max(len(self.vectors), 1)
-        return self.values + self.values.dtype.type(damping * mean)
+    def typical(self, intercept: bool) -> float:
+        """Mean of the d eigenvalues or, where the last feature is always 1, mean variance.
 
-    def scale(self, steepest: float, damping: float) -> Array:
+        The last column of the second moment holds the means then, as far as the eigenpairs know it;
+        weighted rows are centered in part. A diagonal has no such column, and keeps the mean.
+        """
+        d = len(self.vectors)
+        if not intercept or self.diagonal or d < 2 or not len(self.values):
+            return self.energy / max(d, 1)
+        values, vectors = self.values.astype(np.float64), self.vectors.astype(np.float64)
+        column = vectors @ (values * vectors[-1])
+        rest = self.energy - 1.0 - float(column[:-1] @ column[:-1])
+        return max(rest, float(np.finfo(self.values.dtype).eps) * self.energy) / (d - 1)
+
+    def damped(self, damping: float, intercept: bool = False) -> Array:
+        """Values plus `damping` times the typical one."""
+        return self.values + self.values.dtype.type(damping * self.typical(intercept))
+
+    def scale(self, steepest: float, damping: float, intercept: bool = False) -> Array:
         """P D^{-½}, of shape (d, k), or D^{-½} if diagonal, for D = F''(0)·(values + damping)."""
-        roots = np.sqrt(self.values.dtype.type(steepest) * self.damped(damping))
+        roots = np.sqrt(self.values.dtype.type(steepest) * self.damped(damping, intercept))
         inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
         return inverse if self.diagonal else np.ascontiguousarray(self.vectors * inverse)
 
-    def dimension(self, damping: float) -> float:
+    def dimension(self, damping: float, intercept: bool = False) -> float:
         """Mean of F''(0)|u|² for u = scaleᵀx: the rank without damping, else less."""
-        damped = self.damped(damping)
+        damped = self.damped(damping, intercept)
         shares = np.divide(self.values, damped, out=np.zeros_like(damped), where=damped > 0)
         return float(shares.sum())
 

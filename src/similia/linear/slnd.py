@@ -8,16 +8,20 @@ import numpy as np
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, row_blocks
 from similia.linear.examples import Task
-from similia.linear.frames import Scaling
+from similia.linear.frames import SCHEDULES, Scaling
 from similia.linear.hessian import RECENT, Hessian, HessianForm, leading_eigenpairs
 from similia.linear.passes import Passes
 from similia.linear.stochastic import StochasticOneVsRest
 from similia.losses import LOSSES
 from similia.parameters import parameter
+from similia.updates.balanced import LINEAR
 from similia.validation import between, boolean, non_negative, one_of, positive_integer
 
 #: factor of automatic steps with balanced sampling, where a class meets few of the others
 BALANCED = 0.3
+#: automatic damping: large for passes over all examples with steps that fall linearly to zero,
+#: which decide better with it (`experiments.damping`); other steps would learn too slowly
+LARGE_DAMPING, SMALL_DAMPING = 60.0, 3.0
 
 
 class SLNDClassifier(StochasticOneVsRest):
@@ -88,12 +92,15 @@ class SLNDClassifier(StochasticOneVsRest):
         "examples, which are then learnt from as well unless `early_stopping` needs them (a stream "
         "keeps 256). A larger rank expresses more and costs more.",
     )
-    damping: float = parameter(
-        default=3.0,
-        rule=non_negative,
-        doc="Added to each eigenvalue, in units of their mean over all features. It shortens steps "
-        "along directions of little variance, which few examples determine badly. The paper has 0, "
-        "and then too large a rank costs accuracy.",
+    damping: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | non_negative,
+        doc="Added to each eigenvalue, in units of the mean variance of a feature (without an "
+        "intercept, and for a diagonal Hessian, of its mean square). It shortens steps along "
+        "directions of little variance, which few examples determine badly. The paper has 0, and "
+        'then too large a rank costs accuracy. "auto" is 60 in `fit` over all examples with '
+        "steps that fall linearly, and 3 in a stream, for balanced examples, for other schedules "
+        "and for a diagonal Hessian.",
     )
     hessian: str = parameter(
         default="auto",
@@ -149,11 +156,20 @@ class SLNDClassifier(StochasticOneVsRest):
     def _hessian(self) -> Hessian:
         return Hessian(self.hessian_values_, self.hessian_vectors_, self.energy_)
 
-    def _scaling(self, hessian: Hessian) -> Scaling:
-        horizon = max(hessian.dimension(self.damping), 1.0)
+    def _scaling(self, hessian: Hessian, endless: bool = False) -> Scaling:
+        """Coordinates and steps of `fit`, or of an endless stream."""
+        damping = (self._damping(hessian, endless), bool(self.fit_intercept))
+        horizon = max(hessian.dimension(*damping), 1.0)
         automatic = (BALANCED if self.sampling == "balanced" else 1.0) / horizon
         eta = automatic if isinstance(self.eta, str) else float(self.eta)
-        return Scaling(hessian.scale(LOSSES[self.loss].steepest, self.damping), eta, horizon)
+        return Scaling(hessian.scale(LOSSES[self.loss].steepest, *damping), eta, horizon)
+
+    def _damping(self, hessian: Hessian, endless: bool) -> float:
+        if not isinstance(self.damping, str):
+            return float(self.damping)
+        linear = SCHEDULES[self.schedule][endless] == LINEAR
+        large = linear and self.sampling == "full" and not hessian.diagonal
+        return LARGE_DAMPING if large else SMALL_DAMPING
 
     # -- the Hessian in `fit` ------------------------------------------------------------------
 
@@ -236,7 +252,7 @@ class SLNDClassifier(StochasticOneVsRest):
         first = self.n_hessian_ == 0
         if first:  # a single row: without it there is no direction to learn along
             self._absorb(rows)
-        self._take_steps(rows, signs, weights, self._scaling(self._hessian))
+        self._take_steps(rows, signs, weights, self._scaling(self._hessian, endless=True))
         if not first and self._grows():
             self._absorb(rows)
 
