@@ -16,8 +16,10 @@ BILINEAR = [FactoredAROMA, DiagonalAROMA, OASIS]
 
 
 def new(cls, **parameters):
-    """A learner that soon has taken enough steps to be merged."""
-    return cls(**parameters) if cls is OASIS else cls(update_on="margin", **parameters)
+    """A learner whose parts are merged however little they have learnt."""
+    learner = cls(**parameters) if cls is OASIS else cls(update_on="margin", **parameters)
+    learner._steps_to_merge = int  # none
+    return learner
 
 
 class Shares:

@@ -34,6 +34,7 @@ class Problem:
         triplets = rng.integers(120, size=(8 * n, 3))
         same = y[triplets] == y[triplets[:, :1]]
         self.triplets = triplets[same[:, 1] & ~same[:, 2]][:n]
+        self.triplets[::4, 1:] = self.triplets[::4, :0:-1]  # errors, so that there is much to learn
         self.X = X
         self.vectors, self.feedback = folder / "vectors.npy", folder / "feedback.npy"
         np.save(self.vectors, X)

@@ -58,4 +58,4 @@ class OASIS(BilinearSimilarity):
         return {"C": float(self.C) * n}
 
     def _steps_to_merge(self) -> int:
-        return 2 * sum(self.W_.shape)
+        return 6 * sum(self.W_.shape)
