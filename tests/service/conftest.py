@@ -20,8 +20,8 @@ from similia.service.server import Server, listen
 from similia.service.settings import Settings
 
 WIDTH = 8
-#: for everything that must happen sooner or later, never for how fast: the first judgement on a busy
-#: machine waits until what learns from it is compiled
+#: for everything that must happen sooner or later, never for how fast: on a busy machine the first
+#: judgement waits until what learns from it is compiled
 PATIENCE = 300.0
 
 
