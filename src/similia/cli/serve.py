@@ -15,6 +15,7 @@ from similia.cli import options as opt
 from similia.service.settings import PREFIX, Settings, read_settings
 
 if TYPE_CHECKING:
+    from similia.service.images import Images
     from similia.service.keys import Keys
     from similia.service.loading import ItemFile
     from similia.service.queries import QueryFile
@@ -116,6 +117,10 @@ def judge(
     texts: TextsFile = None,
     queries: QueriesFile = None,
     query_texts: QueryTexts = None,
+    images: Annotated[
+        Path | None,
+        Option("--images", help="Folder of pictures named like the ids of the items."),
+    ] = None,
     port: Annotated[int, Option("--port", min=0, max=65535, help="0 is any free one.")] = 0,
     browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
 ) -> None:
@@ -125,10 +130,16 @@ def judge(
     same one to go on. Without queries, questions ask which of two items is more like a third.
     """
     opt.check_files(items, ids, texts, queries, query_texts)
+    for path in (items, ids, texts, queries, query_texts):
+        if path is not None and not path.is_file():
+            raise ValueError(f"judge: {path} must be a file that exists; see similia judge --help.")
+    if query_texts is not None and queries is None:
+        raise ValueError("judge: --query-texts must come with --queries, got none.")
     _need_serve()
 
     import webbrowser
 
+    from similia.service.images import Images
     from similia.service.loading import ItemFile
     from similia.service.queries import QueryFile
 
@@ -136,7 +147,8 @@ def judge(
     settings, _ = read_settings(
         None, flags={"store": str(folder), "port": port, "log_level": "warning"}
     )
-    file = ItemFile(items, ids, vector_column, id_column, texts)
+    pictures = None if images is None else Images(images)
+    file = ItemFile(items, ids, vector_column, id_column, texts, pictures)
     asked = None if queries is None else QueryFile(queries, texts=query_texts)
 
     def greet(url: str) -> None:
@@ -144,7 +156,7 @@ def judge(
         if browser:
             webbrowser.open(url)
 
-    _run(settings, file, asked, greet)
+    _run(settings, file, asked, greet, pictures)
 
 
 def _run(
@@ -152,13 +164,14 @@ def _run(
     items: "ItemFile | None",
     queries: "QueryFile | None",
     greet: Callable[[str], None],
+    images: "Images | None" = None,
 ) -> None:
     from similia.service import journal
     from similia.service.app import Service
     from similia.service.server import serve as run
 
     journal.set_up(settings.log_format, settings.log_level)
-    run(Service(settings, items=items, queries=queries), greet)
+    run(Service(settings, items=items, queries=queries, images=images), greet)
 
 
 def feedback(

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import similia
+from similia.exceptions import MissingExtraError
 from similia.service import journal, judging, operation, owners, pages, records
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
@@ -22,6 +23,7 @@ from similia.service.embedder import Embedder, open_embedder
 from similia.service.endpoints import Endpoint, routes, token_of
 from similia.service.errors import Conflict
 from similia.service.guard import Guard
+from similia.service.images import Images
 from similia.service.keys import LOCAL_OWNER, Key, Keys
 from similia.service.limits import Rates, Room
 from similia.service.loading import ItemFile
@@ -58,6 +60,7 @@ class Service:
         *,
         items: ItemFile | None = None,
         queries: QueryFile | None = None,
+        images: Images | None = None,
     ) -> None:
         self.settings = settings
         self.keys = Keys(settings.key_file)
@@ -78,6 +81,12 @@ class Service:
         self.metrics = Metrics(self.standing)
         self.endpoints = list(ENDPOINTS)
         self.items = items
+        self.images = images
+        if images is not None and self.keys.needed:
+            raise ValueError(
+                "images: the service must have no keys, as browsers send none for pictures, got "
+                f"some in {self.keys.path}; use another store, or put pictures into items as data:."
+            )
         self.query_file = queries
         #: queries known by id, by tenant
         self.queries: defaultdict[str, KnownQueries] = defaultdict(KnownQueries)
@@ -87,6 +96,8 @@ class Service:
         self._committers: dict[str, Committer] = {}
         #: why the logs could not be opened
         self.failure: BaseException | None = None
+        #: why the files to start with could not be read
+        self.unreadable: Exception | None = None
 
     @property
     def tenants(self) -> Tenants:
@@ -104,10 +115,9 @@ class Service:
 
     def admit(self, request: Request, endpoint: Endpoint, tenant: str | None) -> Key:
         """The caller's key, or 401, 403 or 429."""
-        address = request.client.host if request.client else "unknown"
         if endpoint.scopes is None:
             return LOCAL_OWNER
-        key = self._caller(request, address)
+        key = self.caller(request)
         place = key.tenant if endpoint.place == "any" else tenant
         place = None if endpoint.place == "service" else place
         if not key.allows(place, endpoint.scopes):
@@ -115,7 +125,9 @@ class Service:
         self.rates.check(key.id)
         return key
 
-    def _caller(self, request: Request, address: str) -> Key:
+    def caller(self, request: Request) -> Key:
+        """The key of whoever asks, for any tenant; 401, 403 or 429 without one that is known."""
+        address = request.client.host if request.client else "unknown"
         try:
             needed = self.keys.needed
             token = token_of(request)
@@ -205,7 +217,8 @@ class Service:
             await asyncio.to_thread(self._open_tenants)
         except Exception as error:
             self.failure = error
-            journal.logger.exception("the logs could not be opened")
+            if self.unreadable is None:
+                journal.logger.exception("the logs could not be opened")
             return
         self.ready = True
         self.metrics.ready.set(1)
@@ -215,12 +228,19 @@ class Service:
         self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
         first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self._tenants.open_all()
+        try:
+            self._read_files(first)
+        except (ValueError, OSError, MissingExtraError) as error:
+            self.unreadable = error
+            raise
+
+    def _read_files(self, tenant: Tenant) -> None:
         if self.items is not None:
-            found, put = self.items.load(first)
+            found, put = self.items.load(tenant)
             journal.note(logging.INFO, "items", found=found, put=put)
-        views = first.status().views
+        views = tenant.status().views
         if self.query_file is not None and views:
-            self.queries[first.name] = KnownQueries(self.query_file.queries(views[0].name))
+            self.queries[tenant.name] = KnownQueries(self.query_file.queries(views[0].name))
 
     def close(self) -> None:
         """Finish what runs, write what waits."""
@@ -234,8 +254,9 @@ class Service:
 
 def create_app(service: Service, more: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The application of a service; further routes come before its pages."""
+    pictures = [] if service.images is None else [service.images.route(service)]
     router = Router(
-        [*routes(service, service.endpoints), *more, *pages.routes(service)],
+        [*routes(service, service.endpoints), *more, *pictures, *pages.routes(service)],
         redirect_slashes=False,
         default=_nothing,
     )

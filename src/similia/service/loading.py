@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from similia.files import VectorFile, read_texts, read_vectors
+from similia.service.images import Images
 from similia.service.records import Item
 from similia.service.tenant import Tenant
 
@@ -24,6 +25,7 @@ class ItemFile:
     vector_column: str | None = None
     id_column: str | None = None
     texts: Path | None = None
+    images: Images | None = None
 
     def items(self) -> Iterator[Item]:
         """Items one by one, in single precision."""
@@ -33,7 +35,8 @@ class ItemFile:
         texts = None if self.texts is None else read_texts(self.texts, file.ids)
         for row, (name, vector) in enumerate(rows_of(self.path, file)):
             text = None if texts is None else str(texts[row])
-            yield Item(id=name, vectors={"vectors": vector}, text=text)
+            image = None if self.images is None else self.images.address(name)
+            yield Item(id=name, vectors={"vectors": vector}, text=text, image=image)
 
     def load(self, tenant: Tenant) -> tuple[int, int]:
         """Put items that are new or changed into a tenant; how many there are, and were put."""

@@ -44,6 +44,10 @@ class Server(uvicorn.Server):
             self.force_exit = True
         self.should_exit = True
 
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to stop: when told to, or if there is nothing to serve."""
+        return await super().on_tick(counter) or self.service.unreadable is not None
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on the socket that was bound before."""
         await super().startup([self.listener])
@@ -69,7 +73,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(service: Service, started: Callable[[str], None] = lambda url: None) -> None:
-    """Serve until SIGTERM or Ctrl-C; `started` is told the address."""
+    """Serve until SIGTERM or Ctrl-C; `started` is told the address.
+
+    Raises what is wrong with a file to start with.
+    """
     settings = service.settings
     listener = listen(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
@@ -81,6 +88,8 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     server = Server(service, listener)
     started(url)
     server.run()
+    if service.unreadable is not None:
+        raise service.unreadable
 
 
 def _raise_file_limit() -> None:

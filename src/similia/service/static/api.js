@@ -55,5 +55,5 @@ export async function contents(ids) {
     const { items } = await post("judging/items", { ids: missing });
     for (const item of items) known.set(item.id, item);
   }
-  return ids.map((id) => known.get(id) ?? { id });
+  return ids.map((id) => known.get(id) ?? { id, unknown: true });
 }

@@ -19,6 +19,8 @@ const PAGES = {
   people: [People, "admin"],
 };
 
+const LATE = 2000; // milliseconds after which people are told that answers wait
+
 const page = () => location.hash.replace(/^#\//, "") || "judge";
 
 function App() {
@@ -27,6 +29,7 @@ function App() {
   const [refused, setRefused] = useState(false);
   const [said, announce] = useState("");
   const [waiting, setWaiting] = useState(0);
+  const [late, setLate] = useState(false);
 
   async function meet() {
     try {
@@ -56,6 +59,13 @@ function App() {
     };
   }, []);
 
+  const behind = waiting > 0;
+  useEffect(() => {
+    if (!behind) return setLate(false);
+    const timer = setTimeout(() => setLate(true), LATE);
+    return () => clearTimeout(timer);
+  }, [behind]);
+
   const allowed = Object.entries(PAGES).filter(([, [, scope]]) => me?.scopes.includes(scope));
   const name = allowed.some(([known]) => known === where) ? where : allowed[0]?.[0];
   const Page = name && PAGES[name][0];
@@ -70,7 +80,7 @@ function App() {
       ${session.key && html`<button class="plain" onClick=${forget}>${texts.key.forget}</button>`}
     </header>
     <main id="content" tabindex="-1">
-      <p role="status" class="said">${waiting > 1 ? texts.offline(waiting) : said}</p>
+      <p role="status" class="said">${late ? texts.offline(waiting) : said}</p>
       ${refused && html`<${Key} use=${meet} />`}
       ${!refused && Page && html`<${Page} announce=${announce} owner=${me.scopes.includes("admin")} keyed=${me.keyed} />`}
     </main>

@@ -23,7 +23,7 @@ const KEYS = {
 export function Judge({ announce, owner }) {
   const queue = useRef([]);
   const fetching = useRef(false);
-  const given = useRef([]); // ids of answers, newest last, for undo
+  const given = useRef([]); // answers and their questions, newest last, for undo
   const shownAt = useRef(0);
   const [standing, setStanding] = useState(null);
   const [state, setState] = useState("loading");
@@ -49,12 +49,18 @@ export function Judge({ announce, owner }) {
     }
   }
 
+  function count(choice, more) {
+    if (choice !== "skip") setStanding((before) => ({ ...before, answers: (before?.answers ?? 0) + more }));
+  }
+
   function answer(choice) {
     if (choice === "undo") {
-      const id = given.current.pop();
-      if (!id) return announce(texts.judge.nothing);
-      send(`feedback/${encodeURIComponent(id)}/retract`, {});
-      setStanding((before) => ({ ...before, answers: before.answers - 1 }));
+      const last = given.current.pop();
+      if (!last) return announce(texts.judge.nothing);
+      send(`feedback/${encodeURIComponent(last.id)}/retract`, {});
+      queue.current.unshift(last.question);
+      count(last.choice, -1);
+      setState("ready");
       return announce(texts.judge.undone);
     }
     const question = queue.current[0];
@@ -70,10 +76,10 @@ export function Judge({ announce, owner }) {
       answer: choice,
       milliseconds: Math.round(performance.now() - shownAt.current),
     });
-    given.current.push(id);
+    given.current.push({ id, question, choice });
     performance.mark("answered");
     queue.current.shift();
-    if (choice !== "skip") setStanding((before) => ({ ...before, answers: (before?.answers ?? 0) + 1 }));
+    count(choice, 1);
     if (!queue.current.length) setState("loading");
     redraw();
     announce(texts.judge.said(texts.judge.answers[choice]));

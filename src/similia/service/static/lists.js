@@ -4,13 +4,13 @@ import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import { contents, post } from "./api.js";
 import { Card, plain } from "./card.js";
 import { newId } from "./outbox.js";
-import { QueryChoice } from "./query.js";
+import { handed, QueryChoice } from "./query.js";
 import { texts } from "./texts.js";
 
 const SHOWN = 10;
 
 export function Lists({ announce }) {
-  const [query, setQuery] = useState(null);
+  const [query, setQuery] = useState(handed.query);
   const [items, setItems] = useState([]);
   const [grades, setGrades] = useState({});
   const [missing, setMissing] = useState("");
@@ -38,8 +38,12 @@ export function Lists({ announce }) {
     event.preventDefault();
     const id = missing.trim();
     if (!id) return;
-    const [item] = await contents([id]);
-    if (item.text === undefined && item.image === undefined && item.fields === undefined) {
+    const [item] = await contents([id]).catch((error) => {
+      announce(texts.failed(error.message));
+      return [];
+    });
+    if (!item) return;
+    if (item.unknown) {
       announce(texts.lists.unknown(id));
       return;
     }
@@ -75,7 +79,11 @@ export function Lists({ announce }) {
                 key=${item.id}
                 draggable="true"
                 class=${dragged === i ? "dragged" : ""}
-                onDragStart=${() => setDragged(i)}
+                onDragStart=${(event) => {
+                  event.dataTransfer.setData("text/plain", item.id);
+                  event.dataTransfer.effectAllowed = "move";
+                  setDragged(i);
+                }}
                 onDragEnd=${() => setDragged(null)}
                 onDragOver=${(event) => event.preventDefault()}
                 onDrop=${(event) => {

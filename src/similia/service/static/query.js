@@ -7,6 +7,9 @@ import { texts } from "./texts.js";
 
 const OFFERED = 200;
 
+// The query that one page leaves to the next.
+export const handed = { query: null };
+
 export function QueryChoice({ choose, announce, label }) {
   const [kind, setKind] = useState("known");
   const [text, setText] = useState("");

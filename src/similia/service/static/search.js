@@ -4,7 +4,7 @@ import { html, useState } from "./vendor/htm-preact.js";
 import { contents, post } from "./api.js";
 import { Card, plain } from "./card.js";
 import { newId } from "./outbox.js";
-import { QueryChoice } from "./query.js";
+import { handed, QueryChoice } from "./query.js";
 import { texts } from "./texts.js";
 
 const SHOWN = 10;
@@ -21,7 +21,7 @@ export function Search({ announce }) {
       ]);
       const ids = [...new Set([...before.results, ...after.results].map((result) => result.id))];
       const items = new Map((await contents(ids)).map((item) => [item.id, item]));
-      setFound({ query, before: before.results, after: after.results, items });
+      setFound({ query, byWords: after.model === "text", before: before.results, after: after.results, items });
       if (!after.results.length) announce(texts.search.nothing);
     } catch (error) {
       announce(texts.failed(error.message));
@@ -38,11 +38,18 @@ export function Search({ announce }) {
     }
   }
 
+  function judgeThese() {
+    handed.query = found.query;
+    location.hash = "#/lists";
+  }
+
   return html`
     <section>
       <h1>${texts.search.title}</h1>
       <${QueryChoice} choose=${(query) => query && search(query)} announce=${announce} />
+      ${found?.byWords && html`<${ByWords} found=${found} search=${search} />`}
       ${found &&
+      !found.byWords &&
       html`
         <div class="pair">
           <div>
@@ -70,9 +77,29 @@ export function Search({ announce }) {
             </ol>
           </div>
         </div>
-        <p><a href=${`#/lists`}>${texts.search.judgeThese}</a></p>
+        <p>
+          <button class="main" onClick=${judgeThese}>${texts.search.judgeThese}</button>
+        </p>
       `}
     </section>
+  `;
+}
+
+// Words alone have no vectors to learn with: what they find can be searched with.
+function ByWords({ found, search }) {
+  return html`
+    <h2 id="by-words">${texts.search.byWords}</h2>
+    <p class="quiet">${texts.search.byWordsWhy}</p>
+    <ol aria-labelledby="by-words" class="results">
+      ${found.after.map(
+        (result) => html`
+          <li key=${result.id} data-item=${result.id}>
+            <${Card} item=${found.items.get(result.id)} query=${found.query.text} />
+            <button class="plain" onClick=${() => search({ item: result.id })}>${texts.search.likeThis}</button>
+          </li>
+        `,
+      )}
+    </ol>
   `;
 }
 

@@ -80,6 +80,9 @@ export const texts = {
     judgeThese: "Judge what you see",
     better: "This one should be higher",
     nothing: "Nothing found.",
+    byWords: "Items with these words",
+    byWordsWhy: "Without an embedder, words have no vectors, so nothing learnt changes this list. Search with an item of it.",
+    likeThis: "Search with this one",
   },
   model: {
     title: "Model",
