@@ -21,7 +21,7 @@ except ImportError as error:
 BASE_COLOR = "#7f7f7f"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 RIGHT, WRONG = "#009e73", "#d55e00"
-Legend = Literal["best", "lower left", "lower right"]
+Legend = Literal["best", "lower left", "above"]
 
 
 class Neighbors(NamedTuple):
@@ -69,7 +69,10 @@ def _finish(axes: Axes, x: str, y: str, legend: Legend = "best") -> None:
     axes.set_ylabel(y)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc=legend)
+    if legend == "above":  # outside of the axes, so it covers no point
+        axes.figure.legend(frameon=False, loc="outside upper left", ncols=2)
+    else:
+        axes.legend(frameon=False, loc=legend)
 
 
 def _draw_neighbors(axes: Sequence[Axes], row: Neighbors) -> None:
@@ -132,7 +135,7 @@ def calibration_figure(curves: Mapping[str, _Calibration]) -> Figure:
         label = f"{name}: error {curve.error:.3f}"
         axes.scatter(confidence, accuracy, s=size, color=color, label=label)
     axes.set_xlim(0.49, 1.01)
-    _finish(axes, "confidence in the preferred order", "share of right orders", "lower right")
+    _finish(axes, "confidence in the preferred order", "share of right orders", "above")
     return figure
 
 

@@ -17,8 +17,8 @@ def _ignore(_: int) -> None:
 def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[Advance]:
     """Yield a function that reports how many more units are done.
 
-    The bar appears if `enabled`, if standard error is a terminal and if rich is installed
-    (``pip install "similia[cli]"``); otherwise reporting costs nothing and prints nothing.
+    The bar appears if `enabled` and if standard error is a terminal; otherwise reporting costs
+    nothing and prints nothing.
     """
     bar = _bar(counted=True) if enabled else None
     if bar is None:
@@ -47,14 +47,12 @@ def live_progress(
 
 
 def _bar(*, counted: bool) -> Any:
-    """A bar with a count or a text beside it; None without a terminal or without rich."""
+    """A bar with a count or a text beside it; None without a terminal."""
     if not sys.stderr.isatty():
         return None
-    try:
-        from rich import progress as parts
-        from rich.console import Console
-    except ImportError:
-        return None
+    from rich import progress as parts
+    from rich.console import Console
+
     beside = (
         (parts.MofNCompleteColumn(), parts.TextColumn("left"))
         if counted

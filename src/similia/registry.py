@@ -4,8 +4,11 @@ Persistence, the command line, the common tests and the benchmarks read it; so o
 learner saved, reachable, tested and timed. Modules are named, not imported: naming costs nothing.
 """
 
+import ast
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 LEARNERS = {
@@ -33,14 +36,36 @@ ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
 
 
 def learner_class(name: str) -> Any:
-    """Public learner of that name."""
-    if name not in ALL_LEARNERS:
-        raise ValueError(f"learner must be one of {', '.join(ALL_LEARNERS)}, got {name!r}.")
+    """Public learner of that name, in capitals or not."""
+    name = learner_name(name)
     return getattr(import_module(ALL_LEARNERS[name]), name)
+
+
+def learner_name(text: str) -> str:
+    """Name of a public learner as it is written, from one in any capitals."""
+    if text in ALL_LEARNERS:
+        return text
+    names = {name.casefold(): name for name in ALL_LEARNERS}
+    folded = text.casefold()
+    if folded in names:
+        return names[folded]
+    near = get_close_matches(folded, names, n=1)
+    advice = f" Did you mean {names[near[0]]}?" if near else ""
+    raise ValueError(f"learner must be one of {', '.join(ALL_LEARNERS)}, got {text!r}.{advice}")
+
+
+def summary(name: str) -> str:
+    """First line of a learner's documentation, read from its source: nothing is imported."""
+    path = Path(__file__).parent.joinpath(*ALL_LEARNERS[name].split(".")[1:]).with_suffix(".py")
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return (ast.get_docstring(node) or "").split("\n")[0]
+    raise LookupError(f"{path} defines no class {name}.")
 
 
 def new_learner(name: str, parameters: Mapping[str, object]) -> Any:
     """A learner with some parameters set."""
+    name = learner_name(name)
     learner = learner_class(name)()
     known = learner.get_params()
     unknown = sorted(set(parameters) - set(known))

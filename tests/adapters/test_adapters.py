@@ -218,11 +218,11 @@ def test_a_file_that_contradicts_itself_is_refused(saved, wrong, monkeypatch):
 
 
 def test_other_files_are_told_apart(saved, rng, tmp_path):
-    with pytest.raises(ModelFileError, match="holds a 'Adapters'"):
+    with pytest.raises(ModelFileError, match="is of class 'Adapters'"):
         load(saved[1])
     X = rng.normal(size=(9, 3))
     save(OASIS().learn(X, triplets_of(rng, 9, 9, 4)), tmp_path / "oasis")
-    with pytest.raises(ModelFileError, match="holds a 'OASIS' and no adapters"):
+    with pytest.raises(ModelFileError, match="is of class 'OASIS' and no adapters"):
         load_adapters(tmp_path / "oasis")
 
 

@@ -11,7 +11,9 @@ import pytest
 import similia
 from similia.cli import options as opt
 from similia.cli.main import app
-from similia.registry import ALL_LEARNERS, LEARNERS
+from similia.cli.printing import duration
+from similia.registry import ALL_LEARNERS, LEARNERS, learner_class, summary
+from similia.trust.generations import Generations
 from tests.fixtures.make import FOLDER
 
 COMMANDS = [command.name for command in app.registered_commands]
@@ -52,6 +54,92 @@ def test_info_of_no_model_is_one_line(run, tmp_path):
         assert result.stderr.count("\n") == 1
 
 
+def test_summaries_are_the_first_lines_of_the_documentation():
+    for name in ALL_LEARNERS:
+        assert summary(name) == inspect.getdoc(learner_class(name)).split("\n")[0]
+
+
+def test_light_commands_import_no_learner(tmp_path):
+    model = FOLDER / "OASIS-float32.safetensors"
+    learner = similia.load(model)
+    generations = Generations(tmp_path)
+    with generations.changing():
+        generations.promote(learner, {})
+        generations.promote(learner, {})
+    for words in (["learners"], ["info", model], ["info", tmp_path], ["rollback", tmp_path]):
+        program = (
+            f"import sys; sys.argv = ['similia', *{[str(word) for word in words]}]\n"
+            "from similia.cli import run\n"
+            "try: run()\n"
+            "except SystemExit as end: print(end.code, file=sys.stderr)\n"
+            "print({'numba', 'sklearn', 'scipy'} & set(sys.modules), file=sys.stderr)"
+        )
+        found = python(program)
+        assert found.stderr.endswith("0\nset()\n"), found.stderr
+    assert Generations(tmp_path).current == 1
+
+
+@pytest.mark.parametrize("name", ["factoredaroma", "FACTOREDAROMA", "FactoredAROMA"])
+def test_learners_are_known_in_any_capitals(name, run, files):
+    output = files / "model.safetensors"
+    run("learn", files / "X.npy", files / "feedback.csv", "--learner", name, "-o", output)
+    assert similia.persistence.describe(output).class_name == "FactoredAROMA"
+
+
+def test_a_near_miss_is_answered_by_a_proposal(run, files):
+    words = ["learn", files / "X.npy", files / "feedback.csv", "-o", files / "m"]
+    refused = run(*words, "--learner", "factordaroma", code=1)
+    assert refused.stderr.endswith("got 'factordaroma'. Did you mean FactoredAROMA?\n")
+    assert "Did you mean" not in run(*words, "--learner", "zzz", code=1).stderr
+
+
+def test_an_unknown_id_points_to_items(run, files):
+    path = files / "ids.csv"
+    path.write_text("query,better,worse\n0,d7647,1\n", encoding="utf-8")
+    words = ["learn", files / "X.npy", path, "-o", files / "m"]
+    refused = run(*words, code=3)
+    assert "'d7647'" in refused.stderr
+    assert refused.stderr.endswith("name it by --items.\n")
+    assert "--items" not in run(*words, "--items", files / "X.npy", code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0 ms"),
+        (0.0854, "85 ms"),
+        (0.9996, "1.0 s"),
+        (2.44, "2.4 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min"),
+        (185, "3 min 5 s"),
+        (3599.7, "1 h"),
+        (7440, "2 h 4 min"),
+    ],
+)
+def test_times_are_in_human_units(seconds, words):
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_tab_completes_commands_and_learners(shell):
+    program = "from similia.cli import run; run()"
+    script = python(program, _SIMILIA_COMPLETE=f"source_{shell}")
+    assert "_SIMILIA_COMPLETE=complete_" in script.stdout, script.stderr
+    for line, expected in (
+        ("similia le", "learners"),
+        ("similia learn --learner Fac", "FactoredAROMA"),
+    ):
+        asked = {
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split()) - 1),
+            "_TYPER_COMPLETE_ARGS": line,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }
+        found = python(program, _SIMILIA_COMPLETE=f"complete_{shell}", **asked)
+        assert expected in found.stdout, found.stderr
+
+
 def test_misuse_has_code_2(run):
     run("info", code=2)
     run("nonsense", code=2)
@@ -78,14 +166,6 @@ def test_entry_point_reports_errors_without_traceback(tmp_path):
     )
     assert found.returncode == 1
     assert found.stderr == f"error: {tmp_path / 'none'}: No such file or directory.\n"
-
-
-def test_missing_typer_is_named():
-    found = python("import sys; sys.modules['typer'] = None; import similia.cli.main")
-    assert found.returncode == 1
-    assert found.stderr == (
-        'error: similia.cli needs typer; install it with: pip install "similia[cli]"\n'
-    )
 
 
 def test_what_a_file_says_is_shown_and_not_obeyed(run, files):

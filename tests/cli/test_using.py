@@ -81,7 +81,7 @@ def test_compare_shows_every_learner_beside_the_base(run, files):
     assert len(bases) == 1
     text = run(*arguments, *chosen).stdout
     assert text.splitlines()[0].split() == ["measure", "base", "OASIS,C=0.5", "FactoredAROMA"]
-    assert "seconds" in text
+    assert "\ntime " in text
     assert found["n_tests"] == 2
     for row in found["learners"]:
         low, high = row["measures"]["pairwise_accuracy"]["interval"]
@@ -190,7 +190,7 @@ def test_warmup_reaches_every_learner(name, run):
     assert {row["form"] for row in rows} == {
         f"{kind} float{bits}" for kind in ("dense", "sparse") for bits in (32, 64)
     }
-    assert "1 learners are ready." in run("warmup", "--learner", name).stdout
+    assert "1 learner is ready." in run("warmup", "--learner", name).stdout
 
 
 def test_after_warmup_nothing_is_left_to_compile(tmp_path):

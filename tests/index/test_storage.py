@@ -79,10 +79,10 @@ def test_a_truncated_file_is_refused(backend, Z, path, share):
 
 def test_other_files_are_told_apart(Z, path, rng):
     save(OASIS().learn(Z, triplets_of(rng, 400, 400, 5)), path)
-    with pytest.raises(ModelFileError, match="holds a 'OASIS' and no index"):
+    with pytest.raises(ModelFileError, match="is of class 'OASIS' and no index"):
         open_index(path)
     build_index(Z).save(path)
-    with pytest.raises(ModelFileError, match="holds a 'Index', which is none of"):
+    with pytest.raises(ModelFileError, match="is of class 'Index', which is none of"):
         load(path)
     with pytest.raises(FileNotFoundError):
         open_index(path.with_name("absent"))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from similia import OASIS, DiagonalAROMA, FactoredAROMA
@@ -171,3 +172,47 @@ def test_a_prior_that_single_precision_cannot_hold_is_refused(rng, parameters):
         learner.learn(rng.normal(size=(4, 3)).astype("float32"), [[0, 1, 2]])
     assert not {"n_seen_", "n_features_in_"} & set(vars(learner))
     learner.learn(rng.normal(size=(4, 3)), [[0, 1, 2]])  # double precision can
+
+
+# -- one row ---------------------------------------------------------------------------------
+
+
+def test_query_vectors_follow_every_change_of_the_state(rng):
+    X = rng.normal(size=(20, 5))
+    learner = OASIS()
+    for _ in range(3):
+        learner.learn(X, rng.integers(20, size=(10, 3)))
+        assert_allclose(learner.query_vectors(X), X @ learner.W_average_)
+    twin = OASIS().set_state(learner.get_state())
+    twin.W_ = 2 * twin.W_
+    assert_allclose(twin.query_vectors(X), X @ twin.W_average_)
+    assert_allclose(learner.query_vectors(X), X @ learner.W_average_)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
+def test_a_bad_entry_is_refused_wherever_it_is(kind, value, rng):
+    if kind is np.float64 and value == 1e30:
+        value = 1e100
+    learner = OASIS().learn(rng.normal(size=(9, 4)).astype(kind), [[0, 1, 2]])
+    for place in range(4):
+        q = np.ones((1, 4), kind)
+        q[0, place] = value
+        with pytest.raises(ValueError, match=r"finite|NaN|infinity|magnitude"):
+            learner.query_vectors(q)
+
+
+def test_the_quick_check_takes_only_what_the_full_one_would(rng):
+    learner = OASIS().learn(rng.normal(size=(9, 4)), [[0, 1, 2]])
+    good = rng.normal(size=(2, 4))
+    for same in (
+        good,
+        good.astype(">f8"),
+        np.asfortranarray(good),
+        good.tolist(),
+        good[::-1][::-1],
+    ):
+        assert_allclose(learner.query_vectors(same), good @ learner.query_matrix())
+    for bad in (good[:0], good[:, :3], good[None], np.ones((2, 5))):
+        with pytest.raises(ValueError, match=r"\S"):
+            learner.query_vectors(bad)

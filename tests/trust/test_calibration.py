@@ -93,7 +93,7 @@ def test_the_figure_shows_every_curve(rng, tmp_path):
     figure.savefig(tmp_path / "calibration.png")
     assert (tmp_path / "calibration.png").stat().st_size > 1000
     (axes,) = figure.axes
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels[0] == "honest"
     assert [label.split(":")[0] for label in labels[1:]] == list(curves)
     assert len(axes.lines) == 3
@@ -125,3 +125,12 @@ def test_data_unlike_those_learnt_from_are_warned_of(rng):
     found = calibration(margins, np.ones(1000))
     assert any("differ from those learnt from" in text for text in found.warnings)
     assert not calibration(margins, np.ones(1000), scale=40.0).warnings
+
+
+def test_the_legend_covers_no_point():
+    plotting = pytest.importorskip("similia.plotting", exc_type=ImportError)
+    curve = calibration(np.linspace(-3, 3, 50), np.linspace(0.5, 2, 50))
+    figure = plotting.calibration_figure({f"learner {i}": curve for i in range(5)})
+    figure.draw_without_rendering()
+    legend, axes = figure.legends[0], figure.axes[0]
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent())

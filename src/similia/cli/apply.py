@@ -60,7 +60,7 @@ def apply(
 
     learner = opt.load_model(model)
     if not isinstance(learner, Ranker):
-        raise ValueError(f"{model} is a {type(learner).__name__}, which has no vectors.")
+        raise ValueError(f"{model}: {type(learner).__name__} has no vectors.")
     extra = views.files()
     X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
     sides = extra.of_queries(X).X if side is Side.queries else extra.of_items(X).X

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from similia.cli import options as opt
+from similia.cli.printing import duration
 
 if TYPE_CHECKING:
     from similia.stream import Entry
@@ -56,7 +57,7 @@ def compare(
         for name in ([DEFAULT] if views else LEARNERS)
         if learner_class(name).learns_from == "triplets"
     ]
-    contestants = {text: _learner(text) for text in chosen}
+    contestants = dict(map(_learner, chosen))
     source = opt.source(feedback, columns, position)
     with sides.read(views) as (X, Z, _), spooled(source) as path:
         base, *entries = contest(
@@ -80,11 +81,13 @@ def compare(
         _print(rows)
 
 
-def _learner(text: str) -> Any:
-    name, *settings = text.split(",")
-    from similia.registry import new_learner
+def _learner(text: str) -> tuple[str, Any]:
+    """A learner by its name and settings, with the name as it is written."""
+    from similia.registry import learner_name, new_learner
 
-    return new_learner(name, dict(map(opt.setting, settings)))
+    name, *settings = text.split(",")
+    name = learner_name(name)
+    return ",".join([name, *settings]), new_learner(name, dict(map(opt.setting, settings)))
 
 
 def _rows(
@@ -130,5 +133,5 @@ def _print(entries: list[dict[str, Any]]) -> None:
             star = "*" if found["better"] else " "
             row.append(f"{found['difference']:+.4f} ({low:+.3f} to {high:+.3f}){star}")
         rows.append(row)
-    rows.append(["seconds", "", *(f"{entry['seconds']:.1f} " for entry in entries)])
+    rows.append(["time", "", *(f"{duration(entry['seconds'])} " for entry in entries)])
     opt.print_table(["measure", "base", *(f"{entry['learner']} " for entry in entries)], rows)

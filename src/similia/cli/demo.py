@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from typer import Option
 
-from similia.cli.options import note
+from similia.cli.printing import duration, note
 
 if TYPE_CHECKING:
     from similia.contract import Stateful
@@ -52,7 +52,7 @@ def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed =
     curves = {name: result.curve for name, result in results.items()}
     retrieval_figure(curves, examples(task, results, seed)).savefig(picture, dpi=150)
     typer.echo(f"Picture: {picture}\nModel:   {model}\n{NEXT.format(model=model)}")
-    note(f"Done in {time.perf_counter() - started:.0f} s.")
+    note(f"Done in {duration(time.perf_counter() - started)}.")
 
 
 def _print_table(results: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def _print_table(results: dict[str, Any]) -> None:
     table = Table(title="Mean over queries, with 95 % intervals", title_justify="left")
     table.add_column("measure")
     for name, result in results.items():
-        head = f"{name}\n{'(before)' if not result.seconds else f'{result.seconds:.1f} s'}"
+        head = f"{name}\n{'(before)' if not result.seconds else duration(result.seconds)}"
         table.add_column(head, justify="right")
     for measure in SHOWN:
         cells = []

@@ -60,14 +60,14 @@ def _trust_in_words(blend: "Blend") -> dict[str, str]:
 
 
 def _generations(folder: Path, as_json: bool) -> None:
-    from similia.trust import Promotion
+    from similia.trust.generations import Generations
 
-    promotion = Promotion(folder)
+    found = Generations(folder)
     if as_json:
-        opt.print_json({"current": promotion.current, "history": promotion.history})
+        opt.print_json({"current": found.current, "history": found.events})
         return
-    opt.say(f"generation {promotion.current} is in use" + (" (the base)" * (not promotion.current)))
-    for event in promotion.history:
+    opt.say(f"generation {found.current} is in use" + (" (the base)" * (not found.current)))
+    for event in found.events:
         opt.say(
             f"  {event['time']}  {event['event']:<9}  {event['from']} -> {event['to']}  "
             f"{event.get('reason', '')}".rstrip()
@@ -76,12 +76,9 @@ def _generations(folder: Path, as_json: bool) -> None:
 
 def learners(as_json: opt.AsJson = False) -> None:
     """List the learners."""
-    import inspect
+    from similia.registry import ALL_LEARNERS, summary
 
-    from similia.registry import ALL_LEARNERS, learner_class
-
-    documents = {name: inspect.getdoc(learner_class(name)) or "" for name in ALL_LEARNERS}
-    lines = {name: document.split("\n")[0] for name, document in documents.items()}
+    lines = {name: summary(name) for name in ALL_LEARNERS}
     if as_json:
         opt.print_json([{"name": name, "description": line} for name, line in lines.items()])
     else:

@@ -3,13 +3,8 @@
 import warnings
 from typing import Any
 
-from similia.exceptions import BadRowError, MissingExtraError
-
-try:
-    import typer
-    from typer.core import TyperGroup
-except ImportError as error:
-    raise SystemExit(f"error: {MissingExtraError('similia.cli', 'typer', 'cli')}") from error
+import typer
+from typer.core import TyperGroup
 
 from similia.cli import (
     apply,
@@ -28,6 +23,7 @@ from similia.cli import (
     warmup,
 )
 from similia.cli.options import note
+from similia.exceptions import BadRowError, MissingExtraError
 
 #: exit code when an unusable row stops a command; 1 is any other error, 2 is misuse
 BAD_ROW = 3
@@ -70,7 +66,7 @@ def _sentence(error: BaseException) -> str:
 app = typer.Typer(
     cls=OneLineErrors,
     help="Teach an existing similarity from feedback, one judgement at a time.",
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

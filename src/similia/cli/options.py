@@ -1,10 +1,9 @@
-"""Arguments and options that several commands share, and how results are printed."""
+"""Arguments and options that several commands share."""
 
 import inspect
 import json
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -14,6 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
+
+from similia.cli.printing import Form as Form
+from similia.cli.printing import note as note
+from similia.cli.printing import print_fields as print_fields
+from similia.cli.printing import print_json as print_json
+from similia.cli.printing import print_rows as print_rows
+from similia.cli.printing import print_table as print_table
+from similia.cli.printing import say as say
+from similia.exceptions import BadRowError
 
 if TYPE_CHECKING:
     from similia.files import BadRows, Source, VectorFile, ViewFiles
@@ -52,11 +60,11 @@ class Clicks(StrEnum):
     last_click = "last-click"
 
 
-class Form(StrEnum):
-    """Format of printed rows."""
+def learner_names(begun: str) -> list[str]:
+    """Names of learners that begin so, for tab completion."""
+    from similia.registry import ALL_LEARNERS
 
-    csv = "csv"
-    jsonl = "jsonl"
+    return [name for name in ALL_LEARNERS if name.startswith(begun)]
 
 
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
@@ -119,7 +127,12 @@ Position = Annotated[
     ),
 ]
 Learner = Annotated[
-    str | None, Option("--learner", help="One of `similia learners`. Default: Blend.")
+    str | None,
+    Option(
+        "--learner",
+        help="One of `similia learners`. Default: Blend.",
+        autocompletion=learner_names,
+    ),
 ]
 Views = Annotated[
     list[str] | None,
@@ -299,7 +312,19 @@ class Sides:
                 Z = read_vectors(self.items, ids=self.item_ids, bad_rows=bad, **columns)
             if further is not None:
                 X, Z = further.of_both(X, Z)
-            yield X, Z, bad
+            with self._advised():
+                yield X, Z, bad
+
+    @contextmanager
+    def _advised(self) -> Iterator[None]:
+        """Point to --items where an id is unknown and no items are given."""
+        try:
+            yield
+        except BadRowError as error:
+            if self.items is not None or "unknown id" not in str(error):
+                raise
+            advice = "if items are in another file than queries, name it by --items"
+            raise BadRowError(f"{str(error).rstrip('.')}; {advice}.") from error
 
 
 @contextmanager
@@ -344,60 +369,3 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature([*own, *others])  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in (*own, *others)}
     return run
-
-
-# -- printing ----------------------------------------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """Text with escapes for what a terminal would obey instead of showing."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
-
-
-def say(text: str, *, err: bool = False) -> None:
-    """Print a line that may quote a file."""
-    typer.echo(printable(text), err=err)
-
-
-def print_json(values: Any) -> None:
-    """Print JSON on standard output."""
-    typer.echo(json.dumps(values, indent=2))
-
-
-def print_fields(fields: Mapping[str, Any], indent: str = "") -> None:
-    """Print names and values, aligned."""
-    width = max((len(name) for name in fields), default=0)
-    for name, value in fields.items():
-        say(f"{indent}{name:<{width}}  {value}")
-
-
-def print_table(header: list[str], rows: list[list[str]]) -> None:
-    """Print aligned columns, the first to the left and the others to the right."""
-    cells = [header, *rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    for row in cells:
-        first, *others = (
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        say("  ".join([first, *others]).rstrip())
-
-
-def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: Form) -> None:
-    """Print rows as CSV, floats to six digits, or as JSON lines; a file gets ids as they are."""
-    import csv
-
-    shown = printable if sys.stdout.isatty() else str
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    if form is Form.csv:
-        writer.writerow(names)
-    for row in rows:
-        if form is Form.csv:
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else shown(f"{v}") for v in row])
-        else:
-            sys.stdout.write(json.dumps(dict(zip(names, row, strict=True))) + "\n")
-
-
-def note(text: str) -> None:
-    """Print a remark that is not part of the result, on standard error."""
-    say(text, err=True)

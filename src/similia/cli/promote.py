@@ -227,11 +227,11 @@ def print_outcome(outcome: "Outcome") -> None:
 
 def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None:
     """Return to the generation before the current one, or to a given one."""
-    from similia.trust import Promotion
+    from similia.trust.generations import Generations
 
-    promotion = Promotion(folder)
-    before = promotion.current
-    now = promotion.rollback(to)
+    generations = Generations(folder)
+    before = generations.current
+    now = generations.roll_back(to)
     if as_json:
         opt.print_json({"from": before, "to": now})
     else:

@@ -4,21 +4,26 @@ from typing import Annotated
 
 import typer
 
-from similia.cli.options import AsJson, note, print_json
+from similia.cli.options import AsJson, learner_names
+from similia.cli.printing import counted, duration, note, print_json
 
 Learners = Annotated[
     list[str] | None,
-    typer.Option("--learner", help="One of `similia learners`; repeatable. All if none."),
+    typer.Option(
+        "--learner",
+        help="One of `similia learners`; repeatable. All if none.",
+        autocompletion=learner_names,
+    ),
 ]
 
 
 def warmup(learners: Learners = None, as_json: AsJson = False) -> None:
     """Compile ahead, so that no command waits for it. The result is cached."""
     from similia.progress import progress
-    from similia.registry import ALL_LEARNERS
+    from similia.registry import ALL_LEARNERS, learner_name
     from similia.stream.warmup import FORMS, warm_up
 
-    chosen = learners or list(ALL_LEARNERS)
+    chosen = [learner_name(name) for name in learners or ALL_LEARNERS]
     rows = []
     with progress("warmup", len(chosen) * len(FORMS)) as advance:
         for row in warm_up(chosen):
@@ -27,5 +32,5 @@ def warmup(learners: Learners = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    typer.echo(f"{len(chosen)} learners are ready.")
-    note(f"Done in {sum(row['seconds'] for row in rows):.1f} s.")
+    typer.echo(f"{counted(len(chosen), 'learner')} {'is' if len(chosen) == 1 else 'are'} ready.")
+    note(f"Done in {duration(sum(row['seconds'] for row in rows))}.")

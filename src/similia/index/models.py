@@ -132,7 +132,7 @@ class FrozenMetric:
             return np.asarray(X @ self.matrix)
         if model is None:
             raise ValueError(
-                f"{owner}: model must be given, because no matrix maps vectors as a {self.name} "
+                f"{owner}: model must be given, because no matrix maps vectors as {self.name} "
                 "does, got None."
             )
         image = model.item_vectors(self.probe)

@@ -1,5 +1,20 @@
-"""Learners to and from one safetensors file; nothing in it is ever executed."""
+"""Learners to and from one safetensors file; nothing in it is ever executed.
 
-from similia.persistence.model import ModelInfo, describe, load, save
+Modules are imported when first used: a look at a header needs no learner.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from similia.persistence.description import ModelInfo, describe
+    from similia.persistence.model import load, save
 
 __all__ = ["ModelInfo", "describe", "load", "save"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'similia.persistence' has no attribute {name!r}")
+    module = "model" if name in ("load", "save") else "description"
+    return getattr(import_module(f"similia.persistence.{module}"), name)

@@ -17,20 +17,22 @@ import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from similia import __version__
-from similia.contract import Array
 from similia.durable import replacing
 from similia.exceptions import ModelFileError
 
+if TYPE_CHECKING:
+    from similia.contract import Array
+
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
-Tensors: TypeAlias = dict[str, Array]
+Tensors: TypeAlias = "dict[str, Array]"
 #: a value as JSON has it
 Json: TypeAlias = Any
 #: parameters or learnt attributes by name
@@ -162,7 +164,7 @@ def decode_all(encoded: Mapping[str, Json], tensors: dict[str, T]) -> Named:
     return {name: decode(value, tensors) for name, value in encoded.items()}
 
 
-def stored(array: Array) -> tuple[Array, dict[str, Json]]:
+def stored(array: "Array") -> "tuple[Array, dict[str, Json]]":
     """The array as the file has it (contiguous, little-endian, real), and its entry."""
     tensor = np.array(array, order="C", copy=None, subok=False)
     if array.dtype.name in PARTS:
@@ -175,7 +177,7 @@ def stored(array: Array) -> tuple[Array, dict[str, Json]]:
     return tensor, {"dtype": dtype, "shape": shape, "sha256": sha.hexdigest()}
 
 
-def restored(tensor: Array, dtype: str, shape: list[int]) -> Array:
+def restored(tensor: "Array", dtype: str, shape: list[int]) -> "Array":
     """New array of that dtype and shape, from the tensor of `stored`."""
     expected, parts = ([*shape, 2], PARTS[dtype]) if dtype in PARTS else (shape, dtype)
     if list(tensor.shape) != expected or tensor.dtype.name != parts or parts not in REALS:
@@ -277,7 +279,7 @@ def read_document_of(path: PathLike, name: str, words: str) -> Document:
     document = read_document(path)
     if document["class"] != name:
         raise ModelFileError(
-            f"{path} holds a {document['class']!r:.80} and no {words}; pass a file written by "
+            f"{path} is of class {document['class']!r:.80} and no {words}; pass a file written by "
             f"{name}.save."
         )
     return document

@@ -1,6 +1,5 @@
-"""Save, load and describe a learner."""
+"""Save and load a learner."""
 
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import DTypeLike
 from similia.contract import State, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import file
-from similia.persistence.file import Json, Named, PathLike, damaged, decode_all, read_document
+from similia.persistence.file import Named, PathLike, read_document
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
 
 
@@ -49,7 +48,7 @@ def load(path: PathLike) -> Any:
     name = document["class"]
     if name not in ALL_LEARNERS:
         raise ModelFileError(
-            f"{path} holds a {name!r:.80}, which is none of {', '.join(ALL_LEARNERS)}; "
+            f"{path} is of class {name!r:.80}, which is none of {', '.join(ALL_LEARNERS)}; "
             "upgrade similia if a newer version has it."
         )
 
@@ -60,62 +59,6 @@ def load(path: PathLike) -> Any:
         return found
 
     return file.rebuilt(path, document, learner)
-
-
-# -- description -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """Contents of the header of a model file."""
-
-    class_name: str
-    #: version of the file format
-    format: int
-    #: parameters and learnt attributes; arrays of numbers by shape and dtype only
-    parameters: Named
-    attributes: Named
-    #: shape and dtype of each array of numbers, in words
-    tensors: dict[str, str]
-    #: versions of the libraries that wrote the file
-    versions: dict[str, str]
-
-    def to_dict(self) -> dict[str, Json]:
-        """Fields by name, ready for JSON."""
-        return asdict(self)
-
-
-def describe(path: PathLike) -> ModelInfo:
-    """Read only the header of a model file: no tensor is touched, however large.
-
-    Raises
-    ------
-    ModelFileError
-        As `load`, for errors that the header shows.
-    """
-    document = read_document(path)
-    try:
-        tensors = {
-            name: f"{' x '.join(map(str, entry['shape'])) or 'single'} {entry['dtype']}"
-            for name, entry in document["tensors"].items()
-        }
-        return ModelInfo(
-            class_name=document["class"],
-            format=document["format"],
-            parameters=_plain_values(document["parameters"], tensors),
-            attributes=_plain_values(document["attributes"], tensors),
-            tensors=tensors,
-            versions=document["versions"],
-        )
-    except Exception as error:  # whatever the contents cause, the file is at fault
-        raise damaged(path, f"the header is not readable ({error})") from error
-
-
-def _plain_values(encoded: dict[str, Json], tensors: dict[str, str]) -> Named:
-    """Decode with words in place of tensors and lists in place of arrays."""
-    values = decode_all(encoded, dict(tensors))
-    arrays = (np.ndarray, np.generic)
-    return {n: v.tolist() if isinstance(v, arrays) else v for n, v in values.items()}
 
 
 # -- consistency of a loaded state -------------------------------------------------------------

@@ -16,7 +16,7 @@ from similia.service.log import Log
 from similia.service.ranking import revision
 from similia.service.records import Figures, Model, Point, Then, Verdict
 from similia.similarity.blend import Blend
-from similia.trust.calibration import Calibration, calibration_of
+from similia.trust.calibrating import Calibration, calibration_of
 from similia.trust.judging import ACCURACY
 from similia.trust.promotion import Promotion
 

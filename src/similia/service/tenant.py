@@ -44,7 +44,7 @@ from similia.service.records import (
     with_id,
 )
 from similia.service.texts import Texts
-from similia.trust.calibration import Calibration
+from similia.trust.calibrating import Calibration
 
 #: seconds that anybody waits by default
 PATIENCE = 10.0

@@ -3,12 +3,20 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import Learner, accepts_one_query, all_or_nothing, checked_matrix, validated
+from similia.base import (
+    Learner,
+    Revision,
+    accepts_one_query,
+    all_or_nothing,
+    checked_matrix,
+    validated,
+)
 from similia.contract import Array, Geometry, Indices, Matrix
 from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, products
@@ -33,6 +41,8 @@ DRAW = 4096
 SCORED = 10_000
 #: random triplets from which the scale of a start is measured
 SAMPLE = 1000
+#: average of each learner that was asked for it, with the state that it is of
+_AVERAGES: WeakKeyDictionary[Any, tuple[Revision, Array, Array]] = WeakKeyDictionary()
 
 
 class BilinearSimilarity(Learner):
@@ -226,13 +236,19 @@ class BilinearSimilarity(Learner):
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
         """Vectors Wᵀq, to search an inner-product index of the items with."""
-        check_is_fitted(self)
-        Q = validated(self, Q, reset=False)
-        return np.asarray(Q @ self._scoring_state())
+        W = self.query_matrix()
+        return np.asarray(validated(self, Q, reset=False) @ W)
 
     def query_matrix(self) -> Array:
-        """W, by which `query_vectors` multiplies: for callers that cache it by `revision`."""
-        return self._scoring_state()
+        """W, by which `query_vectors` multiplies. An average is computed once a state, to read."""
+        if not self.average:
+            return self._scoring_state()
+        revision, kept = self.revision(), _AVERAGES.get(self)
+        if kept is None or kept[0] != revision or kept[1] is not self.W_:
+            W = self._scoring_state()
+            W.flags.writeable = False
+            _AVERAGES[self] = kept = revision, self.W_, W
+        return kept[2]
 
     def item_vectors(self, Z: Matrix) -> Matrix:
         """Items as they are: learning never touches them."""

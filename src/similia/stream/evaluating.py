@@ -139,5 +139,5 @@ def singular_values(model: Any) -> Array:
     """Singular values of the matrix that queries are multiplied with, in descending order."""
     matrix = model.query_matrix() if isinstance(model, LearntRanker) else None
     if matrix is None:
-        raise ValueError(f"a {type(model).__name__} has no matrix to show.")
+        raise ValueError(f"{type(model).__name__} has no matrix to show.")
     return np.linalg.svd(matrix, compute_uv=False)

@@ -13,15 +13,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from filelock import FileLock
 
-from similia.contract import Stateful
 from similia.durable import make_folder, remove_leftovers, replace_text
 from similia.exceptions import ModelFileError
-from similia.persistence import load, save
-from similia.trust.evidence import Evidence
+from similia.persistence.file import read_document, rebuilt
+
+if TYPE_CHECKING:
+    from similia.contract import Stateful
+    from similia.trust.evidence import Evidence
 
 FORMAT = 1
 HISTORY = "history.json"
@@ -69,6 +71,12 @@ class Generations:
 
     def load(self, generation: int) -> Any:
         """Load the learner of a generation, if its file is the one that was promoted."""
+        from similia.persistence import load
+
+        return load(self._intact(generation))
+
+    def _intact(self, generation: int) -> Path:
+        """File of a generation, if it is the one that was promoted."""
         path, promoted = self._path(generation), self._promotions()
         if generation not in promoted:
             raise ValueError(
@@ -82,7 +90,7 @@ class Generations:
                 f"{path} is not the file that was promoted; restore it from a copy, "
                 "or roll back further."
             )
-        return load(path)
+        return path
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -96,8 +104,10 @@ class Generations:
             self.refresh()
             yield
 
-    def promote(self, learner: Stateful, figures: Event) -> int:
+    def promote(self, learner: "Stateful", figures: Event) -> int:
         """Save a learner as the next generation and put it to use; only while `changing`."""
+        from similia.persistence import save
+
         number = max(self._promotions(), default=0) + 1
         save(learner, self._path(number))
         entry = {"sha256": file_sha256(self._path(number)), "learner": type(learner).__name__}
@@ -117,12 +127,15 @@ class Generations:
             if isinstance(target, bool) or not isinstance(target, int) or target < 0:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
-                self.load(target)  # a generation that cannot be loaded must not become current
+                path = self._intact(target)  # what cannot be read must not become current
+                rebuilt(path, read_document(path), lambda *_: None)
             self.record("rollback", {}, target)
         return target
 
-    def evidence(self, kind: str) -> Evidence:
+    def evidence(self, kind: str) -> "Evidence":
         """Evidence against the champion by challengers of one kind."""
+        from similia.trust.evidence import Evidence
+
         found = self._evidence.get(kind)
         return Evidence() if found is None else Evidence.from_dict(found)
 
@@ -136,7 +149,7 @@ class Generations:
         event: str,
         figures: Event,
         to: int | None = None,
-        evidence: Mapping[str, Evidence] | None = None,
+        evidence: "Mapping[str, Evidence] | None" = None,
     ) -> None:
         """Append an event, and put generation `to` to use; only while `changing`.
 

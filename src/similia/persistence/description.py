@@ -1,0 +1,60 @@
+"""What the header of a model file says; no learner is imported."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from similia.persistence.file import Json, Named, PathLike, damaged, decode_all, read_document
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Contents of the header of a model file."""
+
+    class_name: str
+    #: version of the file format
+    format: int
+    #: parameters and learnt attributes; arrays of numbers by shape and dtype only
+    parameters: Named
+    attributes: Named
+    #: shape and dtype of each array of numbers, in words
+    tensors: dict[str, str]
+    #: versions of the libraries that wrote the file
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Json]:
+        """Fields by name, ready for JSON."""
+        return asdict(self)
+
+
+def describe(path: PathLike) -> ModelInfo:
+    """Read only the header of a model file: no tensor is touched, however large.
+
+    Raises
+    ------
+    ModelFileError
+        As `load`, for errors that the header shows.
+    """
+    document = read_document(path)
+    try:
+        tensors = {
+            name: f"{' x '.join(map(str, entry['shape'])) or 'single'} {entry['dtype']}"
+            for name, entry in document["tensors"].items()
+        }
+        return ModelInfo(
+            class_name=document["class"],
+            format=document["format"],
+            parameters=_plain_values(document["parameters"], tensors),
+            attributes=_plain_values(document["attributes"], tensors),
+            tensors=tensors,
+            versions=document["versions"],
+        )
+    except Exception as error:  # whatever the contents cause, the file is at fault
+        raise damaged(path, f"the header is not readable ({error})") from error
+
+
+def _plain_values(encoded: dict[str, Json], tensors: dict[str, str]) -> Named:
+    """Decode with words in place of tensors and lists in place of arrays."""
+    values = decode_all(encoded, dict(tensors))
+    arrays = (np.ndarray, np.generic)
+    return {n: v.tolist() if isinstance(v, arrays) else v for n, v in values.items()}
