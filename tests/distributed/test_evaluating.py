@@ -61,3 +61,11 @@ def test_parts_must_be_all_those_of_one_evaluation(rng):
     for part in [(2, 2), (-1, 3), (0, 0)]:
         with pytest.raises(ValueError, match="evaluate: part must be"):
             evaluate("cosine", X, labels=y, part=part)
+
+
+def test_a_folder_of_another_evaluation_is_refused(judged, inline):
+    folder, _ = judged
+    given = {"work": folder / "work", "executor": inline}
+    evaluate_parts({"plain": "cosine"}, folder / "x.npy", folder / "pairs.csv", **given)
+    with pytest.raises(ValueError, match="holds the work of another task"):
+        evaluate_parts({"plain": "cosine"}, folder / "x.npy", folder / "triplets.csv", **given)

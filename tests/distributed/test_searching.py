@@ -42,3 +42,14 @@ def test_more_items_than_there_are_are_refused(stored, inline):
             "cosine", folder / "queries.npy", folder / "items.npy", 401,
             work=folder / "work", executor=inline,
         )  # fmt: skip
+
+
+def test_a_folder_of_another_task_is_refused(stored, inline):
+    folder, *_ = stored
+    sides = folder / "queries.npy", folder / "items.npy"
+    search_ranges("cosine", *sides, 3, work=folder / "work", executor=inline)
+    with pytest.raises(ValueError, match="holds the work of another task"):
+        search_ranges("cosine", *sides, 4, work=folder / "work", executor=inline)
+    np.save(sides[1], np.load(sides[1])[::-1])
+    with pytest.raises(ValueError, match="holds the work of another task"):
+        search_ranges("cosine", *sides, 3, work=folder / "work", executor=inline)

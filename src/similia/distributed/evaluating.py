@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from similia.distributed.engines import Engine, engine_named
-from similia.distributed.shares import VectorPath, absolute
-from similia.distributed.tasks import PATIENCE, Record, Report, run_all
-from similia.durable import make_folder, replacing
+from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.durable import replacing
 from similia.files import kind_of
 from similia.persistence import load
 from similia.progress import live_progress
@@ -89,14 +89,21 @@ def evaluate_parts(
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
     engine, folder = engine_named(executor), Path(work).absolute()
-    make_folder(folder)
     where = absolute(vectors), None if items is None else absolute(items)
     named = tuple(
         (n, str(Path(s).absolute()) if Path(s).is_file() else str(s)) for n, s in scorers.items()
     )
+    judged = str(Path(path).absolute())
+    job = {
+        "evaluate": [[name, *file_mark(scorer)] for name, scorer in named],
+        "vectors": where[0].mark(),
+        "items": where[1] and where[1].mark(),
+        "judgements": file_mark(judged),
+        "settings": [parts, *k],
+    }
+    open_job(folder, job)
     tasks = [
-        EvaluatePart(number, parts, named, *where, str(Path(path).absolute()), tuple(k))
-        for number in range(parts)
+        EvaluatePart(number, parts, named, *where, judged, tuple(k)) for number in range(parts)
     ]
     with live_progress("evaluate", parts, enabled=verbose) as show:
 

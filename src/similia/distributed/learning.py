@@ -1,6 +1,5 @@
 """Learning from a file of judgements in shares, on many workers."""
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -18,8 +17,15 @@ from similia.distributed.shares import (
     judgements_of,
     sort_into_shares,
 )
-from similia.distributed.tasks import PATIENCE, Record, Report, finish, finished, run_all
-from similia.durable import make_folder, replace_text
+from similia.distributed.tasks import (
+    PATIENCE,
+    Record,
+    Report,
+    finish,
+    finished,
+    open_job,
+    run_all,
+)
 from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_chunks
 from similia.persistence import load, save
 from similia.progress import live_progress
@@ -29,7 +35,7 @@ from similia.stream.lessons import CHUNK
 from similia.validation import check_parameters, positive, positive_integer
 
 FORMAT = 1
-JOB, START, SORTED = "job.json", "start.safetensors", "shares"
+START, SORTED = "start.safetensors", "shares"
 #: judgements that are sorted at a time
 SORT = 2**16
 #: why a share, whose rows were read before, has a bad one
@@ -159,7 +165,7 @@ def learn_shares(
         "feedback": [str(source), source.columns, _size(source)],
         "settings": [shares, unjudged, clicks, chunk, score_all, bad_rows.action],
     }
-    _open_job(folder, task)
+    open_job(folder, task)
     sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, verbose)
     tasks = [
         LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all)
@@ -255,21 +261,6 @@ def _check_learner(learner: StreamLearner) -> None:
         raise ValueError(
             f"learn_shares: learner must learn from triplets or pairs, got {name}, which learns "
             f"from {learner.learns_from}; learn on one machine."
-        )
-
-
-def _open_job(folder: Path, task: Record) -> None:
-    """Claim a work folder, or go on in that of the same task."""
-    make_folder(folder)
-    text, path = json.dumps(task, sort_keys=True), folder / JOB
-    if not path.exists():
-        if any(folder.iterdir()):
-            raise ValueError(f"{folder}: the folder for work must be new or empty.")
-        replace_text(path, text)
-    elif path.read_text(encoding="utf-8") != text:
-        raise ValueError(
-            f"{folder} holds the work of another task, or its files have changed since; delete it "
-            "to start over."
         )
 
 

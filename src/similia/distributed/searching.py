@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
-from similia.distributed.shares import VectorPath, absolute
-from similia.distributed.tasks import PATIENCE, Record, Report, run_all
-from similia.durable import make_folder, replacing
+from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.durable import replacing
 from similia.persistence import load
 from similia.retrieval import top_k
 from similia.validation import check_parameters, positive, positive_integer
@@ -85,12 +85,18 @@ def search_ranges(
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
     engine, folder = engine_named(executor), Path(work).absolute()
-    make_folder(folder)
     where = absolute(queries), absolute(items)
     n = where[1].read().X.shape[0]
     if k > n:
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
     named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
+    job = {
+        "search": file_mark(named),
+        "queries": where[0].mark(),
+        "items": where[1].mark(),
+        "settings": [k, range_size],
+    }
+    open_job(folder, job)
     tasks = [
         SearchRange(number, start, min(start + range_size, n), named, *where, k)
         for number, start in enumerate(range(0, n, range_size))

@@ -29,12 +29,20 @@ class VectorPath:
 
     def read(self) -> VectorFile:
         """The vectors; .npy files stay on disk, and a process reads a file once."""
-        return _read(self)
+        return _read(self, Path(self.path).stat().st_mtime_ns)
 
     def mark(self) -> dict[str, Any]:
         """What must be the same for finished work to count."""
         stat = Path(self.path).stat()
         return {**asdict(self), "size": stat.st_size, "changed": stat.st_mtime_ns}
+
+
+def file_mark(path: str) -> list[int | str]:
+    """What must be the same of a file for finished work to count; a name that is none is itself."""
+    if not Path(path).is_file():
+        return [path]
+    stat = Path(path).stat()
+    return [path, stat.st_size, stat.st_mtime_ns]
 
 
 def absolute(given: "VectorPath | Path | str") -> VectorPath:
@@ -47,7 +55,8 @@ def absolute(given: "VectorPath | Path | str") -> VectorPath:
 
 
 @lru_cache(maxsize=4)
-def _read(where: VectorPath) -> VectorFile:
+def _read(where: VectorPath, changed: int) -> VectorFile:
+    """The vectors of a file as it was at that time."""
     named = asdict(where)
     return read_vectors(named.pop("path"), **named)
 

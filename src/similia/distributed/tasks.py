@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from similia.distributed.engines import Engine
-from similia.durable import replace_text
+from similia.durable import make_folder, replace_text
 
 Record = dict[str, Any]
 Report = Callable[[int], None]
 
+#: what a folder is for
+JOB = "job.json"
 #: seconds between two looks at what workers report, and between two reports
 POLL = 0.5
 #: losses in a row, without a finished task in between, that are not put down to bad luck
@@ -37,6 +39,21 @@ class Task(Protocol):
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Do the work; return plain values and the names of the files written to the folder."""
+
+
+def open_job(folder: Path, task: Record) -> None:
+    """Claim a work folder, or go on in that of the same task."""
+    make_folder(folder)
+    text, path = json.dumps(task, sort_keys=True), folder / JOB
+    if not path.exists():
+        if any(folder.iterdir()):
+            raise ValueError(f"{folder}: the folder for work must be new or empty.")
+        replace_text(path, text)
+    elif path.read_text(encoding="utf-8") != text:
+        raise ValueError(
+            f"{folder} holds the work of another task, or its files have changed since; delete it "
+            "to start over."
+        )
 
 
 def checksum(path: Path) -> str:
