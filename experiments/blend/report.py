@@ -155,7 +155,10 @@ def _gains_asked(table: Table) -> list[list[str]]:
     for number, name, which, step, least in asked:
         gains = table.gains(name, "clicks", "Blend", which, step)
         what = f"{number} {TITLES[name]}, {which}, {step:,} searches"
-        lines.append(_goal(what, f"≥ +{least}", cell(gains), np.mean(gains) >= least))
+        if gains:
+            lines.append(_goal(what, f"≥ +{least}", cell(gains), np.mean(gains) >= least))
+        else:
+            lines.append([what, f"≥ +{least}", "not run", "–"])
     return lines
 
 
