@@ -5,8 +5,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 LOWEST := .venv-lowest
+SMOKE  := .venv-smoke
+# Interpreters that `make release` installs the wheel for.
+PYTHONS ?= $(PYTHON)
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers experiments clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers experiments release clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -93,7 +96,22 @@ $(READY): pyproject.toml
 	  || echo "no Postgres with pgvector for this platform: its test needs one that is installed."
 	touch $@
 
+# Everything but the upload: wheel and sdist, twice the same, checked, installed afresh and used.
+release: $(READY)
+	$(BIN)/python -m pip install --quiet "build>=1.2" "twine>=5"
+	rm -rf dist/*.whl dist/*.tar.gz build/again
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist .
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir build/again .
+	for file in dist/*.whl dist/*.tar.gz; do cmp $$file build/again/$$(basename $$file) || exit 1; done
+	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	cp tests/smoke.py build/again/
+	for python in $(PYTHONS); do \
+	  $$python -m venv --clear $(SMOKE) && $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
+	    && (cd build/again && ../../$(SMOKE)/bin/python smoke.py) || exit 1; \
+	done
+	@echo "Ready to upload: dist/*.whl dist/*.tar.gz"
+
 clean:
 	find src -name '*.nb[ic]' -delete
 	rm -rf docs/_build docs/generated docs/gallery
-	rm -rf $(VENV) $(PEERS) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

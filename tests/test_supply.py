@@ -11,6 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import similia
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PERMISSIVE = re.compile(
@@ -65,3 +67,13 @@ def test_the_same_source_makes_the_same_wheel_twice(tmp_path):
         (wheel,) = folder.glob("*.whl")
         wheels.append(wheel.read_bytes())
     assert wheels[0] == wheels[1]
+
+
+def test_the_citation_names_this_version_and_licence():
+    lines = (ROOT / "CITATION.cff").read_text().splitlines()
+    assert f"version: {similia.__version__}" in lines
+    assert f"license: {PROJECT['license']}" in lines
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(similia.__file__).parent / "py.typed").exists()

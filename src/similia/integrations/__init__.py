@@ -1,0 +1,1 @@
+"""Learnt similarities inside other frameworks; each module needs its own framework only."""

@@ -1,0 +1,72 @@
+"""The model in use: a learner, a file, or a folder of generations, followed as it changes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from similia.contract import Array, Searchable
+from similia.persistence import load
+from similia.trust.generations import HISTORY, Generations
+
+
+class InUse:
+    """What maps queries at the moment, or nothing while the base is in use.
+
+    Parameters
+    ----------
+    model : learner or path
+        A learner that is taught elsewhere; a saved model; or a folder of `similia promote`, whose
+        promotions and rollbacks take effect at the next query.
+    """
+
+    def __init__(self, model: Searchable | str | os.PathLike[str]) -> None:
+        self.path = Path(model) if isinstance(model, str | os.PathLike) else None
+        self._learner: Any = None if self.path else model
+        self._seen: tuple[int, ...] | None = ()
+        self.learner()  # a model that cannot be loaded is refused here
+
+    def learner(self) -> Any:
+        """Learner in use, or None if the base ranks or nothing was learnt yet."""
+        if self.path is not None:
+            history = self.path / HISTORY
+            watched = history if self.path.is_dir() or not self.path.exists() else self.path
+            found = _stamp(watched)
+            if found != self._seen:
+                self._learner = _loaded(self.path)
+                self._seen = found
+            return self._learner
+        is_fitted = getattr(self._learner, "__sklearn_is_fitted__", lambda: True)
+        return self._learner if is_fitted() else None
+
+    @property
+    def source(self) -> Any:
+        """Learner that was passed, fitted or not; None for a path."""
+        return None if self.path else self._learner
+
+    def query_vector(self, vector: list[float]) -> list[float]:
+        """Vector to search with, for one of the base."""
+        learner = self.learner()
+        if learner is None:
+            return vector
+        found: Array = learner.query_vectors(np.asarray([vector], dtype=np.float64))
+        return [float(value) for value in found[0]]
+
+
+def _loaded(path: Path) -> Any:
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no model and no folder of generations.")
+    if not path.is_dir():
+        return load(path)
+    generations = Generations(path)
+    return generations.load(generations.current) if generations.current else None
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is replaced; None if there is none."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_ino, about.st_mtime_ns, about.st_size

@@ -1,0 +1,95 @@
+"""LangChain: embeddings that ask as was learnt, and a retriever that takes feedback.
+
+Documents are embedded by the base and stored as they are; only queries change. The store must
+compare by inner product, or hold vectors of length one.
+"""
+
+import os
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from similia.contract import Searchable
+from similia.exceptions import MissingExtraError
+from similia.integrations.in_use import InUse
+
+try:
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.vectorstores import VectorStore
+    from pydantic import PrivateAttr
+except ImportError as error:
+    raise MissingExtraError(
+        "similia.integrations.langchain", "langchain-core", "langchain"
+    ) from error
+
+
+class AdaptedEmbeddings(Embeddings):
+    """Embeddings whose queries are mapped by the model in use.
+
+    Parameters
+    ----------
+    base : Embeddings
+        What the documents were embedded with.
+    model : learner or path
+        A learner, a saved model, or a folder of `similia promote`, which is followed: a promotion
+        or a rollback takes effect at the next query.
+    """
+
+    def __init__(self, base: Embeddings, model: Searchable | str | os.PathLike[str]) -> None:
+        self.base = base
+        self.model = InUse(model)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Vectors of the base, unchanged."""
+        return self.base.embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        """Vector to search with."""
+        return self.model.query_vector(self.base.embed_query(text))
+
+
+class FeedbackRetriever(BaseRetriever):
+    """Search of a vector store that can be told which document is better.
+
+    `learner` is what feedback teaches. By default it is the learner of `embeddings`, and so takes
+    effect at the next search. If `embeddings` follow a folder, pass a learner of your own, to be
+    promoted into that folder when it has proved itself.
+    """
+
+    store: VectorStore
+    embeddings: AdaptedEmbeddings
+    learner: Any = None
+    k: int = 4
+
+    _learning: Any = PrivateAttr(default_factory=Lock)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        vector = self.embeddings.embed_query(query)
+        return self.store.similarity_search_by_vector(vector, k=self.k)
+
+    def feedback(self, query: str, better: Document | str, worse: Document | str) -> None:
+        """Teach that one document answers a query better than another; by document or text."""
+        learner = self._taught()
+        base = self.embeddings.base
+        texts = [one if isinstance(one, str) else one.page_content for one in (better, worse)]
+        asked = np.asarray([base.embed_query(query)], dtype=np.float64)
+        items = np.asarray(base.embed_documents(texts), dtype=np.float64)
+        with self._learning:
+            learner.learn(asked, [[0, 0, 1]], items=items)
+
+    def _taught(self) -> Any:
+        if self.learner is not None:
+            return self.learner
+        if self.embeddings.model.path is not None:
+            raise ValueError(
+                "FeedbackRetriever: learner must be given where embeddings follow a file or "
+                f"folder, got none; pass learner=similia.Blend() and promote it into "
+                f"{self.embeddings.model.path}."
+            )
+        return self.embeddings.model.source
