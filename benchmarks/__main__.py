@@ -16,6 +16,7 @@ from benchmarks import (
     logs,
     meg,
     merging,
+    page,
     pola,
     retrieval,
     service,
@@ -41,6 +42,7 @@ MODULES = (
     logs,
     service,
     http,
+    page,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
