@@ -17,6 +17,7 @@ from benchmarks import (
     logs,
     meg,
     merging,
+    page,
     pola,
     retrieval,
     service,
@@ -43,6 +44,7 @@ MODULES = (
     logs,
     service,
     http,
+    page,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}

@@ -39,7 +39,8 @@ def visit(browser):
     contexts, wrong = [], []
 
     def opened(url, **options):
-        context = browser.new_context(viewport={"width": 1100, "height": 800}, **options)
+        options.setdefault("viewport", {"width": 1100, "height": 800})
+        context = browser.new_context(**options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         context.add_init_script(

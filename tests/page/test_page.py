@@ -1,14 +1,17 @@
 """People teach it on a page, in a real browser."""
 
 import importlib.util
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from similia.service.app import Service
+from similia.service.queries import KnownQueries
 from similia.service.records import Item, Query, Triplet
 from similia.service.settings import Settings
+from tests.page.shop import GOODS, asked, goods
 from tests.service.conftest import WIDTH, Running, some_items, until
 
 PAGES = ["judge", "lists", "search", "model", "people"]
@@ -26,6 +29,16 @@ def service(settings):
     with Running(Service(Settings(**settings))) as running:
         running.tenant = running.service.tenants.get("default")
         running.tenant.put_items(some_items())
+        yield running
+
+
+@pytest.fixture
+def shop(settings):
+    """A service with the items of a shop, and queries that people ask there."""
+    with Running(Service(Settings(**settings))) as running:
+        running.tenant = running.service.tenants.get("default")
+        running.tenant.put_items(goods())
+        running.service.queries["default"] = KnownQueries(asked())
         yield running
 
 
@@ -86,6 +99,21 @@ def test_undo_retracts_the_last_answer(service, visit):
     assert (first.retracted, second.retracted) == (False, True)
 
 
+def test_undo_shows_the_question_again(service, visit):
+    page = visit(service.url)
+    pair = answer(page, "1")
+    until(lambda: question(page) != pair)
+    page.keyboard.press("u")
+    until(lambda: question(page) == pair)
+    page.wait_for_selector("text=0 answers so far")
+    answer(page, "2")
+    all_stored(service.tenant, 2)
+    assert [(row.retracted, row.record.better) for row in service.tenant.judgements()] == [
+        (True, pair[0]),
+        (False, pair[1]),
+    ]
+
+
 def test_a_reload_in_the_middle_loses_nothing(service, visit):
     page = visit(service.url)
     for key in "1212":
@@ -105,9 +133,10 @@ def test_answers_wait_for_a_server_that_comes_back(settings, visit):
         page = visit(running.url)
         answer(page, "1")
         all_stored(service.tenants.get("default"), 1)
-    for key in "212":
+    answer(page, "2")
+    page.wait_for_selector("text=1 answer waits for the server; nothing is lost.")
+    for key in "12":
         answer(page, key)
-    page.wait_for_selector("text=nothing is lost")
     again = Service(Settings(**{**settings, "port": port}))
     with Running(again, port=port):
         tenant = again.tenants.get("default")
@@ -153,25 +182,46 @@ def places(page):
     return [item.get_attribute("data-item") for item in items]
 
 
-def test_the_search_changes_after_a_judgement(service, visit, picture):
-    page = visit(f"{service.url}/#/search")
-    page.click("text=An item's id")
-    page.fill('input[aria-label="An item\'s id"]', "i0")
+def test_the_search_changes_after_a_judgement(shop, visit, picture):
+    page = visit(f"{shop.url}/#/search")
+    page.wait_for_selector("option", state="attached")
     page.click("button.main")
     page.wait_for_selector("ol[aria-labelledby=after] > li")
     before = places(page)
-    picture(page, "search")
     third = page.query_selector_all("text=This one should be higher")[1]
     third.click()
     until(lambda: places(page)[1] == before[2])
     after = places(page)
     assert after.index(before[2]) < after.index(before[1])
     page.wait_for_selector("text=▲ up 1")
+    picture(page, "search")
+    second = "ol[aria-labelledby=after] > li:nth-child(2)"
+    page.click(f"{second} >> text=Why")
+    page.wait_for_selector(f"{second} >> text=Somebody decided about this query")
+    page.click("text=Judge what you see")
+    until(lambda: listed(page) == after)
 
 
-def test_a_graded_list_is_learnt(service, visit, picture):
-    service.tenant.feedback([Triplet(query=Query(item="i0"), better="i1", worse="i2")])
-    page = visit(f"{service.url}/#/lists")
+def test_words_find_items_to_search_with(shop, visit):
+    page = visit(f"{shop.url}/#/search")
+    page.click("text=Words")
+    page.fill('input[aria-label="Words"]', "sleeping in summer")
+    page.click("button.main")
+    page.wait_for_selector("ol[aria-labelledby=by-words] mark")
+    assert page.locator("ol[aria-labelledby=by-words] > li").count() == 1
+    page.click("text=Search with this one")
+    page.wait_for_selector("ol[aria-labelledby=after] > li")
+
+
+def listed(page):
+    texts = page.locator("ol.graded > li .text").all_inner_texts()
+    ids = {text: id for id, (text, _) in GOODS.items()}
+    return [ids[text.strip()] for text in texts]
+
+
+def test_a_graded_list_is_learnt(shop, visit, picture):
+    page = visit(f"{shop.url}/#/lists")
+    page.wait_for_selector("option", state="attached")
     page.click("button.main")
     page.wait_for_selector("ol.graded > li")
     page.click("ol.graded > li:nth-child(3) >> text=Perfect")
@@ -179,17 +229,112 @@ def test_a_graded_list_is_learnt(service, visit, picture):
     picture(page, "lists")
     page.click("text=Save these grades")
     page.wait_for_selector("text=Saved. The list shows what changed.")
-    record = logged(service.tenant)[-1]
+    record = logged(shop.tenant)[-1]
     assert sorted(record.grades.values()) == [0.0, 3.0]
 
 
+def test_a_list_is_put_in_order_by_the_mouse_and_completed(shop, visit):
+    page = visit(f"{shop.url}/#/lists")
+    page.wait_for_selector("option", state="attached")
+    page.click("button.main")
+    page.wait_for_selector("ol.graded > li")
+    before = listed(page)
+    place = "ol.graded > li:nth-child({})"
+    page.drag_and_drop(place.format(3), place.format(1))
+    order = [before[2], *before[:2], *before[3:]]
+    until(lambda: listed(page) == order)
+    page.fill('input[placeholder="Its id"]', "no such thing")
+    page.click("text=Add it at the top")
+    page.wait_for_selector("text=There is no item no such thing.")
+    missing = next(id for id in GOODS if id not in before)
+    page.fill('input[placeholder="Its id"]', missing)
+    page.click("text=Add it at the top")
+    until(lambda: listed(page) == [missing, *order])
+    page.click("text=Save this order")
+    page.wait_for_selector("text=Saved. The list shows what changed.")
+    grades = logged(shop.tenant)[-1].grades
+    assert sorted(grades, key=grades.get, reverse=True) == [missing, *order]
+
+
+def test_an_owners_answers_check_a_judge(shop, visit):
+    _, key = shop.service.keys.add("default", ("admin",), name="ann")
+    owner = visit(f"{shop.url}/#key={key}&tenant=default")
+    owner.click("text=Use my answers as check questions for others")
+    owner.click("h1")
+    answer(owner, "1")
+    all_stored(shop.tenant, 1)
+    gold = logged(shop.tenant)[0]
+    assert gold.source == "gold"
+    _, key = shop.service.keys.add("default", ("feedback",), judge="bea")
+    checked = {"query": gold.query, "judge": "bea", "source": "check", "weight": 0.0}
+    shop.tenant.feedback([Triplet(better=gold.better, worse=gold.worse, **checked)])
+    judge = visit(f"{shop.url}/#key={key}&tenant=default")
+    judge.wait_for_selector("text=1 of 1 check questions right")
+    assert judge.query_selector("input[type=checkbox]") is None
+    owner.goto(f"{shop.url}/#/model")
+    owner.wait_for_selector("text=one and the same answer to all 1 questions")
+    shop.tenant.feedback([Triplet(better=gold.worse, worse=gold.better, **checked)])
+    other = next(query for query in asked() if query.id != gold.query.id)
+    for judge in ("bea", "cem"):
+        said = {"query": other, "judge": judge}
+        shop.tenant.feedback([Triplet(better="boot-snow", worse="shoe-road", **said)])
+    owner.reload()
+    owner.wait_for_selector("text=over 2 questions that several judges answered")
+
+
+def test_pictures_fields_and_long_texts_are_shown(shop, visit):
+    picture = "data:image/gif;base64,R0lGODlhAQABAIAAAP8AAP///yH5BAAAAAAALAAAAAABAAEAAAICRAEAOw=="
+    long = "waterproof " * 100
+    shop.tenant.put_items([Item(id="tent-two", vectors=goods()[0].vectors, image=picture)])
+    item = Item(id="boot-ridge", vectors=goods()[0].vectors, text=long, fields={"price": 1.5})
+    shop.tenant.put_items([item])
+    page = visit(f"{shop.url}/#/search")
+    page.click("text=An item's id")
+    page.fill('input[aria-label="An item\'s id"]', "boot-city")
+    page.click("button.main")
+    place = "ol[aria-labelledby=before] > li"
+    page.wait_for_selector(place)
+    page.click("text=An item's id")
+    page.fill('input[aria-label="An item\'s id"]', "tent-two")
+    page.click("button.main")
+    shown = page.wait_for_selector(f"{place} >> text=Show all")
+    text = page.locator(f"{place} .text", has_text="waterproof waterproof")
+    assert len(text.inner_text()) < 700
+    shown.click()
+    until(lambda: len(text.inner_text()) > 1000)
+    page.wait_for_selector(f"{place} dd >> text=1.5")
+    page.fill('input[aria-label="An item\'s id"]', "boot-ridge")
+    page.click("button.main")
+    image = page.wait_for_selector(f"{place} img[alt='Picture of tent-two']")
+    until(lambda: image.evaluate("image => image.naturalWidth") == 1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_fits_on_a_phone(shop, visit, picture, scheme):
+    page = visit(shop.url, color_scheme=scheme, viewport={"width": 390, "height": 844})
+    for name in PAGES:
+        page.goto(f"{shop.url}/#/{name}")
+        page.wait_for_selector("article" if name == "judge" else "section")
+        if name in ("lists", "search"):
+            page.wait_for_selector("option", state="attached")
+            page.click("button.main")
+            page.wait_for_selector("ol > li")
+        if scheme == "dark" and name == "judge":
+            picture(page, "phone")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+#: a taste that the base knows little of: what counts for it, and what counts against it
+TASTE = np.array([3.0, 3.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
+
+
 def opinions(n_queries, n_each):
-    """Random questions about random queries, answered by a taste that turns the base around."""
+    """Random questions about random queries, answered by that taste."""
     rng = np.random.default_rng(1)
     rows = np.stack([item.vectors["vectors"] for item in some_items()])
     judged = []
     for query, vector in enumerate(rng.normal(size=(n_queries, WIDTH))):
-        wanted = -rows @ vector
+        wanted = rows @ (TASTE * vector)
         asked = Query(id=f"q{query}", vectors={"vectors": vector.tolist()})
         for _ in range(n_each):
             pair = rng.choice(len(rows), 2, replace=False)
@@ -199,10 +344,14 @@ def opinions(n_queries, n_each):
 
 
 def test_promotion_and_rollback(service, visit, picture):
-    receipts = service.tenant.feedback(opinions(400, 10))
-    until(lambda: service.tenant.status().learnt_seq >= receipts[-1].seq)
+    judged = opinions(400, 10)
+    for start, end in pairwise((0, 250, 500, 1000, 2000, 3000, 4000)):
+        last = service.tenant.feedback(judged[start:end])[-1].seq
+        until(lambda last=last: service.tenant.status().learnt_seq >= last)
+        service.tenant.snapshot()
     page = visit(f"{service.url}/#/model")
     page.wait_for_selector("svg")
+    assert page.locator("svg[aria-labelledby^=learning] circle.series-0").count() >= 4
     picture(page, "model")
     page.click("text=Promote what was learnt")
     page.wait_for_selector("text=Go back to the base")
@@ -218,11 +367,11 @@ def axe():
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_barrier(service, visit, picture, scheme):
+def test_no_page_has_a_barrier(shop, visit, picture, scheme):
     pytest.importorskip("axe_core_python")
-    page = visit(service.url, color_scheme=scheme, bypass_csp=True)
+    page = visit(shop.url, color_scheme=scheme, bypass_csp=True)
     for name in PAGES:
-        page.goto(f"{service.url}/#/{name}")
+        page.goto(f"{shop.url}/#/{name}")
         page.wait_for_selector("h1")
         page.wait_for_selector("article" if name == "judge" else "section")
         if name == "judge" and scheme == "light":

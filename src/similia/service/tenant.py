@@ -335,7 +335,8 @@ class Tenant:
         """
         if not 1 <= n <= 100:
             raise Invalid(f"next: n must be from 1 to 100, got {n}.")
-        return questions(self._engine.live, self.log, n, judge, pool)
+        share = self._engine.settings.held_out
+        return questions(self._engine.live, self.log, n, judge, pool, share)
 
     # -- trust ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u200e\u200f\u202a-
 export const plain = (text) => String(text).replace(HIDDEN, "\ufffd");
 
 const words = (text) =>
-  new Set((text ?? "").toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []);
+  new Set((text ?? "").toLowerCase().match(/[\p{L}\p{N}]{3,}/gu)?.filter((word) => !texts.unmarked.includes(word)));
 
 // The text in pieces, those that are words of the query in <mark>.
 export function Marked({ text, query }) {

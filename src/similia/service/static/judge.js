@@ -53,7 +53,8 @@ export function Judge({ announce, owner }) {
     if (choice !== "skip") setStanding((before) => ({ ...before, answers: (before?.answers ?? 0) + more }));
   }
 
-  function answer(choice) {
+  // `since`: when the key went down, on the browser's own clock.
+  function answer(choice, since = performance.now()) {
     if (choice === "undo") {
       const last = given.current.pop();
       if (!last) return announce(texts.judge.nothing);
@@ -77,7 +78,7 @@ export function Judge({ announce, owner }) {
       milliseconds: Math.round(performance.now() - shownAt.current),
     });
     given.current.push({ id, question, choice });
-    performance.mark("answered");
+    performance.mark("answered", { startTime: since });
     queue.current.shift();
     count(choice, 1);
     if (!queue.current.length) setState("loading");
@@ -98,7 +99,7 @@ export function Judge({ announce, owner }) {
       const pressing = event.key === " " && event.target.matches?.("button");
       if (!choice || typing || pressing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
       event.preventDefault();
-      latest.current(choice);
+      latest.current(choice, event.timeStamp);
     };
     addEventListener("keydown", onKey);
     const stop = watch((news) => {

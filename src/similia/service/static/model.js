@@ -46,13 +46,18 @@ export function Model({ announce, owner }) {
         series=${[{ y: "observed", low: "low", high: "high" }]} range=${[0, 1]}
       />
       <h2>${texts.model.agreement}</h2>
-      <p>${progress.agreement.alpha == null ? texts.model.noAgreement : texts.model.alpha(progress.agreement.alpha.toFixed(2), progress.agreement.questions)}</p>
+      <p>${agreed(progress.agreement)}</p>
       ${progress.judges.length > 0 && html`<${Judges} judges=${progress.judges} />`}
       <h2>${texts.model.trust}</h2>
       <dl>${Object.entries(status.trust).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value.toFixed(2)}</dd>`)}</dl>
       <${Generations} models=${models} owner=${owner} change=${change} />
     </section>
   `;
+}
+
+function agreed({ alpha, questions }) {
+  if (!questions) return texts.model.noAgreement;
+  return alpha == null ? texts.model.unanimous(questions) : texts.model.alpha(alpha.toFixed(2), questions);
 }
 
 function Judges({ judges }) {

@@ -125,6 +125,7 @@ function Why({ result }) {
           ${parts.map(([name, value]) => html`<tr><td>${plain(name)}</td><td>${value.toFixed(3)}</td></tr>`)}
         </tbody>
       </table>
+      ${result.parts?.decisions ? html`<p>${texts.search.decided}</p>` : null}
       <p>${behind.length ? texts.search.judgements : texts.search.noJudgements}</p>
       ${behind.length > 0 && html`<ul>${behind.map(([id, value]) => html`<li><code>${plain(id)}</code> ${value.toFixed(3)}</li>`)}</ul>`}
     </details>
