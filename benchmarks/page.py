@@ -18,7 +18,7 @@ from similia.service.settings import Settings
 QUESTIONS, WIDTH = 200, 384
 WORDS = "some words " * 40
 #: milliseconds that a person takes at least to read
-READING = 200
+READING = 100
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 MEASURES = "performance.getEntriesByName('answer to next question').map(each => each.duration)"
 
@@ -75,7 +75,8 @@ def _judged(browser, n):
                 page.wait_for_selector("article")
                 page.wait_for_timeout(READING)
                 page.keyboard.press(key)
-                page.wait_for_function(f"{MEASURES}.length > {done}")
+                while len(page.evaluate(MEASURES)) <= done:
+                    page.wait_for_timeout(10)
             found = page.evaluate(MEASURES)
             page.close()
             return found

@@ -3,8 +3,8 @@
     python -m experiments.judging
 
 Simulated judges answer twelve questions at a time, as many as the page fetches, and are wrong one
-time in ten. Writes results/judging/runs.csv, reports/judging.md and its figures; runs that are there
-are not made again.
+time in ten. Writes results/judging/runs.csv, reports/judging.md and its figures; runs that are
+there are not made again.
 """
 
 import sys
@@ -35,7 +35,7 @@ WAYS = ("suggest", "suggest only", "random", "margins only")
 LENGTH = {"zappos": (2400, 120), "cisi": (600, 60)}
 #: share of random's answers that suggested ones may need
 GOAL = 0.7
-SAMPLES = 2000
+SAMPLES = 500
 
 
 class Problem(NamedTuple):
@@ -258,11 +258,12 @@ def report(rows: list[Row]) -> None:
 
 `python -m experiments.judging`, {versions()}.
 
-Simulated judges answer {BATCH} questions at a time and are wrong one time in ten: a mistake turns an
-answer around, or makes up a preference where there is none. *suggest* is what the page asks: the largest expected regret, each about another query, and one question in {RANDOM} at
-random; *suggest only* leaves out the random ones; *margins only* asks what has the smallest margin.
-All choose among {CANDIDATES} comparisons drawn at random for each twelve, none is asked twice, and
-the first twelve are random. Seeds {SEEDS[0]} to {SEEDS[-1]}.
+Simulated judges answer {BATCH} questions at a time and are wrong one time in ten: a mistake turns
+an answer around, or makes up a preference where there is none. *suggest* is what the page asks: the
+largest expected regret, each about another query, and one question in {RANDOM} at random; *suggest
+only* leaves out the random ones; *margins only* asks what has the smallest margin. All choose among
+{CANDIDATES} comparisons drawn at random for each {BATCH}, none is asked twice, and the first
+{BATCH} are random. Seeds {SEEDS[0]} to {SEEDS[-1]}.
 
 * **Zappos**: answers of people about 85 shoes, of which two thirds are queries; 3,000 other answers
   about these, and 3,000 about the other shoes, are held out.
@@ -298,7 +299,7 @@ the answers given.
 * Other choices were tried on other seeds (100 to 103) before: the pair of largest regret for each
   of a few random queries, which the page asked before; a draw by regret; the largest deviation; and
   the largest expected loss of regret over all candidates by their joint covariance, one question
-  after the other. None was better on both sets.
+  after the other. None was better on both sets in these few runs.
 """
     )
 

@@ -1,4 +1,4 @@
-"""A small shop for the pages' tests and pictures: texts, a price, and vectors made of their words."""
+"""A small shop for tests and pictures of the pages: texts, prices, and vectors of their words."""
 
 import zlib
 

@@ -375,6 +375,8 @@ def test_no_page_has_a_barrier(shop, visit, picture, scheme):
         page.wait_for_selector("h1")
         page.wait_for_selector("article" if name == "judge" else "section")
         if name == "judge" and scheme == "light":
+            while not page.query_selector("article mark"):
+                answer(page, " ")
             picture(page, "judge")
         page.evaluate(axe())
         found = page.evaluate("axe.run()")["violations"]

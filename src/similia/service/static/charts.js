@@ -5,6 +5,7 @@ import { texts } from "./texts.js";
 
 const WIDTH = 640;
 const HEIGHT = 260;
+const APART = 70; // least distance between two labels of the lower axis
 const EDGE = { left: 52, right: 16, top: 12, bottom: 34 };
 
 const scale = (low, high, from, to) => (value) =>
@@ -56,7 +57,10 @@ function Drawing({ id, text, rows, x, series, kind, range }) {
   const [least, most] = range ?? [kind === "bar" ? 0 : Math.min(...known), Math.max(...known)];
   const across = scale(Math.min(...places), Math.max(...places), EDGE.left + (kind === "bar" ? 14 : 0), WIDTH - EDGE.right - (kind === "bar" ? 14 : 0));
   const up = scale(least, most, HEIGHT - EDGE.bottom, EDGE.top);
-  const named = rows.length <= 12 ? rows.map((_, i) => i) : [0, Math.floor(rows.length / 2), rows.length - 1];
+  const named = []; // rows with a label, from the last one back
+  for (let i = rows.length - 1; i >= 0; i--) {
+    if (!named.length || across(places[named.at(-1)]) - across(places[i]) >= APART) named.push(i);
+  }
   return html`
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-labelledby=${`${id}-title ${id}-text`}>
       <desc id=${`${id}-text`}>${text}</desc>
