@@ -115,7 +115,8 @@ class Generations:
 
     def roll_back(self, to: int | None) -> int:
         """Put an earlier generation to use, by default the one that the current replaced."""
-        from similia.persistence.file import read_document, rebuilt
+        from similia.persistence.description import learner_document
+        from similia.persistence.file import rebuilt
 
         if not self.folder.is_dir():
             raise FileNotFoundError(f"{self.folder}: no folder of generations.")
@@ -129,7 +130,7 @@ class Generations:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
                 path = self._intact(target)  # what cannot be read must not become current
-                rebuilt(path, read_document(path), lambda *_: None)
+                rebuilt(path, learner_document(path), lambda *_: None)
             self.record("rollback", {}, target)
         return target
 
