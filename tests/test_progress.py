@@ -28,12 +28,3 @@ def test_pipes_and_the_uninterested_see_nothing(monkeypatch, stream, enabled):
     with progress("learning", 10, enabled=enabled) as advance:
         advance(10)
     assert screen.getvalue() == ""
-
-
-def test_without_rich_there_is_no_bar_and_no_error(monkeypatch):
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    with progress("learning", 10) as advance:
-        advance(10)
-    assert screen.getvalue() == ""

@@ -4,7 +4,17 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from similia.persistence.file import Json, Named, PathLike, damaged, decode_all, read_document
+from similia.exceptions import ModelFileError
+from similia.persistence.file import (
+    Document,
+    Json,
+    Named,
+    PathLike,
+    damaged,
+    decode_all,
+    read_document,
+)
+from similia.registry import ALL_LEARNERS
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,18 @@ def describe(path: PathLike) -> ModelInfo:
         )
     except Exception as error:  # whatever the contents cause, the file is at fault
         raise damaged(path, f"the header is not readable ({error})") from error
+
+
+def learner_document(path: PathLike) -> Document:
+    """Document of a file that holds a learner of this version."""
+    document = read_document(path)
+    name = document["class"]
+    if name not in ALL_LEARNERS:
+        raise ModelFileError(
+            f"{path} is of class {name!r:.80}, which is none of {', '.join(ALL_LEARNERS)}; "
+            "upgrade similia if a newer version has it."
+        )
+    return document
 
 
 def _plain_values(encoded: dict[str, Json], tensors: dict[str, str]) -> Named:

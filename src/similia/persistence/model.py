@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from similia.contract import State, Stateful
-from similia.exceptions import ModelFileError
 from similia.persistence import file
-from similia.persistence.file import Named, PathLike, read_document
+from similia.persistence.description import learner_document
+from similia.persistence.file import Named, PathLike
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
 
 
@@ -44,13 +44,8 @@ def load(path: PathLike) -> Any:
     ModelFileError
         If the file is damaged, foreign, or of a newer format.
     """
-    document = read_document(path)
+    document = learner_document(path)
     name = document["class"]
-    if name not in ALL_LEARNERS:
-        raise ModelFileError(
-            f"{path} is of class {name!r:.80}, which is none of {', '.join(ALL_LEARNERS)}; "
-            "upgrade similia if a newer version has it."
-        )
 
     def learner(parameters: Named, state: Named) -> _Checkable:
         found: _Checkable = learner_class(name)(**parameters).set_state(state)

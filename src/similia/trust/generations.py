@@ -19,7 +19,6 @@ from filelock import FileLock
 
 from similia.durable import make_folder, remove_leftovers, replace_text
 from similia.exceptions import ModelFileError
-from similia.persistence.file import read_document, rebuilt
 
 if TYPE_CHECKING:
     from similia.contract import Stateful
@@ -116,6 +115,9 @@ class Generations:
 
     def roll_back(self, to: int | None) -> int:
         """Put an earlier generation to use, by default the one that the current replaced."""
+        from similia.persistence.description import learner_document
+        from similia.persistence.file import rebuilt
+
         if not self.folder.is_dir():
             raise FileNotFoundError(f"{self.folder}: no folder of generations.")
         with self.changing():
@@ -128,7 +130,7 @@ class Generations:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
                 path = self._intact(target)  # what cannot be read must not become current
-                rebuilt(path, read_document(path), lambda *_: None)
+                rebuilt(path, learner_document(path), lambda *_: None)
             self.record("rollback", {}, target)
         return target
 
