@@ -121,7 +121,9 @@ def judge(
         Path | None,
         Option("--images", help="Folder of pictures named like the ids of the items."),
     ] = None,
-    port: Annotated[int, Option("--port", min=0, max=65535, help="0 is any free one.")] = 0,
+    port: Annotated[
+        int, Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    ] = 0,
     browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Judge items on a page in the browser.

@@ -115,9 +115,6 @@ class Generations:
 
     def roll_back(self, to: int | None) -> int:
         """Put an earlier generation to use, by default the one that the current replaced."""
-        from similia.persistence.description import learner_document
-        from similia.persistence.file import rebuilt
-
         if not self.folder.is_dir():
             raise FileNotFoundError(f"{self.folder}: no folder of generations.")
         with self.changing():
@@ -129,8 +126,7 @@ class Generations:
             if isinstance(target, bool) or not isinstance(target, int) or target < 0:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
-                path = self._intact(target)  # what cannot be read must not become current
-                rebuilt(path, learner_document(path), lambda *_: None)
+                self.load(target)  # what cannot be used must not become current
             self.record("rollback", {}, target)
         return target
 
