@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
+from similia.service import journal
 from tests.service.conftest import PATIENCE, until
 
 
@@ -18,6 +19,8 @@ from tests.service.conftest import PATIENCE, until
 def folder(tmp_path, monkeypatch):
     """Six items with texts."""
     monkeypatch.chdir(tmp_path)
+    # A command run in this process writes its journal to a stream that is closed afterwards.
+    monkeypatch.setattr(journal.logger, "handlers", list(journal.logger.handlers))
     np.save("items.npy", np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32))
     (tmp_path / "texts.txt").write_text("".join(f"shoe {i}\n" for i in range(6)))
     return tmp_path

@@ -85,7 +85,7 @@ def serve(
     """Serve feedback and rankings over HTTP.
 
     Listens on this machine only, until told otherwise and given keys. Every setting is also a
-    variable SIMILIA_NAME of the environment, and a name in a TOML file for --config. Items are
+    variable SIMILIA_NAME of the environment, and a name in the file for --config. Items are
     added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
     Ctrl-C after finishing the requests under way.
     """
@@ -121,9 +121,7 @@ def judge(
         Path | None,
         Option("--images", help="Folder of pictures named like the ids of the items."),
     ] = None,
-    port: Annotated[
-        int, Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
-    ] = 0,
+    port: Annotated[int, Option("--port", min=0, max=65535, help="Port; 0 is any free one.")] = 0,
     browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Judge items on a page in the browser.
