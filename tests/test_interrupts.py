@@ -15,6 +15,14 @@ from similia.registry import LEARNERS, learner_class
 from tests.checks import case_of
 
 
+@pytest.fixture(autouse=True)
+def _usual_handler():
+    """Python's own handler of Ctrl-C, whatever other packages have put in its place."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 def interrupted_at(k, call):
     """Run a call and raise SIGINT at its k-th Python function; whether it was interrupted."""
     seen = 0

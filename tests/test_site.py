@@ -13,7 +13,8 @@ EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
 def test_every_public_name_is_in_the_reference():
-    listed = re.findall(r"^   (\w+)$", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
+    reference, _, _ = (ROOT / "docs/api.md").read_text().partition("## A service, from Python")
+    listed = re.findall(r"^   (\w+)$", reference, re.MULTILINE)  # what follows is not `similia.`
     assert sorted(listed) == sorted(set(similia.__all__) - {"__version__"})
 
 

@@ -242,7 +242,8 @@ def test_bad_rows_are_skipped_if_asked_and_all_are_logged(run, files):
     path.write_text("query,better,worse\n" + "".join(f"{q},{b},{w}\n" for q, b, w in rows))
     arguments = ("learn", files / "X.npy", path, "-o", files / "model")
     stopped = run(*arguments, code=3)
-    assert stopped.stderr == f"error: {path}: row 3: unknown id 'x' in column worse.\n"
+    hint = "if items are in another file than queries, name it by --items."
+    assert stopped.stderr == f"error: {path}: row 3: unknown id 'x' in column worse; {hint}\n"
     assert not (files / "model").exists()
     result = run(*arguments, "--bad-rows", "skip", "--bad-log", log, "--json")
     found = json.loads(result.stdout)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
+from similia.exceptions import BadRowError
 from similia.files.keys import key, keys_of_texts
 from similia.files.pieces import Piece, RawColumn
 from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
@@ -52,9 +53,7 @@ def read_columns(
         for half in halves:
             yield from read_columns(columns, half, source, bad_rows)
     else:
-        found, rows = _good_rows(columns, piece, source, bad_rows)
-        if len(rows):
-            yield found, rows
+        yield from _good_rows(columns, piece, source, bad_rows)
 
 
 def _numbers(reader: Reader, raw: RawColumn) -> Any:
@@ -80,9 +79,12 @@ def _numbers(reader: Reader, raw: RawColumn) -> Any:
 
 def _good_rows(
     columns: Columns, piece: Piece, source: str, bad_rows: BadRows
-) -> tuple[list[Any], Rows]:
-    """Numbers of the good rows by column, and their row numbers; the others are reported."""
-    kept, numbers = [], []
+) -> Iterator[tuple[list[Any], Rows]]:
+    """Yield numbers of the good rows by column, and their row numbers; the others are reported.
+
+    Where a bad row is an error, it is raised after the rows before it.
+    """
+    kept, numbers, stop = [], [], None
     for number, fields in piece.rows(list(columns)):
         try:
             if isinstance(fields, RowError):
@@ -98,12 +100,19 @@ def _good_rows(
             kept.append(row)
             numbers.append(number)
         except RowError as error:
-            bad_rows.add(source, number, error)
-    found = [
-        _joined(column) if reader.dtype == "list" else np.array(column)
-        for reader, column in zip(columns.values(), zip(*kept, strict=True), strict=False)
-    ]
-    return found, np.array(numbers, dtype=np.int64)
+            try:
+                bad_rows.add(source, number, error)
+            except BadRowError as raised:
+                stop = raised
+                break
+    if kept:
+        found = [
+            _joined(column) if reader.dtype == "list" else np.array(column)
+            for reader, column in zip(columns.values(), zip(*kept, strict=True), strict=False)
+        ]
+        yield found, np.array(numbers, dtype=np.int64)
+    if stop is not None:
+        raise stop
 
 
 def _joined(parts: Sequence[Array]) -> Lists:

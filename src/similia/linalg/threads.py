@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from threading import Condition, Lock, get_ident
 from typing import Any
 
@@ -29,6 +30,8 @@ _limit: Any = None
 
 @cache
 def _controller() -> Any:
+    """Knows the BLAS of numpy and that of scipy: what is not loaded yet could not be limited."""
+    import_module("scipy.linalg")
     return ThreadpoolController()
 
 

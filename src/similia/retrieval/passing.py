@@ -67,11 +67,12 @@ def blocks_to_measure(
     """
     n = scores.Q.shape[0]
     products = scores.source
-    size = products.items.itemsize if isinstance(products, Products) else np.dtype(float).itemsize
+    dtype = products.items.dtype if isinstance(products, Products) else np.dtype(float)
+    size = dtype.itemsize
     rows = max(1, block_bytes // (scores.n_items * size))
     if not isinstance(products, Products) or is_sparse(products.items):
         return [], _cut(np.arange(n), rows)
-    tiles = processors() * SHARES * QUERIES * ITEMS * products.items.itemsize
+    tiles = processors() * SHARES * QUERIES * ITEMS * products.items.dtype.itemsize
     few = np.diff(wanted.relevant.starts)[wanted.relevant.group] <= MANY
     suited = np.flatnonzero(few)
     if len(suited) < FEWEST or tiles > block_bytes:
