@@ -119,20 +119,22 @@ class _Gate:
     PATIENCE = 2.0  #: seconds
 
     def __init__(self) -> None:
-        self._changed = Condition(Lock())
+        # Entered directly: an interrupt within Condition's own methods would leave it locked.
+        self._lock = Lock()
+        self._changed = Condition(self._lock)
         self._inside: dict[int, int] = {}  # by thread, as tasks may share out tasks of their own
         self._closed = False
 
     def __enter__(self) -> None:
         me = get_ident()
-        with self._changed:
+        with self._lock:
             if self._closed and me not in self._inside:
                 self._changed.wait_for(lambda: not self._closed, self.PATIENCE)
             self._inside[me] = self._inside.get(me, 0) + 1
 
     def __exit__(self, *_: object) -> None:
         me = get_ident()
-        with self._changed:
+        with self._lock:
             self._inside[me] -= 1
             if not self._inside[me]:
                 del self._inside[me]
