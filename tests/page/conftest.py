@@ -23,8 +23,9 @@ PATIENCE = 60_000
 PICTURES = os.environ.get("SIMILIA_SCREENSHOTS")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    # Not for the session: while playwright is open, this thread has an event loop that runs.
     if CHROMIUM is None:
         pytest.skip("needs Chromium on the PATH, e.g. Debian's package chromium")
     with sync_api.sync_playwright() as playwright:
