@@ -104,18 +104,7 @@ def test_what_is_learnt_does_not_depend_on_the_threads_that_a_blas_may_use(name,
     assert len(found) == 1
 
 
-#: a limit that another thread has set was seen not to hold here
-OPEN = pytest.mark.xfail(reason="the BLAS ignores a limit set by another thread", strict=False)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("FactoredAROMA", marks=OPEN),
-        pytest.param("MEG", marks=OPEN),
-        pytest.param("NeighborhoodGerrymandering", marks=OPEN),
-    ],
-)
+@pytest.mark.parametrize("name", ["FactoredAROMA", "MEG", "NeighborhoodGerrymandering"])
 def test_what_is_learnt_does_not_depend_on_other_threads_that_learn(name, wide):
     quiet, done = learnt(name, *wide), threading.Event()
 

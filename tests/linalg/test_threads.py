@@ -35,6 +35,18 @@ def test_the_blas_has_one_thread_within_and_its_own_number_after():
     assert blas_threads() == before
 
 
+def test_any_thread_may_hold_the_blas_to_one():
+    def used():
+        with single_blas_thread():
+            return blas_threads()
+
+    before = blas_threads()
+    assert set(used()) == {1}
+    with ThreadPoolExecutor(1) as pool:  # threadpoolctl would go on obeying the first thread
+        assert set(pool.submit(used).result()) == {1}
+    assert blas_threads() == before
+
+
 def test_overlapping_users_leave_the_number_as_it_was():
     before, together = blas_threads(), Barrier(4)
 

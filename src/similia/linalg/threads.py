@@ -35,6 +35,13 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
+def _take_control() -> None:
+    """Let this thread set the limit: threadpoolctl 3.8 obeys the first one alone, in silence."""
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
     """Hold the BLAS to one thread; overlapping users share one limit, and the last one lifts it.
@@ -46,6 +53,7 @@ def single_blas_thread() -> Iterator[None]:
     me = get_ident()
     with _lock:
         if _limit is None:
+            _take_control()
             _limit = _controller().limit(limits=1, user_api="blas")
         _users[me] += 1
     try:
@@ -55,6 +63,7 @@ def single_blas_thread() -> Iterator[None]:
             _users[me] -= 1
             if not +_users:
                 _users.clear()
+                _take_control()
                 _limit.restore_original_limits()
                 _limit = None
 
