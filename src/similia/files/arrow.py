@@ -32,11 +32,12 @@ ARROW_TYPES = {
     "bool": pa.bool_(),
     "string": pa.string(),
     "list": pa.list_(pa.string()),
+    "mixed": pa.string(),
     "key": pa.string(),
 }
 CSV_TYPES = {
     **ARROW_TYPES,
-    **dict.fromkeys(("string", "key"), pa.dictionary(pa.int32(), pa.string())),
+    **dict.fromkeys(("string", "mixed", "key"), pa.dictionary(pa.int32(), pa.string())),
 }
 
 # -- text --------------------------------------------------------------------------------------
@@ -73,7 +74,15 @@ def _parsed_fields(data: bytes, layout: Fields, types: Types) -> list[Any]:
     elif b'"' in data:  # quoting is interpreted in one place: line by line
         raise pa.ArrowInvalid("quotes")
     names = [str(place) for place in range(layout.width)]
-    wanted = {names[layout.places[name]]: CSV_TYPES[kind] for name, kind in types.items()}
+    first = data[: data.find(b"\n")].split(delimiter.encode())
+    if len(first) != layout.width:
+        raise pa.ArrowInvalid("fields")
+    wanted = {
+        names[place]: pa.float64()
+        if kind == "mixed" and _is_float(first[place])
+        else CSV_TYPES[kind]
+        for place, kind in ((layout.places[name], kind) for name, kind in types.items())
+    }
     table = csv.read_csv(
         pa.BufferReader(data),
         csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
@@ -81,6 +90,14 @@ def _parsed_fields(data: bytes, layout: Fields, types: Types) -> list[Any]:
         csv.ConvertOptions(column_types=wanted, include_columns=list(wanted), null_values=[""]),
     )
     return [table.column(names[layout.places[name]]) for name in types]
+
+
+def _is_float(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_stripped(column: Any) -> bool:

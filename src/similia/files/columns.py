@@ -19,7 +19,7 @@ from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
 class Reader(NamedTuple):
     """How the values of one column become numbers."""
 
-    #: type for a fast parser: "int64", "float64", "string", "list" (of texts) or "key"
+    #: type for a fast parser: "int64", "float64", "string", "mixed", "list" (of texts) or "key"
     dtype: str
     #: numbers of a whole column (`Lists` of them, of lists), or None if any value is bad
     column: Callable[[RawColumn], Any]
@@ -175,7 +175,7 @@ def each(
         except RowError:
             return None
 
-    return Reader("string", column, value)
+    return Reader("mixed", column, value)
 
 
 def _click(raw: object) -> float:

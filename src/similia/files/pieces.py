@@ -33,8 +33,8 @@ SMALL_TABLE = 2**9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 RawColumn: TypeAlias = Array | Encoded | Lists
-#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string", "list"
-#: or "key", an integer or a text that is hashed
+#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string", "list",
+#: "mixed", numbers or texts, or "key", an integer or a text that is hashed
 Types: TypeAlias = Mapping[str, str]
 T = TypeVar("T")
 
@@ -245,6 +245,6 @@ def text_pieces(file: IO[bytes], source: str, size: int = BLOCK) -> Iterator[Tex
                 )
         if number == 1:
             data = data.removeprefix(BYTE_ORDER_MARK)
-        n_lines = data.count(b"\n")
+        n_lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
         yield TextPiece(number, data, n_lines=n_lines + (not data.endswith(b"\n")))
         number += n_lines
