@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.contract import FLOATS, Array, Matrix, State
+from similia.contract import FLOATS, Array, Matrix, Revision, State
 from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
@@ -34,24 +34,6 @@ from similia.validation import (
 
 #: share of judgements that need a step below which parts differ too little for a merge to matter
 RARELY = 0.01
-
-
-class Revision:
-    """Update counts plus the initial array; holding a reference prevents id reuse."""
-
-    __slots__ = ("counts", "start")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, counts: tuple[int, int, bool], start: Array) -> None:
-        self.counts = counts
-        self.start = start
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Revision)
-            and self.counts == other.counts
-            and self.start is other.start
-        )
 
 
 P = ParamSpec("P")
