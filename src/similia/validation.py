@@ -10,10 +10,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import check_array
 
-from similia.views import Views
+from similia.views import FLOATS, Matrix, Views
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,19 @@ def check_magnitude(
             f"{owner}: {name} must have entries of magnitude at most {limit:.1e} for {dtype}, "
             f"got {largest:.1e}; scale it down."
         )
+
+
+def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:
+    """X as `sklearn.utils.check_array` returns it: dense or CSR, in single or double precision.
+
+    Where it must be finite, so must be what is computed from it.
+    """
+    check_sparse(owner, name, X)
+    with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
+        X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})
+    if options.get("ensure_all_finite", True):
+        check_magnitude(owner, name, X)
+    return X
 
 
 def check_sparse(owner: str, name: str, X: Any) -> None:

@@ -13,7 +13,6 @@ from similia.base import (
     Learner,
     accepts_one_query,
     all_or_nothing,
-    checked_matrix,
     validated,
 )
 from similia.contract import Array, Geometry, Indices, Matrix, Revision
@@ -29,6 +28,7 @@ from similia.validation import (
     array,
     check_magnitude,
     check_tuples,
+    checked_matrix,
     function,
     one_of,
     positive,
