@@ -381,10 +381,8 @@ class MEG(BoundedDistance):
         U = checked_comparison(where, U, self.n_features_in_, self.trace_)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
         labels = checked_labels(where, y, len(pairs)) ** 2
-        blocks = (
-            (self._differences(X, pairs[block]), labels[block])
-            for block in row_blocks(len(pairs), CHECKED)
-        )
+        cuts = row_blocks(len(pairs), CHECKED)
+        blocks = ((self._differences(X, pairs[block]), labels[block]) for block in cuts)
         return total_loss(U, blocks, self.range_ / self.trace_ if self._rate()[1] else None)
 
     def _objects(self) -> Matrix:
