@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transf
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.contract import FLOATS, Array, Matrix, State
+from similia.contract import FLOATS, Array, Matrix, Revision, State
 from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
@@ -34,24 +33,6 @@ from similia.validation import (
 
 #: share of judgements that need a step below which parts differ too little for a merge to matter
 RARELY = 0.01
-
-
-class Revision:
-    """Update counts plus the initial array; holding a reference prevents id reuse."""
-
-    __slots__ = ("counts", "start")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, counts: tuple[int, int, bool], start: Array) -> None:
-        self.counts = counts
-        self.start = start
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Revision)
-            and self.counts == other.counts
-            and self.start is other.start
-        )
 
 
 P = ParamSpec("P")
@@ -73,19 +54,6 @@ def accepts_one_query(
         return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
 
     return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
-
-
-def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:
-    """X as `sklearn.utils.check_array` returns it: dense or CSR, in single or double precision.
-
-    Where it must be finite, so must be what is computed from it.
-    """
-    check_sparse(owner, name, X)
-    with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
-        X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})
-    if options.get("ensure_all_finite", True):
-        check_magnitude(owner, name, X)
-    return X
 
 
 def validated(

@@ -22,6 +22,24 @@ Geometry: TypeAlias = Literal["inner_product", "l2"]
 State: TypeAlias = dict[str, Any]
 
 
+class Revision:
+    """Update counts plus the initial array; holding a reference prevents id reuse."""
+
+    __slots__ = ("counts", "start")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, counts: tuple[int, int, bool], start: Array) -> None:
+        self.counts = counts
+        self.start = start
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Revision)
+            and self.counts == other.counts
+            and self.start is other.start
+        )
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that scores items for queries; larger is closer."""

@@ -10,10 +10,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import check_array
 
-from similia.views import Views
+from similia.views import FLOATS, Matrix, Views
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,19 @@ def _within(places: NDArray[Any], size: int) -> bool:
         return False
     # As unsigned numbers, negative ones are the largest.
     return places.size == 0 or int(places.view(f"u{places.itemsize}").max()) < size
+
+
+def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:
+    """X as `sklearn.utils.check_array` returns it: dense or CSR, in single or double precision.
+
+    Where it must be finite, so must be what is computed from it.
+    """
+    check_sparse(owner, name, X)
+    with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
+        X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})
+    if options.get("ensure_all_finite", True):
+        check_magnitude(owner, name, X)
+    return X
 
 
 def check_hermitian(owner: str, M: NDArray[Any], d: int, kinds: str, rounding: float) -> None:

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 
 from similia import LEGO, MEG, POLA, KernelPOLA
-from similia.distance.base import concordance
+from similia.distance.feedback import concordance
 from tests.problems import FORMS, labelled
 
 LEARNERS = {

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -54,17 +55,19 @@ def started(program, *arguments):
 def test_promotions_of_several_processes_follow_each_other(tmp_path):
     """Each knows an empty folder at first; every event goes on from the one before."""
     folder = tmp_path / "generations"
-    processes = [started(CHALLENGER, folder, 3) for _ in range(3)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
     told = []
-    for process in processes:
-        output, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        told += [tuple(map(int, line.split())) for line in output.splitlines()]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(CHALLENGER, folder, 3)) for _ in range(3)]
+        for process in processes:
+            stack.callback(process.kill)
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        for process in processes:  # each may have to compile first, on a busy machine
+            output, _ = process.communicate(timeout=600)
+            assert process.returncode == 0
+            told += [tuple(map(int, line.split())) for line in output.splitlines()]
     promotion = Promotion(folder)
     events = promotion.history
     assert len(events) == len(told) == 9

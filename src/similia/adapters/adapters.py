@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from similia.adapters.adapter import Adapter, User, packed, unpacked
-from similia.base import checked_matrix
 from similia.contract import Array, Geometry, Matrix, State
 from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, row_products
@@ -24,6 +23,7 @@ from similia.validation import (
     check_magnitude,
     check_parameters,
     check_tuples,
+    checked_matrix,
     one_of,
     positive,
     positive_integer,

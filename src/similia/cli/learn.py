@@ -97,12 +97,16 @@ def learn(
     sides.check(feedback, outputs=(output, bad_log))
     values = dict(map(opt.setting, settings or []))
 
-    from similia.persistence import load
     from similia.registry import DEFAULT, new_learner
     from similia.stream import learn_file
 
     source = opt.source(feedback, columns, position)
-    model = load(start) if start else new_learner(learner or DEFAULT, values)
+    if start is None:
+        model = new_learner(learner or DEFAULT, values)
+    else:
+        from similia.persistence import load
+
+        model = load(start)
     with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
         options: dict[str, Any] = {
             "output": output,

@@ -312,19 +312,13 @@ class Sides:
                 Z = read_vectors(self.items, ids=self.item_ids, bad_rows=bad, **columns)
             if further is not None:
                 X, Z = further.of_both(X, Z)
-            with self._advised():
+            try:
                 yield X, Z, bad
-
-    @contextmanager
-    def _advised(self) -> Iterator[None]:
-        """Point to --items where an id is unknown and no items are given."""
-        try:
-            yield
-        except BadRowError as error:
-            if self.items is not None or "unknown id" not in str(error):
-                raise
-            advice = "if items are in another file than queries, name it by --items"
-            raise BadRowError(f"{str(error).rstrip('.')}; {advice}.") from error
+            except BadRowError as error:
+                if self.items is not None or "unknown id" not in str(error):
+                    raise
+                advice = "if items are in another file than queries, name it by --items"
+                raise BadRowError(f"{str(error).rstrip('.')}; {advice}.") from error
 
 
 @contextmanager

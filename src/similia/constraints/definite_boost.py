@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import checked_matrix, generator
+from similia.base import generator
 from similia.constraints import projections
 from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
@@ -20,7 +20,15 @@ from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
-from similia.validation import boolean, none, one_of, positive, positive_integer, seed
+from similia.validation import (
+    boolean,
+    checked_matrix,
+    none,
+    one_of,
+    positive,
+    positive_integer,
+    seed,
+)
 
 
 @parameterized

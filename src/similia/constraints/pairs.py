@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from similia.base import checked_matrix
 from similia.constraints.base import ALL, Constraints, RankOne, Selection, bounds_of
 from similia.contract import Array, Matrix
 from similia.linalg.blas import panels
@@ -16,7 +15,13 @@ from similia.linalg.blocks import dense, difference_of_rows, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.threads import processors, side_by_side
 from similia.updates import definite_boost as compiled
-from similia.validation import check_magnitude, check_parameters, check_tuples, positive_integer
+from similia.validation import (
+    check_magnitude,
+    check_parameters,
+    check_tuples,
+    checked_matrix,
+    positive_integer,
+)
 
 #: pairs below which a screening is neither sorted nor shared among processors
 MANY = 100_000

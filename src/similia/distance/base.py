@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import kendalltau
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner, accepts_one_query, all_or_nothing, validated
 from similia.contract import Array, Geometry, Indices, Matrix
+from similia.distance.feedback import checked_feedback, concordance
 from similia.interrupts import held_signals
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
@@ -41,8 +41,6 @@ DRAW = 4096
 SCORED = 10_000
 #: random pairs from which scales are estimated
 SAMPLE = 1000
-#: numbers whose fourth powers stay finite
-LARGEST = 1e70
 #: departure from symmetry that counts as rounding in single precision
 SINGLE = 1e-6
 
@@ -379,34 +377,3 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def checked_feedback(where: str, kind: str, y: ArrayLike) -> Array:
-    """Feedback as signs ("labels") or as "distances", or the house error."""
-    y = np.asarray(y)
-    if kind == "labels":
-        if y.ndim != 1 or not np.isin(y, (-1, 1)).all():
-            raise ValueError(f"{where}: y must be an array of +1 (similar) and -1 (dissimilar).")
-        return y.astype(np.int8)
-    if y.ndim != 1 or y.dtype.kind not in "fiu" or not ((y >= 0) & (y <= LARGEST)).all():
-        raise ValueError(f"{where}: y must be an array of distances between 0 and {LARGEST:.0e}.")
-    return y.astype(np.float64)
-
-
-def concordance(closeness: Array, scores: Array) -> float:
-    """P(scores order two judgements as `closeness` does), over all pairs that differ in it.
-
-    A tie of scores counts half; for two values of `closeness` this is the area under the ROC curve.
-    Kendall's tau holds the same count in O(n log n): τ_b √(comparable · untied) = right - wrong.
-    """
-
-    def distinct(values: Array) -> int:
-        counts = np.unique(values, return_counts=True)[1]
-        return (len(values) ** 2 - int((counts**2).sum())) // 2
-
-    comparable, untied = distinct(closeness), distinct(scores)
-    if untied == 0:
-        return 0.5
-    tau = kendalltau(closeness, scores).statistic
-    gain = round(tau * np.sqrt(comparable) * np.sqrt(untied))
-    return 0.5 + 0.5 * gain / comparable

@@ -14,6 +14,7 @@ from similia.contract import Array, Indices, Matrix
 from similia.distance.base import SINGLE
 from similia.distance.bounds import FEEDBACK, BoundedDistance
 from similia.distance.instances import Given, checked_instances, checked_labels
+from similia.distance.regret import checked_comparison, loss_bound, total_loss, tuned_eta
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks
 from similia.linalg.bregman import von_neumann_divergence
@@ -349,7 +350,9 @@ class MEG(BoundedDistance):
         loss : number
             Its own loss on the same instances, `comparison_loss`; zero if it explains them.
         """
-        U, where = self._checked_comparison("loss_bound", U), f"{self._owner}.loss_bound"
+        check_is_fitted(self)
+        where = f"{self._owner}.loss_bound"
+        U = checked_comparison(where, U, self.n_features_in_, self.trace_)
         check_parameters(where, {"loss": non_negative}, {"loss": loss})
         if not self.normalized:
             raise ValueError(f"{where}: normalized must be True, as no other bound is proven.")
@@ -360,39 +363,12 @@ class MEG(BoundedDistance):
             )
         rate, relative = self._rate()
         rate = rate if relative else rate * self.range_**2
-        if rate > 2.0 or (rate == 2.0 and loss > 0.0):
-            return np.inf
         values, rows = self._start(len(U))
         start = from_eigenpairs(values / values.sum(), rows.T)
         divergence = von_neumann_divergence(U / self.trace_, start)
-        # rate = 2c/(2 + c), so 1 + c/2 = 2/(2 - rate) and 1/2 + 1/c = 1/rate.
-        own = 2.0 / (2.0 - rate) * loss if loss > 0.0 else 0.0
-        return float(own + (self.range_**2 * divergence / rate if rate > 0.0 else 0.0))
+        return loss_bound(rate, self.range_, divergence, loss)
 
-    @staticmethod
-    def tuned_eta(loss: float, divergence: float, instance_range: float) -> float:
-        """η for which the bound of Lemma 3.2 is least, given how well some matrix U does.
-
-        With c = r √(2 d/L) and η = 2c/(r²(2 + c)), for all streams of instances of range at most r
-        on which some U of the same trace has a loss of at most L and a divergence of at most d
-        from the start (scaled to trace one),
-
-            total_loss_ - loss(U) ≤ r √(2 L d) + r² Δ/2                  [Tsuda2005, below 3.7]
-
-        Parameters
-        ----------
-        loss : number, not negative
-            L: what the best matrix would lose in total; 0 if it explains all, and then η is 2/r².
-        divergence : positive number
-            d: at most log n from the identity.
-        instance_range : positive number
-            r: largest range of the eigenvalues of s·X, s|z|² for a pair (see `range_`).
-        """
-        rules = {"loss": non_negative, "divergence": positive, "instance_range": positive}
-        given = {"loss": loss, "divergence": divergence, "instance_range": instance_range}
-        check_parameters("MEG.tuned_eta", rules, given)
-        # 2c/(2 + c) = 2/(1 + 2/c), and 2/c = √(2 L/d)/r.
-        return 2.0 / (1.0 + np.sqrt(2.0 * loss / divergence) / instance_range) / instance_range**2
+    tuned_eta = staticmethod(tuned_eta)
 
     def comparison_loss(
         self, U: ArrayLike, X: Matrix | None, pairs: ArrayLike, y: ArrayLike
@@ -402,32 +378,12 @@ class MEG(BoundedDistance):
         With ``eta="auto"`` each counts (range_/ρ)² times, as the bound requires.
         """
         X, where = self._checked(X), f"{self._owner}.comparison_loss"
-        U = self._checked_comparison("comparison_loss", U)
+        U = checked_comparison(where, U, self.n_features_in_, self.trace_)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
         labels = checked_labels(where, y, len(pairs)) ** 2
-        total = 0.0
-        for block in row_blocks(len(pairs), CHECKED):
-            Z = self._differences(X, pairs[block])
-            losses = row_products(np.asarray(Z @ U.real), Z) - labels[block]
-            if isinstance(self.eta, str):
-                rho = self.trace_ * row_products(Z, Z)
-                losses *= np.divide(self.range_, rho, out=np.ones(len(rho)), where=rho > 0.0)
-            total += float(losses @ losses)
-        return total
-
-    def _checked_comparison(self, method: str, U: ArrayLike) -> Array:
-        """A matrix to compare with, of the size and trace of A, or the house error."""
-        check_is_fitted(self)
-        where, n, U = f"{self._owner}.{method}", self.n_features_in_, np.asarray(U)
-        if U.shape != (n, n) or not np.isclose(np.trace(U).real, self.trace_, rtol=1e-6):
-            found = f" and trace {np.trace(U).real:.6g}" if U.ndim == 2 else ""
-            raise ValueError(
-                f"{where}: U must be of shape ({n}, {n}) and trace {self.trace_:.6g}, "
-                f"got shape {U.shape}{found}."
-            )
-        if not np.abs(U - U.conj().T).max() <= SINGLE * np.abs(U).max():
-            raise ValueError(f"{where}: U must be a finite symmetric or Hermitian matrix.")
-        return U
+        cuts = row_blocks(len(pairs), CHECKED)
+        blocks = ((self._differences(X, pairs[block]), labels[block]) for block in cuts)
+        return total_loss(U, blocks, self.range_ / self.trace_ if self._rate()[1] else None)
 
     def _objects(self) -> Matrix:
         """One-hot vectors of the objects, over which the metric is the kernel."""

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import all_or_nothing
 from similia.contract import Array, Indices, Matrix, State
-from similia.distance.base import LARGEST, SINGLE, MahalanobisDistance
+from similia.distance.base import SINGLE, MahalanobisDistance
+from similia.distance.feedback import LARGEST
 from similia.linalg.blas import row_products
 from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread

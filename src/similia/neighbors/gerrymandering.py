@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from similia import validation as rules
-from similia.base import Revision, accepts_one_query, all_or_nothing, generator, validated
-from similia.contract import Array, Indices, Matrix, State
+from similia.base import accepts_one_query, all_or_nothing, generator, validated
+from similia.contract import Array, Indices, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.neighbors import sides as data
 from similia.neighbors.maps import STARTS, Given, Map, Maps, Start, squared_distances

@@ -8,10 +8,9 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from similia.base import checked_matrix
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, rows_of
-from similia.validation import check_magnitude
+from similia.validation import check_magnitude, checked_matrix
 
 OWNER = "NeighborhoodGerrymandering"
 #: held-out points below which their error says too little to stop by

@@ -12,7 +12,13 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
-from similia.validation import Rule, check_parameters, non_negative_integer, positive_integer
+from similia.validation import (
+    Rule,
+    check_parameters,
+    check_tuples,
+    non_negative_integer,
+    positive_integer,
+)
 
 Signs: TypeAlias = NDArray[np.int8]
 #: scores of two index arrays of equal length, row by row; larger is closer
@@ -214,6 +220,20 @@ def _row_scores(score: Score, queries: Indices, items: Indices) -> Array:
 
 
 TRIPLET_SAMPLERS = {"uniform": UniformTriplets, "balanced": BalancedTriplets, "hard": HardTriplets}
+
+
+def triplets_drawn(
+    owner: str, sampler: str | Callable[..., ArrayLike], y: Array
+) -> Callable[..., Indices]:
+    """Function (n, rng, score) that draws triplets from labels with a sampler or a user's own."""
+    if isinstance(sampler, str):
+        return TRIPLET_SAMPLERS[sampler](y).draw
+
+    def draw(n: int, rng: Generator, score: Score) -> Indices:
+        drawn = sampler(y, n, rng, score)
+        return check_tuples(f"{owner}.sampler", "triplets", drawn, (len(y),) * 3)
+
+    return draw
 
 
 # -- pairs -------------------------------------------------------------------------------------

@@ -11,13 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import (
     Learner,
-    Revision,
     accepts_one_query,
     all_or_nothing,
-    checked_matrix,
     validated,
 )
-from similia.contract import Array, Geometry, Indices, Matrix
+from similia.contract import Array, Geometry, Indices, Matrix, Revision
 from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, products
 from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
@@ -25,10 +23,12 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.sampling import TRIPLET_SAMPLERS, UniformTriplets
+from similia.sampling.labels import triplets_drawn
 from similia.validation import (
     array,
     check_magnitude,
     check_tuples,
+    checked_matrix,
     function,
     one_of,
     positive,
@@ -339,24 +339,6 @@ class BilinearSimilarity(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-# -- labels --------------------------------------------------------------------------------------
-
-
-def triplets_drawn(
-    owner: str, sampler: str | Callable[..., ArrayLike], y: Array
-) -> Callable[..., Indices]:
-    """Function (n, rng, score) that draws triplets from labels with a sampler or a user's own."""
-    if isinstance(sampler, str):
-        return TRIPLET_SAMPLERS[sampler](y).draw
-
-    def draw(n: int, rng: np.random.Generator, score: Callable[..., Array]) -> Indices:
-        return check_tuples(
-            f"{owner}.sampler", "triplets", sampler(y, n, rng, score), (len(y),) * 3
-        )
-
-    return draw
 
 
 # -- the start -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.sampling import TRIPLET_SAMPLERS
-from similia.similarity.base import triplets_drawn
+from similia.sampling.labels import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
 from similia.updates.blend import decided_pairs, pairs_of_lists

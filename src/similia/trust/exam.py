@@ -13,7 +13,12 @@ from similia.contract import Array, Matrix, Searchable, Side
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
 from similia.trust.interleaving import Interleaving
-from similia.trust.judging import ACCURACY, pairs_as_triplets, triplet_evaluation
+from similia.trust.judging import (
+    ACCURACY,
+    RankingLearner,
+    pairs_as_triplets,
+    triplet_evaluation,
+)
 from similia.trust.outcome import Beside, standard_error
 
 Mark: TypeAlias = Callable[[Searchable], Evaluation]
@@ -38,6 +43,11 @@ class Exam(NamedTuple):
     #: whether the difference of one of them is cut off
     cut: bool = True
 
+    def kind(self, challenger: RankingLearner) -> str:
+        """Learner, parameters and measure: challengers of one kind share their evidence."""
+        learner = digests(np.array([repr(challenger)]))[0]
+        return f"{type(challenger).__name__} {learner} {self.measure}"
+
     def beside(self, challenger: Searchable, champion: Searchable) -> Beside | None:
         """The other measure of both, if the judgements have one."""
         if self.mark_other is None:
@@ -55,6 +65,7 @@ def exam_of_triplets(
     Beside it, the items that are preferred and never the other way round should be found.
     """
     rows = np.asarray(triplets)
+    check_any(len(rows))
     names = rows[:, 0] if queries is None else np.asarray(queries)
     mark = partial(triplet_evaluation, X=X, triplets=rows, items=items, queries=queries)
     better, worse = (np.unique(rows[:, [0, j]], axis=0) for j in (1, 2))
@@ -83,6 +94,7 @@ def exam_of_grades(
     exclude_self: bool,
 ) -> Exam:
     """Exam by the ranking of all items; beside it, pairs of graded items of a query in order."""
+    check_any(Q.shape[0])
     given = np.arange(Q.shape[0]) if queries is None else np.asarray(queries)
     if given.shape != (Q.shape[0],) or len(np.unique(given)) != len(given):
         raise ValueError(
@@ -102,6 +114,7 @@ def exam_of_grades(
 
 def exam_of_clicks(challenger: Searchable, interleaving: Interleaving) -> Exam:
     """Exam by whose items were clicked in each interleaved search; a tie counts half for both."""
+    check_any(len(interleaving.searches), "interleaved searches with clicks")
     won = (1 + interleaving.signs()) / 2
     n = np.ones(len(won), np.int64)
 
@@ -111,6 +124,16 @@ def exam_of_clicks(challenger: Searchable, interleaving: Interleaving) -> Exam:
 
     names = digests(np.array(list(map(repr, interleaving.searches))))
     return Exam(PREFERENCE, mark, names, unit=("search", "searches"), cut=False)
+
+
+def check_any(n: int, name: str = "held-out queries") -> None:
+    """Refuse an exam without questions."""
+    if n == 0:
+        advice = "gather judgements of more queries, or hold out a larger share"
+        raise ValueError(
+            f"Promotion: {name} must be at least one, got none"
+            f"{f'; {advice}' if name == 'held-out queries' else ''}."
+        )
 
 
 def queries_first(

@@ -13,7 +13,7 @@ from similia.trust.evidence import Evidence, anytime_comparison, counted, power
 from similia.trust.exam import (
     RANKING,
     Exam,
-    digests,
+    check_any,
     exam_of_clicks,
     exam_of_grades,
     exam_of_triplets,
@@ -78,8 +78,8 @@ class Promotion:
         worthwhile: float = 0.02,
         seed: int | None = None,
     ) -> None:
-        given = {"share": share, "level": level, "worthwhile": worthwhile, "seed": seed}
-        check_parameters("Promotion", _RULES, {**given, "most": most})
+        given = {"share": share, "level": level, "most": most, "worthwhile": worthwhile}
+        check_parameters("Promotion", _RULES, {**given, "seed": seed})
         self.base = ranker_of("Promotion", base)
         self._generations = folder if isinstance(folder, Generations) else Generations(folder)
         recorded = self.recorded_split or Split(0.3, 0, 0, 0, "")
@@ -132,13 +132,8 @@ class Promotion:
         return held_out(queries, self.share, self.seed)
 
     def _check_same_split(self) -> None:
-        recorded = self.recorded_split
-        if recorded and (recorded.share, recorded.seed) != (self.share, self.seed):
-            raise ValueError(
-                f"Promotion: share and seed must be {recorded.share:g} and {recorded.seed}, as "
-                f"recorded in {self._generations.folder}, got {self.share:g} and {self.seed}; "
-                "its models may have learnt from queries that another split holds out."
-            )
+        if recorded := self.recorded_split:
+            recorded.check_same(self.share, self.seed, self._generations.folder)
 
     def record_split(
         self, judgements: ArrayLike, y: ArrayLike | None = None, *, queries: ArrayLike | None = None
@@ -155,7 +150,7 @@ class Promotion:
         given = judged("Promotion.record_split", None, judgements, y, queries)
         kept = given.part(self.split(given.queries))
         n_queries = len(np.unique(kept.queries))
-        _check_any(n_queries)
+        check_any(n_queries)
         split = Split(self.share, self.seed, n_queries, len(kept.tuples), kept.sha256)
         with self._generations.changing():
             self._check_same_split()  # another process may have recorded one
@@ -294,8 +289,6 @@ class Promotion:
         clicks : bool
             Whether the triplets come from clicks, which are compared but never promote.
         """
-        if len(np.asarray(triplets)) == 0:
-            _check_any(0)
         exam = exam_of_triplets(X, triplets, items, queries)
         return self._decided(challenger, exam, n_learnt, clicks)
 
@@ -330,7 +323,6 @@ class Promotion:
         n_learnt, clicks : int, bool
             As in `challenge`.
         """
-        _check_any(Q.shape[0])
         exam = exam_of_grades(Q, Z, relevance, measure, queries, exclude_self=exclude_self)
         return self._decided(challenger, exam, n_learnt, clicks)
 
@@ -356,18 +348,16 @@ class Promotion:
                 f"Promotion: interleaving must be with the champion, generation {self.current}, "
                 f"got generation {interleaving.champion}."
             )
-        _check_any(len(interleaving.searches), "interleaved searches with clicks")
         return self._decided(challenger, exam_of_clicks(challenger, interleaving), n_learnt, False)
 
     def _decided(
         self, challenger: RankingLearner, exam: Exam, n_learnt: int, clicks: bool
     ) -> Outcome:
         ours = exam.mark(ranker_of("Promotion", challenger))
-        kind = _kind(challenger, exam.measure)
+        kind = exam.kind(challenger)
         names = np.asarray(exam.names)[ours.n_relevant > 0].tolist()
         before = exam.mark(self.base)
-        most = self.most if exam.cut else 1.0
-        options = {"level": self.level, "most": most}
+        options = {"level": self.level, "most": self.most if exam.cut else 1.0}
         against_base = anytime_comparison(ours, before, exam.measure, **options)
         while True:
             champion, reigning = self.current, self.champion()
@@ -381,8 +371,8 @@ class Promotion:
                     continue  # another challenger was promoted meanwhile: compare with that one
                 evidence = self._generations.evidence(kind)
                 if not clicks:
-                    number, bets = self._generations.n_attempts + 1, counted(differences, most)
-                    evidence = evidence.after(number, names, bets)
+                    bets = counted(differences, options["most"])
+                    evidence = evidence.after(self._generations.n_attempts + 1, names, bets)
                 outcome = Outcome(
                     against,
                     against_base,
@@ -408,17 +398,3 @@ class Promotion:
             return replace(outcome, generation=self._generations.promote(challenger, figures))
         self._generations.record("refusal", figures, evidence=evidence)
         return outcome
-
-
-def _kind(challenger: RankingLearner, measure: str) -> str:
-    """Learner, parameters and measure: challengers of one kind share their evidence."""
-    return f"{type(challenger).__name__} {digests(np.array([repr(challenger)]))[0]} {measure}"
-
-
-def _check_any(n: int, name: str = "held-out queries") -> None:
-    if n == 0:
-        advice = "gather judgements of more queries, or hold out a larger share"
-        raise ValueError(
-            f"Promotion: {name} must be at least one, got none"
-            f"{f'; {advice}' if name == 'held-out queries' else ''}."
-        )

@@ -1,6 +1,7 @@
 """Which queries are held out for judging: decided by name, so the same today and tomorrow."""
 
 import hashlib
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,15 @@ class Split(NamedTuple):
     n_queries: int
     n_held_out: int
     sha256: str
+
+    def check_same(self, share: float, seed: int, folder: Path) -> None:
+        """Refuse another split than this one, which is recorded in the folder."""
+        if (share, seed) != (self.share, self.seed):
+            raise ValueError(
+                f"Promotion: share and seed must be {self.share:g} and {self.seed}, as recorded in "
+                f"{folder}, got {share:g} and {seed}; "
+                "its models may have learnt from queries that another split holds out."
+            )
 
     def __str__(self) -> str:
         return (
