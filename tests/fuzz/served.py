@@ -139,7 +139,19 @@ BODIES = [
     {"id": "new", "vectors": {"vectors": [1.0] * 8}, "fields": {"price": 1}},
     {"query": {"vectors": {"vectors": [1.0] * 8}}, "k": 3, "min_seq": 1},
 ]
-PLACES = ["i1", "default", "x", "..", "%2e%2e%2f", "0", "-1", "\x1b[2J", "9" * 40, "%00", "a" * 3000]
+PLACES = [
+    "i1",
+    "default",
+    "x",
+    "..",
+    "%2e%2e%2f",
+    "0",
+    "-1",
+    "\x1b[2J",
+    "9" * 40,
+    "%00",
+    "a" * 3000,
+]
 
 
 def requests(rng, folder):
