@@ -1,4 +1,4 @@
-"""Attacks through tables: Parquet and Arrow files of vectors and of judgements, compressed or not."""
+"""Attacks through tables of vectors and of judgements: Parquet and Arrow, compressed or not."""
 
 import numpy as np
 import pyarrow as pa
