@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from similia.files import FeedbackFile, Ids, read_vectors
+from similia.files import FeedbackFile, Ids, copy_rows, read_vectors
 from similia.files.source import Source
 from similia.files.unpacked import arrow_batches
 
@@ -153,6 +153,23 @@ def test_a_long_text_that_lists_repeat_is_held_once(tmp_path, pool):
     (columns,) = Source(path).table().columns(["query", "shown"])
     assert [len(row) for row in columns[1]] == [1000, 1000]
     assert counting.max_memory() < ROOM
+
+
+def test_a_long_text_that_many_rows_repeat_is_copied_in_parts(tmp_path, pool):
+    path, output = tmp_path / "texts.parquet", tmp_path / "copy.parquet"
+    text = pa.DictionaryArray.from_arrays(
+        pa.array(np.arange(400, dtype=np.int32) % 2), pa.array(["a" * 1_000_000, "b"])
+    )
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(401), pa.int32()), text)
+    table = pa.table({"query": np.arange(400), "shown": lists, "note": text})
+    parquet.write_table(table, path, store_schema=False)
+    counting = pool()
+    copy_rows(path, np.arange(1, 400, 2), output)  # rows are numbered from 1
+    assert counting.max_memory() < 4 * ROOM
+    found = parquet.read_table(output)
+    assert found.schema == parquet.read_schema(path)
+    assert found.column("query").to_pylist() == list(range(0, 400, 2))
+    assert found.column("note").to_pylist()[-1] == "a" * 1_000_000
 
 
 def test_views_that_overlap(tmp_path, pool):

@@ -27,6 +27,8 @@ except ImportError as error:
 BATCH = 2**16
 #: numbers of vectors held at a time beside the result
 NUMBERS = 2**22
+#: bytes of texts that are copied at a time
+LETTERS = 2**26
 PARQUET = (".parquet", ".pq")
 ARROW_TYPES = {
     "int64": pa.int64(),
@@ -302,29 +304,36 @@ class Table:
 
     def _check_views(self, batch: Any) -> None:
         """Texts of views may overlap, and then are longer than the file."""
-        views = (view for column in batch.columns for view in _views(column))
-        check_size(self.path, self.what, sum(map(_letters, views)), self.allowed)
+        leaves = (leaf for column in batch.columns for leaf in _leaves(column))
+        held = (leaf.dictionary if pa.types.is_dictionary(leaf.type) else leaf for leaf in leaves)
+        total = sum(_letters(leaf) for leaf in held if pa.types.is_string_view(leaf.type))
+        check_size(self.path, self.what, total, self.allowed)
 
 
-def _views(column: Any) -> Iterator[Any]:
-    """Columns of views of texts in a column."""
+def _leaves(column: Any) -> Iterator[Any]:
+    """Columns of numbers or texts that a column is made of."""
     kind = column.type
-    if pa.types.is_string_view(kind):
-        yield column
-    elif pa.types.is_dictionary(kind):
-        yield from _views(column.dictionary)
-    elif pa.types.is_struct(kind):
+    if pa.types.is_struct(kind):
         for inner in column.flatten():
-            yield from _views(inner)
+            yield from _leaves(inner)
     elif any(test(kind) for test in LISTS):
-        yield from _views(column.flatten())
+        yield from _leaves(column.flatten())
+    else:
+        yield column
 
 
-def _letters(views: Any) -> int:
-    """Bytes of all texts; a view is four integers, of which the first is its length."""
-    lengths = np.frombuffer(views.buffers()[1], "<i4")[::4]
-    lengths = lengths[views.offset : views.offset + len(views)]
-    return int(lengths[views.is_valid().to_numpy(zero_copy_only=False)].sum(dtype=np.int64))
+def _letters(leaf: Any) -> int:
+    """Bytes of all texts of an encoded column, or of one of views; 0 for others."""
+    if pa.types.is_string_view(leaf.type):  # four integers, of which the first is a length
+        lengths = np.frombuffer(leaf.buffers()[1], "<i4")[::4][leaf.offset :][: len(leaf)]
+        return int(lengths[leaf.is_valid().to_numpy(zero_copy_only=False)].sum(dtype=np.int64))
+    kind = leaf.type
+    if not pa.types.is_dictionary(kind) or not (
+        _is_text(kind.value_type) or pa.types.is_binary(kind.value_type)
+    ):
+        return 0
+    lengths = compute.binary_length(leaf.dictionary).cast(pa.int64())
+    return int(compute.sum(lengths.take(leaf.indices)).as_py() or 0)
 
 
 def _check_kind(path: Path, kind: Any) -> None:
@@ -465,7 +474,19 @@ def copy_rows(path: Path, kept: NDArray[np.bool_], output: Path) -> None:
     table, row = Table(path), 0
     writer = parquet.ParquetWriter if table.is_parquet else ipc.new_file
     with writer(str(output), table.schema) as file:
-        for batch in table.batches(table.schema.names):
+        for batch in table.batches(table.schema.names, encoded=True):
             chosen = kept[row : row + batch.num_rows]
-            file.write_batch(batch.slice(0, len(chosen)).filter(pa.array(chosen)))
+            for part in _parts(batch.slice(0, len(chosen)).filter(pa.array(chosen))):
+                file.write_batch(part.cast(table.schema) if table.is_parquet else part)
             row += batch.num_rows
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """The rows of a batch in parts whose texts are short once they are no longer encoded."""
+    letters = sum(_letters(leaf) for column in batch.columns for leaf in _leaves(column))
+    if letters <= LETTERS or batch.num_rows < 2:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _parts(batch.slice(0, middle))
+    yield from _parts(batch.slice(middle))
