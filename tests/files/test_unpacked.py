@@ -179,7 +179,10 @@ def test_views_that_overlap(tmp_path, pool):
     view["n"] = len(letters) - np.arange(n)
     view["head"] = b"aaaa"
     buffers = [None, pa.py_buffer(view.tobytes()), pa.py_buffer(letters)]
-    texts = pa.Array.from_buffers(pa.string_view(), n, buffers)
+    try:
+        texts = pa.Array.from_buffers(pa.string_view(), n, buffers)
+    except ValueError:
+        pytest.skip("this version of pyarrow makes no views from buffers")
     with ipc.new_file(path, pa.schema([(k, texts.type) for k in "qbw"])) as file:
         file.write_batch(pa.record_batch([texts] * 3, names=list("qbw")))
     columns = {"query": "q", "better": "b", "worse": "w"}
