@@ -6,6 +6,8 @@ READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 LOWEST := .venv-lowest
 SMOKE  := .venv-smoke
+# Where pip-audit looks up a package, for a first try.
+ADVISORIES ?= https://pypi.org/pypi/numpy/2.0.0/json
 # Interpreters that `make release` installs the wheel for.
 PYTHONS ?= $(PYTHON)
 
@@ -46,12 +48,15 @@ lowest: $(READY)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable ".[test]"
 	$(LOWEST)/bin/python -m pytest -n 2
 
-# Known vulnerabilities of what is installed, and its list of parts (SBOM).
+# Known vulnerabilities of what is installed, and its list of parts (SBOM). Fails if they cannot be looked up.
 audit: $(READY)
 	$(BIN)/python -m pip install --quiet pip-audit cyclonedx-bom
 	mkdir -p dist
 	$(BIN)/cyclonedx-py environment --output-file dist/sbom.json $(BIN)/python
 	$(BIN)/python -m pip freeze --exclude-editable > dist/installed.txt
+	$(BIN)/python -c 'import json; from urllib.request import urlopen; json.load(urlopen("$(ADVISORIES)", timeout=20))["vulnerabilities"]' \
+	  || { echo "audit: $(ADVISORIES) must answer with known vulnerabilities, got the error above;" \
+	    "dist/sbom.json is written, but NOTHING was looked up. Try again with access to it." >&2; exit 1; }
 	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement dist/installed.txt
 
 # The pictures of docs/judging.md, made by the tests of the pages.

@@ -60,3 +60,8 @@ def _bar(*, counted: bool) -> Any:
     )
     columns = (parts.TextColumn("{task.description}"), parts.BarColumn(), *beside)
     return parts.Progress(*columns, parts.TimeRemainingColumn(), console=Console(stderr=True))
+
+
+def printable(text: str) -> str:
+    """Text with escapes for what a terminal would obey instead of showing."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

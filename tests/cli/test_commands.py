@@ -1,6 +1,7 @@
 import inspect
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import similia
+from similia.cli import main
 from similia.cli import options as opt
 from similia.cli.main import app
 from similia.cli.printing import duration
@@ -177,6 +179,25 @@ def test_what_a_file_says_is_shown_and_not_obeyed(run, files):
     assert "\x1b" not in refused.output
 
 
+def test_a_warning_that_quotes_a_file_is_shown_and_not_obeyed(capsys):
+    main._show_warning(UserWarning("\x1b[2Jx"))
+    assert capsys.readouterr().err == "warning: \\x1b[2Jx\n"
+
+
+@pytest.mark.parametrize("first", "=+-@")
+def test_printed_csv_has_no_formulas_and_is_read_again(first, run, files):
+    ids = [f"{first}cmd|'/C calc'!{i}" for i in range(40)]
+    (files / "X.npy.ids").write_text("\n".join(ids), encoding="utf-8")
+    model, asked = files / "m.safetensors", files / "asked.csv"
+    rows = [f'"{ids[i]}","{ids[i + 1]}","{ids[i + 2]}"' for i in range(9)]
+    (files / "f.csv").write_text("\n".join(["query,better,worse", *rows]), encoding="utf-8")
+    run("learn", files / "X.npy", files / "f.csv", "-o", model, "--learner", "FactoredAROMA")
+    asked.write_text(run("suggest", model, files / "X.npy", "-n", 5).stdout, encoding="utf-8")
+    lines = asked.read_text(encoding="utf-8").splitlines()[1:]
+    assert [line[:2] for line in lines] == [f"'{first}"] * 5
+    assert run("learn", files / "X.npy", asked, "-o", model, "--json").exit_code == 0
+
+
 def test_ctrl_c_while_modules_are_imported_ends_quietly(monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
@@ -185,6 +206,25 @@ def test_ctrl_c_while_modules_are_imported_ends_quietly(monkeypatch):
     with pytest.raises(SystemExit) as ended:
         similia.cli.run()
     assert ended.value.code == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("module", "code"), [("similia.registry", -signal.SIGINT), ("typer", 130)])
+def test_ctrl_c_at_the_start_shows_no_traceback(module, code):
+    found = python(f"""
+import os, signal, sys
+from similia_start import run
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["similia", "learners"]
+run()
+""")
+    assert (found.returncode, found.stdout, found.stderr) == (code, "", "")
 
 
 def test_a_group_of_parameters_is_taken_option_by_option():

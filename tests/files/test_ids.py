@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia.files import Ids
-from similia.files.rows import Encoded, RowError, as_integers
+from similia.files.rows import Encoded, RowError, as_integers, csv_text
 from similia.files.vectors import read_ids
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, min_size=1)
@@ -22,6 +22,18 @@ def test_every_id_leads_to_its_row(values, random):
     assert ids.names(rows) == asked
     column = Encoded(np.arange(10), asked) if isinstance(values[0], str) else np.array(asked)
     assert ids.rows(column).tolist() == rows
+
+
+@given(st.lists(st.sampled_from("=+-@'ax").map(lambda c: f"{c}1"), unique=True, min_size=1))
+def test_ids_are_read_as_csv_without_formulas_has_them(values):
+    ids = Ids(values, len(values))
+    assert [ids.row(csv_text(value)) for value in values] == list(range(len(values)))
+    assert not any(csv_text(value).startswith(tuple("=+-@")) for value in values)
+
+
+def test_an_id_with_a_quote_of_its_own_is_itself():
+    ids = Ids(["=a", "'=a"], 2)
+    assert [ids.row("=a"), ids.row("'=a")] == [0, 1]
 
 
 @given(st.integers(1, 50), st.integers())

@@ -43,7 +43,7 @@ def batch(target, first, count):
 
 
 def main(targets):
-    from tests.fuzz.targets import TARGETS
+    from tests.fuzz.everything import TARGETS
 
     seconds = float(os.environ.get("FUZZ_SECONDS", "60"))
     size = int(os.environ.get("FUZZ_BATCH", str(BATCH)))

@@ -21,7 +21,7 @@ def peak():
 
 def run(name, seed):
     """Run one case; the traceback if a promise was broken."""
-    from tests.fuzz.targets import TARGETS
+    from tests.fuzz.everything import TARGETS
 
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     before = peak()

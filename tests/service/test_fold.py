@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from similia.persistence import file
 from similia.service import fold as folding
 from similia.service import snapshots
 from similia.service.fold import Fold
@@ -182,6 +183,33 @@ def test_snapshots_that_do_not_fit_are_passed_over(tmp_path, often, caplog):
     assert bits(learner(tenant)) == live
     assert "passed over" in caplog.text
     tenant.close()
+
+
+def test_a_forged_snapshot_is_passed_over(tmp_path, often, caplog):
+    """Right checksums, and arrays of other sizes, which compiled code would follow."""
+    tenant = filled(tmp_path)
+    tenant.feedback([triplet(i) for i in range(150)])
+    expected = bits(learner(tenant))
+    tenant.close()
+    path = max((tmp_path / "acme" / "snapshots").glob("*.safetensors"))
+    good = snapshots.read(path)
+    state = good.learner.get_state()
+    for name, forged in {
+        "weights_information_": state["weights_information_"][..., :1, :1],
+        "weights_cluster_": state["weights_cluster_"][:2],
+        "memory_keys_": state["memory_keys_"][:1],
+    }.items():
+        parameters = {"seq": good.seq, "hash": good.hash, "pairs": "{}", "block": folding.BLOCK}
+        parameters["learner"] = good.learner.get_params(deep=False)
+        arrays = {known: getattr(good, known) for known in snapshots.ARRAYS}
+        file.write(
+            path, snapshots.CLASS, parameters, {**arrays, "learner": {**state, name: forged}}
+        )
+        again = Tenant.open(tmp_path, "acme")
+        assert bits(learner(again)) == expected
+        again.close()
+        assert f"{path} is damaged" in caplog.text
+        caplog.clear()
 
 
 def test_a_retraction_makes_earlier_snapshots_count_again(tmp_path, often):

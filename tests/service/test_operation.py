@@ -139,6 +139,17 @@ def test_errors_are_logged_with_their_traces():
     assert "request_id=r1" in journal.Lines().format(record)
 
 
+def test_lines_for_people_show_what_a_terminal_would_obey():
+    record = logging.LogRecord("x", logging.ERROR, "f", 1, "%s is odd", ("\x1b[2J",), None)
+    try:
+        raise RuntimeError("\x1b[2J")
+    except RuntimeError as error:
+        record.exc_info = (type(error), error, error.__traceback__)
+    line = journal.Lines().format(record)
+    assert "\x1b" not in line
+    assert line.count("x1b[2J") >= 2
+
+
 def test_traces_continue_those_of_callers(start):
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

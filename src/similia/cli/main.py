@@ -51,7 +51,7 @@ class OneLineErrors(TyperGroup):
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    note(f"warning: {message}")
 
 
 def _sentence(error: BaseException) -> str:

@@ -8,17 +8,14 @@ from typing import Any
 
 import typer
 
+from similia.progress import printable
+
 
 class Form(StrEnum):
     """Format of printed rows."""
 
     csv = "csv"
     jsonl = "jsonl"
-
-
-def printable(text: str) -> str:
-    """Text with escapes for what a terminal would obey instead of showing."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -51,16 +48,23 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: Form) -> None:
-    """Print rows as CSV, floats to six digits, or as JSON lines; a file gets ids as they are."""
+    """Print rows as CSV, floats to six digits and no formulas, or as JSON lines."""
     import csv
 
-    shown = printable if sys.stdout.isatty() else str
+    from similia.files.rows import csv_text
+
+    def cell(value: Any) -> str:
+        if isinstance(value, float):
+            return f"{value:.6g}"
+        text = csv_text(value) if isinstance(value, str) else f"{value}"
+        return printable(text) if sys.stdout.isatty() else text
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     if form is Form.csv:
         writer.writerow(names)
     for row in rows:
         if form is Form.csv:
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else shown(f"{v}") for v in row])
+            writer.writerow([cell(value) for value in row])
         else:
             sys.stdout.write(json.dumps(dict(zip(names, row, strict=True))) + "\n")
 

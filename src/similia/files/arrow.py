@@ -1,8 +1,9 @@
 """Everything that needs pyarrow: Parquet and Arrow files, fast parsing of CSV and JSON lines."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from similia.exceptions import MissingExtraError
 from similia.files.keys import keys_of_bytes
 from similia.files.pieces import Entries, Fields, RawColumn, Types
 from similia.files.rows import Encoded, Lists
+from similia.files.unpacked import arrow_batches, check_size, parquet_groups
 
 try:
     import pyarrow as pa
@@ -25,6 +27,8 @@ except ImportError as error:
 BATCH = 2**16
 #: numbers of vectors held at a time beside the result
 NUMBERS = 2**22
+#: bytes of texts that are copied at a time
+LETTERS = 2**26
 PARQUET = (".parquet", ".pq")
 ARROW_TYPES = {
     "int64": pa.int64(),
@@ -35,6 +39,7 @@ ARROW_TYPES = {
     "mixed": pa.string(),
     "key": pa.string(),
 }
+LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 CSV_TYPES = {
     **ARROW_TYPES,
     **dict.fromkeys(("string", "mixed", "key"), pa.dictionary(pa.int32(), pa.string())),
@@ -241,10 +246,14 @@ def _column(batch: Any, name: str) -> Any:
 
 
 class Table:
-    """A Parquet or Arrow file, read in batches."""
+    """A Parquet or Arrow file, read in batches.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    What is unpacked at a time, a group of rows or a batch, is checked before memory is taken for
+    it; `allowed` bytes are fine.
+    """
+
+    def __init__(self, path: Path, what: str = "feedback", allowed: int | None = None) -> None:
+        self.path, self.what, self.allowed = path, what, allowed
         self.is_parquet = path.suffix in PARQUET
         with open(path, "rb"):  # a missing file raises the same error in every format
             pass
@@ -253,22 +262,25 @@ class Table:
             self.names = _names(path, self.schema)
             if self.is_parquet:
                 self.n_rows = int(file.metadata.num_rows)
+                leaves = [file.schema.column(place) for place in range(len(file.schema))]
+                self._texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
             else:
-                batches = map(file.get_batch, range(file.num_record_batches))
-                self.n_rows = sum(batch.num_rows for batch in batches)
+                batches, self._dictionaries = arrow_batches(path)
+                self.n_rows = sum(batch.rows for batch in batches)
+                self._sizes = [batch.size for batch in batches]
 
     @contextmanager
-    def _file(self, names: Iterable[str] = ()) -> Iterator[Any]:
-        """The opened file; texts of these columns are encoded, so that each is held once."""
+    def _file(self, *, encoded: bool = False) -> Iterator[Any]:
+        """The opened file; texts are encoded if asked for, so that each is held once."""
         try:
             if self.is_parquet:
-                texts = [name for name in names if _is_text(self.schema.field(name).type)]
+                texts = self._texts if encoded else None
                 with parquet.ParquetFile(self.path, memory_map=True, read_dictionary=texts) as file:
                     yield file
             else:
                 with pa.memory_map(str(self.path)) as source:
                     yield ipc.open_file(source)
-        except pa.ArrowInvalid as error:
+        except pa.ArrowException as error:
             raise ValueError(f"{self.path}: could not be read as a table ({error}).") from error
 
     def columns(self, names: Sequence[str]) -> Iterator[list[Any]]:
@@ -278,26 +290,23 @@ class Table:
         for batch in self.batches(outer, encoded=True):
             yield [_column(batch, name) for name in names]
 
-    def unpacked(self, names: Iterable[str]) -> int:
-        """Bytes of the named columns once they are unpacked, as Parquet stores them."""
+    def unpacked(self, names: Iterable[str], rows: int = BATCH) -> list[int]:
+        """Bytes of each part of the file that is unpacked at once, for the named columns."""
         if not self.is_parquet:
-            return 0
-        wanted = set(names)
+            return [self._dictionaries + size for size in self._sizes]
         with self._file() as file:
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        parts = [group.column(i) for group in groups for i in range(group.num_columns)]
-        return sum(
-            part.total_uncompressed_size
-            for part in parts
-            if part.path_in_schema.split(".")[0] in wanted
-        )
+            return parquet_groups(self.path, file.metadata, set(names), rows)
 
     def batches(
         self, names: Iterable[str], size: int = BATCH, *, encoded: bool = False
     ) -> Iterator[Any]:
         """Yield the named columns in batches of at most `size` rows."""
         names = list(names)
-        with self._file(names if encoded else ()) as file:
+        for kind in (self.schema.field(name).type for name in names):
+            _check_kind(self.path, kind)
+        largest = max(self.unpacked(names, size), default=0)
+        check_size(self.path, self.what, largest, self.allowed)
+        with self._file(encoded=encoded) as file:
             if self.is_parquet:
                 yield from file.iter_batches(batch_size=size, columns=list(names))
                 return
@@ -306,21 +315,67 @@ class Table:
                 batch.validate(full=True)  # Arrow trusts impossible offsets, and crashes
                 batch = batch.select(list(names))
                 for start in range(0, batch.num_rows, size):
-                    yield batch.slice(start, size)
+                    part = batch.slice(start, size)
+                    self._check_views(part)
+                    yield part
+
+    def _check_views(self, batch: Any) -> None:
+        """Texts of views may overlap, and then are longer than the file."""
+        leaves = (leaf for column in batch.columns for leaf in _leaves(column))
+        held = (leaf.dictionary if pa.types.is_dictionary(leaf.type) else leaf for leaf in leaves)
+        total = sum(_letters(leaf) for leaf in held if pa.types.is_string_view(leaf.type))
+        check_size(self.path, self.what, total, self.allowed)
+
+
+def _leaves(column: Any) -> Iterator[Any]:
+    """Columns of numbers or texts that a column is made of."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        for inner in column.flatten():
+            yield from _leaves(inner)
+    elif any(test(kind) for test in LISTS):
+        yield from _leaves(column.flatten())
+    else:
+        yield column
+
+
+def _letters(leaf: Any) -> int:
+    """Bytes of all texts of an encoded column, or of one of views; 0 for others."""
+    if pa.types.is_string_view(leaf.type):  # four integers, of which the first is a length
+        lengths = np.frombuffer(leaf.buffers()[1], "<i4")[::4][leaf.offset :][: len(leaf)]
+        return int(lengths[leaf.is_valid().to_numpy(zero_copy_only=False)].sum(dtype=np.int64))
+    kind = leaf.type
+    if not pa.types.is_dictionary(kind) or not (
+        _is_text(kind.value_type) or pa.types.is_binary(kind.value_type)
+    ):
+        return 0
+    lengths = compute.binary_length(leaf.dictionary).cast(pa.int64())
+    return int(compute.sum(lengths.take(leaf.indices)).as_py() or 0)
+
+
+def _check_kind(path: Path, kind: Any) -> None:
+    """Refuse types whose values may share memory without end."""
+    if pa.types.is_dictionary(kind) or any(test(kind) for test in LISTS):
+        _check_kind(path, kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            _check_kind(path, field.type)
+    elif pa.types.is_nested(kind) or pa.types.is_binary_view(kind):
+        raise ValueError(f"{path}: columns must be numbers, texts or lists of them, got {kind}.")
 
 
 # -- vectors -----------------------------------------------------------------------------------
 
 
 def read_table(
-    path: Path, vector_column: str | None, id_column: str | None, check_size: Callable[[int], None]
+    path: Path, vector_column: str | None, id_column: str | None, allowed: int | None = None
 ) -> tuple[Array, list[Any] | None, NDArray[np.bool_]]:
     """Matrix, ids if there are any, and a mask of the rows that are whole vectors.
 
-    Vectors are a column of lists or, without one, all numeric columns but the id. `check_size` is
-    asked before memory is taken.
+    Vectors are a column of lists or, without one, all numeric columns but the id. They may take the
+    `allowed` bytes.
     """
-    table = Table(path)
+    table = Table(path, "vectors", allowed)
     name = id_column or ("id" if "id" in table.schema.names else None)
     names = _vector_columns(table, vector_column, name)
     lists = len(names) == 1 and _is_list(table.schema.field(names[0]).type)
@@ -329,7 +384,8 @@ def read_table(
     single = all(_is_single(kind.value_type if lists else kind) for kind in kinds)
     dtype = np.dtype(np.float32 if single else np.float64)
     wanted = [*names, *([name] if name else [])]
-    check_size(table.n_rows * (width * dtype.itemsize + 1) + table.unpacked(wanted))
+    dense = table.n_rows * (width * dtype.itemsize + 1)
+    check_size(path, "vectors", dense + sum(table.unpacked(wanted)), allowed)
     X = np.full((table.n_rows, width), np.nan, dtype)
     ids: list[Any] | None = None if name is None else []
     row = 0
@@ -341,14 +397,19 @@ def read_table(
             for place in range(width):
                 part[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
         if ids is not None:
-            ids += _shared(batch.column(batch.num_columns - 1))
+            ids += values(batch.column(batch.num_columns - 1))
         row += batch.num_rows
     return X, ids, np.array([np.isfinite(x).all() for x in X], dtype=bool)
 
 
-def _shared(column: Any) -> list[Any]:
+def values(column: Any) -> list[Any]:
     """Values of a column; equal texts are one object, so that long repeats take no memory."""
-    if not pa.types.is_dictionary(column.type):
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        rest = iter(values(column.flatten()))
+        lengths = compute.list_value_length(column).to_pylist()
+        return [None if n is None else list(islice(rest, n)) for n in lengths]
+    if not pa.types.is_dictionary(kind):
         return list(column.to_pylist())
     texts = column.dictionary.to_pylist()
     return [None if code is None else texts[code] for code in column.indices.to_pylist()]
@@ -384,8 +445,7 @@ def _is_single(kind: Any) -> bool:
 
 
 def _is_list(kind: Any) -> bool:
-    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(kind) for test in lists) and _is_number(kind.value_type)
+    return any(test(kind) for test in LISTS) and _is_number(kind.value_type)
 
 
 def _width(table: Table, name: str) -> int:
@@ -431,7 +491,19 @@ def copy_rows(path: Path, kept: NDArray[np.bool_], output: Path) -> None:
     table, row = Table(path), 0
     writer = parquet.ParquetWriter if table.is_parquet else ipc.new_file
     with writer(str(output), table.schema) as file:
-        for batch in table.batches(table.schema.names):
+        for batch in table.batches(table.schema.names, encoded=True):
             chosen = kept[row : row + batch.num_rows]
-            file.write_batch(batch.slice(0, len(chosen)).filter(pa.array(chosen)))
+            for part in _parts(batch.slice(0, len(chosen)).filter(pa.array(chosen))):
+                file.write_batch(part.cast(table.schema) if table.is_parquet else part)
             row += batch.num_rows
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """The rows of a batch in parts whose texts are short once they are no longer encoded."""
+    letters = sum(_letters(leaf) for column in batch.columns for leaf in _leaves(column))
+    if letters <= LETTERS or batch.num_rows < 2:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _parts(batch.slice(0, middle))
+    yield from _parts(batch.slice(middle))

@@ -185,7 +185,7 @@ class TablePiece:
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Yield plain values."""
-        lists = [self.columns[name].tolist() for name in names]
+        lists = [_values(self.columns[name]) for name in names]
         yield from enumerate(map(list, zip(*lists, strict=True)), start=self.number)
 
     def halves(self) -> list[Piece]:
@@ -196,6 +196,15 @@ class TablePiece:
         first = {name: column[:middle] for name, column in self.columns.items()}
         second = {name: column[middle:] for name, column in self.columns.items()}
         return [TablePiece(self.number, first), TablePiece(self.number + middle, second)]
+
+
+def _values(column: Any) -> list[Any]:
+    """Values of a column of a table as Python has them."""
+    if isinstance(column, np.ndarray):
+        return list(column.tolist())
+    from similia.files.arrow import values
+
+    return values(column)
 
 
 def csv_fields(line: str, delimiter: str = ",") -> list[str]:

@@ -17,6 +17,8 @@ Rows: TypeAlias = NDArray[np.int64]
 #: bad rows kept in full; all are counted
 KEPT = 20
 #: an integer written as text; int() would also accept "1_000"
+#: beginnings of texts that spreadsheets compute instead of showing
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 DIGITS = re.compile(r"[+-]?[0-9]{1,100}")
 
 
@@ -77,6 +79,14 @@ class BadRows:
         return {"n": self.n, "by_reason": dict(self.counts)}
 
 
+def csv_text(value: str) -> str:
+    """A text for CSV, with a quote before what a spreadsheet would take for a formula.
+
+    `Ids` reads it with and without that quote.
+    """
+    return f"'{value}" if value.startswith(FORMULA) else value
+
+
 class Encoded(NamedTuple):
     """A dictionary-encoded column of texts: column[i] is texts[codes[i]], or missing below 0."""
 
@@ -110,8 +120,12 @@ class Ids:
         if self.values is None:
             return
         if self.is_text:
-            self._table = {value: row for row, value in enumerate(self.values.tolist())}
+            names = self.values.tolist()
+            self._table = {value: row for row, value in enumerate(names)}
             distinct = len(self._table)
+            for row, value in enumerate(names):  # as `csv_text` writes them
+                if value.startswith(FORMULA):
+                    self._table.setdefault(csv_text(value), row)
         else:
             self._order = np.argsort(self.values, kind="stable")
             self._sorted = self.values[self._order]

@@ -17,6 +17,7 @@ from scipy import sparse
 from similia.contract import Array, Matrix, Side
 from similia.files.pieces import json_object, opened, text_pieces
 from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
+from similia.files.unpacked import check_size
 from similia.validation import check_parameters, check_sparse, none, positive_integer
 
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
@@ -87,7 +88,7 @@ def read_vectors(
         X = mapped_array(path)
     elif path.suffix in READERS:
         if path.suffix == ".npz":
-            _check_size(path, _unpacked_size(path), max_bytes)
+            check_size(path, "vectors", _unpacked_size(path), max_bytes)
         X, names = READERS[path.suffix](path)
         if sparse.issparse(X) and max_bytes is None:
             _check_width(path, X.shape[1])
@@ -148,16 +149,6 @@ def check_matrix(path: Path | str, X: Matrix) -> None:
         raise ValueError(
             f"{path}: vectors must be a matrix of numbers, at least one row of at least one, "
             f"got shape {X.shape} and dtype {X.dtype}."
-        )
-
-
-def _check_size(path: Path, wanted: int, allowed: int | None) -> None:
-    """Refuse a small file that unfolds into much memory, unless the caller allows that much."""
-    limit = 64 * path.stat().st_size + 2**28 if allowed is None else allowed
-    if wanted > limit:
-        raise ValueError(
-            f"{path}: vectors must take at most {limit} bytes of memory, got {wanted}; if the file "
-            "is trusted, allow more with max_bytes, or store it without compression."
         )
 
 
@@ -269,7 +260,7 @@ def _read_table(
 ) -> tuple[Matrix, RawIds]:
     from similia.files.arrow import read_table
 
-    X, ids, whole = read_table(path, vector, name, lambda size: _check_size(path, size, allowed))
+    X, ids, whole = read_table(path, vector, name, allowed)
     if whole.all():
         return X, ids
     error = RowError("not a vector of finite numbers", f" of length {X.shape[1]}")

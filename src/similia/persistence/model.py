@@ -46,14 +46,15 @@ def load(path: PathLike) -> Any:
     """
     document = learner_document(path)
     name = document["class"]
+    return file.rebuilt(path, document, lambda *parts: restored(name, *parts))
 
-    def learner(parameters: Named, state: Named) -> _Checkable:
-        found: _Checkable = learner_class(name)(**parameters).set_state(state)
-        if name in LEARNERS:  # batch learners check their state themselves
-            _check_consistency(found)
-        return found
 
-    return file.rebuilt(path, document, learner)
+def restored(name: str, parameters: Named, state: Named) -> Any:
+    """A learner of this class with a state from a file; ValueError if the two do not fit."""
+    found: _Checkable = learner_class(name)(**parameters).set_state(state)
+    if name in LEARNERS:  # batch learners check their state themselves
+        _check_consistency(found)
+    return found
 
 
 # -- consistency of a loaded state -------------------------------------------------------------

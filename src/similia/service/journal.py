@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from similia.progress import printable
+
 logger = logging.getLogger("similia.service")
 
 
@@ -33,9 +35,10 @@ class Lines(logging.Formatter):
         """Time, level, message and details."""
         when = datetime.fromtimestamp(record.created).isoformat(" ", "milliseconds")
         details = " ".join(f"{k}={_plain(v)}" for k, v in getattr(record, "details", {}).items())
-        text = f"{when} {record.levelname.lower():7} {record.getMessage()} {details}".rstrip()
+        said = _plain(record.getMessage())
+        text = f"{when} {record.levelname.lower():7} {said} {details}".rstrip()
         if record.exc_info:
-            text = f"{text}\n{self.formatException(record.exc_info)}"
+            text = f"{text}\n{printable(self.formatException(record.exc_info))}"
         return text
 
 

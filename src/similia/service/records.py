@@ -16,6 +16,8 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
+from similia.service.errors import Damaged
+
 Vector: TypeAlias = NDArray[np.float32]
 Value: TypeAlias = str | float | bool
 
@@ -242,8 +244,13 @@ def encoded(record: Record) -> bytes:
 
 
 def decoded(body: bytes) -> tuple[Record, list[Packed]]:
-    """A record without its vectors, and those."""
-    found = _decoder.decode(body)
+    """A record without its vectors, and those; raises Damaged."""
+    try:
+        found = _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise Damaged(
+            f"log: a row is no record ({error}); restore the log from a backup."
+        ) from error
     return found.record, found.vectors
 
 

@@ -18,8 +18,10 @@ from similia import __version__
 from similia.durable import make_folder, remove_leftovers
 from similia.exceptions import ModelFileError
 from similia.persistence import file
+from similia.persistence.model import restored
 from similia.service import fold as folding
 from similia.service.fold import Fold, Pairs, copied
+from similia.service.items import Layout
 from similia.service.log import Log
 from similia.similarity.blend import Blend
 
@@ -65,8 +67,12 @@ class Snapshots:
     def restored(self, retracted: dict[int, int], last: int) -> Fold:
         """A fold that starts from the newest snapshot up to row `last` that still holds."""
         for sealed in self.all(last):
-            if self._holds(sealed, retracted):
+            if not self._holds(sealed, retracted):
+                continue
+            try:
                 return self._restored(sealed, retracted)
+            except ModelFileError as error:
+                logger.warning("A snapshot is passed over: %s", error)
         return Fold(retracted)
 
     def all(self, last: int) -> Iterator[Sealed]:
@@ -95,6 +101,8 @@ class Snapshots:
         fold = Fold(retracted)
         for row in self._log.rows(0, sealed.seq, others=True):
             fold.feed_other(row)
+        if fold.items is None or widths(fold.items.layout) != widths_of(sealed.learner):
+            raise ModelFileError(f"{self._path(sealed.seq)} is of other views than the log.")
         fold.resume(sealed.seq, sealed.learner, sealed.lists, sealed.exams.tolist(), sealed.pairs)
         return fold
 
@@ -153,6 +161,16 @@ class Snapshots:
         return self.folder / f"snapshot-{number:012d}.safetensors"
 
 
+def widths(layout: Layout) -> dict[str, tuple[int, int]]:
+    """Features of queries and items, by view."""
+    return {view.name: (view.width * view.compared, view.width) for view in layout.views}
+
+
+def widths_of(learner: Blend) -> dict[str, tuple[int, int]]:
+    """The same, of what a learner takes."""
+    return {name: (m, n) for name, m, n in learner.widths_}
+
+
 def superfluous(numbers: list[int]) -> list[int]:
     """Those to remove: what is left lies at distances from the newest that double."""
     newest, kept = numbers[-1], 0
@@ -185,11 +203,14 @@ def read(path: Path) -> Sealed:
     def sealed(parameters: dict[str, Any], attributes: dict[str, Any]) -> Sealed:
         if parameters["block"] != folding.BLOCK:
             raise ValueError(f"it was learnt in blocks of {parameters['block']}")
-        state = attributes["learner"]
-        learner = Blend(**parameters["learner"]).set_state(state)
+        learner = restored("Blend", parameters["learner"], attributes["learner"])
         found = json.loads(parameters["pairs"])
         pairs = {key: tuple((id, bool(kind)) for id, kind in v) for key, v in found.items()}
-        lists, exams, retracted = (attributes[name] for name in ARRAYS)
+        lists, exams, retracted = arrays = [attributes[name] for name in ARRAYS]
+        if not all(
+            isinstance(a, np.ndarray) and a.dtype == np.int64 and a.ndim == 1 for a in arrays
+        ):
+            raise ValueError(f"{', '.join(ARRAYS)} are no numbers of rows")
         seq, hash_ = parameters["seq"], parameters["hash"]
         return Sealed(seq, hash_, learner, lists, exams, retracted, pairs)
 

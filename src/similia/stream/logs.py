@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from similia.clicks import Propensities, estimate_propensities
 from similia.durable import replacing
 from similia.files import Ids
+from similia.files.rows import csv_text
 from similia.impressions import Impressions
 from similia.validation import between, check_parameters
 
@@ -127,14 +128,18 @@ def write_log(
     return n
 
 
+def _cells(names: list[Any]) -> list[Any]:
+    return [csv_text(name) if isinstance(name, str) else name for name in names]
+
+
 def _rows(part: Impressions, first: int, ids: Ids, items: Ids) -> Iterator[dict[str, Any]]:
     """Rows of a log by column, with lists numbered from `first`."""
     lengths = np.diff(part.starts)
     position = part.nuisance.get("position", np.zeros(len(part.items)))
     columns = (
         np.repeat(np.arange(first, first + len(part)), lengths).tolist(),
-        ids.names(np.repeat(part.queries, lengths)),
-        items.names(part.items),
+        _cells(ids.names(np.repeat(part.queries, lengths))),
+        _cells(items.names(part.items)),
         np.rint(np.exp(position)).astype(int).tolist(),
         [f"{gain:g}" for gain in part.gains.tolist()],
     )
