@@ -1,7 +1,8 @@
 """Ranking by a frozen state: exact search among all items, or some items put in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,15 @@ from similia.service.approximate import Approximate
 from similia.service.errors import Invalid
 from similia.service.fold import State
 from similia.service.items import Shelf
-from similia.service.log import Log
+from similia.service.log import Row
 from similia.service.records import Packed, Query, Ranked, Ranking, packed, unpacked
 
 #: items of one answer
 MOST = 1000
 #: pieces of the items for each processor
 PARTS = 2
+
+Rows: TypeAlias = Callable[[int], Row | None]
 
 __all__ = ["State", "ranked", "vectors"]
 
@@ -122,7 +125,7 @@ def ranked(
     *,
     items: Sequence[str] | None,
     explain: bool,
-    log: Log,
+    row_of: Rows,
     approximate: Approximate | None = None,
 ) -> Ranking:
     """The k best items, or some items in order."""
@@ -150,7 +153,7 @@ def ranked(
         for name, score, std in zip(names, scores, deviations, strict=True)
     ]
     if explain and state.learner is not None and results:
-        results = _explained(state, row, found, results, log)
+        results = _explained(state, row, found, results, row_of)
     return Ranking(revision(state, model), state.seq, model, results)
 
 
@@ -174,7 +177,7 @@ def _explained(
     row: NDArray[np.float32],
     found: NDArray[np.float32],
     results: list[Ranked],
-    log: Log,
+    row_of: Rows,
 ) -> list[Ranked]:
     assert state.learner is not None
     assert state.layout is not None
@@ -184,7 +187,7 @@ def _explained(
     for result, why in zip(results, told, strict=True):
         behind = []
         for number, amount in why.judgements[:10]:
-            logged = log.row(state.row_of(number))
+            logged = row_of(state.row_of(number))
             if logged is not None and logged.id is not None:
                 behind.append((logged.id, amount))
         answer.append(Ranked(result.id, result.score, result.std, why.parts, behind))

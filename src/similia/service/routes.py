@@ -37,15 +37,16 @@ async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
     """Check judgements, find their queries' vectors, and store them."""
     service = call.service
     checked = service.bounds.judgements(given, call.key)
-    ready = [
-        structs.replace(judgement, query=await service.resolved(call.tenant, judgement.query))
-        for judgement in checked
-    ]
+    ready = []
+    for judgement in checked:
+        asked = judgement.query
+        query = asked if asked.item or asked.vectors else await service.resolved(call.tenant, asked)
+        ready.append(judgement if query is asked else structs.replace(judgement, query=query))
     receipts = await service.committer(call.tenant).store(ready) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
-    for duplicate, count in (("false", new), ("true", len(receipts) - new)):
+    for duplicate, count in ((False, new), (True, len(receipts) - new)):
         if count:
-            service.metrics.judgements.labels(call.path["tenant"], duplicate).inc(count)
+            service.metrics.acknowledge(call.path["tenant"], duplicate, count)
     return s.Receipts(receipts)
 
 

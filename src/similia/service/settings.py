@@ -91,6 +91,13 @@ class Settings:
         choices=("exact", "faiss", "usearch", "hnswlib"),
     )
 
+    warm_up: str = setting(
+        "first",
+        "When to compile what the first judgement needs: first, before the service is ready; "
+        "beside it, while it serves; or never, until it is needed.",
+        choices=("first", "beside", "never"),
+    )
+
     # -- operation -----------------------------------------------------------------------------
     log_level: str = setting(
         "info", "What is logged.", choices=("debug", "info", "warning", "error")

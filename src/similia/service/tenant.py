@@ -1,7 +1,7 @@
 """One tenant: a log, the learner and items that follow from it, and what they are asked."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from similia.service.checking import check_items, check_judgement, check_query, 
 from similia.service.engine import Engine
 from similia.service.errors import Invalid, UnknownJudgement
 from similia.service.items import Layout
-from similia.service.log import Entry, Log
+from similia.service.log import Appended, Entry, Log
 from similia.service.opening import opened_log
 from similia.service.records import (
     Configured,
@@ -41,7 +41,7 @@ from similia.service.records import (
     encoded,
     query_key,
     whole,
-    with_id,
+    written,
 )
 from similia.service.texts import Texts
 from similia.trust.calibrating import Calibration
@@ -173,26 +173,39 @@ class Tenant:
 
     def feedback(self, judgements: Sequence[Judgement]) -> list[Receipt]:
         """Store judgements, all of them or none; return once they are on the disk."""
-        self._check(judgements)
-        entries, ids = [], []
-        for judgement in judgements:
-            known, body = with_id(judgement)
-            key = query_key(known.query)
-            kind = type(known).__struct_config__.tag
-            entries.append(Entry(str(kind), body, known.id, key, known.judge))
-            ids.append(str(known.id))
-        found = self.log.append(entries)
-        return [Receipt(id, *place) for id, place in zip(ids, found, strict=True)]
+        entries = self.entries(judgements)
+        return receipts(entries, self.log.append(entries))
 
-    def _check(self, judgements: Sequence[Judgement]) -> None:
+    def entries(self, judgements: Sequence[Judgement]) -> list[Entry]:
+        """Judgements, checked, as they are appended to the log."""
+        self._check(judgements, self._knows)
+        return [_judged(judgement) for judgement in judgements]
+
+    def entries_at_once(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
+        """The same without waiting for anything; None if the items they name may be to come."""
+        try:
+            self._check(judgements, self._knows_now)
+        except _Behind:
+            return None
+        return [_judged(judgement) for judgement in judgements]
+
+    def _check(self, judgements: Sequence[Judgement], known: Callable[[str], bool]) -> None:
         layout, wrong = self._layout(), {}
         for place, judgement in enumerate(judgements):
             try:
-                check_judgement(layout, judgement, self._knows)
+                check_judgement(layout, judgement, known)
             except Invalid as error:
                 wrong[place] = str(error)
         if wrong:
             raise Invalid(next(iter(wrong.values())), wrong)
+
+    def _knows_now(self, id: str) -> bool:
+        items = self._engine.items
+        if items is not None and id in items:
+            return True
+        if self._engine.seq < self.log.last:
+            raise _Behind
+        return False
 
     def _knows(self, id: str) -> bool:
         """Whether there is such an item, also if it was put just now."""
@@ -261,7 +274,7 @@ class Tenant:
             model,
             items=items,
             explain=explain,
-            log=self.log,
+            row_of=self.log.row,
             approximate=self._approximate,
         )
 
@@ -388,6 +401,21 @@ class Tenant:
             replaying=state.seq < seq,
             snapshot_seq=self._engine.snapshot_seq,
         )
+
+
+class _Behind(Exception):
+    """Whether something is known cannot be said without waiting for the learner."""
+
+
+def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Receipt]:
+    """What is answered to judgements that were appended."""
+    return [Receipt(str(entry.id), *place) for entry, place in zip(entries, places, strict=True)]
+
+
+def _judged(judgement: Judgement) -> Entry:
+    id, body, vectors = written(judgement)
+    key = query_key(judgement.query, vectors)
+    return Entry(str(type(judgement).__struct_config__.tag), body, id, key, judgement.judge)
 
 
 def _entry(record: Any) -> Entry:
