@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -90,6 +89,7 @@ class Resource:
     def __init__(self, service: "Service", endpoints: Sequence[Endpoint]) -> None:
         self.service = service
         self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
+        self._decoders = {endpoint.method: Decoders(endpoint) for endpoint in endpoints}
         methods = [*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])]
         self.allowed = ", ".join(sorted(methods))
 
@@ -110,7 +110,7 @@ class Resource:
             if endpoint.body is not None:
                 content = await self._read(body, exchange, receive)
                 scope["body_read"] = True
-                call.body = _decoded(endpoint, exchange, content)
+                call.body = self._decoders[method].decoded(exchange, content)
             seconds = limits.long_timeout if endpoint.long else limits.timeout
             try:
                 async with asyncio.timeout(seconds):
@@ -173,40 +173,47 @@ class _Probe(msgspec.Struct):
     judgements: msgspec.Raw = msgspec.Raw(b"")
 
 
-def _may_be_batch(content: bytes) -> bool:
-    """Whether the name of the list is there, or may be in another spelling."""
-    return b'"judgements"' in content or b"\\" in content
-
-
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
 _encoder = msgspec.json.Encoder()
 
 
-def _decoded(endpoint: Endpoint, exchange: Exchange, content: bytes) -> Any:
-    if not content and endpoint.optional_body:
-        content = b"{}"
-    else:
-        media = (exchange.header(b"content-type") or "").partition(";")[0].strip().lower()
-        encoding = (exchange.header(b"content-encoding") or "identity").lower()
-        if media != JSON or encoding != "identity":
-            raise Problem(
-                415, f"a body must be {JSON}, uncompressed, got {media or 'no type'!r:.80}."
-            )
-    try:
-        kind = endpoint.body
-        if endpoint.batch is not None and _may_be_batch(content):
-            kind = endpoint.batch if _decoder(_Probe).decode(content).judgements else kind
-        return _decoder(kind).decode(content)
-    except msgspec.ValidationError as error:
-        place = PLACE.search(str(error))
-        rows = {int(place[1]): _short(error)} if place else None
-        raise Problem(422, f"the body does not fit: {_short(error)}.", rows=rows) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
+class Decoders:
+    """From the bodies of an endpoint to its structs."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._single = msgspec.json.Decoder(endpoint.body)
+        self._batch = None if endpoint.batch is None else msgspec.json.Decoder(endpoint.batch)
+        self._probe = msgspec.json.Decoder(_Probe)
+
+    def decoded(self, exchange: Exchange, content: bytes) -> Any:
+        """The struct of a body; 400, 415 or 422 if it is none."""
+        if not content and self.endpoint.optional_body:
+            content = b"{}"
+        else:
+            _check_media(exchange)
+        try:
+            if self._batch is not None and self._is_batch(content):
+                return self._batch.decode(content)
+            return self._single.decode(content)
+        except msgspec.ValidationError as error:
+            place = PLACE.search(str(error))
+            rows = {int(place[1]): _short(error)} if place else None
+            raise Problem(422, f"the body does not fit: {_short(error)}.", rows=rows) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
+
+    def _is_batch(self, content: bytes) -> bool:
+        # Without the name of the list there is none; escapes may spell it otherwise.
+        if b'"judgements"' not in content and b"\\" not in content:
+            return False
+        return bool(self._probe.decode(content).judgements)
+
+
+def _check_media(exchange: Exchange) -> None:
+    media = (exchange.header(b"content-type") or "").partition(";")[0].strip().lower()
+    encoding = (exchange.header(b"content-encoding") or "identity").lower()
+    if media != JSON or encoding != "identity":
+        raise Problem(415, f"a body must be {JSON}, uncompressed, got {media or 'no type'!r:.80}.")
 
 
 def _of_query(endpoint: Endpoint, request: Request) -> Any:

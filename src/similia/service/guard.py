@@ -1,8 +1,8 @@
 """What every request passes: its id, its time, strict headers, errors in one form, the log."""
 
 import logging
+import random
 import re
-import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ class Exchange:
         self.headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
         given = self.headers.get(b"x-request-id")
         known = given is not None and REQUEST_ID.fullmatch(given)
-        self.id = given.decode() if given and known else secrets.token_hex(8)
+        self.id = given.decode() if given and known else f"{random.getrandbits(64):016x}"
         scope["state"] = {"request_id": self.id}
         scope[EXCHANGE] = self
 
