@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.timing import seconds, table
 from similia import Blend, Views
 from similia.index import build_index
-from similia.service.engine import ahead, answer_promptly
+from similia.service.engine import answer_promptly
 from similia.service.fold import Fold
 from similia.service.log import Entry
 from similia.service.records import (
@@ -248,8 +248,7 @@ def replay(n=20_000):
 
             def replayed(log=log):
                 fold = Fold()
-                for row, record, vectors in ahead(log.rows()):
-                    fold.take(row, record, vectors)
+                fold.replay(log.rows())
                 return fold.state()
 
             X = np.array([t.query.vectors["vectors"] for t in told])
