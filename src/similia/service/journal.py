@@ -13,6 +13,8 @@ import msgspec
 
 logger = logging.getLogger("similia.service")
 
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
 #: seconds that lines of requests may wait, and how many
 SHORT_WHILE, MOST_LINES = 0.05, 256
 
@@ -22,15 +24,16 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, level and message, then what came with it."""
-        line = {
-            "time": _time(record.created),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-            **getattr(record, "details", {}),
-        }
+        details = getattr(record, "details", {})
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode("utf-8", "replace")
+            details = {**details, "traceback": self.formatException(record.exc_info)}
+        return self.line(record.created, record.levelno, record.getMessage(), details)
+
+    def line(self, created: float, level: int, message: str, details: dict[str, Any]) -> str:
+        """The same without a record."""
+        name = logging.getLevelName(level).lower()
+        line = {"time": _time(created), "level": name, "message": message, **details}
+        return _encoder.encode(line).decode("utf-8", "replace")
 
 
 class Lines(logging.Formatter):
@@ -60,9 +63,14 @@ class Gathering(logging.StreamHandler[Any]):
         self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a line down."""
+        """Write a line."""
         self._lines.append(self.format(record) + self.terminator)
-        if not getattr(record, "may_wait", False) or len(self._lines) >= MOST_LINES:
+        self.flush()
+
+    def take_down(self, line: str) -> None:
+        """Write a line soon."""
+        self._lines.append(line + self.terminator)
+        if len(self._lines) >= MOST_LINES:
             self.flush()
         elif len(self._lines) == 1:
             if self._thread is None:
@@ -117,10 +125,14 @@ def _time(created: float) -> str:
 
 
 def quick(level: int, message: str, details: dict[str, Any]) -> None:
-    """The same for what is logged all the time: where in the code it was is not looked for."""
-    record = logging.LogRecord(logger.name, level, "", 0, message, None, None)
-    record.details, record.may_wait = details, True
-    logger.handle(record)
+    """Log what is logged all the time: as JSON without a record, where nothing else listens."""
+    handlers = logger.handlers
+    if len(handlers) == 1 and isinstance(handlers[0], Gathering) and not logger.propagate:
+        form = handlers[0].formatter
+        if isinstance(form, JsonLines):
+            handlers[0].take_down(form.line(time.time(), level, message, details))
+            return
+    note(level, message, **details)
 
 
 def note(level: int, message: str, **details: Any) -> None:
