@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.service.committing import FEW, Committer
+from similia.service.entries import judged_entry
 from similia.service.errors import Conflict, Full, Invalid, Unavailable
 from similia.service.records import Query, Triplet, whole
-from similia.service.tenant import _judged
 from similia.service.work import Pool
 from similia.service.writer import Head, Writer
 
@@ -63,7 +63,7 @@ class Naive:
     def entries(self, judgements):
         if any(row.better == row.worse for row in judgements):
             raise Invalid("equal")
-        return [_judged(judgement) for judgement in judgements]
+        return [judged_entry(judgement) for judgement in judgements]
 
     def entries_at_once(self, judgements):
         if any(row.better == "later" for row in judgements):

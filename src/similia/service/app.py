@@ -19,6 +19,7 @@ from similia.service import journal, judging, operation, owners, pages, records
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
 from similia.service.committing import Committer
+from similia.service.elsewhere import Elsewhere, open_store
 from similia.service.embedder import Embedder, open_embedder
 from similia.service.endpoints import Endpoint, Resource, routes
 from similia.service.errors import Conflict
@@ -72,6 +73,8 @@ class Service:
                 "make a key first: similia keys add."
             )
         self.embedder: Embedder | None = open_embedder(settings)
+        store = open_store(settings)
+        self._elsewhere = None if store is None else Elsewhere(store)
         self.telemetry = Telemetry() if settings.telemetry else NoTelemetry()
         self.bounds = Bounds(settings)
         self.rates = Rates(settings.rate, settings.burst)
@@ -165,8 +168,15 @@ class Service:
             found = self._committers[tenant.name] = Committer(tenant, self.writes)
         return found
 
+    def elsewhere(self, tenant: Tenant) -> Elsewhere | None:
+        """The database that has a tenant's items."""
+        return self._elsewhere if tenant.name == self.settings.tenant else None
+
     async def resolved(self, tenant: Tenant, query: Query) -> Query:
         """The query with vectors: its own, those known by its id, or those of its text."""
+        elsewhere = self.elsewhere(tenant)
+        if query.item and elsewhere is not None:
+            return await self.work.run(elsewhere.asked, tenant, query)
         if query.item or query.vectors:
             return query
         if query.id is not None:
@@ -237,6 +247,8 @@ class Service:
         first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self._tenants.open_all()
         try:
+            if self._elsewhere is not None:
+                self._elsewhere.begin(first, self.settings.embedder_view)
             self._read_files(first)
         except (ValueError, OSError, MissingExtraError) as error:
             self.unreadable = error
@@ -257,6 +269,8 @@ class Service:
         self.long_work.close()
         if self._tenants is not None:
             self._tenants.close()
+        if self._elsewhere is not None:
+            self._elsewhere.store.close()
         self.telemetry.close()
 
 

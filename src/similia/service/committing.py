@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 
+from similia.service.entries import receipts
 from similia.service.errors import ServiceError
 from similia.service.records import Judgement, Receipt
-from similia.service.tenant import Tenant, receipts
+from similia.service.tenant import Tenant
 from similia.service.work import Pool
 from similia.service.writer import Request
 

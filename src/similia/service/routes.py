@@ -40,8 +40,13 @@ async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
     ready = []
     for judgement in checked:
         asked = judgement.query
-        query = asked if asked.item or asked.vectors else await service.resolved(call.tenant, asked)
+        # Items that are elsewhere are copied with the judgement, so they need no vectors here.
+        known = asked.item or asked.vectors
+        query = asked if known else await service.resolved(call.tenant, asked)
         ready.append(judgement if query is asked else structs.replace(judgement, query=query))
+    elsewhere = service.elsewhere(call.tenant)
+    if elsewhere is not None:
+        await call.run(elsewhere.bring, call.tenant, ready)
     receipts = await service.committer(call.tenant).store(ready) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
     for duplicate, count in ((False, new), (True, len(receipts) - new)):
@@ -86,6 +91,7 @@ async def rank(call: Call) -> Ranking:
     service.bounds.query(asked.query)
     service.bounds.ranking(asked.k, asked.items)
     query = await service.resolved(call.tenant, asked.query)
+    elsewhere = service.elsewhere(call.tenant)
     return await call.run(
         call.tenant.rank,
         query,
@@ -95,6 +101,7 @@ async def rank(call: Call) -> Ranking:
         explain=asked.explain,
         model=asked.model,
         timeout=limits.timeout * 0.9,
+        store=None if elsewhere is None else elsewhere.store,
     )
 
 
