@@ -51,8 +51,12 @@ class Settings:
         "address or a folder. It proposes, the service learns and ranks.",
     )
     items_table: str = setting("items", "Table or collection of those items.")
-    items_id: str = setting("", "Column or field of their ids. Default: id; of Qdrant, the point.")
-    items_vector: str = setting("", "Column or name of their vectors. Default: embedding; unnamed.")
+    items_id: str = setting(
+        "", "Column or field of their ids. Default: id; in Qdrant the id of the point."
+    )
+    items_vector: str = setting(
+        "", "Column or name of their vectors. Default: embedding; in Qdrant the unnamed one."
+    )
     items_key: str = setting("", "Key of that database. Better in the environment.", secret=True)
 
     # -- limits --------------------------------------------------------------------------------
