@@ -19,7 +19,7 @@ from benchmarks.timing import table
 
 CLIENTS = 16
 SECONDS = 1.0
-ROUNDS = 5
+ROUNDS = 9
 WIDTH = 16
 
 
