@@ -5,6 +5,7 @@ import json
 import queue
 import resource
 import secrets
+import selectors
 import socket
 import subprocess
 import sys
@@ -13,21 +14,21 @@ import threading
 import time
 from pathlib import Path
 
-from benchmarks.serving import Serving, Wire, in_parallel, post, save_items
+from benchmarks.serving import Serving, Wire, in_parallel, post, processor_of, save_items
 from benchmarks.timing import table
 
 CLIENTS = 16
-SECONDS = 2.0
-ROUNDS = 5
+SECONDS = 1.0
+ROUNDS = 9
 WIDTH = 16
 
 
 def judgement(client, n, items=1000):
-    """A judgement with an id of its own."""
-    query, better, worse = (17 * n + client) % items, (31 * n + 7) % items, (13 * n + 3) % items
+    """A judgement with an id of its own, if clients have names of their own."""
+    query, better, worse = 17 * n % items, (31 * n + 7) % items, (13 * n + 3) % items
     return {
         "kind": "triplet",
-        "id": f"{client}-{n}-{secrets.token_hex(6)}",
+        "id": f"{client}-{n}",
         "query": {"item": str(query)},
         "better": str(better),
         "worse": str(worse if worse != better else (worse + 1) % items),
@@ -76,11 +77,52 @@ class Bare:
         self.thread.join()
 
 
-def feedback_over_http():
-    """Clients with one request at a time each; bare group commit takes turns with HTTP.
+async def nothing(scope, receive, send):
+    """The least that a service could do: read a body, answer 200."""
+    if scope["type"] == "lifespan":
+        for word in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{word}.complete"})
+        return
+    while (await receive()).get("more_body"):
+        pass
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"{}"})
 
-    The clients of HTTP are a process of their own, as elsewhere they would be other machines. The
-    processor time is that of the service, learning included, and of all threads of the bare form.
+
+class Limit:
+    """uvicorn with httptools and uvloop, serving nothing: what HTTP alone allows."""
+
+    def __init__(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = free.getsockname()
+        words = ["-m", "uvicorn", "benchmarks.http:nothing", "--port", str(self.address[1])]
+        words += ["--log-level", "error", "--no-access-log"]
+        self.process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while True:
+            try:
+                wire = Wire(self.address)
+                wire.ask(post("/", {}))
+                wire.close()
+                return
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def feedback_over_http():
+    """Clients with one request at a time each; bare group commit and bare HTTP take turns with it.
+
+    Clients of HTTP are one lean process for all connections, as elsewhere they would be other
+    machines, but they share the processors with the service. Its processor time includes
+    learning; that of the bare commit is of all its threads, clients included.
     """
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -94,24 +136,26 @@ def feedback_over_http():
             "clients",
             "judgements a request",
             "bare apsw",
-            "HTTP",
-            "share",
+            "service",
+            "service / bare",
             "all rounds",
+            "bare HTTP, nothing stored",
             "µs bare",
-            "µs HTTP",
+            "µs service",
+            "µs bare HTTP",
         ],
         rows,
     )
 
 
 def _compared(folder, clients, batch):
-    """Rates of the round with the middle share, all shares, and processor time a judgement."""
+    """Medians over rounds: rates, the share of the bare commit, processor time a judgement."""
     folder.mkdir()
-    flags = ("--log-level", "warning", "--max-requests", "1000")
-    rounds, times = [], ([], [])
+    flags = ("--max-requests", "1000")  # a line of the log for each request, as by default
+    rounds, times = [], ([], [], [])
     with Serving(folder / "store", *flags) as served:
         _put_items(served, folder.parent / "items.npy")
-        bare = Bare(folder / "bare.sqlite")
+        bare, limit = Bare(folder / "bare.sqlite"), Limit()
         _drive(served.address, clients, batch, 1.0)
         for _ in range(ROUNDS):
             start = time.process_time()
@@ -120,12 +164,17 @@ def _compared(folder, clients, batch):
             start = served.processor
             rate = _drive(served.address, clients, batch, SECONDS)
             times[1].append((served.processor - start) / (rate * SECONDS))
-            rounds.append((rate / plain, plain, rate))
+            start = processor_of(limit.process.pid)
+            most = _drive(limit.address, clients, batch, SECONDS)
+            times[2].append((processor_of(limit.process.pid) - start) / (most * SECONDS))
+            rounds.append((rate / plain, plain, rate, most))
         bare.close()
-    rounds.sort()
-    share, plain, rate = rounds[ROUNDS // 2]
-    spread = f"{rounds[0][0]:.0%} to {rounds[-1][0]:.0%}"
-    return plain, rate, f"{share:.0%}", spread, *(1e6 * sorted(t)[ROUNDS // 2] for t in times)
+        limit.close()
+    shares, *rates = (sorted(column) for column in zip(*rounds, strict=True))
+    plain, rate, most = (column[ROUNDS // 2] for column in rates)
+    spread = f"{shares[0]:.0%} to {shares[-1]:.0%}"
+    middle = [1e6 * sorted(column)[ROUNDS // 2] for column in times]
+    return plain, rate, f"{shares[ROUNDS // 2]:.0%}", spread, most, *middle
 
 
 def _put_items(serving, path):
@@ -144,7 +193,7 @@ def _put_items(serving, path):
 
 
 def _append(bare, client, stop, batch):
-    n = 0
+    n, client = 0, f"{client}-{secrets.token_hex(4)}"
     while not stop.is_set():
         given = [judgement(client, n + i) for i in range(batch)]
         bare.append([(row["id"], json.dumps(row).encode()) for row in given])
@@ -165,20 +214,32 @@ def _drive(address, clients, batch, seconds):
 
 
 def drive(host, port, clients, batch, seconds):
-    """Send prepared judgements as fast as they are acknowledged; print the rate."""
+    """Send judgements as fast as they are acknowledged; print the rate.
 
-    def work(client, stop):
-        wire, n = Wire((host, int(port))), 0
-        while not stop.is_set():
-            rows = [judgement(client, n + i) for i in range(int(batch))]
-            body = rows[0] if len(rows) == 1 else {"judgements": rows}
-            status, answer = wire.ask(post("/v1/default/feedback", body))
+    One thread for all connections, as threads would cost more than the requests.
+    """
+    batch, seconds, name = int(batch), float(seconds), secrets.token_hex(4)
+    waiting = selectors.DefaultSelector()
+
+    def request(client, n):
+        rows = [judgement(f"{name}-{client}", n + i) for i in range(batch)]
+        body = rows[0] if batch == 1 else {"judgements": rows}
+        return post("/v1/default/feedback", body)
+
+    wires = [Wire((host, int(port))) for _ in range(int(clients))]
+    start, done = time.perf_counter(), 0
+    for client, wire in enumerate(wires):
+        waiting.register(wire.socket, selectors.EVENT_READ, [client, 0, wire])
+        wire.socket.sendall(request(client, 0))
+    while time.perf_counter() < start + seconds:
+        for key, _ in waiting.select():
+            client, n, wire = key.data
+            status, answer = wire.answer()
             assert status == 200, answer
-            n += len(rows)
-        wire.close()
-        return n
-
-    print(in_parallel(int(clients), work, float(seconds)))
+            done += batch
+            key.data[1] = n + batch
+            wire.socket.sendall(request(client, n + batch))
+    print(done / (time.perf_counter() - start))
 
 
 def idle_connections():

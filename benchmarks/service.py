@@ -10,13 +10,15 @@ import apsw
 import numpy as np
 
 from benchmarks.timing import seconds, table
-from similia import Blend, Views
+from similia import Blend, Impressions, Views
 from similia.index import build_index
-from similia.service.engine import ahead, answer_promptly
+from similia.service.engine import answer_promptly
+from similia.service.entries import judged_entry
 from similia.service.fold import Fold
 from similia.service.log import Entry
 from similia.service.records import (
     Configured,
+    Grades,
     Item,
     Put,
     Query,
@@ -24,8 +26,6 @@ from similia.service.records import (
     Triplet,
     View,
     encoded,
-    query_key,
-    with_id,
 )
 from similia.service.sqlite import SQLiteLog
 from similia.service.tenant import Tenant
@@ -145,17 +145,12 @@ def acknowledged_feedback():
 
 def senders_of(tenant, log, bare, given):
     """How each contender is sent a judgement, and what each client sends it."""
-    ready = [[entry_of(told) for told in own] for own in given]
+    ready = [[judged_entry(told) for told in own] for own in given]
     return {
         "service": (lambda told: tenant.feedback([told]), [iter(own) for own in given]),
         "log": (lambda entry: log.append([entry]), [iter(own) for own in ready]),
         "bare": (lambda entry: bare.append(entry.id, entry.body), [iter(own) for own in ready]),
     }
-
-
-def entry_of(told):
-    known, body = with_id(told)
-    return Entry("triplet", body, known.id, query_key(known.query), None)
 
 
 # -- ranking while judgements arrive ---------------------------------------------------------------
@@ -227,10 +222,39 @@ def ranking_under_load(n_searches=400, per_second=500):
 # -- replay ----------------------------------------------------------------------------------------
 
 
+def judged(n, width, n_items, n_queries, shown):
+    """Judgements as structs, and the same as lists for the library; the first item is best."""
+    rng = np.random.default_rng(0)
+    queries = rng.normal(size=(n_queries, width)).astype(np.float32)
+    asked = rng.integers(n_queries, size=n)
+    items = np.array([rng.choice(n_items, shown, replace=False) for _ in range(n)])
+    told = []
+    for i, row in enumerate(items.tolist()):
+        query = Query(vectors={"vectors": queries[asked[i]]})
+        if shown == 2:
+            told.append(Triplet(query=query, better=f"i{row[0]}", worse=f"i{row[1]}", id=str(i)))
+        else:
+            grades = {f"i{item}": float(place == 0) for place, item in enumerate(row)}
+            told.append(Grades(query=query, grades=grades, id=str(i)))
+    rows, gains = np.repeat(np.arange(n), shown), np.zeros((n, shown))
+    gains[:, 0] = 1
+    options = {"impression": rows, "trusted": True}
+    return (
+        told,
+        queries[asked],
+        Impressions.from_rows(rows, items.ravel(), gains.ravel(), **options),
+    )
+
+
 def replay(n=20_000):
-    """Replay of a log against the same judgements through `Blend.learn_checked`."""
+    """Replay of a log against the same judgements through `Blend.learn_checked`.
+
+    By processor time, as one thread does it all. From lists of three or more only the weights of
+    views (and the memory) learn; from pairs W does, too.
+    """
     rows = []
-    for width, memory in ((8, 0), (16, 0), (64, 0), (384, 0), (384, 10_000)):
+    shapes = ((3, 8, 0), (3, 16, 0), (3, 64, 0), (2, 8, 0), (2, 16, 0), (2, 64, 0), (2, 384, 0))
+    for shown, width, memory in (*shapes, (2, 384, 10_000)):
         with tempfile.TemporaryDirectory() as name:
             log = SQLiteLog(Path(name))
             settings = Settings(views=[View("vectors", width)], memory=memory)
@@ -238,9 +262,9 @@ def replay(n=20_000):
             items = [Item(id=f"i{i}", vectors={"vectors": v}) for i, v in enumerate(vectors)]
             log.append([Entry("settings", encoded(Configured(settings=settings)))])
             log.append([Entry("put", encoded(Put(items=items)))])
-            told = list(triplets(n, width, 2000, 1000))
+            told, X, lists = judged(n, width, 2000, 1000, shown)
             for start in range(0, n, 2000):
-                log.append([entry_of(t) for t in told[start : start + 2000]])
+                log.append([judged_entry(t) for t in told[start : start + 2000]])
 
             def read(log=log):
                 for _ in log.rows():
@@ -248,27 +272,20 @@ def replay(n=20_000):
 
             def replayed(log=log):
                 fold = Fold()
-                for row, record, vectors in ahead(log.rows()):
-                    fold.take(row, record, vectors)
-                return fold.state()
+                fold.replay(log.rows())
 
-            X = np.array([t.query.vectors["vectors"] for t in told])
-            asked = Views(vectors=X)
-            rows_of = np.array(
-                [[i, int(t.better[1:]), int(t.worse[1:])] for i, t in enumerate(told)]
-            )
-
-            def library(asked=asked, rows_of=rows_of, vectors=vectors, memory=memory):
-                blend, Z = Blend(memory=memory), Views(vectors=vectors)
+            def library(X=X, lists=lists, vectors=vectors, memory=memory):
+                blend, asked, Z = Blend(memory=memory), Views(vectors=X), Views(vectors=vectors)
                 blend.begin(asked, Z)
-                blend.learn_checked(asked, Z, rows_of)
+                blend.learn_checked(asked, Z, lists)
 
-            found = seconds({"read": read, "replay": replayed, "library": library}, 3)
+            contenders = {"read": read, "replay": replayed, "library": library}
+            found = seconds(contenders, 3, time.process_time)
             speeds = [n / found[kind] for kind in ("read", "library", "replay")]
-            rows.append([width, memory, *speeds, speeds[2] / speeds[1]])
+            rows.append([shown, width, memory, *speeds, speeds[2] / speeds[1]])
             log.close()
-    header = ["features", "memory", "read /s", "library /s", "replay /s", "replay / library"]
-    table("Replay of triplets", header, rows)
+    header = ["items a list", "features", "memory", "read /s", "library /s", "replay /s"]
+    table("Replay", [*header, "replay / library"], rows)
 
 
 ALL = (acknowledged_feedback, ranking_under_load, replay)

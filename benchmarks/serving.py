@@ -69,9 +69,7 @@ class Serving:
     @property
     def processor(self):
         """Seconds of processor time of the process."""
-        with open(f"/proc/{self.process.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_of(self.process.pid)
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -85,6 +83,13 @@ class Serving:
         self.process.stderr.close()
 
 
+def processor_of(pid):
+    """Seconds of processor time of a process."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Wire:
     """One connection that sends prepared requests and reads answers, with little work for each."""
 
@@ -96,10 +101,14 @@ class Wire:
     def ask(self, request: bytes) -> tuple[int, bytes]:
         """Status and body of the answer."""
         self.socket.sendall(request)
+        return self.answer()
+
+    def answer(self) -> tuple[int, bytes]:
+        """Status and body of the answer to what was sent."""
         while (end := self._left.find(b"\r\n\r\n")) < 0:
             self._more()
         head = self._left[:end]
-        length = int(re.search(rb"content-length: (\d+)", head)[1])
+        length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
         while len(self._left) < end + 4 + length:
             self._more()
         body, self._left = self._left[end + 4 : end + 4 + length], self._left[end + 4 + length :]

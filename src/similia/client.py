@@ -6,51 +6,38 @@ Judgements get an id before they are sent, so a retry is recognized as the same 
 import asyncio
 import random
 import time
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import count
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from msgspec import structs
 
 from similia.exceptions import MissingExtraError
+from similia.service import calls
+from similia.service.calls import Call, as_query, items_of
 from similia.service.problems import Error
 from similia.service.records import (
     Figures,
     Item,
-    Judgement,
     Model,
-    Query,
     Question,
     Ranking,
     Receipt,
     Status,
     Then,
-    Triplet,
     Verdict,
 )
-from similia.service.schemas import (
-    Items,
-    Judgements,
-    Log,
-    Models,
-    Queries,
-    QueryVectors,
-    Questions,
-    Rank,
-    Receipts,
-    Rollback,
-)
+from similia.service.schemas import Log, QueryVectors
 
 try:
     import httpx
 except ImportError as error:
     raise MissingExtraError("similia.client", "httpx", "client") from error
+
+__all__ = ["AsyncClient", "Client", "ServiceProblem", "as_query", "items_of"]
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Client")
@@ -58,8 +45,6 @@ A = TypeVar("A", bound="AsyncClient")
 
 #: statuses that may pass: too many requests, not ready, a proxy without its service
 PASSING = {429, 502, 503, 504}
-#: items in one request
-BATCH = 500
 LONGEST_WAIT = 10.0
 
 
@@ -81,121 +66,6 @@ class ServiceProblem(Exception):
         self.status = error.status
         self.request_id = error.request_id
         self.rows = {int(row): why for row, why in (error.rows or {}).items()}
-
-
-@dataclass(frozen=True)
-class Call(Generic[T]):
-    """A request, and the type of its answer."""
-
-    method: str
-    path: str
-    returns: type[T]
-    body: Any = None
-    query: Mapping[str, Any] | None = None
-    #: whether it does no harm to ask again if the answer was lost
-    repeatable: bool = True
-
-
-# -- what can be asked for -------------------------------------------------------------------------
-
-
-def as_query(query: Any) -> Query:
-    """A query: as it is, a text, the id of an item as ``{"item": …}``, a vector, or several."""
-    if isinstance(query, Query):
-        return query
-    if isinstance(query, str):
-        return Query(text=query)
-    if isinstance(query, Mapping):
-        if set(query) <= {"id", "text", "vectors", "item"}:
-            vectors = query.get("vectors")
-            plain = {**query, "vectors": _vectors(vectors)} if vectors is not None else query
-            return msgspec.convert(plain, Query)
-        return Query(vectors=_vectors(query))
-    return Query(vectors=_vectors(query))
-
-
-def _vectors(vectors: Any) -> dict[str, list[float]]:
-    """Vectors by view; a single one is the view "vectors"."""
-    named = vectors if isinstance(vectors, Mapping) else {"vectors": vectors}
-    return {name: [float(value) for value in vector] for name, vector in named.items()}
-
-
-def _signed(judgement: Any) -> Judgement:
-    """A judgement with an id of its own."""
-    if not isinstance(judgement, msgspec.Struct):
-        judgement = msgspec.convert(judgement, Judgement)
-    if judgement.id is None:
-        judgement = structs.replace(judgement, id=uuid.uuid4().hex)
-    return judgement
-
-
-def _feedback(judgements: Iterable[Any]) -> Call[Receipts]:
-    body = Judgements(judgements=[_signed(judgement) for judgement in judgements])
-    return Call("POST", "feedback", Receipts, body)
-
-
-def _triplet(query: Any, better: str, worse: str, named: dict[str, Any]) -> Call[Receipts]:
-    return _feedback([Triplet(query=as_query(query), better=better, worse=worse, **named)])
-
-
-def _rank(query: Any, named: dict[str, Any]) -> Call[Ranking]:
-    asked: Any = as_query(query)
-    return Call("POST", "rank", Ranking, Rank(query=asked, **named))
-
-
-def _query_vectors(queries: Iterable[Any], model: Any) -> Call[QueryVectors]:
-    asked: Any = [as_query(query) for query in queries]
-    body = Queries(queries=asked, model=model)
-    return Call("POST", "query-vectors", QueryVectors, body)
-
-
-def _put_items(items: Iterable[Item]) -> list[Call[Receipt]]:
-    found: list[Any] = list(items)
-    starts = range(0, len(found), BATCH)
-    return [Call("POST", "items", Receipt, Items(items=found[i : i + BATCH])) for i in starts]
-
-
-def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = None) -> list[Item]:
-    """Items from ids and rows of a matrix, or of several by view.
-
-    Parameters
-    ----------
-    ids : sequence of n ids
-        Names of the items.
-    vectors : array of shape (n, d), or a mapping of such arrays
-        One row for each item.
-    texts : sequence of n strings, optional
-        What people see of them.
-
-    Returns
-    -------
-    list of Item
-    """
-    views = vectors if isinstance(vectors, Mapping) else {"vectors": vectors}
-    return [
-        Item(
-            id=str(name),
-            vectors={view: [float(v) for v in matrix[i]] for view, matrix in views.items()},
-            text=None if texts is None else texts[i],
-        )
-        for i, name in enumerate(ids)
-    ]
-
-
-def _of_item(name: str, method: str, returns: type[T]) -> Call[T]:
-    return Call(method, f"items/{quote(name, safe='')}", returns)
-
-
-def _retract(name: str) -> Call[Receipt]:
-    return Call("POST", f"feedback/{quote(name, safe='')}/retract", Receipt)
-
-
-def _rollback(to: int | None) -> Call[Model]:
-    return Call("POST", "rollback", Model, Rollback(to=to), repeatable=to is not None)
-
-
-def _history(at: datetime) -> Call[Then]:
-    return Call("GET", "history", Then, query={"at": at.astimezone().isoformat()})
 
 
 # -- how it is sent --------------------------------------------------------------------------------
@@ -294,72 +164,70 @@ class Client(_Connection):
 
     def feedback(self, judgements: Iterable[Any]) -> list[Receipt]:
         """Send judgements, all stored or none; on the disk once this returns."""
-        return self._send(_feedback(judgements)).results
+        return self._send(calls.feedback(judgements)).results
 
     def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
         """Say that one item is better than another for a query."""
-        return self._send(_triplet(query, better, worse, named)).results[0]
+        return self._send(calls.triplet(query, better, worse, named)).results[0]
 
     def retract(self, id: str) -> Receipt:
         """Take a judgement back."""
-        return self._send(_retract(id))
+        return self._send(calls.retract(id))
 
     def judgements(self, *, after: int = 0, limit: int = 100, **of: Any) -> Log:
         """List judgements, of a `query` or a `judge`, in the order of the log."""
-        query = {"after": after, "limit": limit, **of}
-        return self._send(Call("GET", "feedback", Log, query=query))
+        return self._send(calls.judgements({"after": after, "limit": limit, **of}))
 
     def rank(self, query: Any, **named: Any) -> Ranking:
         """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
-        return self._send(_rank(query, named))
+        return self._send(calls.rank(query, named))
 
     def query_vectors(self, queries: Iterable[Any], model: str = "live") -> QueryVectors:
         """Vectors to search with elsewhere."""
-        return self._send(_query_vectors(queries, model))
+        return self._send(calls.query_vectors(queries, model))
 
     def put_items(self, items: Iterable[Item]) -> Receipt | None:
         """Add or replace items, in as many requests as needed; None if there are none."""
         last = None
-        for call in _put_items(items):
+        for call in calls.put_items(items):
             last = self._send(call)
         return last
 
     def item(self, id: str) -> Item:
         """An item."""
-        return self._send(_of_item(id, "GET", Item))
+        return self._send(calls.of_item(id, "GET", Item))
 
     def delete_item(self, id: str) -> Receipt:
         """Delete an item."""
-        return self._send(_of_item(id, "DELETE", Receipt))
+        return self._send(calls.of_item(id, "DELETE", Receipt))
 
     def next(self, n: int = 10, judge: str | None = None) -> list[Question]:
         """What to ask a person next."""
-        call = Call("GET", "next", Questions, query={"n": n, "judge": judge})
-        return self._send(call).questions
+        return self._send(calls.questions(n, judge)).questions
 
     def models(self) -> list[Model]:
         """Generations that were promoted."""
-        return self._send(Call("GET", "models", Models)).models
+        return self._send(calls.MODELS).models
 
     def promote(self) -> Verdict:
         """Promote what was learnt, if it is better."""
-        return self._send(Call("POST", "promote", Verdict, repeatable=False))
+        return self._send(calls.PROMOTE)
 
     def rollback(self, to: int | None = None) -> Model:
         """Go back to an earlier generation."""
-        return self._send(_rollback(to))
+        return self._send(calls.rollback(to))
 
     def history(self, at: datetime) -> Then:
         """Which model ranked at a time."""
-        return self._send(_history(at))
+        return self._send(calls.history(at))
 
     def evaluate(self) -> Figures:
         """How good the ranking is on queries that were held out."""
-        return self._send(Call("GET", "evaluate", Figures))
+        return self._send(calls.EVALUATE)
 
     def status(self) -> Status:
         """Where the tenant stands."""
-        return self._send(Call("GET", "status", Status))
+        return self._send(calls.STATUS)
 
     def close(self) -> None:
         """Close the connections."""
@@ -409,72 +277,70 @@ class AsyncClient(_Connection):
 
     async def feedback(self, judgements: Iterable[Any]) -> list[Receipt]:
         """Send judgements, all stored or none; on the disk once this returns."""
-        return (await self._send(_feedback(judgements))).results
+        return (await self._send(calls.feedback(judgements))).results
 
     async def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
         """Say that one item is better than another for a query."""
-        return (await self._send(_triplet(query, better, worse, named))).results[0]
+        return (await self._send(calls.triplet(query, better, worse, named))).results[0]
 
     async def retract(self, id: str) -> Receipt:
         """Take a judgement back."""
-        return await self._send(_retract(id))
+        return await self._send(calls.retract(id))
 
     async def judgements(self, *, after: int = 0, limit: int = 100, **of: Any) -> Log:
         """List judgements, of a `query` or a `judge`, in the order of the log."""
-        query = {"after": after, "limit": limit, **of}
-        return await self._send(Call("GET", "feedback", Log, query=query))
+        return await self._send(calls.judgements({"after": after, "limit": limit, **of}))
 
     async def rank(self, query: Any, **named: Any) -> Ranking:
         """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
-        return await self._send(_rank(query, named))
+        return await self._send(calls.rank(query, named))
 
     async def query_vectors(self, queries: Iterable[Any], model: str = "live") -> QueryVectors:
         """Vectors to search with elsewhere."""
-        return await self._send(_query_vectors(queries, model))
+        return await self._send(calls.query_vectors(queries, model))
 
     async def put_items(self, items: Iterable[Item]) -> Receipt | None:
         """Add or replace items, in as many requests as needed; None if there are none."""
         last = None
-        for call in _put_items(items):
+        for call in calls.put_items(items):
             last = await self._send(call)
         return last
 
     async def item(self, id: str) -> Item:
         """An item."""
-        return await self._send(_of_item(id, "GET", Item))
+        return await self._send(calls.of_item(id, "GET", Item))
 
     async def delete_item(self, id: str) -> Receipt:
         """Delete an item."""
-        return await self._send(_of_item(id, "DELETE", Receipt))
+        return await self._send(calls.of_item(id, "DELETE", Receipt))
 
     async def next(self, n: int = 10, judge: str | None = None) -> list[Question]:
         """What to ask a person next."""
-        call = Call("GET", "next", Questions, query={"n": n, "judge": judge})
-        return (await self._send(call)).questions
+        return (await self._send(calls.questions(n, judge))).questions
 
     async def models(self) -> list[Model]:
         """Generations that were promoted."""
-        return (await self._send(Call("GET", "models", Models))).models
+        return (await self._send(calls.MODELS)).models
 
     async def promote(self) -> Verdict:
         """Promote what was learnt, if it is better."""
-        return await self._send(Call("POST", "promote", Verdict, repeatable=False))
+        return await self._send(calls.PROMOTE)
 
     async def rollback(self, to: int | None = None) -> Model:
         """Go back to an earlier generation."""
-        return await self._send(_rollback(to))
+        return await self._send(calls.rollback(to))
 
     async def history(self, at: datetime) -> Then:
         """Which model ranked at a time."""
-        return await self._send(_history(at))
+        return await self._send(calls.history(at))
 
     async def evaluate(self) -> Figures:
         """How good the ranking is on queries that were held out."""
-        return await self._send(Call("GET", "evaluate", Figures))
+        return await self._send(calls.EVALUATE)
 
     async def status(self) -> Status:
         """Where the tenant stands."""
-        return await self._send(Call("GET", "status", Status))
+        return await self._send(calls.STATUS)
 
     async def close(self) -> None:
         """Close the connections."""

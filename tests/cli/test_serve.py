@@ -29,7 +29,7 @@ def run(*words, code=0, **named):
 
 @pytest.fixture
 def running(store):
-    with Running(Service(Settings(store=str(store), port=0, rate=0.0))) as found:
+    with Running(Service(Settings(store=str(store), port=0, rate=0.0, warm_up="never"))) as found:
         found.service.tenants.get("default").put_items(some_items())
         yield found
 
@@ -132,7 +132,7 @@ def test_logs_are_checked_and_copied_while_the_service_runs(store, running):
     copied = run("log", "backup", "copies", "--store", store).stdout
     assert found[0]["head"] in copied
     assert found[0]["head"] in run("log", "check", "--store", "copies").stdout
-    with Running(Service(Settings(store="copies", port=0))) as again:
+    with Running(Service(Settings(store="copies", port=0, warm_up="never"))) as again:
         assert again.service.tenants.get("default").status().judgements == 1
     run("log", "backup", store, "--store", store, code=1)
     run("log", "check", "--store", store, "--tenant", "nobody", code=1)

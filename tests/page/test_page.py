@@ -20,7 +20,8 @@ TEXTS = {"left": "1", "right": "2", "alike": "0", "none": "n", "skip": " "}
 
 @pytest.fixture
 def settings(tmp_path):
-    return {"store": str(tmp_path / "store"), "port": 0, "rate": 0.0, "wrong_rate": 0.0}
+    store = str(tmp_path / "store")
+    return {"store": store, "port": 0, "rate": 0.0, "wrong_rate": 0.0, "warm_up": "never"}
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def settings(tmp_path):
         "rate": 0.0,
         "wrong_rate": 0.0,
         "timeout": PATIENCE,
+        "warm_up": "never",
     }
 
 
@@ -110,7 +111,8 @@ def http(start):
 def shared(tmp_path_factory):
     """A client of a service without keys that the tests of a file share."""
     folder = str(tmp_path_factory.mktemp("shared"))
-    service = Service(Settings(store=folder, port=0, rate=0.0, wrong_rate=0.0))
+    options = {"rate": 0.0, "wrong_rate": 0.0, "warm_up": "never"}
+    service = Service(Settings(store=folder, port=0, **options))
     with (
         Running(service) as running,
         httpx.Client(base_url=running.url, timeout=PATIENCE) as client,
@@ -134,6 +136,8 @@ class Process:
             "0",
             "--timeout",
             "300",
+            "--warm-up",
+            "never",
             *flags,
         ]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}

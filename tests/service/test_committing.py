@@ -8,45 +8,76 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia.service.committing import Committer
-from similia.service.errors import Conflict, Full, Invalid
-from similia.service.records import Query, Receipt, Triplet
+from similia.service.committing import FEW, Committer
+from similia.service.entries import judged_entry
+from similia.service.errors import Conflict, Full, Invalid, Unavailable
+from similia.service.records import Query, Triplet, whole
 from similia.service.work import Pool
+from similia.service.writer import Head, Writer
+
+
+class Rows:
+    """A database in memory."""
+
+    def __init__(self):
+        self.rows, self.commits, self.full = [], 0, False
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def head(self):
+        return Head()
+
+    def known(self, ids):
+        return {row.id: (row.seq, row.body) for row in self.rows if row.id in ids}
+
+    def insert(self, rows):
+        self.gate.wait()
+        if self.full:
+            raise Full("full")
+        self.commits += 1
+        if self.known([row.id for row in rows]):
+            return False
+        self.rows += rows
+        return True
+
+    def after(self, seq):
+        return [row for row in self.rows if row.seq > seq]
+
+    def reopen(self):
+        pass
+
+    def explained(self, error):
+        return error if isinstance(error, Full) else None
+
+    def close(self):
+        pass
 
 
 class Naive:
-    """The rules of a log, one request at a time."""
+    """The rules of a tenant, one request at a time."""
 
     def __init__(self):
-        self.rows, self.lock, self.calls = {}, threading.Lock(), 0
-        self.full = False
+        self.store = Rows()
+        self.log = Writer(self.store, "test")
 
-    def feedback(self, judgements):
-        with self.lock:
-            self.calls += 1
-            if self.full:
-                raise Full("full")
-            if any(row.better == row.worse for row in judgements):
-                raise Invalid("equal")
-            new, found = {}, []
-            for row in judgements:
-                known = self.rows.get(row.id) or new.get(row.id)
-                if known is not None and known[1] != row:
-                    raise Conflict("taken")
-                if known is None:
-                    new[row.id] = (len(self.rows) + len(new) + 1, row)
-                found.append(Receipt(row.id, (known or new[row.id])[0], known is not None))
-            self.rows |= new
-            return found
+    def entries(self, judgements):
+        if any(row.better == row.worse for row in judgements):
+            raise Invalid("equal")
+        return [judged_entry(judgement) for judgement in judgements]
+
+    def entries_at_once(self, judgements):
+        if any(row.better == "later" for row in judgements):
+            return None
+        return self.entries(judgements)
 
 
-def row(name, worse):
-    return Triplet(id=name, query=Query(item="q"), better="a", worse=worse)
+def row(name, worse, better="a"):
+    return Triplet(id=name, query=Query(item="q"), better=better, worse=worse)
 
 
-def answers(requests):
+def answers(requests, tenant=None):
     """What each request gets when all are sent at once."""
-    tenant, pool = Naive(), Pool("test", 4, 1000)
+    tenant, pool = tenant or Naive(), Pool("test", 4, 1000)
 
     async def send():
         committer = Committer(tenant, pool)
@@ -57,50 +88,69 @@ def answers(requests):
     return tenant, found
 
 
-ROWS = st.builds(row, st.sampled_from("xyz"), st.sampled_from("abc"))
+ROWS = st.builds(
+    row, st.sampled_from("xyz"), st.sampled_from("abc"), st.sampled_from(["a", "later"])
+)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.lists(ROWS, min_size=1, max_size=3), min_size=1, max_size=12))
 def test_each_request_is_stored_whole_or_refused_for_its_own_faults(requests):
     tenant, found = answers(requests)
+    tenant.log.close()
+    stored = {row.id: (row.seq, whole(row.body)) for row in tenant.store.rows}
     for request, answer in zip(requests, found, strict=True):
         if isinstance(answer, Invalid):
             assert any(judgement.better == judgement.worse for judgement in request)
         elif isinstance(answer, Conflict):
             bodies = {}
             own = any(bodies.setdefault(each.id, each) != each for each in request)
-            taken = any(tenant.rows.get(each.id, (0, each))[1] != each for each in request)
+            taken = any(stored.get(each.id, (0, each))[1] != each for each in request)
             assert own or taken
         else:
             assert [receipt.id for receipt in answer] == [each.id for each in request]
             for receipt, judgement in zip(answer, request, strict=True):
-                assert tenant.rows[judgement.id] == (receipt.seq, judgement)
+                assert stored[judgement.id] == (receipt.seq, judgement)
 
 
-def test_many_requests_need_few_trips():
+def test_large_requests_and_small_ones_are_stored_alike():
+    requests = [[row(f"{n}-{i}", "b") for i in range(n)] for n in (1, FEW, FEW + 1, 100)]
+    tenant, found = answers(requests)
+    tenant.log.close()
+    seqs = [receipt.seq for answer in found for receipt in answer]
+    assert sorted(seqs) == list(range(1, len(seqs) + 1))
+    assert [len(answer) for answer in found] == [len(request) for request in requests]
+
+
+def test_many_requests_need_few_commits():
     requests = [[row(str(i), "b")] for i in range(200)]
     random.Random(0).shuffle(requests)
-    tenant, found = answers(requests)
-    assert sorted(receipt[0].seq for receipt in found) == list(range(1, 201))
-    assert tenant.calls <= 10
-
-
-def test_a_full_disk_is_told_to_all_at_once():
     tenant, pool = Naive(), Pool("test", 4, 1000)
-    tenant.full = True
+    tenant.store.gate.clear()
 
     async def send():
         committer = Committer(tenant, pool)
-        rows = [[row(str(i), "b")] for i in range(50)]
-        found = await asyncio.gather(*map(committer.store, rows), return_exceptions=True)
-        assert all(isinstance(each, Full) for each in found)
-        tenant.full = False
-        return await committer.store([row("later", "b")])
+        tasks = [asyncio.create_task(committer.store(request)) for request in requests]
+        await asyncio.sleep(0)
+        tenant.store.gate.set()  # by now all are in line, behind the first commit
+        return await asyncio.gather(*tasks)
 
-    assert asyncio.run(send())[0].seq == 1
-    assert tenant.calls <= 10
+    found = asyncio.run(send())
+    tenant.log.close()
     pool.close()
+    assert sorted(receipt[0].seq for receipt in found) == list(range(1, 201))
+    assert tenant.store.commits <= 2
+
+
+def test_a_full_disk_is_told_to_all():
+    tenant = Naive()
+    tenant.store.full = True
+    _, found = answers([[row(str(i), "b")] for i in range(50)], tenant)
+    assert all(isinstance(each, Full) for each in found)
+    tenant.store.full = False
+    _, found = answers([[row("later on", "b")]], tenant)
+    assert found[0][0].seq == 1
+    tenant.log.close()
 
 
 def test_a_client_that_gives_up_disturbs_nobody():
@@ -116,6 +166,26 @@ def test_a_client_that_gives_up_disturbs_nobody():
         return found[1::2]
 
     assert all(isinstance(each, list) for each in asyncio.run(send()))
+    tenant.log.close()
+
+    async def late():
+        await Committer(tenant, pool).store([row("a", "b")])
+
+    with pytest.raises(Unavailable):
+        asyncio.run(late())
     pool.close()
-    with pytest.raises(RuntimeError):
-        asyncio.run(Committer(tenant, pool).store([row("a", "b")]))
+
+
+def test_answers_to_a_loop_that_has_ended_are_dropped():
+    tenant, pool = Naive(), Pool("test", 4, 1000)
+
+    async def leave():
+        task = asyncio.create_task(Committer(tenant, pool).store([row("a", "b")]))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    asyncio.run(leave())
+    pool.close()
+    _, found = answers([[row("b", "b")], [row("c", "b")]], tenant)
+    assert {receipt[0].id for receipt in found} == {"b", "c"}
+    tenant.log.close()

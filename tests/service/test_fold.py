@@ -4,15 +4,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from similia.persistence import file
 from similia.service import fold as folding
-from similia.service import snapshots
+from similia.service import items, snapshots
 from similia.service.fold import Fold
 from similia.service.log import Entry, Row
-from similia.service.records import Delete, Put, Retraction, encoded, query_key, with_id
+from similia.service.records import (
+    Configured,
+    Delete,
+    Put,
+    Retraction,
+    encoded,
+    query_key,
+    with_id,
+)
 from similia.service.tenant import Tenant
 from tests.service.problems import (
+    SETTINGS,
     bits,
     filled,
     folded,
@@ -62,6 +72,39 @@ def test_live_learning_and_replay_give_the_same_bits(tmp_path):
     with reopened(tenant, tmp_path) as again:
         assert bits(learner(again)) == live
     assert bits(folded(rows)) == live
+
+
+@pytest.mark.parametrize("memory", [0, 10, 10_000])
+def test_blocks_learnt_together_give_the_bits_of_blocks_learnt_alone(memory, monkeypatch):
+    """Whatever comes between them: ties that overfill a block, first clicks, moving items."""
+    monkeypatch.setattr(folding, "BLOCK", 16)
+    monkeypatch.setattr(items, "FEW", 40)
+    settings = structs.replace(SETTINGS, memory=memory)
+    records = [
+        Entry("settings", encoded(Configured(settings=settings))),
+        Entry("put", encoded(Put(items=[item(i) for i in range(30)]))),
+        *(triplet(i) for i in range(100)),
+        *(judgement(i) for i in range(150)),
+    ]
+    changes = [
+        Entry("put", encoded(Put(items=[item(i % 30, seed=i) for i in range(start, start + 5)])))
+        for start in range(0, 200, 5)
+    ]
+    for number, change in enumerate(changes):
+        records.insert(20 + 6 * number, change)
+    rows = rows_of(records)
+    alone, together = Fold(), Fold()
+    calls = []
+    learnt = Fold._learnt
+    monkeypatch.setattr(Fold, "_learnt", lambda *given: (calls.append(1), learnt(*given))[1])
+    for row in rows:
+        alone.feed(row)
+    n_alone = len(calls)
+    together.replay(rows)
+    assert len(calls) - n_alone < n_alone
+    assert (alone.through, alone.exams) == (together.through, together.exams)
+    assert bits(alone.learner) == bits(together.learner)
+    assert bits(alone.state().learner) == bits(together.state().learner)
 
 
 @settings(max_examples=12)

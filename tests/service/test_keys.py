@@ -108,7 +108,8 @@ def fort(tmp_path_factory):
     tokens["expired"] = keys.add("one", SCOPES, expires=time.time() + 0.001)[1]
     revoked, tokens["revoked"] = keys.add("one", SCOPES)
     keys.revoke(revoked.id)
-    made = Service(Settings(store=str(folder), port=0, rate=0.0, wrong_rate=0.0, tenant="one"))
+    options = {"rate": 0.0, "wrong_rate": 0.0, "warm_up": "never"}
+    made = Service(Settings(store=str(folder), port=0, tenant="one", **options))
     with (
         Running(made) as running,
         httpx.Client(base_url=running.url, timeout=PATIENCE) as client,

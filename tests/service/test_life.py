@@ -3,16 +3,20 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
 import pytest
 
 from similia.client import Client
+from similia.service import app
 from similia.service.app import Service
 from similia.service.errors import Busy, Full, Unavailable
 from similia.service.server import listen
 from similia.service.settings import Settings
+from similia.service.warming import warm_up
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
+from tests.service.problems import filled, judgement, query
 
 
 def test_requests_wait_for_the_replay_but_life_is_shown_at_once(settings, monkeypatch):
@@ -38,6 +42,42 @@ def test_requests_wait_for_the_replay_but_life_is_shown_at_once(settings, monkey
         running.__exit__()
 
 
+@pytest.mark.parametrize("when", ["first", "beside"])
+def test_what_the_first_judgement_needs_is_compiled_before_or_beside(settings, monkeypatch, when):
+    """Whoever asks for readiness first waits for the compiler; life is shown at once."""
+    gate, warm = threading.Event(), threading.Event()
+    monkeypatch.setattr(app, "warm_up", lambda: (gate.wait(PATIENCE), warm.set(), 1.0)[-1])
+    service = Service(Settings(**{**settings, "warm_up": when}))
+    running = Running(service)
+    running.thread.start()
+    try:
+        until(lambda: service._tenants is not None and running.server.started)
+        with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+            assert client.get("/livez").status_code == 200
+            if when == "first":
+                assert client.get("/readyz").status_code == 503
+            else:
+                until(lambda: client.get("/readyz").status_code == 200)
+                assert not warm.is_set()
+            gate.set()
+            until(lambda: client.get("/readyz").status_code == 200)
+            assert warm.wait(PATIENCE)
+    finally:
+        gate.set()
+        running.__exit__()
+
+
+def test_nothing_is_left_to_compile_after_the_rehearsal(tmp_path):
+    event = pytest.importorskip("numba.core.event")
+    warm_up()
+    with event.install_recorder("numba:compile") as recorder, closing(filled(tmp_path)) as tenant:
+        for number in range(40):
+            tenant.feedback([judgement(number)])
+        tenant.rank(query(1), min_seq=tenant.log.last, explain=True)
+        tenant.next(3)
+    assert recorder.buffer == []
+
+
 def test_logs_that_cannot_be_opened_leave_a_service_that_says_so(settings):
     with Running(Service(Settings(**settings))):
         second = Service(Settings(**settings))  # the first has the log
@@ -55,14 +95,14 @@ def test_a_drain_finishes_what_is_under_way(start):
     running = start()
     service, gate, inside = running.service, threading.Event(), threading.Event()
     tenant = service.tenants.get("default")
-    store = tenant.feedback
+    insert = tenant.log._store.insert
 
-    def slowly(judgements):
+    def slowly(rows):
         inside.set()
         assert gate.wait(PATIENCE)
-        return store(judgements)
+        return insert(rows)
 
-    tenant.feedback = slowly
+    tenant.log._store.insert = slowly
     with ThreadPoolExecutor(1) as pool, httpx.Client(timeout=PATIENCE) as client:
         sent = pool.submit(client.post, f"{running.url}/v1/default/feedback", json=triplet(id="a"))
         assert inside.wait(PATIENCE)
@@ -199,18 +239,19 @@ def test_items_of_a_file_are_put_once(tmp_path, settings):
 def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, status):
     running = start()
     tenant = running.service.tenants.get("default")
-    store = tenant.feedback
+    send = tenant.log.send
     with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
 
-        def failing(judgements):
-            raise error
+        def failing(request):
+            request.answer = error
+            request.told([request])
 
-        tenant.feedback = failing
+        tenant.log.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert answer.status_code == status
         assert answer.json()["error"] == str(error)
         assert ("retry-after" in answer.headers) == (status == 503)
-        tenant.feedback = store
+        tenant.log.send = send
         again = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert not again.json()["results"][0]["duplicate"]
 

@@ -1,5 +1,6 @@
 """Metrics, logs, traces, headers, pages."""
 
+import io
 import json
 import logging
 import re
@@ -123,6 +124,22 @@ def test_logs_are_lines_of_json_without_secrets(start, tmp_path, capfd):
     assert requests[0]["tenant"] == "default"
     for secret in (token, token.split("_", 2)[2], "private", "sk_wrong_secret"):
         assert secret not in text
+
+
+def test_lines_that_wait_come_before_those_that_do_not():
+    stream = io.StringIO()
+    handler = journal.Gathering(stream)
+    handler.setFormatter(journal.JsonLines())
+    for number in range(3):
+        handler.take_down(str(number))
+    handler.handle(logging.LogRecord("x", logging.WARNING, "f", 1, "careful", (), None))
+    assert [line[:20] for line in stream.getvalue().splitlines()][:3] == ["0", "1", "2"]
+    assert "careful" in stream.getvalue()
+    handler.take_down("soon")
+    until(lambda: stream.getvalue().endswith("soon\n"))
+    stream.close()
+    handler.take_down("too late")
+    handler.flush()
 
 
 def test_errors_are_logged_with_their_traces():

@@ -144,9 +144,8 @@ def judge(
     from similia.service.queries import QueryFile
 
     folder = store or items.parent / f"judged-{items.stem}"
-    settings, _ = read_settings(
-        None, flags={"store": str(folder), "port": port, "log_level": "warning"}
-    )
+    flags = {"store": str(folder), "port": port, "log_level": "warning", "warm_up": "beside"}
+    settings, _ = read_settings(None, flags=flags)
     pictures = None if images is None else Images(images)
     file = ItemFile(items, ids, vector_column, id_column, texts, pictures)
     asked = None if queries is None else QueryFile(queries, texts=query_texts)

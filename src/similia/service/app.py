@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 from starlette.requests import Request
-from starlette.routing import BaseRoute, Router
+from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import similia
@@ -19,12 +19,13 @@ from similia.service import journal, judging, operation, owners, pages, records
 from similia.service import routes as feedback_and_items
 from similia.service.bounds import Bounds
 from similia.service.committing import Committer
+from similia.service.elsewhere import Elsewhere, open_store
 from similia.service.embedder import Embedder, open_embedder
-from similia.service.endpoints import Endpoint, routes, token_of
+from similia.service.endpoints import Endpoint, Resource, routes
 from similia.service.errors import Conflict
-from similia.service.guard import Guard
+from similia.service.guard import EXCHANGE, Exchange, Guard
 from similia.service.images import Images
-from similia.service.keys import LOCAL_OWNER, Key, Keys
+from similia.service.keys import LOCAL_OWNER, Key, Keys, bearer
 from similia.service.limits import Rates, Room
 from similia.service.loading import ItemFile
 from similia.service.metrics import Metrics
@@ -32,14 +33,16 @@ from similia.service.openapi import document
 from similia.service.problems import Problem
 from similia.service.queries import KnownQueries, QueryFile
 from similia.service.records import Query
+from similia.service.routes import V1
 from similia.service.settings import Settings
 from similia.service.telemetry import NoTelemetry, Telemetry
 from similia.service.tenant import Tenant
 from similia.service.tenants import Tenants
+from similia.service.warming import warm_up
 from similia.service.work import Pool
 
-#: threads that wait for the disk; one group commit serves them all
-WRITERS = 32
+#: threads that prepare what is large, or names items that are to come
+WRITERS = 4
 #: how browsers and clients on this machine name it
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -70,6 +73,8 @@ class Service:
                 "make a key first: similia keys add."
             )
         self.embedder: Embedder | None = open_embedder(settings)
+        store = open_store(settings)
+        self._elsewhere = None if store is None else Elsewhere(store)
         self.telemetry = Telemetry() if settings.telemetry else NoTelemetry()
         self.bounds = Bounds(settings)
         self.rates = Rates(settings.rate, settings.burst)
@@ -78,7 +83,7 @@ class Service:
         self.work = Pool("work", settings.threads, settings.max_waiting)
         self.writes = Pool("write", WRITERS, settings.max_requests)
         self.long_work = Pool("long", 1, 8)
-        self.metrics = Metrics(self.standing)
+        self.metrics = Metrics(self.standing, lambda: self.room.present)
         self.endpoints = list(ENDPOINTS)
         self.items = items
         self.images = images
@@ -127,19 +132,17 @@ class Service:
 
     def caller(self, request: Request) -> Key:
         """The key of whoever asks, for any tenant; 401, 403 or 429 without one that is known."""
-        address = request.client.host if request.client else "unknown"
+        exchange: Exchange = request.scope[EXCHANGE]
         try:
-            needed = self.keys.needed
-            token = token_of(request)
-            key = self.keys.find(token) if needed and token else None
+            needed, key = self.keys.asked(bearer(exchange.header(b"authorization")))
         except (ValueError, OSError) as error:
             journal.note(logging.ERROR, "keys cannot be read", reason=str(error))
             raise Problem(503, "keys cannot be read.", retry_after=5) from None
         if not needed:
-            self._check_origin(request)
+            self._check_origin(exchange)
             return LOCAL_OWNER
         if key is None:
-            self.strangers.check(address)
+            self.strangers.check(request.client.host if request.client else "unknown")
             raise Problem(
                 401,
                 "a known key must be sent: Authorization: Bearer sk_…",
@@ -147,10 +150,10 @@ class Service:
             )
         return key
 
-    def _check_origin(self, request: Request) -> None:
+    def _check_origin(self, exchange: Exchange) -> None:
         """Without keys, refuse what a page of another site makes a browser send."""
-        host = request.headers.get("host", "")
-        origin = request.headers.get("origin")
+        host = exchange.header(b"host") or ""
+        origin = exchange.header(b"origin")
         name = urlsplit(f"//{host}").hostname if _is_plain(host) else None
         foreign = origin is not None and origin.partition("://")[2] != host
         if name not in LOOPBACK_NAMES or foreign:
@@ -165,8 +168,15 @@ class Service:
             found = self._committers[tenant.name] = Committer(tenant, self.writes)
         return found
 
+    def elsewhere(self, tenant: Tenant) -> Elsewhere | None:
+        """The database that has a tenant's items."""
+        return self._elsewhere if tenant.name == self.settings.tenant else None
+
     async def resolved(self, tenant: Tenant, query: Query) -> Query:
         """The query with vectors: its own, those known by its id, or those of its text."""
+        elsewhere = self.elsewhere(tenant)
+        if query.item and elsewhere is not None:
+            return await self.work.run(elsewhere.asked, tenant, query)
         if query.item or query.vectors:
             return query
         if query.id is not None:
@@ -215,6 +225,8 @@ class Service:
     async def _open(self) -> None:
         try:
             await asyncio.to_thread(self._open_tenants)
+            if self.settings.warm_up == "first":
+                await asyncio.to_thread(self._warm_up)
         except Exception as error:
             self.failure = error
             if self.unreadable is None:
@@ -223,12 +235,20 @@ class Service:
         self.ready = True
         self.metrics.ready.set(1)
         journal.note(logging.INFO, "ready")
+        if self.settings.warm_up == "beside":
+            await asyncio.to_thread(self._warm_up)
+
+    def _warm_up(self) -> None:
+        seconds = warm_up()
+        journal.note(logging.INFO, "warm", seconds=round(seconds, 1))
 
     def _open_tenants(self) -> None:
         self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
         first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self._tenants.open_all()
         try:
+            if self._elsewhere is not None:
+                self._elsewhere.begin(first, self.settings.embedder_view)
             self._read_files(first)
         except (ValueError, OSError, MissingExtraError) as error:
             self.unreadable = error
@@ -249,6 +269,8 @@ class Service:
         self.long_work.close()
         if self._tenants is not None:
             self._tenants.close()
+        if self._elsewhere is not None:
+            self._elsewhere.store.close()
         self.telemetry.close()
 
 
@@ -260,7 +282,32 @@ def create_app(service: Service, more: Sequence[BaseRoute] = ()) -> ASGIApp:
         redirect_slashes=False,
         default=_nothing,
     )
-    return Guard(service, router)
+    return Guard(service, Ways(router))
+
+
+class Ways:
+    """The router, with a straight way to what is asked for most: `/v1/{tenant}/NAME`."""
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+        self._straight = {
+            route.path.removeprefix(f"{V1}/"): route
+            for route in router.routes
+            if isinstance(route, Route)
+            and isinstance(route.endpoint, Resource)
+            and route.path.startswith(f"{V1}/")
+            and "{" not in route.path.removeprefix(f"{V1}/")
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Go the straight way, or through all routes."""
+        start, v1, tenant, name = (*scope["path"].split("/", 3), "", "", "")[:4]
+        route = self._straight.get(name)
+        if route is None or not tenant or start or v1 != "v1":
+            await self.router(scope, receive, send)
+            return
+        scope["path_params"], scope["route"] = {"tenant": tenant}, route
+        await route.endpoint(scope, receive, send)
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:

@@ -42,7 +42,7 @@ def questions(
         return _random(state, known, n, rng)
     by_chance = int((rng.integers(RANDOM, size=n) == 0).sum())
     found = _random(state, exams or known, by_chance, rng)
-    found += _suggested(state, state.learner, taught, n - by_chance, rng)
+    found += suggested(state, state.learner, taught, n - by_chance, rng)
     return [found[place] for place in rng.permutation(len(found))]
 
 
@@ -56,7 +56,7 @@ def _random(state: State, queries: list[Query], n: int, rng: np.random.Generator
     return found
 
 
-def _suggested(
+def suggested(
     state: State, learner: Blend, queries: list[Query], n: int, rng: np.random.Generator
 ) -> list[Question]:
     """The comparisons that would teach most, of some drawn at random from what ranks first."""

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -13,7 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from similia.service.keys import Key, bearer
+from similia.service.guard import EXCHANGE, SHORTCUT, Exchange
+from similia.service.keys import Key
 from similia.service.limits import Body
 from similia.service.problems import Problem
 
@@ -89,6 +89,7 @@ class Resource:
     def __init__(self, service: "Service", endpoints: Sequence[Endpoint]) -> None:
         self.service = service
         self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
+        self._decoders = {endpoint.method: Decoders(endpoint) for endpoint in endpoints}
         methods = [*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])]
         self.allowed = ", ".join(sorted(methods))
 
@@ -102,25 +103,37 @@ class Resource:
                 f"the method must be one of {self.allowed}, got {scope['method']:.20}.",
                 headers={"allow": self.allowed},
             )
-        request = Request(scope, receive)
-        call = self._admitted(endpoint, request)
+        exchange: Exchange = scope[EXCHANGE]
+        call = self._admitted(endpoint, Request(scope, receive))
         limits = self.service.settings
-        reading, seconds = True, limits.body_timeout
-        try:
-            async with asyncio.timeout(seconds) as timer:
-                with Body(self.service.room) as body:
-                    if endpoint.body is not None:
-                        announced = request.headers.get("content-length")
-                        content = await body.read(receive, announced, limits.max_body)
-                        scope["body_read"] = True
-                        call.body = _decoded(endpoint, request, content)
-                    seconds = limits.long_timeout if endpoint.long else limits.timeout
-                    reading = False
-                    timer.reschedule(asyncio.get_running_loop().time() + seconds)
+        with Body(self.service.room) as body:
+            if endpoint.body is not None:
+                content = await self._read(body, exchange, receive)
+                scope["body_read"] = True
+                call.body = self._decoders[method].decoded(exchange, content)
+            seconds = limits.long_timeout if endpoint.long else limits.timeout
+            try:
+                async with asyncio.timeout(seconds):
                     result = await endpoint.handle(call)
+            except TimeoutError:
+                sentence = f"no answer within {seconds:g} seconds; try again later."
+                raise Problem(503, sentence, retry_after=1) from None
+        if isinstance(result, Response):
+            await result(scope, receive, send)
+        else:
+            await exchange.respond(endpoint.status, _encoder.encode(result))
+
+    async def _read(self, body: Body, exchange: Exchange, receive: Receive) -> bytes:
+        limits, announced = self.service.settings, exchange.header(b"content-length")
+        shortcut = exchange.scope.get(SHORTCUT)
+        if shortcut is not None and shortcut.has_body:  # nothing to wait for
+            return await body.read(receive, announced, limits.max_body)
+        seconds = limits.body_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await body.read(receive, announced, limits.max_body)
         except TimeoutError:
-            raise _late(reading, seconds) from None
-        await _respond(endpoint, result, scope, receive, send)
+            raise Problem(408, f"a body must arrive within {seconds:g} seconds.") from None
 
     def _admitted(self, endpoint: Endpoint, request: Request) -> Call:
         """Check the caller, then where the request goes; tell strangers nothing."""
@@ -153,17 +166,6 @@ def routes(service: "Service", endpoints: Sequence[Endpoint]) -> list[Route]:
     ]
 
 
-def _late(reading: bool, seconds: float) -> Problem:
-    if reading:
-        return Problem(408, f"a body must arrive within {seconds:g} seconds.")
-    return Problem(503, f"no answer within {seconds:g} seconds; try again later.", retry_after=1)
-
-
-def token_of(request: Request) -> str | None:
-    """Key that a request brings along."""
-    return bearer(request.headers.get("authorization"))
-
-
 # -- what goes in, what comes out --------------------------------------------------------------
 
 
@@ -171,35 +173,47 @@ class _Probe(msgspec.Struct):
     judgements: msgspec.Raw = msgspec.Raw(b"")
 
 
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
 _encoder = msgspec.json.Encoder()
 
 
-def _decoded(endpoint: Endpoint, request: Request, content: bytes) -> Any:
-    if not content and endpoint.optional_body:
-        content = b"{}"
-    else:
-        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        encoding = request.headers.get("content-encoding", "identity").lower()
-        if media != JSON or encoding != "identity":
-            raise Problem(
-                415, f"a body must be {JSON}, uncompressed, got {media or 'no type'!r:.80}."
-            )
-    try:
-        kind = endpoint.body
-        if endpoint.batch is not None and _decoder(_Probe).decode(content).judgements:
-            kind = endpoint.batch
-        return _decoder(kind).decode(content)
-    except msgspec.ValidationError as error:
-        place = PLACE.search(str(error))
-        rows = {int(place[1]): _short(error)} if place else None
-        raise Problem(422, f"the body does not fit: {_short(error)}.", rows=rows) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
+class Decoders:
+    """From the bodies of an endpoint to its structs."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._single = msgspec.json.Decoder(endpoint.body)
+        self._batch = None if endpoint.batch is None else msgspec.json.Decoder(endpoint.batch)
+        self._probe = msgspec.json.Decoder(_Probe)
+
+    def decoded(self, exchange: Exchange, content: bytes) -> Any:
+        """The struct of a body; 400, 415 or 422 if it is none."""
+        if not content and self.endpoint.optional_body:
+            content = b"{}"
+        else:
+            _check_media(exchange)
+        try:
+            if self._batch is not None and self._is_batch(content):
+                return self._batch.decode(content)
+            return self._single.decode(content)
+        except msgspec.ValidationError as error:
+            place = PLACE.search(str(error))
+            rows = {int(place[1]): _short(error)} if place else None
+            raise Problem(422, f"the body does not fit: {_short(error)}.", rows=rows) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
+
+    def _is_batch(self, content: bytes) -> bool:
+        # Without the name of the list there is none; escapes may spell it otherwise.
+        if b'"judgements"' not in content and b"\\" not in content:
+            return False
+        return bool(self._probe.decode(content).judgements)
+
+
+def _check_media(exchange: Exchange) -> None:
+    media = (exchange.header(b"content-type") or "").partition(";")[0].strip().lower()
+    encoding = (exchange.header(b"content-encoding") or "identity").lower()
+    if media != JSON or encoding != "identity":
+        raise Problem(415, f"a body must be {JSON}, uncompressed, got {media or 'no type'!r:.80}.")
 
 
 def _of_query(endpoint: Endpoint, request: Request) -> Any:
@@ -215,16 +229,3 @@ def _of_query(endpoint: Endpoint, request: Request) -> Any:
 
 def _short(error: BaseException) -> str:
     return str(error).rstrip(".").encode("utf-8", "replace").decode()[:300]
-
-
-async def _respond(
-    endpoint: Endpoint, result: Any, scope: Scope, receive: Receive, send: Send
-) -> None:
-    if isinstance(result, Response):
-        await result(scope, receive, send)
-        return
-    content = _encoder.encode(result)
-    headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": endpoint.status, "headers": headers})
-    content = b"" if scope["method"] == "HEAD" else content
-    await send({"type": "http.response.body", "body": content})

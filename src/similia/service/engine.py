@@ -1,32 +1,23 @@
 """Learning beside serving: one thread feeds the fold with new rows and publishes frozen states."""
 
-import itertools
-import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeAlias
 
 from similia.linalg.threads import single_blas_thread
 from similia.service.errors import Timeout, Unavailable
 from similia.service.fold import Fold, State
 from similia.service.items import Items
 from similia.service.log import Log, Row
-from similia.service.records import Packed, Record, Settings, decoded
+from similia.service.records import Settings
 from similia.service.snapshots import Snapshots
 
-#: rows read ahead at a time, and parts
-PART, AHEAD = 512, 8
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
 REST, LONGEST = 4, 1.0
 #: seconds after which another thread has its turn
 SWITCH = 0.0005
-
-
-Read: TypeAlias = tuple[Row, Record, list[Packed]]
 
 
 class Engine:
@@ -164,8 +155,7 @@ class Engine:
         """The fold after row `last`, from the newest snapshot that still holds."""
         retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
         fold = self.snapshots.restored(retracted, last)
-        for row, record, vectors in ahead(self._log.rows(fold.seq, last)):
-            fold.take(row, record, vectors)
+        fold.replay(self._log.rows(fold.seq, last))
         return fold
 
     def snapshot(self) -> int:
@@ -190,22 +180,3 @@ def answer_promptly() -> None:
     A thread that has work to do otherwise keeps the interpreter for five milliseconds.
     """
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
-
-
-def ahead(rows: Iterator[Row]) -> Iterator[Read]:
-    """Rows with what they hold, read and decoded by another thread while others are learnt."""
-    read: queue.Queue[list[Read] | BaseException] = queue.Queue(AHEAD)
-
-    def reading() -> None:
-        try:
-            while part := [(row, *decoded(row.body)) for row in itertools.islice(rows, PART)]:
-                read.put(part)
-            read.put([])
-        except BaseException as error:
-            read.put(error)
-
-    threading.Thread(target=reading, name="reader", daemon=True).start()
-    while part := read.get():
-        if isinstance(part, BaseException):
-            raise part
-        yield from part

@@ -8,6 +8,7 @@ committed together or were ranked by, and live learning and replay cannot differ
 The copy is what ranks: nobody changes it, so searches never wait for learning.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,6 +36,8 @@ from similia.trust.split import held_out
 
 #: lists in a block; another number would be another state
 BLOCK = 128
+#: full blocks that are learnt in one go where nobody waits for the first of them
+TOGETHER = 16
 #: rows of items, and queries, on which a learner measures what is typical
 MEASURED = 2000
 #: distinct queries that tell what is typical of queries; below it items stand in for them
@@ -96,6 +99,8 @@ class Fold:
         self.pairs: Pairs = {}
         self._room: NDArray[np.int64] | None = None
         self._pending: list[Lesson] = []
+        #: lessons of full blocks that are to be learnt
+        self._full: list[Lesson] = []
         #: pairs as they were after the last full block, and rows of pairs since
         self.pairs_then: Pairs = {}
         self._pairs_since: set[int] = set()
@@ -113,10 +118,19 @@ class Fold:
 
     def feed(self, row: Row) -> bool:
         """Take the next row; False if it asks for a fold from the start, as rows learnt changed."""
-        return self.take(row, *decoded(row.body))
+        good = self._take(row)
+        self.settle()
+        return good
 
-    def take(self, row: Row, record: Record, vectors: list[Packed]) -> bool:
-        """The same for a row that was decoded."""
+    def replay(self, rows: Iterable[Row]) -> None:
+        """Take rows of a log whose retractions are known; blocks are learnt many at a time."""
+        for row in rows:
+            self._take(row)
+        self.settle()
+
+    def _take(self, row: Row) -> bool:
+        """Take a row; full blocks may wait until `settle`."""
+        record, vectors = decoded(row.body)
         self.seq = row.seq
         if isinstance(record, JUDGEMENTS):
             if row.seq not in self.retracted:
@@ -204,13 +218,32 @@ class Fold:
         return None if place is None else self.items.matrix([place]).tobytes()
 
     def _complete(self, seq: int) -> None:
-        """Learn a full block, which this row completed."""
+        """Count a full block, which this row completed."""
         assert self.items is not None
-        self.learner = self._learnt(self.learner)
-        self._count([lesson.seq for lesson in self._pending])
+        block = self._pending
+        self._count([lesson.seq for lesson in block])
         self.through = seq
         self._pending, self._pairs_since, self.pairs_then = [], set(), dict(self.pairs)
-        self.items.compact()
+        if self._full and self._widens(block):
+            self.settle()
+        self._full += block
+        first = self.learner is None  # what is typical is measured now
+        if first or len(block) != BLOCK or len(self._full) >= TOGETHER * BLOCK:
+            self.settle()
+        if self.items.wastes:
+            self.settle()  # lessons name rows by their numbers, which change
+            self.items.compact()
+
+    def _widens(self, block: list[Lesson]) -> bool:
+        """Whether a block is the first with places: a call that has them makes room first."""
+        known = self.learner is not None and self.learner.nuisances_
+        return not known and any(lesson.positions is not None for lesson in block)
+
+    def settle(self) -> None:
+        """Learn the full blocks that wait."""
+        if self._full:
+            self.learner = self._learnt(self.learner, self._full)
+            self._full = []
 
     def _count(self, rows: list[int]) -> None:
         """Add to the rows of the lists learnt; states share the memory, which only ever grows."""
@@ -221,17 +254,17 @@ class Fold:
         self._room[n : n + len(rows)] = rows
         self.lists = self._room[: n + len(rows)]
 
-    def _learnt(self, learner: Blend | None) -> Blend:
-        """Teach a learner what is pending, as one block."""
+    def _learnt(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
+        """Teach a learner lessons, block after block."""
         assert self.items is not None
-        layout, lessons = self.items.layout, self._pending
+        layout = self.items.layout
         together = b"".join([lesson.query for lesson in lessons])
         queries = np.frombuffer(together, "<f4").reshape(len(lessons), layout.width)
         shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
         if learner is None:
             learner = self._begun(queries, shown)
         lists = impressions(lessons)
-        learner.learn_checked(*layout.sides(queries, shown), lists)
+        learner.learn_checked(*layout.sides(queries, shown), lists, every=BLOCK)
         return learner
 
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
@@ -254,9 +287,10 @@ class Fold:
 
     def state(self) -> State:
         """The state after the last row fed; nothing that is fed later changes it."""
+        self.settle()
         learner = None if self.learner is None else copied(self.learner)
         if self._pending:
-            learner = self._learnt(learner)
+            learner = self._learnt(learner, self._pending)
         shelf = None if self.items is None else self.items.shelf()
         layout = None if self.items is None else self.items.layout
         since = tuple(lesson.seq for lesson in self._pending)

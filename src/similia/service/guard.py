@@ -1,8 +1,8 @@
 """What every request passes: its id, its time, strict headers, errors in one form, the log."""
 
 import logging
+import random
 import re
-import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,9 @@ from similia.service.problems import Error, Problem, as_problem
 if TYPE_CHECKING:
     from similia.service.app import Service
 
+#: where a request's scope has its exchange, and the shortcut of its connection
+EXCHANGE, SHORTCUT = "similia.exchange", "similia.shortcut"
+JSON = b"application/json"
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: for everything but pages, which bring their own policy
 POLICY = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -29,6 +32,9 @@ HEADERS = {
     b"cache-control": b"no-store",
     b"content-security-policy": POLICY,
 }
+#: the same as lines of a response, up to the id of the request
+LINES = b"".join([b"%s: %s\r\n" % header for header in HEADERS.items()])
+LINES += b"content-type: %s\r\nx-request-id: " % JSON
 
 
 class Guard:
@@ -56,21 +62,30 @@ class Exchange:
         self.service, self.scope = service, scope
         self.start = time.perf_counter()
         self.status = 0
-        given = next((v for k, v in scope["headers"] if k == b"x-request-id"), b"")
-        self.id = given.decode() if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        #: the first of each name
+        self.headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
+        given = self.headers.get(b"x-request-id")
+        known = given is not None and REQUEST_ID.fullmatch(given)
+        self.id = given.decode() if given and known else f"{random.getrandbits(64):016x}"
         scope["state"] = {"request_id": self.id}
+        scope[EXCHANGE] = self
+
+    def header(self, name: bytes) -> str | None:
+        """A header of the request, by its name in small letters."""
+        found = self.headers.get(name)
+        return None if found is None else found.decode("latin-1")
 
     async def run(self, inner: ASGIApp, receive: Receive, send: Send) -> None:
         """Serve the request; whatever happens becomes an answer and a line of the log."""
         service = self.service
         self._send = send
-        service.metrics.active.inc()
+        service.room.present += 1
         try:
             with service.telemetry.span(self.scope) as span:
                 await self._answer(inner, receive)
                 span.set_attribute("http.response.status_code", self.status)
         finally:
-            service.metrics.active.dec()
+            service.room.present -= 1
             self._record()
 
     async def _answer(self, inner: ASGIApp, receive: Receive) -> None:
@@ -88,6 +103,19 @@ class Exchange:
                 raise
             await self._refuse(problem)
 
+    async def respond(self, status: int, content: bytes) -> None:
+        """Answer with JSON; at once if the connection has a shortcut."""
+        shortcut: Any = self.scope.get(SHORTCUT)
+        if shortcut is not None and self.scope["method"] != "HEAD" and not self._has_unread_body():
+            lines = b"%s%s\r\ncontent-length: %d\r\n" % (LINES, self.id.encode(), len(content))
+            if shortcut.answer(status, lines, content):
+                self.status = status
+                return
+        headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(content))]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        content = b"" if self.scope["method"] == "HEAD" else content
+        await self.send({"type": "http.response.body", "body": content})
+
     async def send(self, message: Message) -> None:
         """Add the headers that every response has."""
         if message["type"] == "http.response.start":
@@ -102,14 +130,12 @@ class Exchange:
         """Whether a body was announced that nobody read, and that may never end."""
         if "body_read" in self.scope:
             return False
-        return any(
-            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-            for name, value in self.scope["headers"]
-        )
+        found = self.headers
+        return b"transfer-encoding" in found or found.get(b"content-length", b"0") != b"0"
 
     async def _refuse(self, problem: Problem) -> None:
         body = msgspec.json.encode(Error(problem.sentence, problem.status, self.id, problem.rows))
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(body))]
         headers += [(k.encode(), v.encode()) for k, v in problem.headers.items()]
         await self.send(
             {"type": "http.response.start", "status": problem.status, "headers": headers}
@@ -127,14 +153,10 @@ class Exchange:
         quiet = route in QUIET and self.status < 400
         level = logging.DEBUG if quiet else logging.INFO
         if journal.logger.isEnabledFor(level):
-            details: dict[str, Any] = {
-                **scope["state"],
-                "method": method,
-                "route": route,
-                "status": self.status,
-                "ms": round(1000 * seconds, 2),
-            }
-            journal.note(level, "request", **details)
+            details = scope["state"]
+            details["method"], details["route"] = method, route
+            details["status"], details["ms"] = self.status, round(1000 * seconds, 2)
+            journal.quick(level, "request", details)
 
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}

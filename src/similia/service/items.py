@@ -62,6 +62,9 @@ class Layout:
 
     def query_bytes(self, vectors: Packed) -> bytes | None:
         """The same from the bytes of vectors; None if they are of another width."""
+        if len(self._parts) == 1:
+            row = vectors.get(self.base)
+            return row if row is not None and len(row) == 4 * self.width else None
         parts = [vectors.get(name, zeros) if own else zeros for name, own, zeros in self._parts]
         row = b"".join(parts)
         return row if len(row) == 4 * self.width else None
@@ -250,12 +253,15 @@ class Items:
         n = len(self._rows.ids)
         return Shelf(self._rows, self._rows.matrix[:n], np.array(self._dead, np.intp))
 
-    def compact(self) -> None:
-        """Move the living together if too many are dead; the order stays, row numbers do not."""
+    @property
+    def wastes(self) -> bool:
+        """Whether too many rows are dead."""
         n = len(self._rows.ids)
-        if n < FEW or len(self._dead) < WASTE * n:
-            return
-        alive = self.shelf().some(n)
+        return n >= FEW and len(self._dead) >= WASTE * n
+
+    def compact(self) -> None:
+        """Move the living together; the order stays, row numbers do not."""
+        alive = self.shelf().some(len(self._rows.ids))
         rows = _Rows(self.layout.width, max(64, 2 * len(alive)))
         rows.matrix[: len(alive)] = self._rows.matrix[alive]
         rows.ids = [self._rows.ids[row] for row in alive]

@@ -1,9 +1,13 @@
 """Structured logs: one JSON object a line, with the id of the request. Never keys or bodies."""
 
+import contextlib
 import logging
 import sys
+import threading
+import time
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, TextIO
 
 import msgspec
 
@@ -11,21 +15,27 @@ from similia.progress import printable
 
 logger = logging.getLogger("similia.service")
 
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+#: seconds that lines of requests may wait, and how many
+SHORT_WHILE, MOST_LINES = 0.05, 256
+
 
 class JsonLines(logging.Formatter):
     """A record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, level and message, then what came with it."""
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-            **getattr(record, "details", {}),
-        }
+        details = getattr(record, "details", {})
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode("utf-8", "replace")
+            details = {**details, "traceback": self.formatException(record.exc_info)}
+        return self.line(record.created, record.levelno, record.getMessage(), details)
+
+    def line(self, created: float, level: int, message: str, details: dict[str, Any]) -> str:
+        """The same without a record."""
+        name = logging.getLevelName(level).lower()
+        line = {"time": _time(created), "level": name, "message": message, **details}
+        return _encoder.encode(line).decode("utf-8", "replace")
 
 
 class Lines(logging.Formatter):
@@ -42,6 +52,52 @@ class Lines(logging.Formatter):
         return text
 
 
+class Gathering(logging.StreamHandler[Any]):
+    """Writes lines to a stream; those of requests together, a moment after the first of them.
+
+    A line that is written alone costs more than the request's way through the service. Whatever
+    else is logged is written at once, with all that came before it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: list[str] = []
+        self._some = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        self._lines.append(self.format(record) + self.terminator)
+        self.flush()
+
+    def take_down(self, line: str) -> None:
+        """Write a line soon."""
+        self._lines.append(line + self.terminator)
+        if len(self._lines) >= MOST_LINES:
+            self.flush()
+        elif len(self._lines) == 1:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+                self._thread.start()
+            self._some.set()
+
+    def flush(self) -> None:
+        """Write what was taken down; a stream that was closed takes nothing."""
+        with self.lock or contextlib.nullcontext():
+            lines, self._lines = self._lines, []
+            with contextlib.suppress(ValueError, OSError):
+                if lines:
+                    self.stream.write("".join(lines))
+                self.stream.flush()
+
+    def _run(self) -> None:
+        while True:
+            self._some.wait()
+            self._some.clear()
+            time.sleep(SHORT_WHILE)
+            self.flush()
+
+
 def _plain(value: Any) -> str:
     """A value that stays on its line."""
     text = str(value)
@@ -50,7 +106,7 @@ def _plain(value: Any) -> str:
 
 def set_up(form: str, level: str) -> None:
     """Log to standard error, uvicorn's own messages included."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = Gathering(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else Lines())
     for name in ("similia.service", "uvicorn"):
         found = logging.getLogger(name)
@@ -58,6 +114,28 @@ def set_up(form: str, level: str) -> None:
         found.setLevel(level.upper())
         found.propagate = False
     logging.getLogger("uvicorn.access").disabled = True
+
+
+@lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+
+
+def _time(created: float) -> str:
+    """A time in UTC, to the millisecond."""
+    milliseconds = int(created * 1000)
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}+00:00"
+
+
+def quick(level: int, message: str, details: dict[str, Any]) -> None:
+    """Log what is logged all the time: as JSON without a record, where nothing else listens."""
+    handlers = logger.handlers
+    if len(handlers) == 1 and isinstance(handlers[0], Gathering) and not logger.propagate:
+        form = handlers[0].formatter
+        if isinstance(form, JsonLines):
+            handlers[0].take_down(form.line(time.time(), level, message, details))
+            return
+    note(level, message, **details)
 
 
 def note(level: int, message: str, **details: Any) -> None:

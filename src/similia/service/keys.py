@@ -85,7 +85,15 @@ class Keys:
 
     def find(self, token: str) -> Key | None:
         """The key of a token, or None if it is unknown, expired or revoked."""
+        return self.asked(token)[1]
+
+    def asked(self, token: str | None) -> tuple[bool, Key | None]:
+        """Whether requests need a key, and that of a token: one look at the file for both."""
         self._refresh()
+        needed = self._needed
+        return needed, None if token is None else self._find(token)
+
+    def _find(self, token: str) -> Key | None:
         prefix, _, rest = token[:LONGEST].partition("_")
         identifier, _, secret = rest.partition("_")
         known = self._keys.get(identifier)

@@ -53,6 +53,8 @@ class Room:
     def __init__(self, requests: int, size: int) -> None:
         self.requests, self.size = requests, size
         self.active = self.held = 0
+        #: requests that are here, also those for which there is no room
+        self.present = 0
 
     def __enter__(self) -> None:
         """Room for one more request, or 503."""

@@ -4,9 +4,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from similia.service.errors import Damaged
+
+if TYPE_CHECKING:
+    from similia.service.writer import Request
 
 #: hash before the first row
 GENESIS = bytes(32)
@@ -95,6 +98,9 @@ class Log(Protocol):
         Raises Conflict if an id is taken by another body, Full or Unavailable if nothing could be
         written.
         """
+
+    def send(self, request: "Request") -> None:
+        """The same for a batch whose client does not wait here."""
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""

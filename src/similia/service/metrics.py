@@ -21,7 +21,11 @@ MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     """Counts and times of requests and judgements, and where each tenant stands."""
 
-    def __init__(self, tenants: "Callable[[], Iterable[tuple[str, dict[str, float]]]]") -> None:
+    def __init__(
+        self,
+        tenants: "Callable[[], Iterable[tuple[str, dict[str, float]]]]",
+        present: Callable[[], float],
+    ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -33,7 +37,9 @@ class Metrics:
         self.judgements = Counter(
             "acknowledged", "Judgements acknowledged.", ["tenant", "duplicate"], **where
         )
-        self.active = Gauge("requests_active", "Requests worked on.", **where)
+        self._acknowledged: dict[tuple[str, bool], Counter] = {}
+        active = Gauge("requests_active", "Requests worked on.", **where)
+        active.set_function(present)
         self.ready = Gauge("ready", "Whether requests are served.", **where)
         self.registry.register(_Standing(tenants))
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
@@ -46,6 +52,14 @@ class Metrics:
             known = self._known[method, route, status] = (counter, self.seconds.labels(route))
         known[0].inc()
         known[1].observe(seconds)
+
+    def acknowledge(self, tenant: str, duplicate: bool, n: int) -> None:
+        """Count judgements that were stored, or known before."""
+        known = self._acknowledged.get((tenant, duplicate))
+        if known is None:
+            known = self.judgements.labels(tenant, str(duplicate).lower())
+            self._acknowledged[tenant, duplicate] = known
+        known.inc(n)
 
     def page(self) -> bytes:
         """The page that Prometheus reads."""

@@ -1,13 +1,21 @@
-"""HTTP with bounds that uvicorn leaves open: a head that ends, in time; readers that read."""
+"""HTTP with bounds that uvicorn leaves open: a head that ends, in time; readers that read.
+
+An answer that is known as a whole can be written as a whole (`Shortcut`): one write instead of two
+messages, each of which uvicorn checks and copies.
+"""
 
 import asyncio
 import secrets
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
-from similia.service.guard import HEADERS
+from similia.service.guard import HEADERS, SHORTCUT
 from similia.service.problems import Error
 
 #: bytes of a head, of trailers, or of anything else that is not the body
@@ -18,6 +26,38 @@ def bounded(header_timeout: float, write_timeout: float) -> type[HttpToolsProtoc
     """A protocol with these time limits, in seconds."""
     limits = {"header_timeout": header_timeout, "write_timeout": write_timeout}
     return type("Bounded", (BoundedProtocol,), limits)
+
+
+class Shortcut:
+    """What the application may ask of its connection, beside ASGI."""
+
+    __slots__ = ("_cycle",)
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the whole body is here."""
+        return not self._cycle.more_body
+
+    def answer(self, status: int, lines: bytes, body: bytes) -> bool:
+        """Write a whole response; False if it must go the long way. `lines` are its headers."""
+        cycle = self._cycle
+        if (
+            cycle.response_started
+            or cycle.disconnected
+            or cycle.flow.write_paused
+            or cycle.waiting_for_100_continue
+            or not cycle.keep_alive
+        ):
+            return False
+        own = b"".join([b"%s: %s\r\n" % header for header in cycle.default_headers])
+        cycle.response_started = cycle.response_complete = True
+        cycle.transport.write(b"%s%s%s\r\n%s" % (STATUS_LINE[status], own, lines, body))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -63,7 +103,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """End a head."""
         self._in_head, self._moved = False, True
         self._stop_head_timer()
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:  # its task has not run yet
+            self.cycle.scope[SHORTCUT] = Shortcut(self.cycle)  # type: ignore[literal-required]
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of a body."""

@@ -1,23 +1,27 @@
 """Ranking by a frozen state: exact search among all items, or some items put in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.linalg.threads import processors, side_by_side
-from similia.service.approximate import Approximate
-from similia.service.errors import Invalid
+from similia.service.approximate import FOR_EACH, LEAST, Approximate
+from similia.service.elsewhere import Store, Vectors
+from similia.service.errors import Invalid, Unavailable
 from similia.service.fold import State
-from similia.service.items import Shelf
-from similia.service.log import Log
-from similia.service.records import Packed, Query, Ranked, Ranking, packed, unpacked
+from similia.service.items import Layout, Shelf
+from similia.service.log import Row
+from similia.service.records import Packed, Query, Ranked, Ranking, Vector, packed, unpacked
 
 #: items of one answer
 MOST = 1000
 #: pieces of the items for each processor
 PARTS = 2
+
+Rows: TypeAlias = Callable[[int], Row | None]
 
 __all__ = ["State", "ranked", "vectors"]
 
@@ -122,10 +126,11 @@ def ranked(
     *,
     items: Sequence[str] | None,
     explain: bool,
-    log: Log,
+    row_of: Rows,
     approximate: Approximate | None = None,
+    store: Store | None = None,
 ) -> Ranking:
-    """The k best items, or some items in order."""
+    """The k best items, or some items in order; with a store, those that it has."""
     layout, shelf = state.layout, state.shelf
     assert layout is not None
     assert shelf is not None
@@ -135,10 +140,14 @@ def ranked(
     if items is not None:
         if len(items) > MOST:
             raise Invalid(f"rank: items must be at most {MOST}, got {len(items)}.")
-        ids, rows = shelf.newest(list(dict.fromkeys(items)))
-        scores = rows @ vector
-        order = np.argsort(-scores, kind="stable")[:k]
-        names, found, scores = [ids[i] for i in order], rows[order], scores[order]
+        wanted = list(dict.fromkeys(items))
+        found_there = None if store is None else store.vectors(wanted)
+        names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
+    elif store is not None:
+        base = vector[layout.places[layout.base]]
+        found_there = store.nearest(base, max(LEAST, FOR_EACH * (k + 1)))
+        wanted = [id for id in found_there if id != query.item]
+        names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
     else:
         own = [] if query.vectors or query.item is None else [shelf.rows.place.get(query.item)]
         out = [place for place in own if place is not None and place < len(shelf.matrix)]
@@ -150,8 +159,49 @@ def ranked(
         for name, score, std in zip(names, scores, deviations, strict=True)
     ]
     if explain and state.learner is not None and results:
-        results = _explained(state, row, found, results, log)
+        results = _explained(state, row, found, results, row_of)
     return Ranking(revision(state, model), state.seq, model, results)
+
+
+def _rows(
+    state: State, ids: list[str], there: Vectors | None
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Rows of items: what the log knows of them, and the base view as the store has it."""
+    layout, shelf = state.layout, state.shelf
+    assert layout is not None
+    assert shelf is not None
+    known, rows = shelf.newest(ids)
+    if there is None:
+        return known, rows
+    place = dict(zip(known, rows, strict=True))
+    names = [id for id in ids if id in place or id in there]
+    found = np.zeros((len(names), layout.width), np.float32)
+    for row, id in zip(found, names, strict=True):
+        if id in place:
+            row[:] = place[id]
+        if id in there:
+            row[layout.places[layout.base]] = _fitting(layout, id, there[id])
+    return names, found
+
+
+def _fitting(layout: Layout, id: str, vector: Vector) -> Vector:
+    """A vector of the store; raises if the learner knows others."""
+    place = layout.places[layout.base]
+    if vector.shape != (place.stop - place.start,) or not np.isfinite(vector).all():
+        raise Unavailable(
+            f"items_at: vectors must be {place.stop - place.start} finite numbers, as those "
+            f"learnt from, got others for {id!r:.80}; mend them there."
+        )
+    return vector
+
+
+def _in_order(
+    ids: list[str], rows: NDArray[np.float32], vector: NDArray[np.float32], k: int
+) -> tuple[list[str], NDArray[np.float32], NDArray[np.float32]]:
+    """The k best of some items, best first, with their rows and scores."""
+    scores = rows @ vector
+    order = np.argsort(-scores, kind="stable")[:k]
+    return [ids[i] for i in order], rows[order], scores[order]
 
 
 def _deviations(
@@ -174,7 +224,7 @@ def _explained(
     row: NDArray[np.float32],
     found: NDArray[np.float32],
     results: list[Ranked],
-    log: Log,
+    row_of: Rows,
 ) -> list[Ranked]:
     assert state.learner is not None
     assert state.layout is not None
@@ -184,7 +234,7 @@ def _explained(
     for result, why in zip(results, told, strict=True):
         behind = []
         for number, amount in why.judgements[:10]:
-            logged = log.row(state.row_of(number))
+            logged = row_of(state.row_of(number))
             if logged is not None and logged.id is not None:
                 behind.append((logged.id, amount))
         answer.append(Ranked(result.id, result.score, result.std, why.parts, behind))

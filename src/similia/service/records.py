@@ -235,12 +235,21 @@ def encoded(record: Record) -> bytes:
         bare = [structs.replace(item, vectors={}) for item in record.items]
         return _encoder.encode(_Body(Put(items=bare), vectors))
     if isinstance(record, JUDGEMENTS):
-        query = record.query
-        if query.vectors is None:
-            return _encoder.encode(_Body(record))
-        without = structs.replace(record, query=structs.replace(query, vectors=None))
-        return _encoder.encode(_Body(without, [packed(query.vectors)]))
+        return _judged_bytes(*_apart(record))
     return _encoder.encode(_Body(record))
+
+
+def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
+    """A judgement without the vectors of its query, and those."""
+    query = judgement.query
+    if query.vectors is None:
+        return judgement, None
+    without = structs.replace(judgement, query=structs.replace(query, vectors=None))
+    return without, packed(query.vectors)
+
+
+def _judged_bytes(without: Judgement, vectors: Packed | None) -> bytes:
+    return _encoder.encode(_Body(without) if vectors is None else _Body(without, [vectors]))
 
 
 def decoded(body: bytes) -> tuple[Record, list[Packed]]:
@@ -275,10 +284,18 @@ def _lists(vectors: Packed) -> dict[str, list[float]]:
 
 def with_id(judgement: Judgement) -> tuple[Judgement, bytes]:
     """A judgement and its bytes; without an id of its own it gets a digest of them."""
-    if judgement.id is None:
-        digest = hashlib.blake2b(encoded(judgement), digest_size=16).hexdigest()
-        judgement = structs.replace(judgement, id=digest)
-    return judgement, encoded(judgement)
+    id, body, _ = written(judgement)
+    return judgement if judgement.id is not None else structs.replace(judgement, id=id), body
+
+
+def written(judgement: Judgement) -> tuple[str, bytes, Packed | None]:
+    """Id and bytes of a judgement, and its query's vectors; the id may be a digest of the rest."""
+    without, vectors = _apart(judgement)
+    body = _judged_bytes(without, vectors)
+    if judgement.id is not None:
+        return judgement.id, body, vectors
+    id = hashlib.blake2b(body, digest_size=16).hexdigest()
+    return id, _judged_bytes(structs.replace(without, id=id), vectors), vectors
 
 
 def query_key(query: Query, vectors: Packed | None = None) -> str:

@@ -37,15 +37,21 @@ async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
     """Check judgements, find their queries' vectors, and store them."""
     service = call.service
     checked = service.bounds.judgements(given, call.key)
-    ready = [
-        structs.replace(judgement, query=await service.resolved(call.tenant, judgement.query))
-        for judgement in checked
-    ]
+    ready = []
+    for judgement in checked:
+        asked = judgement.query
+        # Items that are elsewhere are copied with the judgement, so they need no vectors here.
+        known = asked.item or asked.vectors
+        query = asked if known else await service.resolved(call.tenant, asked)
+        ready.append(judgement if query is asked else structs.replace(judgement, query=query))
+    elsewhere = service.elsewhere(call.tenant)
+    if elsewhere is not None:
+        await call.run(elsewhere.bring, call.tenant, ready)
     receipts = await service.committer(call.tenant).store(ready) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
-    for duplicate, count in (("false", new), ("true", len(receipts) - new)):
+    for duplicate, count in ((False, new), (True, len(receipts) - new)):
         if count:
-            service.metrics.judgements.labels(call.path["tenant"], duplicate).inc(count)
+            service.metrics.acknowledge(call.path["tenant"], duplicate, count)
     return s.Receipts(receipts)
 
 
@@ -85,6 +91,7 @@ async def rank(call: Call) -> Ranking:
     service.bounds.query(asked.query)
     service.bounds.ranking(asked.k, asked.items)
     query = await service.resolved(call.tenant, asked.query)
+    elsewhere = service.elsewhere(call.tenant)
     return await call.run(
         call.tenant.rank,
         query,
@@ -94,6 +101,7 @@ async def rank(call: Call) -> Ranking:
         explain=asked.explain,
         model=asked.model,
         timeout=limits.timeout * 0.9,
+        store=None if elsewhere is None else elsewhere.store,
     )
 
 

@@ -44,6 +44,21 @@ class Settings:
     tenant: str = setting("default", "Tenant that is made at the start, if missing.")
     keys: str = setting("", "File of keys. Default: keys.json in the folder of the logs.")
 
+    # -- items that are elsewhere ----------------------------------------------------------------
+    items_at: str = setting(
+        "",
+        "Database that has the items of the first tenant: a postgresql:// URL, or qdrant: and an "
+        "address or a folder. It proposes, the service learns and ranks.",
+    )
+    items_table: str = setting("items", "Table or collection of those items.")
+    items_id: str = setting(
+        "", "Column or field of their ids. Default: id; in Qdrant the id of the point."
+    )
+    items_vector: str = setting(
+        "", "Column or name of their vectors. Default: embedding; in Qdrant the unnamed one."
+    )
+    items_key: str = setting("", "Key of that database. Better in the environment.", secret=True)
+
     # -- limits --------------------------------------------------------------------------------
     max_body: int = setting(8 * 2**20, "Bytes of a request's body.", least=1024, most=2**30)
     max_buffered: int = setting(
@@ -89,6 +104,13 @@ class Settings:
         "exact",
         "Search of new tenants: exact, or proposed by a library.",
         choices=("exact", "faiss", "usearch", "hnswlib"),
+    )
+
+    warm_up: str = setting(
+        "first",
+        "When to compile what the first judgement needs: first, before the service is ready; "
+        "beside it, while it serves; or never, until it is needed.",
+        choices=("first", "beside", "never"),
     )
 
     # -- operation -----------------------------------------------------------------------------
@@ -141,6 +163,7 @@ class Settings:
         }
         if self.is_database:
             found["store"] = without_password(self.store)
+        found["items_at"] = without_password(self.items_at)
         return found
 
 

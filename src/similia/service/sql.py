@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from similia.service.log import Appended, Entry, Row
-from similia.service.writer import Writer
+from similia.service.writer import Request, Writer
 
 COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
 #: a day in microseconds
@@ -84,6 +84,10 @@ class SqlLog(ABC):
     def append(self, batch: Sequence[Entry]) -> list[Appended]:
         """Append all of a batch or nothing; return once it is on the disk."""
         return self._writer.append(batch)
+
+    def send(self, request: Request) -> None:
+        """The same for a batch whose client does not wait here."""
+        self._writer.send(request)
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -12,8 +11,10 @@ from similia.service import ranking
 from similia.service.approximate import Approximate
 from similia.service.asking import questions
 from similia.service.champions import Champions
-from similia.service.checking import check_items, check_judgement, check_query, check_settings
+from similia.service.checking import check_items, check_query, check_settings
+from similia.service.elsewhere import Store
 from similia.service.engine import Engine
+from similia.service.entries import Behind, entry, judged_entries, receipts
 from similia.service.errors import Invalid, UnknownJudgement
 from similia.service.items import Layout
 from similia.service.log import Entry, Log
@@ -38,10 +39,8 @@ from similia.service.records import (
     Then,
     Verdict,
     View,
-    encoded,
     query_key,
     whole,
-    with_id,
 )
 from similia.service.texts import Texts
 from similia.trust.calibrating import Calibration
@@ -87,7 +86,7 @@ class Tenant:
         check_settings(settings)
         log, folder = opened_log(where, name, new=True, cache=cache)
         try:
-            log.append([_entry(Configured(settings=settings))])
+            log.append([entry(Configured(settings=settings))])
             return cls(log, folder, name)
         except BaseException:
             log.close()
@@ -120,9 +119,9 @@ class Tenant:
             if layout is None:
                 settings = self._settings_of(items[0])
                 layout = Layout(settings.views or [], settings.fields)
-                entries.append(_entry(Configured(settings=settings)))
+                entries.append(entry(Configured(settings=settings)))
             check_items(layout, items)
-            entries.append(_entry(Put(items=list(items))))
+            entries.append(entry(Put(items=list(items))))
             seq = self.log.append(entries)[-1].seq
             if len(entries) > 1:
                 self._engine.wait(seq, PATIENCE)
@@ -132,7 +131,7 @@ class Tenant:
         """Take items away; those that are not there are passed over."""
         if not ids:
             raise Invalid("items: there must be at least one id, got none.")
-        seq = self.log.append([_entry(Delete(items=list(ids)))])[0].seq
+        seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
         return Receipt(ids[0], seq)
 
     def item(self, id: str) -> Item | None:
@@ -157,6 +156,12 @@ class Tenant:
         items = self._engine.items
         return 0 if items is None else len(items)
 
+    @property
+    def base(self) -> str | None:
+        """Name of the base view; None as long as there are no items."""
+        layout = self._layout()
+        return None if layout is None else layout.base
+
     def _layout(self) -> Layout | None:
         items = self._engine.items
         return None if items is None else items.layout
@@ -173,28 +178,29 @@ class Tenant:
 
     def feedback(self, judgements: Sequence[Judgement]) -> list[Receipt]:
         """Store judgements, all of them or none; return once they are on the disk."""
-        self._check(judgements)
-        entries, ids = [], []
-        for judgement in judgements:
-            known, body = with_id(judgement)
-            key = query_key(known.query)
-            kind = type(known).__struct_config__.tag
-            entries.append(Entry(str(kind), body, known.id, key, known.judge))
-            ids.append(str(known.id))
-        found = self.log.append(entries)
-        return [Receipt(id, *place) for id, place in zip(ids, found, strict=True)]
+        entries = self.entries(judgements)
+        return receipts(entries, self.log.append(entries))
 
-    def _check(self, judgements: Sequence[Judgement]) -> None:
-        layout, wrong = self._layout(), {}
-        for place, judgement in enumerate(judgements):
-            try:
-                check_judgement(layout, judgement, self._knows)
-            except Invalid as error:
-                wrong[place] = str(error)
-        if wrong:
-            raise Invalid(next(iter(wrong.values())), wrong)
+    def entries(self, judgements: Sequence[Judgement]) -> list[Entry]:
+        """Judgements, checked, as they are appended to the log."""
+        return judged_entries(self._layout(), judgements, self.has)
 
-    def _knows(self, id: str) -> bool:
+    def entries_at_once(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
+        """The same without waiting for anything; None if the items they name may be to come."""
+        try:
+            return judged_entries(self._layout(), judgements, self._knows_now)
+        except Behind:
+            return None
+
+    def _knows_now(self, id: str) -> bool:
+        items = self._engine.items
+        if items is not None and id in items:
+            return True
+        if self._engine.seq < self.log.last:
+            raise Behind
+        return False
+
+    def has(self, id: str) -> bool:
         """Whether there is such an item, also if it was put just now."""
         items = self._engine.items
         if items is not None and id in items:
@@ -213,9 +219,8 @@ class Tenant:
             earlier = self.log.retracted().get(row.seq)
             if earlier is not None:
                 return Receipt(id, earlier, True)
-            record = Retraction(judgement=id, by=by)
-            entry = _entry(record)._replace(target=row.seq)
-            return Receipt(id, self.log.append([entry])[0].seq)
+            taken_back = entry(Retraction(judgement=id, by=by))._replace(target=row.seq)
+            return Receipt(id, self.log.append([taken_back])[0].seq)
 
     def judgements(
         self,
@@ -245,11 +250,13 @@ class Tenant:
         explain: bool = False,
         model: str = "live",
         timeout: float = PATIENCE,
+        store: Store | None = None,
     ) -> Ranking:
         """Find the k best items, or put some `items` in order.
 
         With `min_seq`, a number from a receipt, what that row says is known to the ranking. A
-        query that is only a text is ranked by the words of the items, whatever the model.
+        query that is only a text is ranked by the words of the items, whatever the model. A
+        `store` elsewhere proposes items instead of those in the log.
         """
         if query.text and not query.vectors and query.item is None:
             return self._rank_text(query.text, k, items, min_seq, timeout)
@@ -261,8 +268,9 @@ class Tenant:
             model,
             items=items,
             explain=explain,
-            log=self.log,
+            row_of=self.log.row,
             approximate=self._approximate,
+            store=store,
         )
 
     def _rank_text(
@@ -300,7 +308,7 @@ class Tenant:
     ) -> ranking.State:
         self._waited(min_seq, timeout)
         state = self._model(model)
-        check_query(state.layout, query, self._knows)
+        check_query(state.layout, query, self.has)
         return state
 
     def _waited(self, min_seq: int | None, timeout: float) -> ranking.State:
@@ -388,7 +396,3 @@ class Tenant:
             replaying=state.seq < seq,
             snapshot_seq=self._engine.snapshot_seq,
         )
-
-
-def _entry(record: Any) -> Entry:
-    return Entry(str(type(record).__struct_config__.tag), encoded(record))

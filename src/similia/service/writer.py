@@ -4,13 +4,13 @@ What differs between databases is a `Store`. Duplicates, conflicts, numbers, tim
 hashes are decided here, once for all of them.
 """
 
-import contextlib
 import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from similia.service.errors import Busy, Conflict, ServiceError, Unavailable
 from similia.service.log import GENESIS, Appended, Entry, Row, link
@@ -58,16 +58,16 @@ class Store(Protocol):
         """Disconnect."""
 
 
-class _Request:
-    """A batch on its way, and a latch that its client waits at."""
+class Request:
+    """A batch on its way, and who is told of its answer: once for all batches of a commit."""
 
-    __slots__ = ("answer", "batch", "done")
+    __slots__ = ("answer", "batch", "mark", "told")
 
-    def __init__(self, batch: Sequence[Entry]) -> None:
-        self.batch = batch
+    def __init__(
+        self, batch: Sequence[Entry], told: "Callable[[list[Request]], None]", mark: Any = None
+    ) -> None:
+        self.batch, self.told, self.mark = batch, told, mark
         self.answer: list[Appended] | ServiceError | None = None
-        self.done = threading.Lock()
-        self.done.acquire()
 
 
 class Writer:
@@ -77,10 +77,11 @@ class Writer:
         self._store = store
         self._head = store.head()
         self._listener: Callable[[list[Row]], None] = lambda _: None
-        self._waiting: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
-        self._left: _Request | None = None
+        self._waiting: deque[Request] = deque()
+        #: rung when there is something to do: for the first that waits, and when enough do
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._expected = 1
-        self._closing = threading.Lock()
+        self._sending = threading.Lock()
         self._closed = self._broken = False
         self._thread = threading.Thread(target=self._run, name=f"log {name}", daemon=True)
         self._thread.start()
@@ -98,25 +99,32 @@ class Writer:
         """Wait until a batch is on the disk."""
         if not batch:
             return []
-        request = _Request(batch)
-        if self._waiting.qsize() >= WAITING:
-            raise Busy(f"log: at most {WAITING} batches may wait; try again later.")
-        with self._closing:  # nothing comes after the mark that ends the queue
-            if self._closed:
-                raise Unavailable("log: the log must be open, got one that is closing; try later.")
-            self._waiting.put(request)
-        request.done.acquire()
+        done = threading.Lock()
+        done.acquire()
+        request = Request(batch, lambda _: done.release())
+        self.send(request)
+        done.acquire()
         if isinstance(request.answer, ServiceError):
             raise request.answer
         assert request.answer is not None
         return request.answer
 
+    def send(self, request: Request) -> None:
+        """Put a batch in line; the thread that writes tells of it once it has its answer."""
+        if len(self._waiting) >= WAITING:
+            raise Busy(f"log: at most {WAITING} batches may wait; try again later.")
+        with self._sending:  # nothing comes after the end, and nobody else's batch is counted
+            if self._closed:
+                raise Unavailable("log: the log must be open, got one that is closing; try later.")
+            self._waiting.append(request)
+            if len(self._waiting) in (1, self._expected):
+                self._bell.put(None)
+
     def close(self) -> None:
         """Write what waits, then stop."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._waiting.put(None)
+        with self._sending:
+            self._closed = True
+            self._bell.put(None)
         self._thread.join()
 
     # -- the thread ----------------------------------------------------------------------------
@@ -138,45 +146,35 @@ class Writer:
         except Exception:  # what is on the disk was acknowledged, and others wait
             logger.exception("Rows were written that nobody was told of.")
 
-    def _taken(self) -> list[_Request]:
+    def _taken(self) -> list[Request]:
         """What waits, at least one batch; none once the log is closed.
 
         Clients that were answered together mostly come back together: the writer waits for as many
         as last time, for a moment, as one commit for all is faster than two.
         """
-        taken: list[_Request] = []
+        while not self._waiting:
+            if self._closed:
+                return []
+            self._bell.get()
+        until = time.perf_counter() + MOMENT
+        while len(self._waiting) < self._expected and not self._closed:
+            try:
+                self._bell.get(timeout=max(until - time.perf_counter(), 0.0))
+            except queue.Empty:
+                break
+        taken: list[Request] = []
         rows = size = 0
-        until = 0.0
-        while True:
-            request = self._left or self._next(len(taken), until)
-            self._left = None
-            if request is None:
-                break
-            rows += len(request.batch)
-            size += sum([len(entry.body) for entry in request.batch])
+        while self._waiting:
+            batch = self._waiting[0].batch
+            rows += len(batch)
+            size += sum([len(entry.body) for entry in batch])
             if taken and (rows > MOST_ROWS or size > MOST_BYTES):
-                self._left = request
                 break
-            taken.append(request)
-            if not until:
-                until = time.perf_counter() + MOMENT
+            taken.append(self._waiting.popleft())
         self._expected = len(taken)
         return taken
 
-    def _next(self, taken: int, until: float) -> _Request | None:
-        """The next batch; None if there is no other to wait for."""
-        if not taken:
-            return self._waiting.get()
-        try:
-            left = 0.0 if taken >= self._expected else until - time.perf_counter()
-            found = self._waiting.get(timeout=max(left, 0.0))
-        except queue.Empty:
-            return None
-        if found is None:
-            self._waiting.put(None)  # the end is for the next time
-        return found
-
-    def _write(self, requests: list[_Request]) -> list[Row]:
+    def _write(self, requests: list[Request]) -> list[Row]:
         if self._broken:
             self._recover()
         # Hardly any id is taken, so first see if the database takes them all.
@@ -190,11 +188,11 @@ class Writer:
         self._head = head
         for request, answer in zip(requests, answers, strict=True):
             request.answer = answer
-            request.done.release()
+        _answer(requests)
         return rows
 
     def _numbered(
-        self, requests: list[_Request], known: dict[str, tuple[int, bytes]]
+        self, requests: list[Request], known: dict[str, tuple[int, bytes]]
     ) -> tuple[Head, list[Row], list[list[Appended] | Conflict]]:
         """Rows for all that is new, and what to answer."""
         head, now = self._head, time.time_ns() // 1000
@@ -224,17 +222,28 @@ class Writer:
             self._tell(found)
         self._broken = False
 
-    def _fail(self, requests: list[_Request], error: Exception) -> None:
+    def _fail(self, requests: list[Request], error: Exception) -> None:
         self._broken = True
         meaning = self._store.explained(error) or Unavailable(
             f"log: nothing could be written ({type(error).__name__}: {error}); try again later."
         )
         meaning.__cause__ = error
-        for request in requests:
-            if request.answer is None:
-                request.answer = meaning
-                with contextlib.suppress(RuntimeError):
-                    request.done.release()
+        left = [request for request in requests if request.answer is None]
+        for request in left:
+            request.answer = meaning
+        _answer(left)
+
+
+def _answer(requests: list[Request]) -> None:
+    """Tell everybody, each once."""
+    waiting: dict[Callable[[list[Request]], None], list[Request]] = {}
+    for request in requests:
+        waiting.setdefault(request.told, []).append(request)
+    for told, own in waiting.items():
+        try:
+            told(own)
+        except Exception:  # others wait, and what is on the disk stays there
+            logger.exception("An answer reached nobody.")
 
 
 def _sorted_out(

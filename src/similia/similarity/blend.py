@@ -195,9 +195,18 @@ class Blend(BlendRanking):
             return queries, Z
 
     def learn_checked(
-        self, X: Views, Z: Views, feedback: Indices | Impressions, advance: Advance | None = None
+        self,
+        X: Views,
+        Z: Views,
+        feedback: Indices | Impressions,
+        advance: Advance | None = None,
+        *,
+        every: int | None = None,
     ) -> None:
-        """Learn judgements that a caller has checked, into a state that exists: for streams."""
+        """Learn judgements that a caller has checked, into a state that exists: for streams.
+
+        `every` so many lists a block ends, so that they are learnt as if by a call of their own.
+        """
         if isinstance(feedback, Impressions):
             lists = feedback
         else:
@@ -210,7 +219,8 @@ class Blend(BlendRanking):
             begin, said = 0, self.n_updates_ + np.cumsum(lists.say_something())
             while begin < len(lists):
                 published = int(np.searchsorted(said, self.published_part_.next)) + 1
-                end = min(begin + size, published, len(lists))
+                longest = size if every is None else min(size, every - begin % every)
+                end = min(begin + longest, published, len(lists))
                 part = lists.part(slice(begin, end))
                 begin = end
                 self.n_updates_ += self._learn_block(X, Z, part)

@@ -1,0 +1,46 @@
+"""From what clients send to entries of the log, checked, and back to receipts."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from similia.service.checking import check_judgement
+from similia.service.errors import Invalid
+from similia.service.items import Layout
+from similia.service.log import Appended, Entry
+from similia.service.records import Judgement, Receipt, encoded, query_key, written
+
+
+class Behind(Exception):
+    """Whether an item is known cannot be said without waiting for the learner."""
+
+
+def entry(record: Any) -> Entry:
+    """Entry of a record that is no judgement."""
+    return Entry(str(type(record).__struct_config__.tag), encoded(record))
+
+
+def judged_entries(
+    layout: Layout | None, judgements: Sequence[Judgement], known: Callable[[str], bool]
+) -> list[Entry]:
+    """Entries of judgements; raises Invalid with all that are wrong."""
+    wrong: dict[int, str] = {}
+    for place, judgement in enumerate(judgements):
+        try:
+            check_judgement(layout, judgement, known)
+        except Invalid as error:
+            wrong[place] = str(error)
+    if wrong:
+        raise Invalid(next(iter(wrong.values())), wrong)
+    return [judged_entry(judgement) for judgement in judgements]
+
+
+def judged_entry(judgement: Judgement) -> Entry:
+    """Entry of a judgement."""
+    id, body, vectors = written(judgement)
+    key = query_key(judgement.query, vectors)
+    return Entry(str(type(judgement).__struct_config__.tag), body, id, key, judgement.judge)
+
+
+def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Receipt]:
+    """What is answered to judgements that were appended."""
+    return [Receipt(str(entry.id), *place) for entry, place in zip(entries, places, strict=True)]
