@@ -98,21 +98,54 @@ def test_a_model_without_a_router_has_no_way_back(base):
         query_matrix_of(base)
 
 
-def test_sentence_transformers_loads_what_was_written(learner, tmp_path):
-    library = pytest.importorskip("sentence_transformers", minversion="5")
+def saved(kind, folder):
+    """A small model of random weights, written by sentence-transformers, and its library."""
+    library = pytest.importorskip(
+        "sentence_transformers", "5", reason="needs sentence-transformers 5: make integrations"
+    )
+    import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "b": 2, "c": 3}, unk_token="[UNK]"))
+    try:
+        from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
+
+        Transformer = library.base.modules.Transformer
+    except ImportError:  # older versions keep the modules elsewhere
+        from sentence_transformers.models import Pooling, StaticEmbedding, Transformer
+
+    torch.manual_seed(0)
+    vocabulary = {"[UNK]": 0, "[PAD]": 1, "a": 2, "b": 3, "c": 4}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
-    module = library.models.StaticEmbedding(words, embedding_dim=5)
-    library.SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "base"))
-    base = library.SentenceTransformer(str(tmp_path / "base"), device="cpu")
+    if kind == "static":
+        modules = [StaticEmbedding(words, embedding_dim=5)]
+    else:
+        shape = {"num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
+        inner = folder.with_name("inner")
+        BertModel(BertConfig(vocab_size=5, hidden_size=5, **shape)).save_pretrained(inner)
+        marks = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
+        PreTrainedTokenizerFast(tokenizer_object=words, **marks).save_pretrained(inner)
+        modules = [Transformer(str(inner), max_seq_length=8), Pooling(5)]
+    library.SentenceTransformer(modules=modules, device="cpu").save(str(folder))
+    return library
+
+
+@pytest.mark.filterwarnings("ignore")  # of the library's own making
+@pytest.mark.parametrize("kind", ["static", "transformer"])
+def test_sentence_transformers_loads_what_was_written(kind, learner, tmp_path):
+    library = saved(kind, tmp_path / "base")
+
+    def model(name):
+        return library.SentenceTransformer(str(tmp_path / name), device="cpu")
+
     export(learner, tmp_path / "base", tmp_path / "new")
-    new = library.SentenceTransformer(str(tmp_path / "new"), device="cpu")
     texts = ["a b", "c", "b c a"]
-    before = base.encode(texts)
+    before, new = model("base").encode(texts), model("new")
     assert_array_equal(new.encode_document(texts), before)
     assert_array_equal(new.encode(texts), before)
     expected = learner.query_vectors(before)
     np.testing.assert_allclose(new.encode_query(texts), expected, rtol=1e-5, atol=1e-6)
     assert new.similarity_fn_name == "dot"
+    new.save(str(tmp_path / "again"))  # as the library writes it, there is a way back too
+    assert_array_equal(query_matrix_of(tmp_path / "again"), learner.query_matrix())
