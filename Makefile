@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 LOWEST := .venv-lowest
+WITH   := .venv-integrations
 SMOKE  := .venv-smoke
 # Interpreters that `make release` installs the wheel for.
 PYTHONS ?= $(PYTHON)
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers experiments release clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers integrations experiments release clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -45,6 +46,18 @@ lowest: $(READY)
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable ".[test]"
 	$(LOWEST)/bin/python -m pytest -n 2
+
+# Frameworks and stores, in their newest and their lowest versions, in environments of their own.
+# UV_FIND_LINKS or UV_TORCH_BACKEND=cpu spares the packages of CUDA.
+integrations: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	for resolution in highest lowest-direct; do \
+	  $(BIN)/uv venv --quiet --clear --python $(PYTHON) $(WITH)-$$resolution \
+	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution "torch==2.13.0" \
+	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution --resolution $$resolution \
+	      --editable ".[integrations]" \
+	    && $(WITH)-$$resolution/bin/python -m pytest tests/integrations tests/stores || exit 1; \
+	done
 
 # Known vulnerabilities of what is installed, and its list of parts (SBOM).
 audit: $(READY)
@@ -114,4 +127,4 @@ release: $(READY)
 clean:
 	find src -name '*.nb[ic]' -delete
 	rm -rf docs/_build docs/generated docs/gallery
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(WITH)-highest $(WITH)-lowest-direct $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
