@@ -33,6 +33,7 @@ _FUNCTIONS = {
     "read_run": "similia.files",
     "read_vectors": "similia.files",
     "write_vectors": "similia.files",
+    "JudgedTransformer": "similia.model_selection",
     "JudgementEstimator": "similia.model_selection",
     "load": "similia.persistence",
     "save": "similia.persistence",
