@@ -10,7 +10,7 @@ SMOKE  := .venv-smoke
 # Interpreters that `make release` installs the wheel for.
 PYTHONS ?= $(PYTHON)
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers integrations experiments release clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers integrations notebooks experiments release clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -71,6 +71,13 @@ audit: $(READY)
 screenshots: $(READY)
 	mkdir -p docs/images
 	SIMILIA_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/page
+
+# Run the notebooks, and store them as they ran.
+notebooks: $(READY)
+	$(BIN)/python -m pip install --quiet "nbclient>=0.10" "ipykernel>=6.29"
+	for notebook in notebooks/*.ipynb; do \
+	  $(BIN)/jupyter execute --inplace $$notebook || exit 1; \
+	done
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
