@@ -85,7 +85,9 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	$(BIN)/python -m tests.test_docs
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/stores examples notebooks src
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	$(BIN)/python -m pytest -q tests/page/test_site.py
 	@echo "The site is in docs/_build/html/index.html"
 
 # What is only compared with lives in an environment of its own.

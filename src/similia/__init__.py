@@ -7,7 +7,7 @@ from typing import Any
 
 from similia.registry import ALL_LEARNERS, learner_class
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _FUNCTIONS = {
     "BM25": "similia.text",
