@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 LOWEST := .venv-lowest
+WITH   := .venv-integrations
 SMOKE  := .venv-smoke
 # Where pip-audit looks up a package, for a first try.
 ADVISORIES ?= https://pypi.org/pypi/numpy/2.0.0/json
 # Interpreters that `make release` installs the wheel for.
 PYTHONS ?= $(PYTHON)
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers experiments release clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers integrations notebooks experiments release clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -48,6 +49,18 @@ lowest: $(READY)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable ".[test]"
 	$(LOWEST)/bin/python -m pytest -n 2
 
+# Frameworks and stores, in their newest and their lowest versions, in environments of their own.
+# UV_FIND_LINKS or UV_TORCH_BACKEND=cpu spares the packages of CUDA.
+integrations: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	for resolution in highest lowest-direct; do \
+	  $(BIN)/uv venv --quiet --clear --python $(PYTHON) $(WITH)-$$resolution \
+	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution "torch==2.13.0" \
+	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution --resolution $$resolution \
+	      --editable ".[integrations]" \
+	    && $(WITH)-$$resolution/bin/python -m pytest tests/integrations tests/stores || exit 1; \
+	done
+
 # Known vulnerabilities of what is installed, and its list of parts (SBOM). Fails if they cannot be looked up.
 audit: $(READY)
 	$(BIN)/python -m pip install --quiet pip-audit cyclonedx-bom
@@ -64,13 +77,22 @@ screenshots: $(READY)
 	mkdir -p docs/images
 	SIMILIA_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/page
 
+# Run the notebooks, and store them as they ran.
+notebooks: $(READY)
+	$(BIN)/python -m pip install --quiet "nbclient>=0.10" "ipykernel>=6.29"
+	for notebook in notebooks/*.ipynb; do \
+	  $(BIN)/jupyter execute --inplace $$notebook || exit 1; \
+	done
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	$(BIN)/python -m tests.test_docs
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/stores examples notebooks src
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	$(BIN)/python -m pytest -q tests/page/test_site.py
 	@echo "The site is in docs/_build/html/index.html"
 
 # What is only compared with lives in an environment of its own.
@@ -119,4 +141,4 @@ release: $(READY)
 clean:
 	find src -name '*.nb[ic]' -delete
 	rm -rf docs/_build docs/generated docs/gallery
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(WITH)-highest $(WITH)-lowest-direct $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

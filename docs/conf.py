@@ -35,6 +35,7 @@ numpydoc_show_inherited_class_members = True
 numpydoc_class_members_toctree = False
 
 # Guides link to files of the repository that are not pages of the site.
+myst_heading_anchors = 3
 suppress_warnings = ["myst.xref_missing", "myst.header", "config.cache", "ref.ref"]
 
 sphinx_gallery_conf = {

@@ -18,15 +18,30 @@ def test_every_public_name_is_in_the_reference():
     assert sorted(listed) == sorted(set(similia.__all__) - {"__version__"})
 
 
-def test_every_page_is_in_the_index():
-    index = (ROOT / "docs/index.md").read_text()
-    listed = set(re.findall(r"^([\w/]+)$", index, re.MULTILINE)) - {"gallery/index"}
-    pages = {
+def listed_below(page):
+    """Pages that the navigation reaches from a page, by the names they have in its lists."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    for tree in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL):
+        for name in re.findall(r"^([\w/]+)$", tree, re.MULTILINE):
+            yield name
+            if name != "gallery/index":
+                yield from listed_below(name)
+
+
+def test_the_navigation_reaches_every_page_once():
+    listed = sorted(set(listed_below("index")) - {"gallery/index"})
+    pages = [
         str(page.relative_to(ROOT / "docs").with_suffix(""))
         for page in (ROOT / "docs").rglob("*.md")
         if not {"_build", "generated", "gallery"} & set(page.parts)
-    }
-    assert listed == pages - {"index"}
+    ]
+    assert listed == sorted(set(pages) - {"index"})
+    assert len(listed) + 1 == len(list(listed_below("index")))
+
+
+def test_the_header_has_room_for_every_section():
+    sections = re.search(r"```{toctree}\n(.*?)```", (ROOT / "docs/index.md").read_text(), re.DOTALL)
+    assert len(re.findall(r"^(\w+)$", sections[1], re.MULTILINE)) <= 5
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -7,7 +7,7 @@ from typing import Any
 
 from similia.registry import ALL_LEARNERS, learner_class
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _FUNCTIONS = {
     "BM25": "similia.text",
@@ -33,6 +33,7 @@ _FUNCTIONS = {
     "read_run": "similia.files",
     "read_vectors": "similia.files",
     "write_vectors": "similia.files",
+    "JudgedTransformer": "similia.model_selection",
     "JudgementEstimator": "similia.model_selection",
     "load": "similia.persistence",
     "save": "similia.persistence",

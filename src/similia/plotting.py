@@ -4,6 +4,7 @@ Save one with ``figure.savefig(path)``.
 """
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -169,7 +170,16 @@ def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
     return figure
 
 
+class _Shown(Figure):
+    """A figure that notebooks show at the end of a cell, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        file = BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
+
 def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = _Shown(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

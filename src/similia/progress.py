@@ -1,9 +1,11 @@
-"""A progress bar on standard error, shown on terminals only."""
+"""A progress bar: on standard error if that is a terminal, under the cell in a notebook."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from html import escape
+from typing import Any, Self
 
 Advance = Callable[[int], None]
 Show = Callable[[int, str], None]
@@ -17,8 +19,8 @@ def _ignore(_: int) -> None:
 def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[Advance]:
     """Yield a function that reports how many more units are done.
 
-    The bar appears if `enabled` and if standard error is a terminal; otherwise reporting costs
-    nothing and prints nothing.
+    The bar appears if `enabled`, on a terminal or in a notebook; otherwise reporting costs nothing
+    and prints nothing.
     """
     bar = _bar(counted=True) if enabled else None
     if bar is None:
@@ -47,7 +49,9 @@ def live_progress(
 
 
 def _bar(*, counted: bool) -> Any:
-    """A bar with a count or a text beside it; None without a terminal."""
+    """A bar with a count or a text beside it; None without a terminal or notebook."""
+    if _in_notebook():
+        return _NotebookBar(counted)
     if not sys.stderr.isatty():
         return None
     from rich import progress as parts
@@ -65,3 +69,59 @@ def _bar(*, counted: bool) -> Any:
 def printable(text: str) -> str:
     """Text with escapes for what a terminal would obey instead of showing."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def _in_notebook() -> bool:
+    """Whether this process runs the cells of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+class _NotebookBar:
+    """What is used of rich's `Progress`, as one element of HTML that is changed in place."""
+
+    PAUSE = 0.1  # seconds between two changes
+
+    def __init__(self, counted: bool) -> None:
+        self.counted, self.description, self.text = counted, "", ""
+        self.total: int | None = None
+        self.completed, self._shown_at = 0, 0.0
+        self._handle: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show(last=True)
+
+    def add_task(self, description: str, total: int | None, text: str = "") -> int:
+        """Name what is done, and how much of it there is; there is one task."""
+        self.description, self.total, self.text = description, total, text
+        self._show(last=True)
+        return 0
+
+    def advance(self, _: int, n: int) -> None:
+        """Report n more units."""
+        self.completed += n
+        self._show()
+
+    def update(self, _: int, *, completed: int, text: str) -> None:
+        """Report a position, and a text beside the bar."""
+        self.completed, self.text = completed, text
+        self._show()
+
+    def _show(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if not last and now < self._shown_at + self.PAUSE:
+            return
+        self._shown_at = now
+        beside = f"{self.completed}/{self.total}" if self.counted else self.text
+        place = "" if self.total is None else f' value="{self.completed}" max="{self.total}"'
+        html = f"{escape(self.description)} <progress{place}></progress> {escape(beside)}"
+        display = sys.modules["IPython"].display.display
+        data = {"text/html": html, "text/plain": f"{self.description} {beside}"}
+        if self._handle is None:
+            self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)

@@ -8,6 +8,7 @@ from safetensors.numpy import load_file
 import similia
 from similia.exceptions import ModelFileError
 from similia.integrations.sentence_transformers import export, query_matrix_of
+from tests.integrations.small_models import saved
 
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
@@ -98,21 +99,21 @@ def test_a_model_without_a_router_has_no_way_back(base):
         query_matrix_of(base)
 
 
-def test_sentence_transformers_loads_what_was_written(learner, tmp_path):
-    library = pytest.importorskip("sentence_transformers", minversion="5")
-    from tokenizers import Tokenizer, models, pre_tokenizers
+@pytest.mark.filterwarnings("ignore")  # of the library's own making
+@pytest.mark.parametrize("kind", ["static", "transformer"])
+def test_sentence_transformers_loads_what_was_written(kind, learner, tmp_path):
+    library = saved(kind, tmp_path / "base")
 
-    words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "b": 2, "c": 3}, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    module = library.models.StaticEmbedding(words, embedding_dim=5)
-    library.SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path / "base"))
-    base = library.SentenceTransformer(str(tmp_path / "base"), device="cpu")
+    def model(name):
+        return library.SentenceTransformer(str(tmp_path / name), device="cpu")
+
     export(learner, tmp_path / "base", tmp_path / "new")
-    new = library.SentenceTransformer(str(tmp_path / "new"), device="cpu")
     texts = ["a b", "c", "b c a"]
-    before = base.encode(texts)
+    before, new = model("base").encode(texts), model("new")
     assert_array_equal(new.encode_document(texts), before)
     assert_array_equal(new.encode(texts), before)
     expected = learner.query_vectors(before)
     np.testing.assert_allclose(new.encode_query(texts), expected, rtol=1e-5, atol=1e-6)
     assert new.similarity_fn_name == "dot"
+    new.save(str(tmp_path / "again"))  # as the library writes it, there is a way back too
+    assert_array_equal(query_matrix_of(tmp_path / "again"), learner.query_matrix())

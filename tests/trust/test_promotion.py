@@ -45,6 +45,9 @@ def test_a_better_similarity_is_promoted_and_kept(rng, tmp_path):
     assert again.champion().n_seen_ == outcome.n_learnt
     assert again.history[0]["challenger"] == outcome.figures["challenger"]
     json.dumps(outcome.to_dict())
+    assert f'<td style="text-align:right">{outcome.figures["challenger"]:.4f}</td>' in (
+        outcome._repr_html_()
+    )
 
 
 def test_learning_and_judging_share_no_query(rng, tmp_path):

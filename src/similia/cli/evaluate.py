@@ -1,12 +1,30 @@
 """``similia evaluate``: the base against the adapted similarity, on judgements."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from similia.cli import options as opt
 
+if TYPE_CHECKING:
+    from similia.files import BadRows, Source, VectorFile
+
+Vectors = Annotated[Path | None, Argument(metavar="[VECTORS]", help=opt.VECTORS)]
+Feedback = Annotated[Path | None, Argument(metavar="[FEEDBACK]", help=opt.FEEDBACK)]
+Beir = Annotated[
+    Path | None,
+    Option(
+        "--beir",
+        metavar="FOLDER",
+        help="In place of VECTORS and FEEDBACK: a data set in BEIR's form (queries.jsonl, "
+        "corpus.jsonl, qrels/test.tsv), with queries.npy and corpus.npy beside the texts, in "
+        "their order.",
+    ),
+]
 Base = Annotated[
     str | None,
     Option(
@@ -20,9 +38,11 @@ Base = Annotated[
 @opt.grouped
 def evaluate(
     model: opt.ModelPath,
-    sides: opt.Sides,
+    sides: opt.SideOptions,
     views: opt.FurtherViews,
-    feedback: opt.Feedback,
+    vectors: Vectors = None,
+    feedback: Feedback = None,
+    beir: Beir = None,
     base: Base = None,
     columns: opt.Columns = None,
     k: opt.Cuts = None,
@@ -37,14 +57,21 @@ def evaluate(
     from. Columns query,item,relevance or row,label yield all retrieval measures; query,better,worse
     and a,b,label the share in the right order.
     """
-    sides.check(feedback, outputs=(bad_log,))
+    if beir is None and vectors is not None and feedback is not None:
+        whole = opt.Sides(vectors=vectors, **vars(sides))
+        whole.check(feedback, outputs=(bad_log,))
+        read = _read(whole, views, opt.source(feedback, columns), bad_rows, bad_log)
+    elif beir is not None and vectors is None and sides == opt.SideOptions() and not views:
+        read = _read_beir(beir, bad_rows, bad_log)
+    else:
+        raise typer.BadParameter(
+            "evaluate takes VECTORS and FEEDBACK, or else --beir FOLDER, which has all of them."
+        )
 
-    from similia.files import spooled
     from similia.stream import evaluate_model
 
     adapted = opt.load_model(model)
-    source = opt.source(feedback, columns)
-    with sides.read(views, bad_rows, bad_log) as (X, Z, bad), spooled(source) as path:
+    with read as (X, Z, path, bad):
         found = evaluate_model(
             adapted,
             X,
@@ -64,6 +91,33 @@ def evaluate(
         f"hold for all {found['n_tests']} measures together."
     )
     _print(found["measures"], level)
+
+
+@contextmanager
+def _read(
+    sides: opt.Sides,
+    views: opt.FurtherViews,
+    source: "Source",
+    action: opt.OnBadRow,
+    log: Path | None,
+) -> "Iterator[tuple[VectorFile, VectorFile | None, Source, BadRows]]":
+    """Yield queries, items if they are others, judgements, and a policy for bad rows."""
+    from similia.files import spooled
+
+    with sides.read(views, action, log) as (X, Z, bad), spooled(source) as path:
+        yield X, Z, path, bad
+
+
+@contextmanager
+def _read_beir(
+    folder: Path, action: opt.OnBadRow, log: Path | None
+) -> "Iterator[tuple[VectorFile, VectorFile | None, Source, BadRows]]":
+    """Yield the same from a folder of BEIR."""
+    from similia.files import Source, read_beir
+
+    found = read_beir(folder)
+    with opt.skipping(action, log) as bad:
+        yield found.queries, found.corpus, Source(found.qrels), bad
 
 
 def _print(measures: dict[str, Any], level: float) -> None:

@@ -92,7 +92,14 @@ def draft(
     else:
         scorers, generation = _scorers(challenger, champion, base)
         name = model_name(challenger)
-        sides = opt.Sides(vectors, items, ids, item_ids, vector_column, id_column)
+        sides = opt.Sides(
+            vectors=vectors,
+            items=items,
+            ids=ids,
+            item_ids=item_ids,
+            vector_column=vector_column,
+            id_column=id_column,
+        )
         with sides.read(views) as (X, Z, _):
             ours, theirs = (rankings_of(s, X, Z, length=length) for s in scorers)
     found = draft_file(

@@ -279,16 +279,22 @@ class FurtherViews:
         return ViewFiles(*found)
 
 
-@dataclass(frozen=True)
-class Sides:
-    """Options for the vectors of queries and items."""
+@dataclass(frozen=True, kw_only=True)
+class SideOptions:
+    """Options that say more about the vectors of queries and items."""
 
-    vectors: Vectors
     items: Items = None
     ids: IdsFile = None
     item_ids: ItemIdsFile = None
     vector_column: VectorColumn = None
     id_column: IdColumn = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(SideOptions):
+    """The vectors of queries, and options for them and those of items."""
+
+    vectors: Vectors
 
     def check(self, *others: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
         """As `check_files`, for these files and others."""

@@ -1,5 +1,6 @@
 """Vectors and judgements from files: many formats, ids, flat memory, every bad row named."""
 
+from similia.files.beir import BeirFolder, read_beir
 from similia.files.feedback import FeedbackFile, classes_in, copy_rows, kind_of
 from similia.files.judgements import Judgements, in_chunks, joined, triplets_of_grades
 from similia.files.lists import ImpressionsFile, read_impressions
@@ -14,6 +15,7 @@ from similia.files.writing import write_vectors
 __all__ = [
     "BadRow",
     "BadRows",
+    "BeirFolder",
     "FeedbackFile",
     "FeedbackLike",
     "Ids",
@@ -30,6 +32,7 @@ __all__ = [
     "in_chunks",
     "joined",
     "kind_of",
+    "read_beir",
     "read_impressions",
     "read_rows",
     "read_run",

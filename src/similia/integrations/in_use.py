@@ -2,13 +2,18 @@
 
 import os
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from similia.contract import Array, Searchable
 from similia.persistence import load
 from similia.trust.generations import HISTORY, Generations
+
+#: one judgement at a time, whoever gives it
+_LEARNING = Lock()
 
 
 class InUse:
@@ -40,11 +45,6 @@ class InUse:
         is_fitted = getattr(self._learner, "__sklearn_is_fitted__", lambda: True)
         return self._learner if is_fitted() else None
 
-    @property
-    def source(self) -> Any:
-        """Learner that was passed, fitted or not; None for a path."""
-        return None if self.path else self._learner
-
     def query_vector(self, vector: list[float]) -> list[float]:
         """Vector to search with, for one of the base."""
         learner = self.learner()
@@ -52,6 +52,25 @@ class InUse:
             return vector
         found: Array = learner.query_vectors(np.asarray([vector], dtype=np.float64))
         return [float(value) for value in found[0]]
+
+    def prefer(
+        self, owner: str, learner: Any, query: ArrayLike, better: ArrayLike, worse: ArrayLike
+    ) -> None:
+        """Teach `learner`, or else the one in use, that one item answers a query better.
+
+        Arguments are vectors of the base. A file or a folder is never taught: it changes by
+        promotion.
+        """
+        if learner is None and self.path is not None:
+            raise ValueError(
+                f"{owner}: learner must be given where the model is a file or folder, got none; "
+                f"pass learner=similia.Blend() and promote it into {self.path}."
+            )
+        taught = self._learner if learner is None else learner
+        asked = np.asarray([query], dtype=np.float64)
+        items = np.asarray([better, worse], dtype=np.float64)
+        with _LEARNING:
+            taught.learn(asked, [[0, 0, 1]], items=items)
 
 
 def _loaded(path: Path) -> Any:

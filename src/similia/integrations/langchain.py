@@ -5,10 +5,7 @@ compare by inner product, or hold vectors of length one.
 """
 
 import os
-from threading import Lock
 from typing import Any
-
-import numpy as np
 
 from similia.contract import Searchable
 from similia.exceptions import MissingExtraError
@@ -20,7 +17,6 @@ try:
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
-    from pydantic import PrivateAttr
 except ImportError as error:
     raise MissingExtraError(
         "similia.integrations.langchain", "langchain-core", "langchain"
@@ -65,8 +61,6 @@ class FeedbackRetriever(BaseRetriever):
     learner: Any = None
     k: int = 4
 
-    _learning: Any = PrivateAttr(default_factory=Lock)
-
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
@@ -75,21 +69,11 @@ class FeedbackRetriever(BaseRetriever):
 
     def feedback(self, query: str, better: Document | str, worse: Document | str) -> None:
         """Teach that one document answers a query better than another; by document or text."""
-        learner = self._taught()
         base = self.embeddings.base
         texts = [one if isinstance(one, str) else one.page_content for one in (better, worse)]
-        asked = np.asarray([base.embed_query(query)], dtype=np.float64)
-        items = np.asarray(base.embed_documents(texts), dtype=np.float64)
-        with self._learning:
-            learner.learn(asked, [[0, 0, 1]], items=items)
-
-    def _taught(self) -> Any:
-        if self.learner is not None:
-            return self.learner
-        if self.embeddings.model.path is not None:
-            raise ValueError(
-                "FeedbackRetriever: learner must be given where embeddings follow a file or "
-                f"folder, got none; pass learner=similia.Blend() and promote it into "
-                f"{self.embeddings.model.path}."
-            )
-        return self.embeddings.model.source
+        self.embeddings.model.prefer(
+            type(self).__name__,
+            self.learner,
+            base.embed_query(query),
+            *base.embed_documents(texts),
+        )

@@ -71,7 +71,10 @@ def export(
 def query_matrix_of(folder: str | os.PathLike[str]) -> Array:
     """W of an exported model: the way back, as in ``OASIS(prior=W, prior_scale=1.0)``."""
     folder = Path(folder)
-    routers = [one for one in _read(folder / MODULES) if one.get("type") == ROUTER]
+    # sentence-transformers itself names the module in which its version keeps the class
+    routers = [
+        one for one in _read(folder / MODULES) if one.get("type", "").rpartition(".")[2] == "Router"
+    ]
     if not routers:
         raise ModelFileError(f"{folder} has no Router; pass a folder written by export.")
     path = folder / routers[-1]["path"] / QUERY / "model.safetensors"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.markup import html_table
 from similia.validation import Rule, between, check_parameters, one_of, positive_integer, seed
 
 Values = NDArray[np.float64]
@@ -88,6 +89,15 @@ class Evaluation:
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """Means and their intervals as a table, for notebooks."""
+        rows = []
+        for name, mean in self.means.items():
+            low, high = self.interval(name)
+            rows.append([name, f"{mean:.4f}", f"{low:.4f} to {high:.4f}"])
+        caption = self.table().splitlines()[-1]
+        return html_table(caption, ["measure", "mean", "95 % interval"], rows)
+
     def to_dict(self) -> dict[str, dict[str, float] | int]:
         """Means and counts as plain numbers, ready for JSON."""
         return {
@@ -141,6 +151,22 @@ class Comparison:
             f"p = {self.p_value:.2g}{f' of {self.n_tests} tests' if self.n_tests > 1 else ''}; "
             f"{self.wins} wins, {self.ties} ties, {self.losses} losses of a)."
         )
+
+    def _repr_html_(self) -> str:
+        """The comparison as a table of one row, for notebooks."""
+        low, high = self.interval
+        verdict = "within chance" if self.better is None else f"{self.better} is better"
+        header = ["measure", "a", "b", "a - b", f"{100 * self.level:g} % interval", "p", "+/=/-"]
+        row = [
+            self.measure,
+            f"{self.mean_a:.4f}",
+            f"{self.mean_b:.4f}",
+            f"{self.difference:+.4f}",
+            f"{low:+.4f} to {high:+.4f}",
+            f"{self.p_value:.2g}",
+            f"{self.wins}/{self.ties}/{self.losses}",
+        ]
+        return html_table(f"{self.measure}: {verdict}", header, [row])
 
 
 def compare(

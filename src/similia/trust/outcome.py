@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from similia.contract import Array
+from similia.markup import html_table
 from similia.retrieval import Comparison
 from similia.trust.evidence import Power
 
@@ -125,6 +126,19 @@ class Outcome:
     def __str__(self) -> str:
         shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.items())
         return f"{self.reason} {self.measure} on {self.power.sample}: {shown}."
+
+    def _repr_html_(self) -> str:
+        """The verdict and the figures behind it as a table, for notebooks."""
+        against = self.against_champion
+        low, high = against.interval
+        rows = [[name, f"{value:.4f}"] for name, value in self.figures.items()]
+        rows += [
+            ["challenger - champion", f"{against.difference:+.4f}"],
+            [f"{100 * against.level:g} % interval", f"{low:+.4f} to {high:+.4f}"],
+            ["evidence, of that needed", f"{self.evidence:.3g} of {self.needed:.3g}"],
+            ["held out", self.power.sample],
+        ]
+        return html_table(self.reason, [self.measure, ""], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ready for JSON."""

@@ -1,0 +1,80 @@
+"""Haystack: a component between the embedder of queries and the retriever.
+
+Documents are embedded by the base and stored as they are; only queries change. The store must
+compare by inner product, or hold vectors of length one.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from similia.contract import Searchable
+from similia.exceptions import MissingExtraError
+from similia.integrations.in_use import InUse
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+except ImportError as error:
+    raise MissingExtraError("similia.integrations.haystack", "haystack-ai", "haystack") from error
+
+
+@component
+class QueryAdapter:
+    """Maps the embedding of a query by the model in use.
+
+    Parameters
+    ----------
+    model : learner or path
+        A learner, a saved model, or a folder of `similia promote`, which is followed: a promotion
+        or a rollback takes effect at the next query. Pipelines with a path can be serialised.
+    learner : learner, optional
+        What feedback teaches: by default `model`, and so live at the next search. If `model` is a
+        folder, pass a learner of your own, to be promoted into it when it has proved itself.
+    """
+
+    def __init__(self, model: Searchable | str | os.PathLike[str], *, learner: Any = None) -> None:
+        self.model, self.learner = InUse(model), learner
+
+    @component.output_types(embedding=list[float])
+    def run(self, embedding: list[float]) -> dict[str, list[float]]:
+        """Embedding to search with, for one of the base."""
+        return {"embedding": self.model.query_vector(embedding)}
+
+    def feedback(
+        self,
+        embedding: Sequence[float],
+        better: Document | Sequence[float],
+        worse: Document | Sequence[float],
+    ) -> None:
+        """Teach that one document answers a query better than another.
+
+        The query is the embedding of the base. Documents need theirs: retrievers return it with
+        ``return_embedding=True``.
+        """
+        vectors = [_vector(one) for one in (better, worse)]
+        self.model.prefer(type(self).__name__, self.learner, embedding, *vectors)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Serialise; only a model that is a path can be."""
+        if self.model.path is None:
+            raise ValueError(
+                "QueryAdapter: model must be a path to be serialised, got a learner; save it by "
+                "similia.save, or promote it into a folder."
+            )
+        return default_to_dict(self, model=str(self.model.path))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "QueryAdapter":
+        """Component that `to_dict` serialised."""
+        return default_from_dict(cls, data)
+
+
+def _vector(one: Document | Sequence[float]) -> Sequence[float]:
+    if not isinstance(one, Document):
+        return one
+    if one.embedding is None:
+        raise ValueError(
+            "QueryAdapter: document must be one with its embedding, got none; ask the retriever "
+            "for it by return_embedding=True."
+        )
+    return one.embedding

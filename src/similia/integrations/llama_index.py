@@ -1,0 +1,112 @@
+"""LlamaIndex: an embedding that asks as was learnt, and a retriever that takes feedback.
+
+Nodes are embedded by the base and stored as they are; only queries change. The store must compare
+by inner product, or hold vectors of length one.
+"""
+
+import os
+from typing import Any
+
+from similia.contract import Searchable
+from similia.exceptions import MissingExtraError
+from similia.integrations.in_use import InUse
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.embeddings import BaseEmbedding
+    from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+    from pydantic import PrivateAttr
+except ImportError as error:
+    raise MissingExtraError(
+        "similia.integrations.llama_index", "llama-index-core", "llama-index"
+    ) from error
+
+
+class AdaptedEmbedding(BaseEmbedding):
+    """Embedding whose queries are mapped by the model in use.
+
+    Parameters
+    ----------
+    base : BaseEmbedding
+        What the nodes were embedded with.
+    model : learner or path
+        A learner, a saved model, or a folder of `similia promote`, which is followed: a promotion
+        or a rollback takes effect at the next query.
+    """
+
+    base: BaseEmbedding
+    _model: InUse = PrivateAttr()
+
+    def __init__(self, base: BaseEmbedding, model: Searchable | str | os.PathLike[str]) -> None:
+        super().__init__(
+            base=base, model_name=base.model_name, embed_batch_size=base.embed_batch_size
+        )
+        self._model = InUse(model)
+
+    @property
+    def model(self) -> InUse:
+        """What maps queries at the moment."""
+        return self._model
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._model.query_vector(self.base.get_query_embedding(query))
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._model.query_vector(await self.base.aget_query_embedding(query))
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self.base.get_text_embedding(text)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return await self.base.aget_text_embedding(text)
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self.base.get_text_embedding_batch(texts)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await self.base.aget_text_embedding_batch(texts)
+
+
+class FeedbackRetriever(BaseRetriever):
+    """A retriever of yours that can also be told which node is better.
+
+    Parameters
+    ----------
+    retriever : BaseRetriever
+        Such as ``index.as_retriever()`` of an index with `embedding` as its ``embed_model``.
+    embedding : AdaptedEmbedding
+    learner : learner, optional
+        What feedback teaches: by default the learner of `embedding`, and so live at the next
+        search. If `embedding` follows a folder, pass a learner of your own, to be promoted into
+        that folder when it has proved itself.
+    """
+
+    def __init__(
+        self, retriever: BaseRetriever, embedding: AdaptedEmbedding, *, learner: Any = None
+    ) -> None:
+        super().__init__()
+        self.retriever, self.embedding, self.learner = retriever, embedding, learner
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.retriever.retrieve(query_bundle)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await self.retriever.aretrieve(query_bundle)
+
+    def feedback(
+        self, query: str, better: NodeWithScore | BaseNode, worse: NodeWithScore | BaseNode
+    ) -> None:
+        """Teach that one node answers a query better than another."""
+        base = self.embedding.base
+        self.embedding.model.prefer(
+            type(self).__name__,
+            self.learner,
+            base.get_query_embedding(query),
+            *base.get_text_embedding_batch([_embedded(better), _embedded(worse)]),
+        )
+
+
+def _embedded(node: NodeWithScore | BaseNode) -> str:
+    """Text of a node as it was embedded: with the metadata that is meant for it."""
+    inner = node.node if isinstance(node, NodeWithScore) else node
+    return inner.get_content(metadata_mode=MetadataMode.EMBED)
