@@ -318,7 +318,7 @@ class Memory:
 
     def obey(self, key: int, weights: Array, vector: Array) -> Array:
         """Smallest change to a query's vector after which its decisions hold, the newest last."""
-        own = self.decided == np.uint64(key)
+        own = np.flatnonzero(self.decided == np.uint64(key))
         features, vectors = self.decided_features[own], self.decided_vectors[own]
         lengths = np.vecdot(vectors, vectors)
         gaps = features @ weights

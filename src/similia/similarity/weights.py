@@ -132,13 +132,16 @@ class Weights:
         weights: NDArray[np.float64],
         keys: NDArray[np.uint64],
         fading: float = 1.0,
+        *,
+        alone: bool = False,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Learn lists; return the scores and covariances that the weights gave them before.
 
-        What was learnt counts `fading` times as much after each list.
+        What was learnt counts `fading` times as much after each list. If the weights are `alone`,
+        no other part asks for these, and they are zero and empty.
         """
         offsets = np.empty(len(features))
-        others = np.empty(int((np.diff(starts) ** 2).sum()))
+        others = np.empty(0 if alone else int((np.diff(starts) ** 2).sum()))
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
         state = self.information, self.natural, self.likelihood, self.totals
         weigh_lists(

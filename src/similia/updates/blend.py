@@ -55,7 +55,7 @@ OUT = -1e9
 def solve(A, x, L, inverse):
     """Replace x by A⁻¹x for a small A > 0; A⁻¹ goes to `inverse` unless that is empty.
 
-    L is room for the Cholesky factor.
+    L is room for the Cholesky factor. Only the lower triangle of A is read.
     """
     n = len(x)
     for j in range(n):
@@ -187,11 +187,11 @@ def add_moments(scores, gains, weight, y, p, mean, g, H):
 @compiled
 def solve_weights(P, e, information, natural, phi, room, mean, covariance):
     """Posterior mean of some weights, and their covariance unless it is empty."""
-    A, L = room
+    (A, L), counted = room, 1.0 / phi
     for v in range(len(mean)):
-        mean[v] = e[v] + natural[v] / phi
-        for w in range(len(mean)):
-            A[v, w] = P[v, w] + information[v, w] / phi
+        mean[v] = e[v] + natural[v] * counted
+        for w in range(v + 1):  # the rest of A is not read
+            A[v, w] = P[v, w] + information[v, w] * counted
     solve(A, mean, L, covariance)
 
 
@@ -203,12 +203,12 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
     views and ν the nuisances. Beside it stand the same with δ = 0, the base, and with δ as it
     started; these learn γ alone. What the weights made of each list before they learnt it goes to
     `offsets`, the mean scores, and to `others`, the covariance of the scores of each list, row by
-    row.
+    row. If `others` is empty neither is wanted.
     """
     starts, features, nuisance, gains, weights, clusters = lists
     information, natural, likelihood, totals, cluster = state
     K, V, k = len(GRID), len(prior[0]), nuisance.shape[1]
-    p, none, longest = V + k, np.zeros((0, 0)), 0
+    p, none, longest, told = V + k, np.zeros((0, 0)), 0, len(others) > 0
     for t in range(len(weights)):
         longest = max(longest, starts[t + 1] - starts[t])
     logs, shares = np.zeros((3, K)), np.zeros((3, K))
@@ -260,7 +260,7 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             norm = log_sum(logs[m])
             for c in range(K):
                 logs[m, c] -= norm
-                shares[m, c] = np.exp(logs[m, c])
+                shares[m, c] = np.exp(logs[m, c]) if told else 0.0
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
         trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
         trust[BASE] = 0.0
@@ -275,7 +275,7 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             tau = GRID[c] / deviation
             for v in range(p):
                 scale[v] = tau if v < V else 1.0
-            counts = shares[0, c] >= 1e-3
+            counts = told and shares[0, c] >= 1e-3
             wanted = covariance if counts else none
             own = information[0, c], natural[0, c]
             solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
@@ -294,23 +294,24 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                 for v in range(p):
                     for w in range(p):
                         mixed[v, w] += shares[0, c] * scale[v] * scale[w] * covariance[v, w]
-        C = others[place : place + n * n].reshape(n, n)
-        place += n * n
-        for i in range(n):
-            for v in range(p):
-                moved[i, v] = 0.0
-                for w in range(p):
-                    moved[i, v] += y[i, w] * mixed[w, v]
-            for j in range(n):
-                C[i, j] = 0.0
+        if told:
+            C = others[place : place + n * n].reshape(n, n)
+            place += n * n
+            for i in range(n):
                 for v in range(p):
-                    C[i, j] += moved[i, v] * y[j, v]
-        for c in range(K):
-            if shares[0, c] >= 1e-3:
-                for i in range(n):
-                    apart = shares[0, c] * (scores[0, c, i] - offsets[begin + i])
-                    for j in range(n):
-                        C[i, j] += apart * (scores[0, c, j] - offsets[begin + j])
+                    moved[i, v] = 0.0
+                    for w in range(p):
+                        moved[i, v] += y[i, w] * mixed[w, v]
+                for j in range(n):
+                    C[i, j] = 0.0
+                    for v in range(p):
+                        C[i, j] += moved[i, v] * y[j, v]
+            for c in range(K):
+                if shares[0, c] >= 1e-3:
+                    for i in range(n):
+                        apart = shares[0, c] * (scores[0, c, i] - offsets[begin + i])
+                        for j in range(n):
+                            C[i, j] += apart * (scores[0, c, j] - offsets[begin + j])
         if not count:
             continue
         # -- learn
