@@ -105,7 +105,7 @@ def remembering(X):
     state["memory_vectors_"] = np.full((3, n, X.shape[1]), 0.01, np.float32)
     state["memory_variances_"] = np.ones((3, n))
     state["memory_met_"] = state["memory_times_"] = np.arange(n)
-    state["memory_evidence_"] = np.full_like(state["memory_evidence_"], 100.0)
+    state["memory_totals_"] = np.full_like(state["memory_totals_"], 100.0)
     state["published_shares_"] = np.full_like(state["published_shares_"], 1 / 3)
     return blend.set_state(state)
 

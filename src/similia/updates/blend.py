@@ -361,11 +361,12 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     mean of the information over what it says something about.
 
     Evidence for a query's own memory is what it adds to repeats of the query; for that of its
-    neighbours, weighted by `kernel`, what it adds to the query's first list.
+    neighbours, weighted by `kernel`, what it adds to the query's first list. In `totals` scales mix
+    by what each had in evidence before the list.
     """
     starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
-    vectors, variances, met, evidence = state
-    place = 0
+    vectors, variances, met, evidence, totals = state
+    gained, logs, place = np.zeros(len(scales)), np.zeros(len(scales)), 0
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
         n, slot = end - begin, slots[t]
@@ -383,19 +384,18 @@ def remember_lists(lists, rows, offsets, others, state, scales):
         R = rows[begin:end]
         inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
         plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
+        kind = 0 if met[slot] else 1
         for c in range(len(scales)):
             g, H = np.zeros(n), np.zeros((n, n))
             scores = offsets[begin:end] + (R @ vectors[c, slot]).astype(np.float64)
             found = add_choices(scores, gain, weights[t], g, H)
-            if met[slot]:
-                evidence[0, c] += found - plain
-            else:
+            if not met[slot]:
                 near = np.zeros(R.shape[1], R.dtype)
                 for i in range(near_starts[t], near_starts[t + 1]):
                     near += kernel[i] * vectors[c, near_slots[i]]
                 scores = offsets[begin:end] + (R @ near).astype(np.float64)
                 found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
-                evidence[1, c] += found - plain
+            gained[c] = found - plain
             v = variances[c, slot]
             a = np.linalg.solve(eye + H @ (C + v * inner), g)
             step = (v * a).astype(R.dtype)
@@ -406,6 +406,10 @@ def remember_lists(lists, rows, offsets, others, state, scales):
             total = np.trace(seen)
             if total > 0.0:
                 variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
+        for c in range(len(scales)):  # what repeats say of a scale counts for neighbours too
+            logs[c] = evidence[0, c] + (evidence[1, c] if kind else 0.0)
+        totals[kind] += log_sum(logs + gained) - log_sum(logs)
+        evidence[kind] += gained
         met[slot] += 1
 
 
