@@ -80,6 +80,11 @@ def log_mean(shares, logs):
     return np.logaddexp.reduce(shares + logs)
 
 
+def raised(odds, b):
+    """How far trust b·odds/(b·odds + 1 - b) in a part has risen from b, of 1 - b, if at all."""
+    return max(b * (odds - 1) / (b * odds + 1 - b), 0.0)
+
+
 def normalized(logs):
     return logs - np.logaddexp.reduce(logs)
 
@@ -406,11 +411,10 @@ class Blend:
             shares *= self.matrix_logs_ > OUT
             shares /= shares.sum()
             self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
-        b, odds = of_memory.BELIEF, np.exp(self.memory_totals_)
-        raised = np.maximum(b * (odds - 1) / (b * odds + 1 - b), 0.0)
         self.published_shares_ = np.array(
             [
-                raised[kind] * np.exp(self.scales_of(kind))
+                raised(np.exp(self.memory_totals_[kind]), of_memory.BELIEF)
+                * np.exp(self.scales_of(kind))
                 for kind in (of_memory.OWN, of_memory.NEIGHBORS)
             ]
         )

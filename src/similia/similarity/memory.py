@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
-from similia.similarity.weights import trust
+from similia.similarity.weights import raised, trust
 from similia.updates.blend import remember_lists
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
@@ -234,8 +234,7 @@ class Memory:
         """Shares of the scales when ranking: memory ranks as far as evidence has raised trust."""
         logs = self.evidence[: kind + 1].sum(axis=0)
         found: Array = np.exp(logs - np.logaddexp.reduce(logs))
-        raised = (trust(self.totals[kind], BELIEF) - BELIEF) / (1 - BELIEF)
-        return found * max(0.0, raised)
+        return found * raised(self.totals[kind], BELIEF)
 
     def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""

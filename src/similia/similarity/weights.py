@@ -41,6 +41,14 @@ def trust(evidence: float, belief: float) -> float:
     return float(1 / (1 + (1 - belief) / belief * np.exp(-np.clip(evidence, -50, 50))))
 
 
+def raised(evidence: float, belief: float) -> float:
+    """Share with which a part ranks: how far evidence has raised trust in it above `belief`.
+
+    Nothing without evidence or against it; of a worthless part at most `belief` on average.
+    """
+    return max(0.0, (trust(evidence, belief) - belief) / (1 - belief))
+
+
 def design_effect(clustered: float, squares: float) -> float:
     """Factor by which judgements of the same queries count less than independent ones.
 
