@@ -10,6 +10,7 @@ from benchmarks.timing import seconds, table
 from benchmarks.workloads import encoded, triplets, unit_vectors
 from similia import Blend, FactoredAROMA, Impressions, Views
 from similia.index import build_index
+from similia.updates.blend import OUT
 
 FEATURES, SHOWN, K = 384, 20, 10
 
@@ -39,7 +40,7 @@ def click_log(n_queries, n_items, n):
 
 def blend_views():
     """Weights alone: as computed features in one compiled call, and through `learn`."""
-    rows, n = [], 5_000
+    rows, n = [], 20_000
     for V in (2, 4, 8):
         Z = wide_views(5000, fields=V - 1)
         Q = Views(words=Z["words"])
@@ -51,11 +52,11 @@ def blend_views():
         log = click_log(5000, 5000, 1000)
         times = seconds(
             {
-                "weights": lambda p=part, g=given: p.learn(*g),
+                "weights": lambda p=part, g=given: p.learn(*g, alone=True),
                 "learn": lambda Q=Q, T=T, Z=Z: Blend().learn(Q, T, items=Z),
                 "lists": lambda Q=Q, T=log, Z=Z: Blend().learn(Q, T, items=Z),
             },
-            repeats=15,
+            repeats=7,
         )
         rows.append([V, n / times["weights"], n / times["learn"], len(log) / times["lists"]])
     table(
@@ -72,11 +73,14 @@ def blend_matrix():
         X, T = unit_vectors(2000, d), triplets(2000, 2000, n)
         log = click_log(2000, 2000, n // 4)
         start = Blend(memory=0).learn(X, T[:1]), Blend().learn(X, T[:1])
+        settled = deepcopy(start[0])
+        settled.matrix_part_.logs[:] = [OUT, OUT, 0.0]  # as after thousands of judgements
         aroma = FactoredAROMA(update_on="margin", average=False).learn(X, T[:1])
         times = seconds(
             {
                 "aroma": lambda X=X, T=T, a=aroma: deepcopy(a).learn(X, T),
                 "W": lambda X=X, T=T, s=start: deepcopy(s[0]).learn(X, T),
+                "settled": lambda X=X, T=T, s=settled: deepcopy(s).learn(X, T),
                 "all": lambda X=X, T=T, s=start: deepcopy(s[1]).learn(X, T),
                 "lists": lambda X=X, T=log, s=start: deepcopy(s[1]).learn(X, T),
             },
@@ -84,11 +88,14 @@ def blend_matrix():
         )
         micro = {name: 1e6 * value / n for name, value in times.items()}
         micro["lists"] *= n / len(log)
-        ratios = [micro[name] / micro["aroma"] for name in ("W", "all")]
+        ratios = [micro[name] / micro["aroma"] for name in ("W", "settled", "all")]
         rows.append([d, *micro.values(), *ratios])
     table(
         "Blend with W against f-AROMA, dense, float32: µs a triplet, or a list of 20 without W",
-        ["features", "f-AROMA", "no memory", "all", "lists", "no memory ×", "all ×"],
+        [
+            *("features", "f-AROMA", "no memory", "one scale left", "all", "lists"),
+            *("no memory ×", "one scale left ×", "all ×"),
+        ],
         rows,
     )
 
@@ -105,7 +112,7 @@ def remembering(X):
     state["memory_vectors_"] = np.full((3, n, X.shape[1]), 0.01, np.float32)
     state["memory_variances_"] = np.ones((3, n))
     state["memory_met_"] = state["memory_times_"] = np.arange(n)
-    state["memory_evidence_"] = np.full_like(state["memory_evidence_"], 100.0)
+    state["memory_totals_"] = np.full_like(state["memory_totals_"], 100.0)
     state["published_shares_"] = np.full_like(state["published_shares_"], 1 / 3)
     return blend.set_state(state)
 

@@ -1,25 +1,38 @@
-"""Run what has no rows yet, then write the report: ``python -m experiments.blend [part ...]``."""
+"""Run what has no rows yet, then write the report: ``python -m experiments.blend [name ...]``.
+
+Names of parts, sets, kinds of feedback and methods leave out all others of their kind:
+``python -m experiments.blend searches scifact noise``, ``… today cisi grades Qdrant``.
+"""
 
 import sys
+from collections.abc import Iterable
 
 from experiments.blend import judgements, report, searches
 from experiments.blend.clicks import SETS
 from experiments.blend.today import TODAY
 
-PARTS = {
-    "clicks": lambda sets: searches.run(sets, list(searches.FEEDBACK), ["ours"]),
-    "today": lambda sets: searches.run(
-        sets, ["clicks", "grades"], ["ours", *TODAY], searches.COMPARED
-    ),
-    **{name: lambda _, name=name: judgements.run([name]) for name in judgements.NAMES},
-}
+PARTS = ("searches", "today", *judgements.NAMES)
+#: feedback that today's methods are compared on
+COMPARED = ("clicks", "grades")
 
 
 def main(names: list[str]) -> None:
-    sets = [name for name in names if name in SETS] or list(SETS)
-    parts = [name for name in names if name in PARTS] or list(PARTS)
-    for part in parts:
-        PARTS[part](sets)
+    known = {*PARTS, *SETS, *searches.FEEDBACK, "ours", *TODAY}
+    for name in names:
+        if name not in known:
+            raise SystemExit(f"experiments.blend: names must be among {sorted(known)}, got {name}.")
+
+    def chosen(among: Iterable[str]) -> list[str]:
+        return [name for name in among if name in names] or list(among)
+
+    for part in chosen(PARTS):
+        if part == "searches":
+            searches.run(chosen(SETS), chosen(searches.FEEDBACK), ["ours"])
+        elif part == "today":
+            methods = chosen(["ours", *TODAY])
+            searches.run(chosen(SETS), chosen(COMPARED), methods, searches.COMPARED)
+        else:
+            judgements.run([part])
     report.write()
 
 

@@ -80,6 +80,11 @@ def log_mean(shares, logs):
     return np.logaddexp.reduce(shares + logs)
 
 
+def raised(odds, b):
+    """How far trust b·odds/(b·odds + 1 - b) in a part has risen from b, of 1 - b, if at all."""
+    return max(b * (odds - 1) / (b * odds + 1 - b), 0.0)
+
+
 def normalized(logs):
     return logs - np.logaddexp.reduce(logs)
 
@@ -113,6 +118,7 @@ class Blend:
         self.start_W()
         self.slots, self.decisions = [], []
         self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
+        self.memory_totals_ = np.zeros(2)
         self.publish()
         self.tell()
 
@@ -238,11 +244,11 @@ class Blend:
     # -- memory --------------------------------------------------------------------------------
 
     def kernel(self, key, q):
-        """κ(q, u) = (cos - c)²₊/(1 - c)² for each remembered query; 0 for the query itself."""
+        """κ(q, u) = (cos - c)₊/(1 - c) for each remembered query; 0 for the query itself."""
         unit = q / max(np.linalg.norm(q), 1e-30)
         return np.array(
             [
-                (s["key"] != key) * (max(unit @ s["query"] - self.near, 0) / (1 - self.near)) ** 2
+                (s["key"] != key) * max(unit @ s["query"] - self.near, 0) / (1 - self.near)
                 for s in self.slots
             ]
         )
@@ -261,24 +267,31 @@ class Blend:
         if offsets is None:
             return
         plain, _, _ = choices(offsets, gains, weight)
+        gained = []
         for c in range(len(of_memory.SCALES)):
             log_p, g, H = choices(offsets + r @ slot["vectors"][c], gains, weight)
-            if slot["met"]:
-                self.memory_evidence_[of_memory.OWN, c] += log_p - plain
-            else:
+            if not slot["met"]:
                 m = sum(
                     (kappa * s["vectors"][c] for kappa, s in zip(near, self.slots, strict=True)),
                     np.zeros(r.shape[1]),
                 )
-                by_neighbors, _, _ = choices(offsets + r @ m, gains, weight)
-                self.memory_evidence_[of_memory.NEIGHBORS, c] += by_neighbors - plain
+                log_p, _, _ = choices(offsets + r @ m, gains, weight)
+            gained.append(log_p - plain)
             v = slot["variances"][c]
             a = np.linalg.inv(np.eye(len(r)) + H @ (C + v * r @ r.T)) @ g
             slot["vectors"][c] = slot["vectors"][c] + v * r.T @ a
             information = r.T @ H @ r  # in item space; its mean over what it says something about
             typical = np.trace(information @ information) / max(np.trace(information), 1e-300)
             slot["variances"][c] = v / (1 + v * typical)
+        kind = of_memory.OWN if slot["met"] else of_memory.NEIGHBORS
+        self.memory_totals_[kind] += log_mean(self.scales_of(kind), np.array(gained))
+        self.memory_evidence_[kind] += gained
         slot["met"] += 1
+
+    def scales_of(self, kind):
+        """Log shares of memory's scales: repeats count for a query's neighbours too."""
+        own, near = self.memory_evidence_
+        return normalized(own + near if kind == of_memory.NEIGHBORS else own)
 
     def new_slot(self, key, q):
         scales, n = of_memory.SCALES, self.sizes[1]
@@ -400,9 +413,9 @@ class Blend:
             self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
         self.published_shares_ = np.array(
             [
-                np.exp(normalized(evidence))
-                * (np.log(np.mean(np.exp(evidence))) >= np.log(of_memory.DOUBT))
-                for evidence in self.memory_evidence_
+                raised(np.exp(self.memory_totals_[kind]), of_memory.BELIEF)
+                * np.exp(self.scales_of(kind))
+                for kind in (of_memory.OWN, of_memory.NEIGHBORS)
             ]
         )
         self.next = next_publication(self.n_updates)

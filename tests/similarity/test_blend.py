@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from similia import Blend, Impressions, Views
+from similia.similarity import memory
 from similia.similarity.comparing import share_of_its_own
 from similia.similarity.matrix import DOUBT
 from similia.similarity.weights import design_effect, trust
@@ -172,7 +173,7 @@ def test_remembered_queries_and_their_neighbours_rank_as_transcribed():
         transcribed(blend, reference, queries, items, lists)
         blend.learn(queries, lists, items=items)
     assert_agree(blend, reference, queries[np.arange(0, 300, 7)], items)
-    assert (blend.memory_part_.evidence.max(axis=1) > np.log(3 * DOUBT)).all()
+    assert (blend.memory_part_.totals > np.log(3 * DOUBT)).all()
     new = blend.pairwise_score(X[290:], Z) - X[290:] @ Z.T / blend.gaps_
     assert np.abs(new).max() > 0.1
 
@@ -271,7 +272,7 @@ def test_the_base_ranks_until_something_is_better_beyond_doubt():
     queries, items = problem(rng, n_queries=200)
     blend = Blend().learn(queries, np.empty((0, 3), int), items=items)
     assert blend.trust_ == pytest.approx(
-        {"views": 1 - BELIEFS[BASE], "W": 1 / (1 + DOUBT), "memory": 1 / 101}
+        {"views": 1 - BELIEFS[BASE], "W": 1 / (1 + DOUBT), "memory": memory.BELIEF}
     )
     scores = blend.pairwise_score(queries, items)
     base = queries["meaning"] @ items["meaning"].T / blend.gaps_[0]
@@ -350,19 +351,20 @@ def test_parts_that_mean_nothing_are_trusted_at_most_as_much_as_believed_on_aver
     for seed in range(100):
         queries, items, lists = null_stream(seed, strength=strength)
         blend = Blend().learn(queries, lists, items=items)
-        found.append([blend.trust_["views"], blend.trust_["W"], blend.trust_["memory"]])
-    beliefs = np.array([1 - BELIEFS[BASE], 1 / (1 + DOUBT), 1 / (1 + DOUBT)])
+        near = trust(blend.memory_part_.totals[memory.NEIGHBORS], memory.BELIEF)
+        found.append([*blend.trust_.values(), near])
+    beliefs = np.array([1 - BELIEFS[BASE], 1 / (1 + DOUBT), memory.BELIEF, memory.BELIEF])
     error = 2 * np.std(found, axis=0) / np.sqrt(len(found)) + 1e-9
     assert (np.mean(found, axis=0) <= beliefs + error).all()
 
 
 @pytest.mark.parametrize("noise", ["coin", "base"])
-def test_hard_gates_open_wrongly_at_most_at_their_level(noise):
-    """One null stream in a hundred may open a gate at any time; of 120 more than five are many.
+def test_evidence_is_wrong_at_most_at_its_level(noise):
+    """At any time one null stream in a hundred may be evidence of 100 to 1 for W, or for memory.
 
     P(more than 5 of 120 at 1/100 each) < 0.002.
     """
-    opened = np.zeros(2)
+    opened = np.zeros(3)
     for seed in range(120):
         rng = np.random.default_rng([seed, 7])
         X = rng.normal(size=(150, 8))
@@ -373,13 +375,22 @@ def test_hard_gates_open_wrongly_at_most_at_their_level(noise):
             margin = np.vecdot(X[triplets[:, 0]], X[triplets[:, 1]] - X[triplets[:, 2]])
             other = rng.logistic(size=600) > margin
             triplets[other] = triplets[other][:, [0, 2, 1]]
-        blend, ever = Blend(obey=False), np.zeros(2, bool)
+        blend, ever = Blend(obey=False), np.zeros(3, bool)
         for part in np.split(triplets, 12):
             blend.learn(X, part)
-            trusted = blend.trust_
-            ever |= np.array([trusted["W"], trusted["memory"]]) > 0.5
+            remembered = blend.memory_part_.totals >= np.log(DOUBT)
+            ever |= np.array([blend.trust_["W"] > 0.5, *remembered])
         opened += ever
     assert (opened <= 5).all(), opened
+
+
+def test_memory_that_is_no_better_than_forgetting_does_not_rank():
+    """It ranks as far as evidence S has raised trust in it: by half at S = log 11."""
+    part = Blend().learn(np.eye(3), [[0, 1, 2]]).memory_part_
+    for kind in (memory.OWN, memory.NEIGHBORS):
+        for evidence, share in ((-1.0, 0.0), (0.0, 0.0), (np.log(11), 0.5), (40.0, 1.0)):
+            part.totals[kind] = evidence
+            assert part.shares(kind).sum() == pytest.approx(share, abs=1e-9)
 
 
 def test_pure_noise_leaves_the_order_of_the_base():
@@ -816,7 +827,7 @@ def test_neighbours_found_by_sketches_are_all_neighbours(monkeypatch):
         for blend, many in ((plain, 10**9), (sketched, 2)):
             monkeypatch.setattr("similia.similarity.memory.MANY", many)
             blend.learn(queries, lists.part(part), items=items)
-            blend.memory_part_.evidence[1] = 100.0
+            blend.memory_part_.totals[1] = 100.0
             blend.pairwise_score(X, Z)
     scores = []
     for blend, many in ((plain, 10**9), (sketched, 2)):

@@ -53,8 +53,9 @@ def _trust_in_words(blend: "Blend") -> dict[str, str]:
     found = {"base": f"{base}, always"}
     if others:
         found["views"] = f"{', '.join(others)}, trusted {trust['views']:.0%}"
+    ranking = {"W": trust["W"] >= 0.5, "memory": blend.published_part_.shares.any()}
     for part, meaning in words.items():
-        ranks = "it ranks" if trust[part] >= 0.5 else "it does not rank yet"
+        ranks = "it ranks" if ranking[part] else "it does not rank yet"
         found[part] = f"{meaning}: trusted {trust[part]:.0%}, {ranks}"
     return found
 

@@ -218,14 +218,16 @@ class Blend(BlendRanking):
         with held_signals() as let_signals_in, single_blas_thread():
             begin, said = 0, self.n_updates_ + np.cumsum(lists.say_something())
             while begin < len(lists):
-                published = int(np.searchsorted(said, self.published_part_.next)) + 1
                 longest = size if every is None else min(size, every - begin % every)
-                end = min(begin + longest, published, len(lists))
+                end = min(begin + longest, len(lists))
+                due = self.published_part_.last_due(int(said[end - 1]))
+                if due is not None:  # any before it are published over within the block
+                    end = max(begin, int(np.searchsorted(said, due))) + 1
                 part = lists.part(slice(begin, end))
                 begin = end
                 self.n_updates_ += self._learn_block(X, Z, part)
                 self.n_seen_ += len(part)
-                if self.n_updates_ == self.published_part_.next:
+                if due is not None:
                     parts = self.weights_part_, self.matrix_part_, self.memory_part_
                     self.published_part_.update(self.n_updates_, *parts)
                 if advance is not None:
@@ -249,7 +251,8 @@ class Blend(BlendRanking):
         common = part.starts, part.gains, part.weights
         fading = 0.5 ** (1 / self.half_life) if self.half_life else 1.0
         offsets, others = self.weights_part_.learn(
-            part.starts, features, nuisance, part.gains, part.weights, keys, fading
+            *(part.starts, features, nuisance, part.gains, part.weights, keys, fading),
+            alone=self._is_wide,
         )
         if not self._is_wide:
             rows = self._base_rows(Z, part.items) / self._scale(1)

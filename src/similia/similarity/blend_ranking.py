@@ -152,7 +152,8 @@ class BlendRanking(BlendState):
     # -- parts ---------------------------------------------------------------------------------
 
     def _ranking(self) -> Ranking:
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():  # which is faster than `check_is_fitted`
+            check_is_fitted(self)
         return self.published_part_.ranking
 
     def _query_views(self, Q: Views) -> dict[str, Matrix]:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
-from similia.similarity.weights import trust
+from similia.similarity.weights import raised, trust
 from similia.updates.blend import remember_lists
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
 SCALES = np.array([0.25, 1.0, 4.0, 16.0])
-#: memory ranks once doing without it is so many times less likely: wrongly one time in so many
-DOUBT = 100.0
+#: belief in what is remembered of a query, and of its neighbours, before any evidence
+BELIEF = 0.1
 #: neighbours are queries of at least this cosine, and closer than all but one in so many pairs
 NEAR, RARE = 0.5, 1000
 #: queries that are looked up one by one
@@ -58,7 +58,9 @@ class Memory:
     #: log-likelihood ratio of each scale against forgetting: of a query's own memory on its
     #: repeats, and of its neighbours' memory on its first search
     evidence: NDArray[np.float64]
-    #: cosine c beyond which queries are neighbours, with κ = ((cos - c)/(1 - c))²
+    #: the same of the scales together: each list counts by their mixture before it
+    totals: NDArray[np.float64]
+    #: cosine c beyond which queries are neighbours, with κ = (cos - c)/(1 - c)
     near: float
     #: key, scores of all views and vector of (better - worse) for each decision, oldest first
     decided: NDArray[np.uint64]
@@ -80,6 +82,7 @@ class Memory:
             np.zeros(0, np.int64),
             np.zeros(0, np.int64),
             np.zeros((2, K)),
+            np.zeros(2),
             min(max(NEAR, close), 0.999),
             np.zeros(0, np.uint64),
             np.zeros((0, n_views)),
@@ -89,10 +92,7 @@ class Memory:
     @property
     def trust(self) -> float:
         """Probability that remembering a query ranks it better than forgetting."""
-        return trust(self._evidence(OWN), 1 / (1 + DOUBT))
-
-    def _evidence(self, kind: int) -> float:
-        return float(np.logaddexp.reduce(self.evidence[kind]) - np.log(len(SCALES)))
+        return trust(self.totals[OWN], BELIEF)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Memory:
             rows,
             offsets,
             others,
-            (vectors, variances, self.met, self.evidence),
+            (vectors, variances, self.met, self.evidence, self.totals),
             SCALES,
         )
 
@@ -200,7 +200,7 @@ class Memory:
         old = len(self.keys), len(self.decided)
         for name, value in list(vars(self).items()):
             kind = name.startswith("decided")
-            if n[kind] > old[kind] and name not in ("evidence", "near"):
+            if n[kind] > old[kind] and name not in ("evidence", "totals", "near"):
                 axis = int(name in ("vectors", "variances"))
                 setattr(self, name, rooms.grown(name, value, axis, n[kind], most))
 
@@ -231,10 +231,10 @@ class Memory:
     # -- ranking -------------------------------------------------------------------------------
 
     def shares(self, kind: int) -> Array:
-        """Shares of the scales when ranking: all zero until memory has proved itself."""
-        evidence = self.evidence[kind]
-        found: Array = np.exp(evidence - np.logaddexp.reduce(evidence))
-        return found * (self._evidence(kind) >= np.log(DOUBT))
+        """Shares of the scales when ranking: memory ranks as far as evidence has raised trust."""
+        logs = self.evidence[: kind + 1].sum(axis=0)
+        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
+        return found * raised(self.totals[kind], BELIEF)
 
     def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""
@@ -290,7 +290,7 @@ class Memory:
         return found
 
     def _closeness(self, cosines: Array) -> Array:
-        kernel: Array = (np.maximum(cosines - self.near, 0) / (1 - self.near)) ** 2
+        kernel: Array = np.maximum(cosines - self.near, 0) / (1 - self.near)
         return kernel
 
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
@@ -318,7 +318,7 @@ class Memory:
 
     def obey(self, key: int, weights: Array, vector: Array) -> Array:
         """Smallest change to a query's vector after which its decisions hold, the newest last."""
-        own = self.decided == np.uint64(key)
+        own = np.flatnonzero(self.decided == np.uint64(key))
         features, vectors = self.decided_features[own], self.decided_vectors[own]
         lengths = np.vecdot(vectors, vectors)
         gaps = features @ weights

@@ -56,10 +56,12 @@ class Published:
         """Weights of the views, and what goes with them."""
         return Ranking(self.weights, float(self.numbers[STRENGTH]), float(self.numbers[TRUST]))
 
-    @property
-    def next(self) -> int:
-        """Number of judgements at which to publish again."""
-        return int(self.numbers[NEXT])
+    def last_due(self, n: int) -> int | None:
+        """Number of judgements, at most n, at which to publish last, if it is at all."""
+        due, found = int(self.numbers[NEXT]), None
+        while due <= n:
+            found, due = due, next_publication(due)
+        return found
 
     @property
     def W_ranks(self) -> bool:

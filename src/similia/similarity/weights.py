@@ -41,6 +41,14 @@ def trust(evidence: float, belief: float) -> float:
     return float(1 / (1 + (1 - belief) / belief * np.exp(-np.clip(evidence, -50, 50))))
 
 
+def raised(evidence: float, belief: float) -> float:
+    """Share with which a part ranks: how far evidence has raised trust in it above `belief`.
+
+    Nothing without evidence or against it; of a worthless part at most `belief` on average.
+    """
+    return max(0.0, (trust(evidence, belief) - belief) / (1 - belief))
+
+
 def design_effect(clustered: float, squares: float) -> float:
     """Factor by which judgements of the same queries count less than independent ones.
 
@@ -132,13 +140,16 @@ class Weights:
         weights: NDArray[np.float64],
         keys: NDArray[np.uint64],
         fading: float = 1.0,
+        *,
+        alone: bool = False,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Learn lists; return the scores and covariances that the weights gave them before.
 
-        What was learnt counts `fading` times as much after each list.
+        What was learnt counts `fading` times as much after each list. If the weights are `alone`,
+        no other part asks for these, and they are zero and empty.
         """
         offsets = np.empty(len(features))
-        others = np.empty(int((np.diff(starts) ** 2).sum()))
+        others = np.empty(0 if alone else int((np.diff(starts) ** 2).sum()))
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
         state = self.information, self.natural, self.likelihood, self.totals
         weigh_lists(

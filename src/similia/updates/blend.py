@@ -55,7 +55,7 @@ OUT = -1e9
 def solve(A, x, L, inverse):
     """Replace x by A⁻¹x for a small A > 0; A⁻¹ goes to `inverse` unless that is empty.
 
-    L is room for the Cholesky factor.
+    L is room for the Cholesky factor. Only the lower triangle of A is read.
     """
     n = len(x)
     for j in range(n):
@@ -187,11 +187,11 @@ def add_moments(scores, gains, weight, y, p, mean, g, H):
 @compiled
 def solve_weights(P, e, information, natural, phi, room, mean, covariance):
     """Posterior mean of some weights, and their covariance unless it is empty."""
-    A, L = room
+    (A, L), counted = room, 1.0 / phi
     for v in range(len(mean)):
-        mean[v] = e[v] + natural[v] / phi
-        for w in range(len(mean)):
-            A[v, w] = P[v, w] + information[v, w] / phi
+        mean[v] = e[v] + natural[v] * counted
+        for w in range(v + 1):  # the rest of A is not read
+            A[v, w] = P[v, w] + information[v, w] * counted
     solve(A, mean, L, covariance)
 
 
@@ -203,12 +203,12 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
     views and ν the nuisances. Beside it stand the same with δ = 0, the base, and with δ as it
     started; these learn γ alone. What the weights made of each list before they learnt it goes to
     `offsets`, the mean scores, and to `others`, the covariance of the scores of each list, row by
-    row.
+    row. If `others` is empty neither is wanted.
     """
     starts, features, nuisance, gains, weights, clusters = lists
     information, natural, likelihood, totals, cluster = state
     K, V, k = len(GRID), len(prior[0]), nuisance.shape[1]
-    p, none, longest = V + k, np.zeros((0, 0)), 0
+    p, none, longest, told = V + k, np.zeros((0, 0)), 0, len(others) > 0
     for t in range(len(weights)):
         longest = max(longest, starts[t + 1] - starts[t])
     logs, shares = np.zeros((3, K)), np.zeros((3, K))
@@ -260,7 +260,7 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             norm = log_sum(logs[m])
             for c in range(K):
                 logs[m, c] -= norm
-                shares[m, c] = np.exp(logs[m, c])
+                shares[m, c] = np.exp(logs[m, c]) if told else 0.0
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
         trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
         trust[BASE] = 0.0
@@ -275,7 +275,7 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             tau = GRID[c] / deviation
             for v in range(p):
                 scale[v] = tau if v < V else 1.0
-            counts = shares[0, c] >= 1e-3
+            counts = told and shares[0, c] >= 1e-3
             wanted = covariance if counts else none
             own = information[0, c], natural[0, c]
             solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
@@ -294,23 +294,24 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                 for v in range(p):
                     for w in range(p):
                         mixed[v, w] += shares[0, c] * scale[v] * scale[w] * covariance[v, w]
-        C = others[place : place + n * n].reshape(n, n)
-        place += n * n
-        for i in range(n):
-            for v in range(p):
-                moved[i, v] = 0.0
-                for w in range(p):
-                    moved[i, v] += y[i, w] * mixed[w, v]
-            for j in range(n):
-                C[i, j] = 0.0
+        if told:
+            C = others[place : place + n * n].reshape(n, n)
+            place += n * n
+            for i in range(n):
                 for v in range(p):
-                    C[i, j] += moved[i, v] * y[j, v]
-        for c in range(K):
-            if shares[0, c] >= 1e-3:
-                for i in range(n):
-                    apart = shares[0, c] * (scores[0, c, i] - offsets[begin + i])
-                    for j in range(n):
-                        C[i, j] += apart * (scores[0, c, j] - offsets[begin + j])
+                    moved[i, v] = 0.0
+                    for w in range(p):
+                        moved[i, v] += y[i, w] * mixed[w, v]
+                for j in range(n):
+                    C[i, j] = 0.0
+                    for v in range(p):
+                        C[i, j] += moved[i, v] * y[j, v]
+            for c in range(K):
+                if shares[0, c] >= 1e-3:
+                    for i in range(n):
+                        apart = shares[0, c] * (scores[0, c, i] - offsets[begin + i])
+                        for j in range(n):
+                            C[i, j] += apart * (scores[0, c, j] - offsets[begin + j])
         if not count:
             continue
         # -- learn
@@ -360,11 +361,12 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     mean of the information over what it says something about.
 
     Evidence for a query's own memory is what it adds to repeats of the query; for that of its
-    neighbours, weighted by `kernel`, what it adds to the query's first list.
+    neighbours, weighted by `kernel`, what it adds to the query's first list. In `totals` scales mix
+    by what each had in evidence before the list.
     """
     starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
-    vectors, variances, met, evidence = state
-    place = 0
+    vectors, variances, met, evidence, totals = state
+    gained, logs, place = np.zeros(len(scales)), np.zeros(len(scales)), 0
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
         n, slot = end - begin, slots[t]
@@ -382,19 +384,18 @@ def remember_lists(lists, rows, offsets, others, state, scales):
         R = rows[begin:end]
         inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
         plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
+        kind = 0 if met[slot] else 1
         for c in range(len(scales)):
             g, H = np.zeros(n), np.zeros((n, n))
             scores = offsets[begin:end] + (R @ vectors[c, slot]).astype(np.float64)
             found = add_choices(scores, gain, weights[t], g, H)
-            if met[slot]:
-                evidence[0, c] += found - plain
-            else:
+            if not met[slot]:
                 near = np.zeros(R.shape[1], R.dtype)
                 for i in range(near_starts[t], near_starts[t + 1]):
                     near += kernel[i] * vectors[c, near_slots[i]]
                 scores = offsets[begin:end] + (R @ near).astype(np.float64)
                 found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
-                evidence[1, c] += found - plain
+            gained[c] = found - plain
             v = variances[c, slot]
             a = np.linalg.solve(eye + H @ (C + v * inner), g)
             step = (v * a).astype(R.dtype)
@@ -405,6 +406,10 @@ def remember_lists(lists, rows, offsets, others, state, scales):
             total = np.trace(seen)
             if total > 0.0:
                 variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
+        for c in range(len(scales)):  # what repeats say of a scale counts for neighbours too
+            logs[c] = evidence[0, c] + (evidence[1, c] if kind else 0.0)
+        totals[kind] += log_sum(logs + gained) - log_sum(logs)
+        evidence[kind] += gained
         met[slot] += 1
 
 
