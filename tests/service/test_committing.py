@@ -13,7 +13,7 @@ from similia.service.entries import judged_entry
 from similia.service.errors import Conflict, Full, Invalid, Unavailable
 from similia.service.records import Query, Triplet, whole
 from similia.service.work import Pool
-from similia.service.writer import Head, Writer
+from similia.service.writer import Head, Request, Writer
 
 
 class Rows:
@@ -140,6 +140,19 @@ def test_many_requests_need_few_commits():
     pool.close()
     assert sorted(receipt[0].seq for receipt in found) == list(range(1, 201))
     assert tenant.store.commits <= 2
+
+
+def test_bells_do_not_pile_up_while_the_writer_is_busy():
+    tenant = Naive()
+    for round in range(30):
+        tenant.store.gate.clear()
+        requests = [Request([judged_entry(row(f"{round}-{i}", "b"))], list) for i in range(20)]
+        for request in requests:
+            tenant.log.send(request)
+        tenant.store.gate.set()
+        assert tenant.log._bell.qsize() <= 1
+    tenant.log.close()
+    assert len(tenant.store.rows) == 600
 
 
 def test_a_full_disk_is_told_to_all():

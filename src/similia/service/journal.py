@@ -72,10 +72,12 @@ class Gathering(logging.StreamHandler[Any]):
 
     def take_down(self, line: str) -> None:
         """Write a line soon."""
-        self._lines.append(line + self.terminator)
-        if len(self._lines) >= MOST_LINES:
+        with self.lock or contextlib.nullcontext():
+            self._lines.append(line + self.terminator)
+            n = len(self._lines)
+        if n >= MOST_LINES:
             self.flush()
-        elif len(self._lines) == 1:
+        elif n == 1:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
                 self._thread.start()

@@ -117,7 +117,8 @@ class Writer:
             if self._closed:
                 raise Unavailable("log: the log must be open, got one that is closing; try later.")
             self._waiting.append(request)
-            if len(self._waiting) in (1, self._expected):
+            # One ring is enough: whoever hears it looks at all that waits.
+            if len(self._waiting) in (1, self._expected) and self._bell.empty():
                 self._bell.put(None)
 
     def close(self) -> None:
