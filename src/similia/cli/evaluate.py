@@ -13,8 +13,8 @@ from similia.cli import options as opt
 if TYPE_CHECKING:
     from similia.files import BadRows, Source, VectorFile
 
-Vectors = Annotated[Path | None, Argument(metavar="[VECTORS]", help=opt.VECTORS)]
-Feedback = Annotated[Path | None, Argument(metavar="[FEEDBACK]", help=opt.FEEDBACK)]
+Vectors = Annotated[Path | None, Argument(metavar="VECTORS", help=opt.VECTORS)]
+Feedback = Annotated[Path | None, Argument(metavar="FEEDBACK", help=opt.FEEDBACK)]
 Beir = Annotated[
     Path | None,
     Option(
@@ -61,7 +61,11 @@ def evaluate(
         whole = opt.Sides(vectors=vectors, **vars(sides))
         whole.check(feedback, outputs=(bad_log,))
         read = _read(whole, views, opt.source(feedback, columns), bad_rows, bad_log)
-    elif beir is not None and vectors is None and sides == opt.SideOptions() and not views:
+    elif (
+        beir is not None
+        and (vectors, columns, sides) == (None, None, opt.SideOptions())
+        and not views
+    ):
         read = _read_beir(beir, bad_rows, bad_log)
     else:
         raise typer.BadParameter(
