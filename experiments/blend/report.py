@@ -41,8 +41,8 @@ was settled with nDCG on all of their queries, so only other sets can tell how f
 how far memory is trusted, and its kernel, on SciFact and Cranfield with seeds 3000 to 3002. For \
 single judgements, and where Blend is compared with other methods, the seeds are 1000 \
 to 1004, whose earlier report was known. Which queries a split draws moves a gain by more than \
-most changes to Blend do: the tables beside other methods show Blend over both sets of seeds. ± is half of a 95 % interval over seeds (Student's t), in \
-which the queries differ too. {versions}.
+most changes to Blend do: the tables beside other methods show Blend over both sets of seeds. ± is \
+half of a 95 % interval over seeds (Student's t), in which the queries differ too. {versions}.
 
 **Clicks.** The base (cosine of MiniLM vectors) ranks with a jitter of 0.02 and shows 20 items. \
 Place r is looked at with probability r^-0.6; what is looked at is clicked if it is relevant, \
