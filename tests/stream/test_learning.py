@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA, load
 from similia.exceptions import BadRowError
 from similia.files import BadRows, Ids, Judgements, VectorFile
+from similia.registry import BATCH_LEARNERS, learner_class
 from similia.stream import Checkpoint, Tally, learn_file, learn_stream, lessons, lessons_for
 from tests.problems import triplets_of
 
@@ -245,3 +246,12 @@ def test_an_output_that_cannot_be_written_is_refused_before_learning(clicks, tmp
         with pytest.raises((ValueError, FileNotFoundError), match="save: "):
             learn_file(model, vectors, path, output=output)
     assert not model.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize("name", BATCH_LEARNERS)
+def test_a_learner_of_whole_sets_is_refused_in_words(name, tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("row,label\n0,1\n1,0\n")
+    vectors = VectorFile(np.eye(3), Ids(None, 3))
+    with pytest.raises(ValueError, match=f"judgement by judgement, got {name}"):
+        learn_file(learner_class(name)(), vectors, path)

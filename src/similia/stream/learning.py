@@ -22,6 +22,7 @@ from similia.files import (
 )
 from similia.persistence import save
 from similia.progress import live_progress
+from similia.registry import BATCH_LEARNERS
 from similia.sampling.feedback import counted
 from similia.stream.checkpoint import Checkpoint, content
 from similia.stream.lessons import CHUNK, EVERY, Tally, feedback_kind, learn_stream, lessons_for
@@ -167,6 +168,11 @@ def learn_file(
     (1, 1)
     """
     bad_rows = bad_rows or BadRows()
+    if (name := type(learner).__name__) in BATCH_LEARNERS:
+        raise ValueError(
+            f"learn_file: learner must be one that learns judgement by judgement, got {name}, "
+            "which learns a whole labelled set; call its fit."
+        )
     if output is not None:
         _check_output(Path(output))
     labels = learner.learns_from == "labels"
