@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner
 from similia.contract import Array, Matrix, PairLearner, Side, TripletLearner
+from similia.validation import tuple_array
 
 
 class JudgementEstimator(BaseEstimator):
@@ -205,7 +206,8 @@ def _repeated(
     owner: str, weight: ArrayLike | None, judgements: ArrayLike, y: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Judgements and answers as often as their weights say."""
-    told, answers = np.asarray(judgements), None if y is None else np.asarray(y)
+    told = tuple_array(owner, "triplets" if y is None else "pairs", judgements)
+    answers = None if y is None else np.asarray(y)
     if weight is None:
         return told, answers
     counts = np.asarray(weight)
