@@ -37,6 +37,10 @@ from similia.views import Views, as_views
 BLOCK = 128
 #: the same where there are only weights, whose pass costs nothing but its arrays
 WIDE_BLOCK = 2048
+#: largest entry of a row, in typical lengths; beyond it, rounding would swallow all other rows
+LONGEST = 1e7
+#: the same of a score, in typical gaps
+LARGEST_SCORE = 1e12
 #: triplets drawn at a time by `fit`
 DRAW = 4096
 
@@ -241,7 +245,7 @@ class Blend(BlendRanking):
             return 0
         sizes = np.diff(part.starts)
         asked = np.repeat(part.queries, sizes)
-        features = self._features(X, Z, asked, part.items)
+        features = _bounded(self._features(X, Z, asked, part.items), LARGEST_SCORE)
         nuisance = np.zeros((len(asked), len(self.nuisances_)))
         for column, name in enumerate(self.nuisances_):
             nuisance[:, column] = part.nuisance.get(name, 0.0)
@@ -255,7 +259,7 @@ class Blend(BlendRanking):
             alone=self._is_wide,
         )
         if not self._is_wide:
-            rows = self._base_rows(Z, part.items) / self._scale(1)
+            rows = _bounded(self._base_rows(Z, part.items) / self._scale(1))
             if self.memory:
                 self.memory_part_.learn(
                     *common, keys, queries, rows, offsets, others, self.memory, times, fading
@@ -271,7 +275,7 @@ class Blend(BlendRanking):
             )
             if len(lists):
                 restarted = self.matrix_part_.learn(
-                    (queries / self._scale(0))[lists],
+                    _bounded(queries / self._scale(0))[lists],
                     rows[pairs[:, 0]] - rows[pairs[:, 1]],
                     margins,
                     variances,
@@ -293,3 +297,10 @@ class Blend(BlendRanking):
             gained = np.where(none, self.middle_, features[above]) - features[below]
             moved = np.where(none, self.mean_, rows[above]) - rows[below]
             self.memory_part_.decide(keys[lists], gained, moved, self.memory)
+
+
+def _bounded(values: Array, limit: float = LONGEST) -> Array:
+    """Values with what is beyond the limit cut off; the values themselves if nothing is."""
+    if values.size and not max(-values.min(), values.max()) <= limit:
+        return np.clip(values, -limit, limit)
+    return values

@@ -39,6 +39,9 @@ LEARNT, BASE, STARTED = range(3)
 BELIEFS = np.array([0.2, 0.1, 0.7])
 LOG_BELIEFS = np.log(BELIEFS)
 
+#: largest variance of a score: beyond it, rounding would swallow what the other items say
+WIDEST = 1e12
+
 #: places in the `totals` of weights, and in those of W
 LISTS, EVIDENCE, SQUARES, CLUSTERED, SPREAD, OF_START = range(6)
 W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED, RESTARTS = range(7)
@@ -360,6 +363,9 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     products. Directions that a list says nothing about keep v; one number for all of them takes the
     mean of the information over what it says something about.
 
+    Where items are so long that a score could be anything, the step is that of a variance of
+    `WIDEST`.
+
     Evidence for a query's own memory is what it adds to repeats of the query; for that of its
     neighbours, weighted by `kernel`, what it adds to the query's first list. In `totals` scales mix
     by what each had in evidence before the list.
@@ -397,8 +403,13 @@ def remember_lists(lists, rows, offsets, others, state, scales):
                 found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
             gained[c] = found - plain
             v = variances[c, slot]
-            a = np.linalg.solve(eye + H @ (C + v * inner), g)
-            step = (v * a).astype(R.dtype)
+            covariance, part = C + v * inner, 1.0
+            widest = np.diag(covariance).max()
+            if widest > WIDEST:
+                part = WIDEST / widest
+                covariance *= part
+            a = np.linalg.solve(eye + H @ covariance, g)
+            step = (part * v * a).astype(R.dtype)
             for i in range(n):
                 for d in range(R.shape[1]):
                     vectors[c, slot, d] += step[i] * R[i, d]
