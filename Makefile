@@ -25,6 +25,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell *.md docs/*.md docs/stores benchmarks examples experiments notebooks src
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -91,7 +92,6 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	$(BIN)/python -m tests.test_docs
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/stores examples notebooks src
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 	$(BIN)/python -m pytest -q tests/page/test_site.py
 	@echo "The site is in docs/_build/html/index.html"
