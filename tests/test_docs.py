@@ -28,7 +28,7 @@ FRAGMENTS = [
 PAGES = sorted(
     str(page.relative_to(ROOT))
     for page in (ROOT / "docs").rglob("*.md")
-    if not {"_build", "generated", "gallery"} & set(page.parts)
+    if not {"generated", "gallery"} & set(page.parts)
 )
 #: pages whose examples are parts of one program
 GUIDES = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-MADE = {"_build", "generated", "gallery"}
+MADE = {"generated", "gallery"}
 DOCUMENTS = sorted(
     [
         *ROOT.glob("*.md"),
