@@ -101,7 +101,9 @@ def main(wheel: Path) -> None:
         walk.run("similia search, before", *search, output="before.csv")
         learn = similia, "learn", "cases.npy", "told.csv", "-o", "model", *view
         walk.run("similia learn", *learn)
-        walk.run("similia index", similia, "index", "cases.npy", "-o", "both", *view)
+        walk.run(
+            "similia index", similia, "index", "cases.npy", "-o", "both", "--model", "model", *view
+        )
         search = similia, "search", "both", "cases.npy", "-k", 11, "--model", "model"
         walk.run("similia search, after", *search, *view, *asked, output="after.csv")
         total = walk.total
