@@ -111,7 +111,7 @@ def main(wheel: Path) -> None:
         after = walk.run("count, after", python, "-c", COUNT, "after.csv")
         walk.run("similia learn, once more", *learn)
         print(
-            f"Python {sys.version.split()[0]}: {total:.0f} s in all, {size / 1e6:.0f} MB; "
+            f"Python {sys.version.split()[0]}: {total:.0f} s in all, {size / 2**20:.0f} MiB; "
             f"right among ten: {before} before, {after} after."
         )
         if not float(after) > float(before):
