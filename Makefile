@@ -25,6 +25,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell *.md docs/*.md docs/stores benchmarks examples experiments notebooks src
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -76,7 +77,7 @@ audit: $(READY)
 # The pictures of docs/judging.md, made by the tests of the pages.
 screenshots: $(READY)
 	mkdir -p docs/images
-	SIMILIA_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/page
+	SIMILIA_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/page/test_page.py
 
 # Run the notebooks, and store them as they ran.
 notebooks: $(READY)
@@ -88,13 +89,16 @@ notebooks: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# One folder for each version; those that are there already stay.
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	$(BIN)/python -m tests.test_docs
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/stores examples notebooks src
-	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
-	$(BIN)/python -m pytest -q tests/page/test_site.py
-	@echo "The site is in docs/_build/html/index.html"
+	version=$$($(BIN)/python -c 'import similia; print(similia.__version__)') \
+	  && $(BIN)/python -m sphinx -W -q -b html -d build/doctrees docs build/site/$$version
+	$(BIN)/python docs/versions.py build/site
+	mkdir -p build/screenshots
+	SIMILIA_SCREENSHOTS=build/screenshots $(BIN)/python -m pytest -q tests/page/test_site.py
+	@echo "The site is in build/site/index.html, pictures of its pages in build/screenshots"
 
 # What is only compared with lives in an environment of its own.
 peers: $(PEERS)/.ready
@@ -141,5 +145,5 @@ release: $(READY)
 
 clean:
 	find src -name '*.nb[ic]' -delete
-	rm -rf docs/_build docs/generated docs/gallery
+	rm -rf docs/generated docs/gallery
 	rm -rf $(WITH)-highest $(WITH)-lowest-direct $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

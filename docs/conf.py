@@ -19,13 +19,17 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 templates_path = ["_templates"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "similia"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "navbar_end": ["version", "theme-switcher"],
+}
 html_show_sourcelink = False
 
 autosummary_generate = True

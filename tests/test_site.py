@@ -1,5 +1,6 @@
 """The site has a page for everything that is public, and its examples run."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -33,7 +34,7 @@ def test_the_navigation_reaches_every_page_once():
     pages = [
         str(page.relative_to(ROOT / "docs").with_suffix(""))
         for page in (ROOT / "docs").rglob("*.md")
-        if not {"_build", "generated", "gallery"} & set(page.parts)
+        if not {"generated", "gallery"} & set(page.parts)
     ]
     assert listed == sorted(set(pages) - {"index"})
     assert len(listed) + 1 == len(list(listed_below("index")))
@@ -42,6 +43,22 @@ def test_the_navigation_reaches_every_page_once():
 def test_the_header_has_room_for_every_section():
     sections = re.search(r"```{toctree}\n(.*?)```", (ROOT / "docs/index.md").read_text(), re.DOTALL)
     assert len(re.findall(r"^(\w+)$", sections[1], re.MULTILINE)) <= 5
+
+
+def test_the_front_leads_to_the_newest_release_and_lists_all_versions(tmp_path):
+    front = runpy.run_path(str(ROOT / "docs/versions.py"))
+    with pytest.raises(SystemExit, match="make docs"):
+        front["write_front"](tmp_path)
+    for name in ("0.9.0", "0.10.0", "0.11.0rc1", "images"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    front["write_front"](tmp_path)
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [each["version"] for each in listed] == ["0.11.0rc1", "0.10.0", "0.9.0"]
+    assert [each["version"] for each in listed if each["preferred"]] == ["0.10.0"]
+    assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text()
+    links = re.findall(r'href="([^"]+)"', (tmp_path / "versions.html").read_text())
+    assert [str(Path(link).parent) for link in links] == ["0.11.0rc1", "0.10.0", "0.9.0"]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

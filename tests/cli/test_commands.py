@@ -68,7 +68,7 @@ def test_light_commands_import_no_learner(tmp_path):
     with generations.changing():
         generations.promote(learner, {})
         generations.promote(learner, {})
-    for words in (["learners"], ["info", model], ["info", tmp_path]):
+    for words in (["learners"], ["info", model], ["info", tmp_path], ["rollback", tmp_path]):
         program = (
             f"import sys; sys.argv = ['similia', *{[str(word) for word in words]}]\n"
             "from similia.cli import run\n"

@@ -289,13 +289,14 @@ def commands(rng, folder):
     victim.write_bytes(hostile.damaged_bytes(rng, victim.read_bytes()))
     judged = hostile.pick(rng, [feedback, arrow])
     option = hostile.pick(rng, ["--chunk", "--every", "--set", "--learner", "--query-view", "-o"])
-    value = str(hostile.pick(rng, hostile.VALUES))[:100].replace("\0", "")
+    value = str(hostile.pick(rng, hostile.VALUES))[:100].replace("\0", "").replace("/", "_")
+    given = folder / value if option == "-o" else value  # files stay in the folder
     words = hostile.pick(
         rng,
         [
             ["learn", vectors, judged, "-o", folder / "out", "--learner", "OASIS"],
             ["learn", vectors, judged, "-o", folder / "out", "--from", model],
-            ["learn", vectors, judged, "-o", folder / "out", option, value.replace("/", "_")],
+            ["learn", vectors, judged, "-o", folder / "out", option, given],
             ["info", victim],
             ["evaluate", model, vectors, judged],
             ["suggest", model, vectors],

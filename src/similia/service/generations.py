@@ -103,6 +103,10 @@ class LoggedGenerations(Generations):
         self._save(generation, learner)
         return learner
 
+    def check(self, generation: int) -> None:
+        """Refuse a generation that cannot be loaded, nor learnt again from the log."""
+        self.load(generation)
+
     def promote(self, learner: Stateful, figures: Event) -> int:
         """Save a learner as the next generation and put it to use; only while `changing`."""
         assert isinstance(learner, Blend)

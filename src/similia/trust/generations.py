@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from filelock import FileLock
 
+from similia import __version__
 from similia.durable import make_folder, remove_leftovers, replace_text
 from similia.exceptions import ModelFileError
 
@@ -74,6 +75,22 @@ class Generations:
 
         return load(self._intact(generation))
 
+    def check(self, generation: int) -> None:
+        """Refuse a generation that cannot be loaded.
+
+        If this version wrote the file, it is checked without importing its learner: what `save`
+        wrote loads as long as every checksum is right. A file of another version is loaded.
+        """
+        from similia.persistence.description import learner_document
+        from similia.persistence.file import rebuilt
+
+        path = self._intact(generation)
+        document = learner_document(path)
+        if document["versions"].get("similia") == __version__:
+            rebuilt(path, document, lambda *_: None)
+        else:
+            self.load(generation)
+
     def _intact(self, generation: int) -> Path:
         """File of a generation, if it is the one that was promoted."""
         path, promoted = self._path(generation), self._promotions()
@@ -126,7 +143,7 @@ class Generations:
             if isinstance(target, bool) or not isinstance(target, int) or target < 0:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
-                self.load(target)  # what cannot be used must not become current
+                self.check(target)  # what cannot be used must not become current
             self.record("rollback", {}, target)
         return target
 
