@@ -835,3 +835,17 @@ def test_neighbours_found_by_sketches_are_all_neighbours(monkeypatch):
         scores.append(blend.pairwise_score(X, Z))
     np.testing.assert_allclose(*scores, rtol=1e-10)
     assert np.abs(scores[0][250:] - X[250:] @ Z.T / plain.gaps_).max() > 0.1
+
+
+@pytest.mark.parametrize("longer", [1e3, 1e9, 1e29])
+def test_items_longer_than_any_before_leave_a_finite_state(longer, rng):
+    X = rng.normal(size=(40, 6))
+    blend = Blend().learn(X, rng.integers(40, size=(60, 3)))
+    far = X.copy()
+    far[::3] *= longer
+    blend.learn(far, rng.integers(40, size=(200, 3)))
+    assert all(np.isfinite(value).all() for value in blend.get_state().values() if numeric(value))
+
+
+def numeric(value):
+    return isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"
