@@ -847,5 +847,12 @@ def test_items_longer_than_any_before_leave_a_finite_state(longer, rng):
     assert all(np.isfinite(value).all() for value in blend.get_state().values() if numeric(value))
 
 
+def test_labels_of_rows_too_large_for_single_precision_are_refused(rng):
+    X, y = rng.normal(size=(40, 6)), rng.integers(3, size=40)
+    blend = Blend(n_triplets=50, random_state=0).fit(X.astype(np.float32), y)
+    with pytest.raises(ValueError, match=r"magnitude at most .* for float32"):
+        blend.partial_fit(1e20 * X, y)
+
+
 def numeric(value):
     return isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"

@@ -139,7 +139,7 @@ class Blend(BlendRanking):
             return self.fit(X, y)
         self._check_parameters()
         X, labels = validated(self, X, y, reset=False)
-        check_magnitude(f"{self._owner}.partial_fit", "X", X)
+        check_magnitude(f"{self._owner}.partial_fit", "X", X, dtype=self.matrix_part_.W.dtype)
         return self._learn_from_labels(X, labels)
 
     def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
