@@ -20,7 +20,7 @@ from experiments.datasets import load_zappos
 from experiments.figures import draw_curves
 from experiments.rows import HERE, Row, append_rows, read_rows, versions
 from experiments.summary import markdown_table
-from similia import Blend, Views
+from similia import Blend, Impressions, Views
 from similia.contract import Indices
 from similia.service.asking import CANDIDATES, RANDOM
 
@@ -128,9 +128,8 @@ def run(name: str, way: str, seed: int) -> Iterator[tuple[int, str, float]]:
         mistaken = rng.random(len(rows)) < NOISE
         turned = mistaken & (~problem.alike[rows] | (rng.random(len(rows)) < 0.5))
         answers = np.where(turned[:, None], pool[rows][:, [0, 2, 1]], pool[rows])
-        answers = answers[~problem.alike[rows] | mistaken]
-        if len(answers):
-            learner.learn(X, answers, items=Z)
+        alike = problem.alike[rows] & ~mistaken
+        learner.learn(X, Impressions.from_triplets(answers, alike=alike), items=Z)
 
 
 def main(names: list[str]) -> None:

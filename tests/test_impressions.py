@@ -74,10 +74,10 @@ def test_triplets_are_lists_of_two():
     assert lists.trusted.all()
 
 
-def test_ties_count_half_in_each_direction_and_decide_nothing():
+def test_ties_count_a_little_in_each_direction_and_decide_nothing():
     lists = Impressions.from_triplets(np.array([[0, 1, 2], [3, 4, 5]]), alike=[False, True])
     assert lists.gains.tolist() == [1, 0, 1, 0, 0, 1]
-    assert lists.weights.tolist() == [1, 0.5, 0.5]
+    assert lists.weights.tolist() == [1, TIE / 2, TIE / 2]
     assert lists.trusted.tolist() == [True, False, False]
 
 

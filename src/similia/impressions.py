@@ -11,6 +11,8 @@ from similia.contract import Array, Indices
 from similia.validation import check_tuples
 
 OWNER = "Impressions"
+#: weight of a tie: people call alike what differs by less than they care about
+TIE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +162,7 @@ class Impressions:
         """Each triplet (query, better, worse) as a list of two items.
 
         Where `alike`, an array of shape (n_triplets,), is true, a person could not tell which of
-        the two is better: such a triplet counts half in each direction, and is no decision.
+        the two is better: such a triplet counts `TIE` / 2 in each direction, and is no decision.
         """
         n = len(triplets)
         given = np.ones(n) if weights is None else _numbers("weights", weights, (n,))
@@ -180,7 +182,7 @@ class Impressions:
             triplets[rows, 1:].ravel(),
             np.where(second[:, None], [0.0, 1.0], [1.0, 0.0]).ravel(),
             {},
-            given[rows] / (1 + ties[rows]),
+            given[rows] * np.where(ties[rows], TIE / 2, 1.0),
             trusted & ~ties[rows],
         )
 

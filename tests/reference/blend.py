@@ -287,6 +287,7 @@ class Blend:
         self.memory_totals_[kind] += log_mean(self.scales_of(kind), np.array(gained))
         self.memory_evidence_[kind] += gained
         slot["met"] += 1
+        slot["weight"] += min(weight, 1.0)
 
     def scales_of(self, kind):
         """Log shares of memory's scales: repeats count for a query's neighbours too."""
@@ -296,7 +297,7 @@ class Blend:
     def new_slot(self, key, q):
         scales, n = of_memory.SCALES, self.sizes[1]
         unit = q / max(np.linalg.norm(q), 1e-30)
-        slot = {"key": key, "query": unit, "met": 0, "time": self.n_seen}
+        slot = {"key": key, "query": unit, "met": 0, "weight": 0.0, "time": self.n_seen}
         slot |= {"vectors": [np.zeros(n) for _ in scales], "variances": list(scales)}
         if len(self.slots) < self.budget:
             self.slots.append(slot)
@@ -308,17 +309,19 @@ class Blend:
     def decide(self, key, x, r, gains):
         """Each item above each of a smaller gain, or the average item above all if none has any.
 
-        The newest few of a query, and of all, stay.
+        Those of the newest lists of a query, and the newest of all, stay.
         """
         if not gains.any():
             self.decisions += [
-                (key, self.middle_ - f, self.mean_ - v) for f, v in zip(x, r, strict=True)
+                (key, self.n_seen, self.middle_ - f, self.mean_ - v)
+                for f, v in zip(x, r, strict=True)
             ]
         for i in range(len(gains)):
             for j in np.flatnonzero(gains < gains[i]):
-                self.decisions.append((key, x[i] - x[j], r[i] - r[j]))
+                self.decisions.append((key, self.n_seen, x[i] - x[j], r[i] - r[j]))
         own = [t for t, decision in enumerate(self.decisions) if decision[0] == key]
-        dropped = set(own[: -of_memory.KEPT])
+        lists = sorted({self.decisions[t][1] for t in own})[-of_memory.LISTS :]
+        dropped = {*own[: -of_memory.KEPT], *(t for t in own if self.decisions[t][1] < lists[0])}
         kept = [d for t, d in enumerate(self.decisions) if t not in dropped]
         self.decisions = kept[-self.budget :]
 
@@ -411,11 +414,16 @@ class Blend:
             shares *= self.matrix_logs_ > OUT
             shares /= shares.sum()
             self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
+        ratio, belief = np.exp(self.memory_totals_[of_memory.OWN]), of_memory.DECIDED_BELIEF
+        decided = belief * ratio / (belief * ratio + 1 - belief)
         self.published_shares_ = np.array(
             [
-                raised(np.exp(self.memory_totals_[kind]), of_memory.BELIEF)
-                * np.exp(self.scales_of(kind))
-                for kind in (of_memory.OWN, of_memory.NEIGHBORS)
+                *(
+                    raised(np.exp(self.memory_totals_[kind]), of_memory.BELIEF)
+                    * np.exp(self.scales_of(kind))
+                    for kind in (of_memory.OWN, of_memory.NEIGHBORS)
+                ),
+                decided * np.exp(self.scales_of(of_memory.OWN)),
             ]
         )
         self.next = next_publication(self.n_updates)
@@ -432,6 +440,8 @@ class Blend:
         key, n = key_of(q), self.sizes[1]
         own = [s for s in self.slots if s["key"] == key]
         kind = of_memory.OWN if own else of_memory.NEIGHBORS
+        if own and any(decision[0] == key for decision in self.decisions):
+            kind = of_memory.DECIDED
         shares = self.published_shares_[kind]
         if own:
             return shares @ np.array(own[0]["vectors"])
@@ -441,7 +451,7 @@ class Blend:
     def obeying(self, q, weights, vector):
         """Project on one decision after the other, oldest first, in a few sweeps."""
         key = key_of(q)
-        own = [(x, r) for of, x, r in self.decisions if of == key]
+        own = [(x, r) for of, _, x, r in self.decisions if of == key]
         for _ in range(of_memory.SWEEPS):
             for x, r in own:
                 short = of_memory.MARGIN - x @ weights - r @ vector
@@ -472,9 +482,10 @@ class Blend:
         self.memory_vectors_ = vectors.transpose(1, 0, 2)
         self.memory_variances_ = np.array([s["variances"] for s in self.slots]).reshape(S, K).T
         self.memory_met_ = np.array([s["met"] for s in self.slots], int)
+        self.memory_weight_ = np.array([s["weight"] for s in self.slots], float)
         self.memory_times_ = np.array([s["time"] for s in self.slots], int)
-        self.memory_decided_ = np.array([key for key, _, _ in self.decisions], np.uint64)
-        self.memory_decided_features_ = np.array([x for _, x, _ in self.decisions]).reshape(
-            D, 1 + self.V
-        )
-        self.memory_decided_vectors_ = np.array([r for _, _, r in self.decisions]).reshape(D, n)
+        keys, times, features, vectors = zip(*self.decisions, strict=True) if D else ((),) * 4
+        self.memory_decided_ = np.array(keys, np.uint64)
+        self.memory_decided_times_ = np.array(times, int)
+        self.memory_decided_features_ = np.array(features).reshape(D, 1 + self.V)
+        self.memory_decided_vectors_ = np.array(vectors).reshape(D, n)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from similia.impressions import Impressions
+from similia.impressions import TIE, Impressions
 from similia.service.records import (
     Clicks,
     Grades,
@@ -93,11 +93,9 @@ def lessons_of(
 
     match judgement:
         case Tie(items=(one, other)):
-            # Half in each direction, and no decision.
-            both = [(one, 1.0), (other, 0.0)], [(one, 0.0), (other, 1.0)]
-            return [
-                found for gains in both for found in lesson(gains, weight=weight / 2, trusted=False)
-            ]
+            # A little in each direction, and no decision.
+            both, part = ([(one, 1.0), (other, 0.0)], [(one, 0.0), (other, 1.0)]), weight * TIE / 2
+            return [found for gains in both for found in lesson(gains, weight=part, trusted=False)]
         case NoneOfThese(shown=shown):
             return lesson([(id, 0.0) for id in shown], least=1)
         case Grades(grades=grades):

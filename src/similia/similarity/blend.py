@@ -264,7 +264,7 @@ class Blend(BlendRanking):
                 self.memory_part_.learn(
                     *common, keys, queries, rows, offsets, others, self.memory, times, fading
                 )
-                self._decide(part, keys, features, rows)
+                self._decide(part, keys, times, features, rows)
             lists, pairs, margins, variances = pairs_of_lists(
                 part.starts, part.gains, offsets, others
             )
@@ -286,7 +286,9 @@ class Blend(BlendRanking):
                     self.published_part_.withdraw_W()
         return len(part)
 
-    def _decide(self, part: Impressions, keys: Array, features: Array, rows: Array) -> None:
+    def _decide(
+        self, part: Impressions, keys: Array, times: Indices, features: Array, rows: Array
+    ) -> None:
         """Take down the decisions of trusted people: each chosen item above each lower one.
 
         If nothing was chosen, "none of these", the average item is above all.
@@ -296,7 +298,7 @@ class Blend(BlendRanking):
             none = (above < 0)[:, None]
             gained = np.where(none, self.middle_, features[above]) - features[below]
             moved = np.where(none, self.mean_, rows[above]) - rows[below]
-            self.memory_part_.decide(keys[lists], gained, moved, self.memory)
+            self.memory_part_.decide(keys[lists], times[lists], gained, moved, self.memory)
 
 
 def _bounded(values: Array, limit: float = LONGEST) -> Array:

@@ -238,7 +238,8 @@ class BlendRanking(BlendState):
         """Choose the comparisons whose answers would teach most, each about another query.
 
         A candidate is a question (query, one item, another item), in either order. Its worth is the
-        expected regret: the present order is likely to be wrong, and by much.
+        expected regret, that the present order is wrong, and by much, times the weight that answers
+        about its query had so far: where people call most pairs alike there is little to learn.
 
         Parameters
         ----------
@@ -259,8 +260,13 @@ class BlendRanking(BlendState):
                 f"{self._owner}.suggest: n_suggestions must be between 1 and the number of "
                 f"candidates, {len(margins)}, got {n_suggestions}."
             )
-        order = np.argsort(-expected_regret(margins, std), kind="stable")
-        _, first = np.unique(np.asarray(candidates)[order, 0], return_index=True)
+        queries, worth = np.asarray(candidates)[:, 0], expected_regret(margins, std)
+        if not self._is_wide:
+            asked, place = np.unique(queries, return_inverse=True)
+            keys = row_keys(self._base_rows(self._checked_sides(X, items)[0], asked))
+            worth = worth * self.memory_part_.expected_weights(keys)[place]
+        order = np.argsort(-worth, kind="stable")
+        _, first = np.unique(queries[order], return_index=True)
         repeated = np.ones(len(order), bool)
         repeated[first] = False
         chosen: Indices = np.concatenate([order[~repeated], order[repeated]])[:n_suggestions]

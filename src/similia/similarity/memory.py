@@ -17,16 +17,18 @@ from similia.updates.blend import remember_lists
 SCALES = np.array([0.25, 1.0, 4.0, 16.0])
 #: belief in what is remembered of a query, and of its neighbours, before any evidence
 BELIEF = 0.1
+#: the same of a query that a trusted person has decided about
+DECIDED_BELIEF = 0.5
 #: neighbours are queries of at least this cosine, and closer than all but one in so many pairs
 NEAR, RARE = 0.5, 1000
 #: queries that are looked up one by one
 FEW = 32
 #: remembered queries from which on neighbours are found by sketches
 MANY = 4096
-#: kinds of evidence
-OWN, NEIGHBORS = 0, 1
-#: decisions kept of one query, and passes over them
-KEPT, SWEEPS = 100, 5
+#: kinds of evidence, and a query's own memory where someone has decided about it
+OWN, NEIGHBORS, DECIDED = 0, 1, 2
+#: lists and decisions kept of one query, and passes over these; older ones are only remembered
+LISTS, KEPT, SWEEPS = 10, 100, 5
 #: margin with which a decision is obeyed, in typical gaps of the base
 MARGIN = 0.1
 
@@ -53,6 +55,8 @@ class Memory:
     vectors: Array
     variances: NDArray[np.float64]
     met: NDArray[np.int64]
+    #: sum of the weights of its lists: of ties it is small
+    weight: NDArray[np.float64]
     #: when each was judged last, for eviction
     times: NDArray[np.int64]
     #: log-likelihood ratio of each scale against forgetting: of a query's own memory on its
@@ -62,8 +66,9 @@ class Memory:
     totals: NDArray[np.float64]
     #: cosine c beyond which queries are neighbours, with κ = (cos - c)/(1 - c)
     near: float
-    #: key, scores of all views and vector of (better - worse) for each decision, oldest first
+    #: key, list, scores of all views and vector of (better - worse) for each decision, oldest first
     decided: NDArray[np.uint64]
+    decided_times: NDArray[np.int64]
     decided_features: NDArray[np.float64]
     decided_vectors: Array
 
@@ -80,11 +85,13 @@ class Memory:
             np.zeros((K, 0, n), dtype),
             np.zeros((K, 0)),
             np.zeros(0, np.int64),
+            np.zeros(0),
             np.zeros(0, np.int64),
             np.zeros((2, K)),
             np.zeros(2),
             min(max(NEAR, close), 0.999),
             np.zeros(0, np.uint64),
+            np.zeros(0, np.int64),
             np.zeros((0, n_views)),
             np.zeros((0, n), dtype),
         )
@@ -129,7 +136,7 @@ class Memory:
             rows,
             offsets,
             others,
-            (vectors, variances, self.met, self.evidence, self.totals),
+            (vectors, variances, self.met, self.weight, self.evidence, self.totals),
             SCALES,
         )
 
@@ -205,13 +212,26 @@ class Memory:
                 setattr(self, name, rooms.grown(name, value, axis, n[kind], most))
 
     def decide(
-        self, keys: NDArray[np.uint64], features: Array, vectors: Array, budget: int
+        self,
+        keys: NDArray[np.uint64],
+        times: Indices,
+        features: Array,
+        vectors: Array,
+        budget: int,
     ) -> None:
-        """Take down decisions, in order; of each query only the last `KEPT` stay."""
+        """Take down decisions, in order; of each query only those of the last lists stay.
+
+        People err: to obey whatever was ever said about a query would rank its other items worse.
+        """
         rooms, total = _aside(self).rooms, len(self.decided) + len(keys)
-        added = {"decided": keys, "decided_features": features, "decided_vectors": vectors}
+        added = {
+            "decided": keys,
+            "decided_times": times.astype(np.int64),
+            "decided_features": features,
+            "decided_vectors": vectors,
+        }
         few = len(keys) < FEW and all(
-            (self.decided == key).sum() + len(keys) <= KEPT for key in np.unique(keys)
+            (self.decided == key).sum() + len(keys) <= LISTS for key in np.unique(keys)
         )
         for name, rows in added.items():
             dropped = max(total - budget, 0) if few else 0
@@ -221,8 +241,12 @@ class Memory:
         order = np.argsort(self.decided[::-1], kind="stable")  # by key, the newest first
         ordered = self.decided[::-1][order]
         first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        age = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-        kept = np.sort(len(order) - 1 - order[age < KEPT])[-budget:]
+        counts = np.diff(np.append(first, len(order)))
+        age = np.arange(len(order)) - np.repeat(first, counts)
+        times = self.decided_times[::-1][order]
+        lists = np.cumsum(np.concatenate([[False], times[1:] != times[:-1]]))
+        lists -= np.repeat(lists[first], counts)
+        kept = np.sort(len(order) - 1 - order[(age < KEPT) & (lists < LISTS)])[-budget:]
         for name in added:
             value = getattr(self, name)
             whole = kept[-1] - kept[0] == len(kept) - 1  # only the oldest are dropped
@@ -231,9 +255,15 @@ class Memory:
     # -- ranking -------------------------------------------------------------------------------
 
     def shares(self, kind: int) -> Array:
-        """Shares of the scales when ranking: memory ranks as far as evidence has raised trust."""
-        logs = self.evidence[: kind + 1].sum(axis=0)
+        """Shares of the scales when ranking: memory ranks as far as evidence has raised trust.
+
+        What is remembered of decisions ranks as far as it is trusted.
+        """
+        own, near = self.evidence
+        logs = own + near if kind == NEIGHBORS else own
         found: Array = np.exp(logs - np.logaddexp.reduce(logs))
+        if kind == DECIDED:
+            return found * trust(self.totals[OWN], DECIDED_BELIEF)
         return found * raised(self.totals[kind], BELIEF)
 
     def _means(self, shares: Array, slots: Indices) -> Array:
@@ -259,13 +289,16 @@ class Memory:
     def recalled(self, keys: NDArray[np.uint64], queries: Array, shares: Array) -> Array:
         """m(q) for each query: its own memory, or else, by κ, that of its neighbours.
 
-        `shares` are those of the scales, for a query's own memory and for that of neighbours.
+        `shares` are those of the scales, for each kind of memory.
         """
         found = np.zeros((len(queries), self.vectors.shape[-1]), self.vectors.dtype)
         slots = self._places(keys)
         own, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        if len(own) and shares[OWN].any():
-            found[own] = self._means(shares[OWN], slots[own])
+        decided = np.zeros(len(keys), bool)
+        decided[self.decided_rows(keys)] = True
+        for kind, rows in ((OWN, own[~decided[own]]), (DECIDED, own[decided[own]])):
+            if len(rows) and shares[kind].any():
+                found[rows] = self._means(shares[kind], slots[rows])
         if len(new) and shares[NEIGHBORS].any():
             for t in new:
                 near, kernel = self._neighbors(queries[t])
@@ -293,6 +326,13 @@ class Memory:
         kernel: Array = np.maximum(cosines - self.near, 0) / (1 - self.near)
         return kernel
 
+    def expected_weights(self, keys: NDArray[np.uint64]) -> Array:
+        """What the next list about each query is likely to weigh, from those before it."""
+        slots = self._places(keys)
+        met, weight = (np.append(array, 0)[slots] for array in (self.met, self.weight))
+        found: Array = (weight + 1) / (met + 2)
+        return found
+
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
         """Variance of what is remembered in any direction, as far as memory is trusted."""
         shares = np.exp(self.evidence[OWN] - np.logaddexp.reduce(self.evidence[OWN])) * self.trust
@@ -312,6 +352,8 @@ class Memory:
         kernel = np.ones(len(slots))
         if not len(slots):
             kind, (slots, kernel) = NEIGHBORS, self._neighbors(query)
+        elif (self.decided == key).any():
+            kind = DECIDED
         moved = kernel * (self._means(shares[kind], slots) @ item)
         order = [i for i in np.argsort(-np.abs(moved)) if moved[i]]
         return [(int(self.times[slots[i]]), float(moved[i])) for i in order]

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.similarity.matrix import MatrixPart
-from similia.similarity.memory import Memory
+from similia.similarity.memory import DECIDED, NEIGHBORS, OWN, Memory
 from similia.similarity.weights import Ranking, Weights
 
 #: judgements until the next publication: as many as there were, but at least and at most so many,
 #: or this part of all judgements if that is more
 LEAST, MOST, PART = 16, 64, 16
+
+#: kinds of memory
+KINDS = OWN, NEIGHBORS, DECIDED
 
 #: places in `numbers`
 STRENGTH, TRUST, NEXT, RANKS = range(4)
@@ -37,7 +40,7 @@ class Published:
     #: strength of the base, trust in the views, next publication, and whether W ranks
     numbers: NDArray[np.float64]
     W: Array
-    #: shares of the scales of a query's own memory and of its neighbours'
+    #: shares of the scales for each kind of memory
     shares: NDArray[np.float64]
 
     @classmethod
@@ -48,7 +51,7 @@ class Published:
             ranking.weights,
             np.array([ranking.strength, ranking.trust, next_publication(0), 0.0]),
             matrix.mean(),
-            np.array([memory.shares(kind) for kind in range(2)]),
+            np.array([memory.shares(kind) for kind in KINDS]),
         )
 
     @property
@@ -73,7 +76,7 @@ class Published:
         ranking = weights.ranking()
         self.weights = ranking.weights
         self.W = matrix.mean()
-        self.shares = np.array([memory.shares(kind) for kind in range(2)])
+        self.shares = np.array([memory.shares(kind) for kind in KINDS])
         next_one, ranks = next_publication(n), float(self.W.any())
         self.numbers = np.array([ranking.strength, ranking.trust, next_one, ranks])
 

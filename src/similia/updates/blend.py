@@ -371,7 +371,7 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     by what each had in evidence before the list.
     """
     starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
-    vectors, variances, met, evidence, totals = state
+    vectors, variances, met, weight, evidence, totals = state
     gained, logs, place = np.zeros(len(scales)), np.zeros(len(scales)), 0
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
@@ -380,7 +380,7 @@ def remember_lists(lists, rows, offsets, others, state, scales):
         C = others[place : place + n * n].reshape(n, n)
         place += n * n
         if fresh[t]:
-            vectors[:, slot], met[slot] = 0.0, 0
+            vectors[:, slot], met[slot], weight[slot] = 0.0, 0, 0.0
             variances[:, slot] = scales
         elif left[t] < 1.0:
             vectors[:, slot] *= left[t]
@@ -422,6 +422,7 @@ def remember_lists(lists, rows, offsets, others, state, scales):
         totals[kind] += log_sum(logs + gained) - log_sum(logs)
         evidence[kind] += gained
         met[slot] += 1
+        weight[slot] += min(weights[t], 1.0)
 
 
 @compiled
