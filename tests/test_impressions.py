@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia import Blend, Impressions
+from similia.impressions import TIE
 
 
 @st.composite

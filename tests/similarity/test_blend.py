@@ -12,6 +12,7 @@ from scipy import optimize, sparse
 
 from similia import Blend, Impressions, Views
 from similia.similarity import memory
+from similia.similarity.blend_ranking import telling
 from similia.similarity.comparing import share_of_its_own
 from similia.similarity.matrix import DOUBT
 from similia.similarity.weights import design_effect, trust
@@ -525,6 +526,60 @@ def test_what_was_judged_longest_ago_is_forgotten_first():
     assert sorted(memory.times) == list(range(150, 200))
     blend.set_params(memory=5).learn(X, triplets[:20])
     assert len(memory.decided) == 5
+
+
+def test_decisions_of_the_last_lists_are_obeyed_and_older_ones_remembered():
+    rng = np.random.default_rng(9)
+    X, n = rng.normal(size=(60, 30)), memory.LISTS + 4
+    triplets = np.column_stack(
+        [np.zeros(n, int), rng.permutation(np.arange(1, 60))[: 2 * n].reshape(n, 2)]
+    )
+    part = Blend().learn(X, triplets).memory_part_
+    assert part.decided_times.tolist() == list(range(4, n))
+    assert part.met.tolist() == [n]
+    blend = Blend().learn(X, triplets)
+    assert (blend.triplet_scores(X, triplets[4:]) > 0).all()
+
+
+def test_all_decisions_of_one_ordered_list_are_obeyed():
+    rng = np.random.default_rng(10)
+    X, shown = rng.normal(size=(40, 30)), np.arange(1, 13)
+    starts, one = np.array([0, 12]), np.ones(1)
+    lists = Impressions(np.array([0]), starts, shown, np.arange(12.0), {}, one, one > 0)
+    blend = Blend().learn(X, lists)
+    assert len(blend.memory_part_.decided) == 66
+    assert (np.diff(blend.pairwise_score(X[:1], X[shown])[0]) > 0).all()
+
+
+def test_what_is_remembered_of_a_decision_ranks_at_once():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(40, 6))
+    lists = [
+        Impressions.from_triplets(np.array([[0, 3, 5]]), trusted=trust) for trust in (True, False)
+    ]
+    parts = [Blend().learn(X, given).explain(X[:1], X[3:4])[0][0].parts for given in lists]
+    assert parts[0]["memory"] > 0 == parts[1]["memory"]
+
+
+def test_suggestions_are_about_queries_whose_pairs_people_tell_apart():
+    rng = np.random.default_rng(12)
+    X = np.repeat(rng.normal(size=(20, 6)), 2, axis=0)  # rows 0 and 1 are the same but for a hair
+    X[1] += 1e-3
+    items = rng.normal(size=(50, 6))
+    pairs = rng.integers(50, size=(12, 2))
+    answers = np.concatenate([np.column_stack([np.full(12, q), pairs]) for q in (0, 1)])
+    for alike in (0, 1):
+        given = Impressions.from_triplets(answers, alike=answers[:, 0] == alike, trusted=False)
+        blend = Blend().learn(X, given, items=items)
+        chosen = blend.suggest(X, [[0, 20, 30], [1, 20, 30]], items=items)
+        assert chosen[0] == 1 - alike
+
+
+def test_suggestions_are_neither_of_equal_scores_nor_known_before():
+    worth = telling(np.array([-0.01, 1.0, -1.0, 1.5, 9.0]))
+    assert worth[1] == worth[2]
+    assert worth[1:4].min() > worth[0] > worth[4]
+    assert telling(np.zeros(3)).tolist() == [1, 1, 1]
 
 
 # -- forms ---------------------------------------------------------------------------------------

@@ -24,6 +24,19 @@ from similia.views import Views
 SCORED = 10_000
 
 
+def telling(margins: Array) -> Array:
+    """How much margins of different sizes are likely to tell.
+
+    What has almost the same score people call alike, what is far apart was known before.
+    """
+    typical = float(np.median(np.abs(margins)))
+    if typical == 0:
+        return np.ones(len(margins))
+    sizes = np.abs(margins) / typical
+    found: Array = (sizes + 0.5) * np.exp(-((sizes / 2) ** 2))
+    return found
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why an item scores as it does for a query, in typical gaps of the base."""
@@ -238,8 +251,9 @@ class BlendRanking(BlendState):
         """Choose the comparisons whose answers would teach most, each about another query.
 
         A candidate is a question (query, one item, another item), in either order. Its worth is the
-        expected regret, that the present order is wrong, and by much, times the weight that answers
-        about its query had so far: where people call most pairs alike there is little to learn.
+        expected regret, that the present order is wrong, and by much, as far as an answer is likely
+        to be neither "both alike" nor known before: by the answers about its query so far, and by
+        its margin against those of the other candidates.
 
         Parameters
         ----------
@@ -265,6 +279,7 @@ class BlendRanking(BlendState):
             asked, place = np.unique(queries, return_inverse=True)
             keys = row_keys(self._base_rows(self._checked_sides(X, items)[0], asked))
             worth = worth * self.memory_part_.expected_weights(keys)[place]
+        worth = worth * telling(margins)
         order = np.argsort(-worth, kind="stable")
         _, first = np.unique(queries[order], return_index=True)
         repeated = np.ones(len(order), bool)

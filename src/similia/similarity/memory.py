@@ -327,10 +327,13 @@ class Memory:
         return kernel
 
     def expected_weights(self, keys: NDArray[np.uint64]) -> Array:
-        """What the next list about each query is likely to weigh, from those before it."""
+        """What the next answer about each query is likely to weigh, from those before it.
+
+        A tie is two lists of almost no weight.
+        """
         slots = self._places(keys)
         met, weight = (np.append(array, 0)[slots] for array in (self.met, self.weight))
-        found: Array = (weight + 1) / (met + 2)
+        found: Array = (weight + 1) / ((weight + met) / 2 + 2)
         return found
 
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
