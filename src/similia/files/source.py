@@ -242,9 +242,9 @@ class Source:
 
     def table(self) -> Any:
         """Table in the file or in memory."""
-        from similia.files import arrow
+        from similia.files.arrow.tables import Frame, Table
 
-        return arrow.Table(self.given) if isinstance(self.given, Path) else arrow.Frame(self.given)
+        return Table(self.given) if isinstance(self.given, Path) else Frame(self.given)
 
     def _from_table(self, choose: Choose) -> Iterator[Part]:
         table, end = self.table(), 0
