@@ -35,6 +35,8 @@ from similia.service.schemas import (
     Receipts,
     Rollback,
 )
+from similia.service.sending import judgements_of_table
+from similia.validation import column_names
 
 T = TypeVar("T")
 
@@ -85,8 +87,10 @@ def _signed(judgement: Any) -> Judgement:
     return judgement
 
 
-def feedback(judgements: Iterable[Any]) -> Call[Receipts]:
-    """Send judgements, each with an id, so that a retry is recognized."""
+def feedback(judgements: Any) -> Call[Receipts]:
+    """Send judgements, or a table of them, each with an id, so that a retry is recognized."""
+    if column_names(judgements) is not None:
+        judgements = judgements_of_table(judgements)
     body = Judgements(judgements=[_signed(judgement) for judgement in judgements])
     return Call("POST", "feedback", Receipts, body)
 
