@@ -35,8 +35,6 @@ from similia.service.schemas import (
     Receipts,
     Rollback,
 )
-from similia.service.sending import judgements_of_table
-from similia.validation import column_names
 
 T = TypeVar("T")
 
@@ -89,7 +87,10 @@ def _signed(judgement: Any) -> Judgement:
 
 def feedback(judgements: Any) -> Call[Receipts]:
     """Send judgements, or a table of them, each with an id, so that a retry is recognized."""
-    if column_names(judgements) is not None:
+    if hasattr(judgements, "columns"):
+        # Tables need more of the library than a client is to import.
+        from similia.service.sending import judgements_of_table
+
         judgements = judgements_of_table(judgements)
     body = Judgements(judgements=[_signed(judgement) for judgement in judgements])
     return Call("POST", "feedback", Receipts, body)
