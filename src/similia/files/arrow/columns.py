@@ -1,6 +1,7 @@
 """Columns of Arrow as arrays of numbers, encoded texts or plain values."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,31 @@ from similia.files.pieces import RawColumn
 from similia.files.rows import Encoded, Lists
 
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+
+class Texts(Sequence[Any]):
+    """Distinct texts of a column, found among known ones without being made Python's."""
+
+    def __init__(self, given: Any) -> None:
+        self._found = given if isinstance(given, pa.Array) else pa.array(given, pa.string())
+
+    @cached_property
+    def _plain(self) -> list[Any]:
+        return list(self._found.to_pylist())
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._plain)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._plain[place]
+
+    def places_among(self, known: "Texts") -> NDArray[np.int32]:
+        """Place of each text among known ones; -1 where it is none of them."""
+        places = compute.index_in(self._found, value_set=known._found)
+        return places.fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def plain_columns(columns: Sequence[Any], kinds: Sequence[str]) -> list[RawColumn] | None:
@@ -63,7 +89,8 @@ def _plain(column: Any) -> RawColumn | None:
         column = column.dictionary_encode()
     if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return Encoded(codes, column.dictionary.to_numpy(zero_copy_only=False).tolist())
+        texts = column.dictionary
+        return Encoded(codes, Texts(texts) if texts.type == pa.string() else texts.to_pylist())
     if not is_number(kind) and (column.null_count or not pa.types.is_boolean(kind)):
         return None
     return column.to_numpy(zero_copy_only=False)
