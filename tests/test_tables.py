@@ -7,7 +7,16 @@ import pyarrow as pa
 import pytest
 from sklearn.model_selection import cross_val_score
 
-from similia import OASIS, POLA, Blend, JudgementEstimator, feedback_report
+from similia import (
+    OASIS,
+    POLA,
+    Blend,
+    DistanceConstraints,
+    Impressions,
+    JudgementEstimator,
+    feedback_report,
+)
+from similia.exceptions import BadRowError
 from similia.files import (
     FeedbackFile,
     Ids,
@@ -49,6 +58,76 @@ def test_triplets(form, X):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_blends_take_triplets_and_lists(form, X):
+    table = shuffled(form, ["query", "better", "worse"], TRIPLETS)
+    one, other = Blend().learn(X, TRIPLETS), Blend().learn(X, table)
+    np.testing.assert_array_equal(one.pairwise_score(X, X), other.pairwise_score(X, X))
+    rows = np.array([[0, 1, 0, 1], [0, 2, 1, 2], [0, 3, 0, 3], [4, 5, 1, 1], [4, 1, 0, 2]])
+    lists = Impressions.from_rows(*rows[:, :3].T, position=rows[:, 3])
+    log = shuffled(form, ["query", "item", "click", "position"], rows)
+    one, other = Blend().learn(X, lists), Blend().learn(X, log)
+    assert one.n_seen_ == other.n_seen_ == 2
+    assert one.nuisances_ == other.nuisances_ == ["position"]
+    np.testing.assert_array_equal(one.pairwise_score(X, X), other.pairwise_score(X, X))
+    with pytest.raises(ValueError, match=r"Blend.learn: feedback must be .* query,better,worse"):
+        Blend().learn(X, shuffled(form, ["query", "item", "grade"], TRIPLETS))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lists(form):
+    columns = {
+        "position": [2, 1, 1, 1],
+        "click": [True, False, True, False],
+        "visit": ["a", "a", "b", "b"],
+        "weight": [2.0, 2.0, 3.0, 1.0],
+        "item": [1, 2, 3, 1],
+        "query": [0, 0, 0, 4],
+    }
+    found = Impressions.from_table(form(columns))
+    assert found.queries.tolist() == [0, 0, 4]
+    assert found.starts.tolist() == [0, 2, 3, 4]
+    assert found.items.tolist() == [1, 2, 3, 1]
+    assert found.gains.tolist() == [1, 0, 1, 0]
+    assert found.weights.tolist() == [2, 3, 1]
+    np.testing.assert_allclose(np.exp(found.nuisance["position"]), columns["position"])
+    together = Impressions.from_table(form({**columns, "impression": [7, 8, 8, 9]}))
+    assert together.starts.tolist() == [0, 1, 3, 4]
+    assert len(Impressions.from_table(form({name: [] for name in ("query", "item", "click")}))) == 0
+    with pytest.raises(ValueError, match="must have the columns query,item,click, got 'query'"):
+        Impressions.from_table(form({"query": [0]}))
+    table = shuffled(form, ["query", "better", "worse"], TRIPLETS)
+    np.testing.assert_array_equal(
+        Impressions.from_triplets(table).items, Impressions.from_triplets(TRIPLETS).items
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_constraints(form):
+    pairs = TRIPLETS[:, 1:]
+    one = DistanceConstraints(pairs, np.ones(4))
+    other = DistanceConstraints(shuffled(form, ["a", "b"], pairs), np.ones(4))
+    assert one.n_objects == other.n_objects
+    np.testing.assert_array_equal(one.first, other.first)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_judgements_for_a_service(form, tmp_path):
+    from similia.service.calls import feedback
+    from similia.service.sending import judgements_in
+
+    columns = {"worse": ["c", "a"], "note": [1.5, None], "better": ["b", "b"], "query": ["q", "q"]}
+    sent = feedback(form(columns)).body.judgements
+    (tmp_path / "f.csv").write_text("query,better,worse\nq,b,c\nq,b,a\n")
+    assert sent == list(judgements_in(tmp_path / "f.csv"))
+    graded = feedback(form({"relevance": [2, 0], "item": [7, 8], "query": [1, 1]})).body.judgements
+    assert [(one.query.item, one.grades) for one in graded] == [("1", {"7": 2.0, "8": 0.0})]
+    with pytest.raises(BadRowError, match=r"row 2: better must be an id, got (None|nan)"):
+        feedback(form({**columns, "better": ["b", None]}))
+    with pytest.raises(ValueError, match="judgements: columns must be query,better,worse or"):
+        feedback(form({"query": ["q"]}))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_pairs(form, X):
     pairs, y = TRIPLETS[:3, :2], [1, -1, 1]
     table = shuffled(form, ["a", "b"], pairs)
@@ -78,6 +157,15 @@ def test_promotion(form, tmp_path, rng):
         for name, given in (("a", frame), ("b", triplets))
     ]
     assert recorded[0] == recorded[1]
+    X = rng.normal(size=(60, 4))
+    model = OASIS().learn(X, triplets)
+    names = ["worse", "better", "query"]  # three columns of integers, as an array would have
+    frame = form({name: triplets[:, 2 - place] for place, name in enumerate(names)})
+    outcomes = [
+        str(Promotion(tmp_path / name).challenge(model, X, given))
+        for name, given in (("c", frame), ("d", triplets))
+    ]
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -162,8 +162,12 @@ class Client(_Connection):
             time.sleep(pause)
         raise AssertionError
 
-    def feedback(self, judgements: Iterable[Any]) -> list[Receipt]:
-        """Send judgements, all stored or none; on the disk once this returns."""
+    def feedback(self, judgements: Any) -> list[Receipt]:
+        """Send judgements, all stored or none; on the disk once this returns.
+
+        They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow)
+        with the columns query,better,worse or query,item,relevance, in which queries are items.
+        """
         return self._send(calls.feedback(judgements)).results
 
     def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
@@ -275,8 +279,12 @@ class AsyncClient(_Connection):
             await asyncio.sleep(pause)
         raise AssertionError
 
-    async def feedback(self, judgements: Iterable[Any]) -> list[Receipt]:
-        """Send judgements, all stored or none; on the disk once this returns."""
+    async def feedback(self, judgements: Any) -> list[Receipt]:
+        """Send judgements, all stored or none; on the disk once this returns.
+
+        They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow)
+        with the columns query,better,worse or query,item,relevance, in which queries are items.
+        """
         return (await self._send(calls.feedback(judgements))).results
 
     async def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:

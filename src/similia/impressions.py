@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
-from similia.validation import check_tuples
+from similia.validation import check_tuples, column_names, tuple_array
 
 OWNER = "Impressions"
 #: weight of a tie: people call alike what differs by less than they care about
 TIE = 0.1
+#: columns that a table of lists must have, and those that it may have
+SHOWN = ("query", "item", "click")
+OPTIONAL = ("impression", "visit", "position", "weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,19 +154,46 @@ class Impressions:
         )
 
     @classmethod
+    def from_table(cls, table: Any) -> Self:
+        """Gather the rows of a table (pandas, polars, Arrow) by the names of its columns.
+
+        These are query, item, click and, if there, impression, position and weight, as in
+        `from_rows`, with rows of vectors as ids. Without impressions, successive rows of one query
+        in one visit, if that is there, are a list. `similia.files.read_impressions` takes ids of
+        any kind.
+        """
+        names = column_names(table) or ()
+        if not set(names).issuperset(SHOWN):
+            raise ValueError(
+                f"{OWNER}: a table of lists must have the columns {','.join(SHOWN)}, "
+                f"got {','.join(names)!r:.120}."
+            )
+        query, item, click = (np.asarray(table[name]) for name in SHOWN)
+        impression, visit, position, weight = (
+            np.asarray(table[name]) if name in names else None for name in OPTIONAL
+        )
+        if impression is None and visit is not None:
+            changed = (visit[1:] != visit[:-1]) | (query[1:] != query[:-1])
+            impression = np.cumsum(np.append(False, changed)[: len(visit)])
+        return cls.from_rows(
+            query, item, click, impression=impression, position=position, weight=weight
+        )
+
+    @classmethod
     def from_triplets(
         cls,
-        triplets: Indices,
+        triplets: Any,
         *,
         weights: ArrayLike | None = None,
         alike: ArrayLike | None = None,
         trusted: bool = True,
     ) -> Self:
-        """Each triplet (query, better, worse) as a list of two items.
+        """Each triplet (query, better, worse) as a list of two items; also from such a table.
 
         Where `alike`, an array of shape (n_triplets,), is true, a person could not tell which of
         the two is better: such a triplet counts `TIE` / 2 in each direction, and is no decision.
         """
+        triplets = tuple_array(OWNER, "triplets", triplets)
         n = len(triplets)
         given = np.ones(n) if weights is None else _numbers("weights", weights, (n,))
         _check_least("weights", given, 0.0)

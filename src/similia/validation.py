@@ -107,13 +107,22 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
 
 
 #: columns of tuples in a table
-TUPLE_COLUMNS = {"triplets": ("query", "better", "worse"), "pairs": ("a", "b")}
+TRIPLET = ("query", "better", "worse")
+TUPLE_COLUMNS = {"triplets": TRIPLET, "feedback": TRIPLET, "pairs": ("a", "b")}
+
+
+def column_names(given: Any) -> list[str] | None:
+    """Names of the columns of a table (pandas, polars, Arrow); None for anything else."""
+    names = getattr(given, "column_names", getattr(given, "columns", None))
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return list(names)
 
 
 def tuple_array(owner: str, name: str, tuples: Any) -> NDArray[Any]:
-    """Tuples as an array; columns of a table (pandas, polars, Arrow) are taken by their names."""
-    names = getattr(tuples, "column_names", getattr(tuples, "columns", None))
-    if names is None or not all(isinstance(column, str) for column in names):
+    """Tuples as an array; columns of a table are taken by their names."""
+    names = column_names(tuples)
+    if names is None:
         return np.asarray(tuples)
     wanted = TUPLE_COLUMNS.get(name, ())
     if not wanted or not set(names).issuperset(wanted):

@@ -51,6 +51,19 @@ def test_evaluate_gives_all_measures_for_grades_and_labels(run, files, model):
         assert found["n_queries"] == n
 
 
+def test_evaluate_shows_the_measures_asked_for(run, files, model):
+    (files / "g.csv").write_text("query,item,relevance\n0,2,1\n0,4,2\n1,3,1\n")
+    arguments = ("evaluate", model, files / "X.npy", files / "g.csv")
+    asked = ("--measure", "nDCG@7", "--measure", "AP")
+    found = json.loads(run(*arguments, *asked, "--json").stdout)
+    assert list(found["measures"]) == ["ndcg@7", "map"]
+    assert found["n_tests"] == 2
+    result = run(*arguments, "--measure", "nDGC@7", code=1)
+    assert "did you mean ndcg@7?" in result.stderr
+    result = run(*arguments, "--measure", "pairwise_accuracy", code=1)
+    assert "measures must be one of" in result.stderr
+
+
 def test_evaluate_takes_another_base_and_standard_input(run, files, model):
     other = files / "other.safetensors"
     save(OASIS().learn(np.load(files / "X.npy"), np.load(files / "feedback.npy")), other)
@@ -90,6 +103,8 @@ def test_compare_shows_every_learner_beside_the_base(run, files):
     assert len(json.loads(run(*arguments, "--json").stdout)["learners"]) >= 3
     result = run(*arguments, "--learner", "OASIS", "--measure", "map", code=1)
     assert "--measure must be one of pairwise_accuracy, got map" in result.stderr
+    result = run(*arguments, "--learner", "OASIS", "--measure", "nDGC@20", code=1)
+    assert "did you mean ndcg@20?" in result.stderr
 
 
 def test_compare_learners_of_pairs(run, files):

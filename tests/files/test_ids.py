@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.files import Ids
+from similia.files import Ids, rows
+from similia.files.arrow.columns import Texts
 from similia.files.rows import Encoded, RowError, as_integers, csv_text
 from similia.files.vectors import read_ids
 
@@ -96,3 +97,30 @@ def test_integers_beyond_64_bits_with_a_sign_are_kept(values):
     ids = Ids(values, 2)
     assert ids.names([0, 1]) == [str(value) for value in values]
     assert [ids.row(int(values[0])), ids.row("5"), ids.row(5)] == [0, 1, 1]
+
+
+@given(
+    st.lists(st.text("=+ab\N{GREEK SMALL LETTER BETA}\0", min_size=1), unique=True, min_size=1),
+    st.lists(st.none() | st.text("'=+ab\N{GREEK SMALL LETTER BETA}\0"), unique=True, min_size=1),
+    st.integers(0, 4),
+)
+def test_texts_found_together_are_those_found_one_by_one(known, asked, most):
+    codes = np.arange(len(asked))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "MANY", most)
+        for ids in (Ids(known, len(known)), Ids(np.arange(3), 3)):
+            together = ids.known_rows(Encoded(codes, Texts(asked)))
+            one_by_one = ids.known_rows(Encoded(codes, asked))
+            np.testing.assert_array_equal(together, one_by_one)
+            np.testing.assert_array_equal(ids.known_rows(Encoded(codes, Texts(asked))), together)
+
+
+def test_ids_that_no_file_can_hold_do_not_matter_to_others():
+    ids = Ids(["a", "\ud800", "b"], 3)
+    assert ids.known_rows(Encoded(np.arange(3), Texts(["b", "c", "a"]))).tolist() == [2, -1, 0]
+
+
+def test_texts_are_a_sequence():
+    texts = Texts(["x", None, "y"])
+    assert list(texts) == ["x", None, "y"]
+    assert (len(texts), texts[2], texts[:1]) == (3, "y", ["x"])

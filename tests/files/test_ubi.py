@@ -241,3 +241,14 @@ def test_reading_may_stop_while_events_are_on_disk(shuffled, monkeypatch):
     batches = iter(shuffled())
     assert len(next(batches))
     batches.close()
+
+
+def test_a_hit_without_an_id_is_left_out_and_told(log, parser):
+    bad = BadRows("skip")
+    found = log([query(1, ["A-1", None, "C-3"]), query(2, [None])], [event(1, "C-3")], bad_rows=bad)
+    lists = only(found)
+    assert lists.items.tolist() == [0, 2]
+    assert lists.gains.tolist() == [0, 1]
+    np.testing.assert_allclose(np.exp(lists.nuisance["position"]), [1, 3])
+    assert [row.number for row in bad.first] == [1, 2]
+    assert {row.reason for row in bad.first} == {"unknown id in column query_response_hit_ids"}

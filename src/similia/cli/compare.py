@@ -19,10 +19,6 @@ Learners = Annotated[
         "triplets, or Blend if there are further views.",
     ),
 ]
-Measures = Annotated[
-    list[str] | None,
-    Option("--measure", help="A measure to show, such as nDCG@10; repeatable. Default: all."),
-]
 
 
 @opt.grouped
@@ -37,7 +33,7 @@ def compare(
     share: opt.Share = 0.25,
     seed: opt.Seed = 0,
     k: opt.Cuts = None,
-    measures: Measures = None,
+    measures: opt.Measures = None,
     level: opt.Level = 0.95,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     as_json: opt.AsJson = False,
@@ -50,6 +46,7 @@ def compare(
 
     from similia.files import spooled
     from similia.registry import DEFAULT, LEARNERS, learner_class
+    from similia.retrieval.names import cut_offs
     from similia.stream import contest
 
     chosen = learners or [
@@ -67,7 +64,7 @@ def compare(
             items=Z,
             share=share,
             seed=seed,
-            k=k or (1, 5, 10),
+            k=cut_offs("--measure", measures, k or (1, 5, 10)),
             unjudged=unjudged.value,
             action=bad_rows.value,
         )
@@ -94,14 +91,10 @@ def _rows(
     base: "Entry", entries: "list[Entry]", level: float, measures: list[str] | None
 ) -> list[dict[str, Any]]:
     from similia.retrieval import compare_all
-    from similia.retrieval.names import measure_named
+    from similia.retrieval.names import names_among
     from similia.stream.evaluating import plain
 
-    known = base.evaluation.per_query
-    names = [n if n in known else measure_named("--measure", n).name for n in measures or known]
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"--measure must be one of {', '.join(known)}, got {unknown[0]}.")
+    names = names_among("--measure", measures, base.evaluation.per_query)
     evaluations = {entry.name: entry.evaluation for entry in entries}
     found = compare_all(evaluations, base.evaluation, names, level=level)
     return [

@@ -46,6 +46,7 @@ def evaluate(
     base: Base = None,
     columns: opt.Columns = None,
     k: opt.Cuts = None,
+    measures: opt.Measures = None,
     level: opt.Level = 0.95,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
@@ -83,6 +84,7 @@ def evaluate(
             items=Z,
             base=None if base is None else opt.base_named(base),
             k=k or (1, 5, 10),
+            measures=measures,
             level=level,
             bad_rows=bad,
             verbose=True,
@@ -90,10 +92,10 @@ def evaluate(
     if as_json:
         opt.print_json({**found, "bad_rows": bad.to_dict()})
         return
-    opt.note(
-        f"{found['n_queries']} queries, {found['n_items']} items; intervals of differences and p "
-        f"hold for all {found['n_tests']} measures together."
-    )
+    n = found["n_tests"]
+    together = f"; intervals of differences and p hold for all {n} measures together"
+    told = f"{found['n_queries']} queries, {found['n_items']} items"
+    opt.note(f"{told}{together if n > 1 else ''}.")
     _print(found["measures"], level)
 
 

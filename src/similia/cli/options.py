@@ -168,6 +168,10 @@ Cuts = Annotated[
     list[int] | None,
     Option("--k", "-k", min=1, help="Cut-off of measures; repeatable. Default: 1, 5, 10."),
 ]
+Measures = Annotated[
+    list[str] | None,
+    Option("--measure", help="A measure to show, such as nDCG@10; repeatable. Default: all."),
+]
 Level = Annotated[
     float, Option("--level", min=0.5, max=0.9999, help="Level of the intervals and of the test.")
 ]

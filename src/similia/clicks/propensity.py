@@ -123,10 +123,11 @@ def estimate_propensities(impressions: Impressions | Iterable[Impressions]) -> P
     unknown = np.flatnonzero(~found.known) + 1
     if len(unknown):
         shown = ", ".join(map(str, unknown[:10])) + ", …" * (len(unknown) > 10)
+        places = "places" if len(unknown) > 1 else "place"
         warnings.warn(
-            f"estimate_propensities: the log cannot identify the effect of places {shown}: "
+            f"estimate_propensities: the log cannot identify the effect of {places} {shown}: "
             f"{n_swapped} clicked items were shown in several places. Swap some results at random, "
-            "or leave these places out.",
+            f"or leave out the {places}.",
             UserWarning,
             stacklevel=2,
         )

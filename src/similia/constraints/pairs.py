@@ -21,6 +21,7 @@ from similia.validation import (
     check_tuples,
     checked_matrix,
     positive_integer,
+    tuple_array,
 )
 
 #: pairs below which a screening is neither sorted nor shared among processors
@@ -84,7 +85,7 @@ class DistanceConstraints(Constraints):
             check_magnitude(owner, "X", self.X)
             n_objects = self.X.shape[0]
         elif n_objects is None:
-            given = np.asarray(pairs)
+            given = tuple_array(owner, "pairs", pairs)
             if given.size == 0 or given.dtype.kind not in "iu":
                 raise ValueError(f"{owner}: n_objects must be given if there are no pairs.")
             n_objects = int(given.max()) + 1

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from similia.contract import Array
 from similia.exceptions import BadRowError
 from similia.files.keys import key, keys_of_texts
-from similia.files.pieces import Piece, RawColumn
+from similia.files.pieces import Piece, RawColumn, Types
 from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
 
 
@@ -33,6 +33,11 @@ class Reader(NamedTuple):
 Columns: TypeAlias = Mapping[str, Reader]
 
 
+def types_of(columns: Columns) -> Types:
+    """Types of columns, for a fast parser."""
+    return {name: reader.dtype for name, reader in columns.items()}
+
+
 def read_columns(
     columns: Columns, piece: Piece, source: str, bad_rows: BadRows
 ) -> Iterator[tuple[list[Any], Rows]]:
@@ -41,8 +46,8 @@ def read_columns(
     A piece is parsed as a whole if all of it is good, else in halves, finally row by row.
     """
     found: list[Any] = []
-    types = {name: reader.dtype for name, reader in columns.items()}
-    for reader, raw in zip(columns.values(), piece.raw_columns(types) or (), strict=False):
+    raw_columns = piece.raw_columns(types_of(columns)) or ()
+    for reader, raw in zip(columns.values(), raw_columns, strict=False):
         numbers = _numbers(reader, raw)
         if numbers is None:
             break

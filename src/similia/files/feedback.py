@@ -246,9 +246,9 @@ def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
     if path.suffix == ".npy":
         np.save(output, mapped_array(path, "feedback")[: len(kept) - 1][kept[1:]])
     elif path.suffix in TABLES:
-        from similia.files import arrow
+        from similia.files.arrow import tables
 
-        arrow.copy_rows(path, kept[1:], output)
+        tables.copy_rows(path, kept[1:], output)
     else:
         header = path.suffix in DELIMITERS
         with open(path, "rb") as source, open(output, "wb") as copy:

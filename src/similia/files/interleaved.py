@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.durable import replacing
-from similia.files.columns import CLICK, KEY, NUMBER, Columns, Reader, each, read_columns
+from similia.files.columns import CLICK, KEY, NUMBER, Columns, Reader, each
 from similia.files.keys import key
 from similia.files.pieces import RawColumn
 from similia.files.rows import BadRows, Encoded, RowError, Rows
@@ -126,11 +126,7 @@ def read_named(path: FeedbackLike, readers: Columns, bad_rows: BadRows | None) -
             )
         return readers
 
-    parts = [
-        found
-        for columns, piece in source.pieces(choose, (), bad)
-        for found, _ in read_columns(columns, piece, str(source), bad)
-    ]
+    parts = [tuple(found.values()) for found, _ in source.batches(choose, (), bad)]
     if not parts:
         raise ValueError(f"{source}: rows must be at least one, got none.")
     return [np.concatenate(column) for column in zip(*parts, strict=True)]

@@ -116,7 +116,7 @@ class TextPiece:
     def raw_columns(self, types: Types) -> list[RawColumn] | None:
         """Split lines without quotes; let Arrow parse if it is installed and worth its import."""
         if len(self.data) > TINY_TEXT and find_spec("pyarrow") is not None:
-            from similia.files.arrow import text_columns
+            from similia.files.arrow.text import text_columns
 
             n_lines = self.n_lines
             if n_lines is None:
@@ -179,7 +179,7 @@ class TablePiece:
         columns = [self.columns[name] for name in types]
         if all(isinstance(column, np.ndarray) for column in columns):
             return columns
-        from similia.files.arrow import plain_columns
+        from similia.files.arrow.columns import plain_columns
 
         return plain_columns(columns, list(types.values()))
 
@@ -202,7 +202,7 @@ def _values(column: Any) -> list[Any]:
     """Values of a column of a table as Python has them."""
     if isinstance(column, np.ndarray):
         return list(column.tolist())
-    from similia.files.arrow import values
+    from similia.files.arrow.columns import values
 
     return values(column)
 

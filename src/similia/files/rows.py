@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,12 @@ Rows: TypeAlias = NDArray[np.int64]
 
 #: bad rows kept in full; all are counted
 KEPT = 20
-#: an integer written as text; int() would also accept "1_000"
 #: beginnings of texts that spreadsheets compute instead of showing
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: an integer written as text; int() would also accept "1_000"
 DIGITS = re.compile(r"[+-]?[0-9]{1,100}")
+#: ids for each distinct text of a column, up to which all are put into one table to look these up
+MANY = 4
 
 
 class RowError(ValueError):
@@ -91,7 +93,16 @@ class Encoded(NamedTuple):
     """A dictionary-encoded column of texts: column[i] is texts[codes[i]], or missing below 0."""
 
     codes: Array
-    texts: list[Any]
+    texts: Sequence[Any]
+
+
+class Findable(Protocol):
+    """Distinct texts that are faster found among known ones together than one by one."""
+
+    def __init__(self, given: Sequence[str]) -> None: ...
+
+    def places_among(self, known: Self) -> NDArray[np.int32]:
+        """Place of each text among known ones; -1 where it is none of them."""
 
 
 class Lists(NamedTuple):
@@ -117,6 +128,8 @@ class Ids:
         #: type of a column of these ids, for a fast parser
         self.dtype = "string" if self.is_text else "int64"
         self._table: dict[Any, int] = {}
+        #: the same, to look up many texts at once: they and, with one more for none, their rows
+        self._known: tuple[Findable, Rows] | None = None
         if self.values is None:
             return
         if self.is_text:
@@ -157,12 +170,10 @@ class Ids:
     def known_rows(self, column: Array | Encoded) -> Rows:
         """Rows of a column of ids, negative where one is unknown."""
         if isinstance(column, Encoded):
-            if self.is_text and set(map(type, column.texts)) <= {str}:
-                rows: Iterable[int] = map(self._table.get, column.texts, repeat(-1))
-            else:
-                rows = map(self._find, column.texts)
-            found = np.fromiter(rows, np.int64, len(column.texts))
-            return found[column.codes] if len(found) else np.empty(0, np.int64)
+            found = self._found_together(column.texts)
+            if found is None:
+                found = self._found_one_by_one(column.texts)
+            return np.append(found, -1)[column.codes]  # a missing text is the last one
         if column.dtype.kind not in "iu" or self.is_text:
             texts, codes = np.unique(column, return_inverse=True)
             return self.known_rows(Encoded(codes, texts.tolist()))
@@ -170,6 +181,29 @@ class Ids:
             numbers = column.astype(np.int64, copy=False)
             return np.where(numbers < self.n, numbers, -1)
         return self._search(column)
+
+    def _found_one_by_one(self, texts: Sequence[Any]) -> Rows:
+        """Rows of distinct texts, -1 where one is unknown."""
+        if self.is_text and set(map(type, texts)) <= {str}:
+            rows: Iterable[int] = map(self._table.get, texts, repeat(-1))
+        else:
+            rows = map(self._find, texts)
+        return np.fromiter(rows, np.int64, len(texts))
+
+    def _found_together(self, texts: Any) -> Rows | None:
+        """The same, if they are so many that a table of all ids pays."""
+        if not self.is_text or not 0 < len(self._table) <= MANY * len(texts):
+            return None
+        if not hasattr(texts, "places_among"):
+            return None
+        if self._known is None:
+            try:
+                known = type(texts)(list(self._table))
+            except UnicodeEncodeError:  # half a surrogate pair, which no file holds
+                return None
+            self._known = known, np.array([*self._table.values(), -1])
+        known, rows = self._known
+        return rows[texts.places_among(known)]
 
     def _search(self, column: Array) -> Rows:
         if self.n == 0:

@@ -13,12 +13,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from similia.files.ahead import Part, parsed_ahead
 from similia.files.columns import Columns, read_columns
 from similia.files.pieces import (
     BYTE_ORDER_MARK,
     Entries,
     Fields,
-    Piece,
     TablePiece,
     TextPiece,
     csv_fields,
@@ -39,6 +39,8 @@ TREC_NAMES = {
     4: ["query", "iteration", "item", "relevance"],
     6: ["query", "Q0", "item", "rank", "score", "run"],
 }
+#: suffixes of files of lines
+TEXTS = (*DELIMITERS, *LINES, *TREC)
 #: names of the columns of BEIR, in use where nothing else is asked for
 BEIR = {"query": "query-id", "item": "corpus-id", "relevance": "score"}
 
@@ -112,25 +114,30 @@ class Source:
         self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
     ) -> Iterator[Batch]:
         """Yield numbers by column, and row numbers; parameters are those of `pieces`."""
-        for columns, piece in self.pieces(choose, widths, bad_rows):
+        self.position = 0
+        pieces = self.pieces(choose, widths, bad_rows)
+        # Whoever writes to a pipe may take time, and nothing read from one waits for more.
+        if isinstance(self.given, Path) and self.given.is_file() and self.suffix in TEXTS:
+            pieces = parsed_ahead(pieces)
+        for columns, piece, end in pieces:
+            self.position = end
             for found, numbers in read_columns(columns, piece, self.name, bad_rows):
                 yield dict(zip(columns, found, strict=True)), numbers
 
     def pieces(
         self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
-    ) -> Iterator[tuple[Columns, Piece]]:
-        """Yield columns and pieces of rows.
+    ) -> Iterator[Part]:
+        """Yield columns, pieces of rows, and the `position` where each ends.
 
         `choose` picks columns by name, once the names are known; `widths` are the names that a
         matrix without names may have, told apart by their number; lines before the names are known
         are `bad_rows`.
         """
-        self.position = 0
         if self.suffix in TABLES:
             yield from self._from_table(choose)
         elif self.suffix == ".npy":
             yield from self._from_array(choose, widths)
-        elif self.suffix in (*DELIMITERS, *LINES, *TREC) or self.is_standard_input:
+        elif self.suffix in TEXTS or self.is_standard_input:
             yield from self._from_text(choose, bad_rows)
         else:
             known = ", ".join((*DELIMITERS, ".jsonl", ".npy", *TABLES, *TREC))
@@ -156,12 +163,13 @@ class Source:
 
     # -- formats -------------------------------------------------------------------------------
 
-    def _from_text(self, choose: Choose, bad_rows: BadRows) -> Iterator[tuple[Columns, Piece]]:
+    def _from_text(self, choose: Choose, bad_rows: BadRows) -> Iterator[Part]:
+        end = 0
         columns: Columns | None = None
         layout: Fields | Entries | None = None
         with opened(str(self.given)) as file:
             for piece in text_pieces(file, self.name):
-                self.position += len(piece.data)
+                end += len(piece.data)
                 rest = piece
                 if columns is None:
                     is_json = self.suffix in LINES
@@ -173,7 +181,7 @@ class Source:
                         layout, rest = found
                         columns = choose(list(layout.places))
                 if columns is not None:
-                    yield columns, replace(rest, layout=layout)
+                    yield columns, replace(rest, layout=layout), end
 
     def _header(self, piece: TextPiece) -> tuple[Fields, TextPiece] | None:
         """Fields of lines, and the lines after the header; None if all are blank."""
@@ -234,22 +242,20 @@ class Source:
 
     def table(self) -> Any:
         """Table in the file or in memory."""
-        from similia.files import arrow
+        from similia.files.arrow.tables import Frame, Table
 
-        return arrow.Table(self.given) if isinstance(self.given, Path) else arrow.Frame(self.given)
+        return Table(self.given) if isinstance(self.given, Path) else Frame(self.given)
 
-    def _from_table(self, choose: Choose) -> Iterator[tuple[Columns, Piece]]:
-        table = self.table()
+    def _from_table(self, choose: Choose) -> Iterator[Part]:
+        table, end = self.table(), 0
         names = self.names(table.names)
         columns = choose(list(names))
         for found in table.columns([names[name] for name in columns]):
-            piece = TablePiece(self.position + 1, dict(zip(columns, found, strict=True)))
-            yield columns, piece
-            self.position += len(found[0])
+            piece = TablePiece(end + 1, dict(zip(columns, found, strict=True)))
+            end += len(found[0])
+            yield columns, piece, end
 
-    def _from_array(
-        self, choose: Choose, widths: Sequence[Sequence[str]]
-    ) -> Iterator[tuple[Columns, Piece]]:
+    def _from_array(self, choose: Choose, widths: Sequence[Sequence[str]]) -> Iterator[Part]:
         given = mapped_array(self.path, "feedback")
         names = next((names for names in widths if given.shape[1:] == (len(names),)), None)
         if names is None or given.dtype.kind not in "fiu":
@@ -258,11 +264,11 @@ class Source:
                 f"{self}: feedback must be a matrix of numbers with the columns {wanted}, "
                 f"got shape {given.shape} and dtype {given.dtype}."
             )
-        columns = choose(names)
+        columns, end = choose(names), 0
         for start in range(0, len(given), BATCH):
             part = np.asarray(given[start : start + BATCH])
-            self.position += part.nbytes
-            yield columns, TablePiece(start + 1, dict(zip(names, part.T, strict=True)))
+            end += part.nbytes
+            yield columns, TablePiece(start + 1, dict(zip(names, part.T, strict=True))), end
 
 
 def _qrels(folder: Path) -> Path:

@@ -200,7 +200,11 @@ class UbiLog:
             keys = actor * self.items.n + events.item[which]  # sorted, as events are
             met = np.flatnonzero(sizes[owner])
             wanted = owner[met] * self.items.n + item[met]
-            places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            # Most searches have one event, which needs no search.
+            places = (np.cumsum(sizes) - sizes)[owner[met]]
+            several = np.flatnonzero(sizes[owner[met]] > 1)
+            found = np.searchsorted(keys, wanted[several])
+            places[several] = np.minimum(found, len(keys) - 1)
             same = keys[places] == wanted
             met, acted = met[same], which[places[same]]
             gain[met], time[met] = events.gain[acted], events.time[acted]

@@ -258,7 +258,7 @@ FORMATS = (".npy", *READERS, *TABLES, *LINES)
 def _read_table(
     path: Path, vector: str | None, name: str | None, bad_rows: BadRows, allowed: int | None
 ) -> tuple[Matrix, RawIds]:
-    from similia.files.arrow import read_table
+    from similia.files.arrow.vectors import read_table
 
     X, ids, whole = read_table(path, vector, name, allowed)
     if whole.all():

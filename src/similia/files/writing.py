@@ -104,7 +104,7 @@ def _write(path: Path, X: Matrix, ids: Array | None) -> None:
         with open(path, "w", encoding="utf-8") as lines:
             _write_lines(lines, X, ids)
     else:
-        from similia.files.arrow import write_table
+        from similia.files.arrow.vectors import write_table
 
         write_table(path, _dense(X), ids)
 

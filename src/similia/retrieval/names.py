@@ -1,5 +1,6 @@
 """Names of measures: ours, those of ir-measures, and what was probably meant."""
 
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -49,6 +50,20 @@ def measure_named(owner: str, text: object) -> Measure:
     elif known == "r_precision":
         hint = "; it has no cut-off"
     raise ValueError(f"{owner}: measures must be {rule}, got {text!r}{hint or '.'}")
+
+
+def names_among(owner: str, asked: Sequence[str] | None, known: Collection[str]) -> list[str]:
+    """Known names of the measures asked for, all by default; raise ValueError if one is not."""
+    names = [n if n in known else measure_named(owner, n).name for n in asked or known]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"{owner} must be one of {', '.join(known)}, got {unknown[0]}.")
+    return names
+
+
+def cut_offs(owner: str, asked: Sequence[str] | None, k: Sequence[int]) -> list[int]:
+    """Cut-offs, with those that measures asked for bring along."""
+    return sorted({*k, *(measure_named(owner, name).k for name in asked or () if "@" in name)})
 
 
 def with_cut_offs(measure: Measure, cuts: list[int]) -> list[Measure]:

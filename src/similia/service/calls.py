@@ -85,8 +85,13 @@ def _signed(judgement: Any) -> Judgement:
     return judgement
 
 
-def feedback(judgements: Iterable[Any]) -> Call[Receipts]:
-    """Send judgements, each with an id, so that a retry is recognized."""
+def feedback(judgements: Any) -> Call[Receipts]:
+    """Send judgements, or a table of them, each with an id, so that a retry is recognized."""
+    if hasattr(judgements, "columns"):
+        # Tables need more of the library than a client is to import.
+        from similia.service.sending import judgements_of_table
+
+        judgements = judgements_of_table(judgements)
     body = Judgements(judgements=[_signed(judgement) for judgement in judgements])
     return Call("POST", "feedback", Receipts, body)
 

@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import structs
 
 from similia.exceptions import BadRowError
 from similia.service.records import Grades, Judgement, Query, Triplet, with_id
+from similia.validation import column_names
 
 T = TypeVar("T")
 LINES = (".jsonl", ".ndjson")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TRIPLET = {"query", "better", "worse"}
 GRADE = {"query", "item", "relevance"}
+#: what messages call a table
+TABLE = "judgements"
 
 
 def batches(rows: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -41,6 +45,22 @@ def judgements_in(path: Path, judge: str | None = None) -> Iterator[Judgement]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         read = _lines if path.suffix in LINES else _table
         yield from _signed(read(file, str(path)), judge)
+
+
+def judgements_of_table(table: Any) -> Iterator[Judgement]:
+    """Judgements of a table (pandas, polars, Arrow), by its columns, as of a file."""
+    names = column_names(table) or []
+    columns = {name: np.asarray(table[name]).tolist() for name in names if name in TRIPLET | GRADE}
+    for name in columns.keys() - {"relevance"}:
+        columns[name] = [_id(name, *found) for found in enumerate(columns[name], start=1)]
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    yield from _signed(_judged(names, rows, TABLE, 1), None)
+
+
+def _id(column: str, number: int, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadRowError(f"{TABLE}: row {number}: {column} must be an id, got {value!r:.80}.")
+    return str(value)
 
 
 def _signed(judgements: Iterator[Judgement], judge: str | None) -> Iterator[Judgement]:
@@ -67,23 +87,30 @@ def _lines(file: IO[str], name: str) -> Iterator[Judgement]:
 
 def _table(file: IO[str], name: str) -> Iterator[Judgement]:
     reader = csv.DictReader(file, delimiter=DELIMITERS[Path(name).suffix])
-    columns = set(reader.fieldnames or ())
+    yield from _judged(reader.fieldnames or (), reader, name, 2)
+
+
+def _judged(
+    names: Iterable[str], rows: Iterable[dict[str, Any]], source: str, first: int
+) -> Iterator[Judgement]:
+    """Judgements of rows by column, of which `first` is the number of the first."""
+    columns = set(names)
     if columns >= TRIPLET:
-        for row in reader:
+        for row in rows:
             yield Triplet(query=Query(item=row["query"]), better=row["better"], worse=row["worse"])
     elif columns >= GRADE:
-        yield from _grades(reader, name)
+        yield from _grades(rows, source, first)
     else:
         raise ValueError(
-            f"{name}: columns must be query,better,worse or query,item,relevance, "
+            f"{source}: columns must be query,better,worse or query,item,relevance, "
             f"got {','.join(sorted(columns))!r:.120}."
         )
 
 
-def _grades(reader: "csv.DictReader[str]", name: str) -> Iterator[Judgement]:
+def _grades(rows: Iterable[dict[str, Any]], name: str, first: int) -> Iterator[Judgement]:
     """One judgement for each query; rows of a query need not be together."""
     grades: dict[str, dict[str, float]] = {}
-    for number, row in enumerate(reader, start=2):
+    for number, row in enumerate(rows, start=first):
         try:
             grades.setdefault(row["query"], {})[row["item"]] = float(row["relevance"])
         except (ValueError, TypeError):

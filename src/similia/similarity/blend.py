@@ -166,8 +166,10 @@ class Blend(BlendRanking):
         ----------
         X : array or CSR matrix of shape (n_queries, n_features), or Views
             Queries; also the items, unless `items` is given.
-        feedback : integer array of triplets, of shape (n_triplets, 3), or Impressions
+        feedback : integer array of triplets, of shape (n_triplets, 3), Impressions, or a table
             Triplets are rows (query, better, worse): the first indexes `X`, the others the items.
+            A table (pandas, polars, Arrow) has columns of these names, or is a log of lists with
+            query, item, click and what else `Impressions.from_table` knows.
         items : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
 
         Returns

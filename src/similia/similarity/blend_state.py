@@ -9,14 +9,14 @@ from scipy import sparse
 
 from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
-from similia.impressions import Impressions
+from similia.impressions import SHOWN, Impressions
 from similia.linalg.blocks import dense, rows_of
 from similia.similarity.comparing import check_widths, compared_widths, measured, names_of
 from similia.similarity.matrix import MatrixPart
 from similia.similarity.memory import Memory
 from similia.similarity.published import Published
 from similia.similarity.weights import Weights
-from similia.validation import check_magnitude, check_sparse, check_tuples
+from similia.validation import check_magnitude, check_sparse, check_tuples, column_names
 from similia.views import FLOATS, VECTORS, Views, as_views, checked_views
 
 #: judgements: triplets, or lists that were shown
@@ -156,6 +156,8 @@ class BlendState(Learner):
     # -- checks --------------------------------------------------------------------------------
 
     def _checked_feedback(self, where: str, feedback: Feedback, X: Views, Z: Views) -> Impressions:
+        if set(column_names(feedback) or ()).issuperset(SHOWN):
+            feedback = Impressions.from_table(feedback)
         if not isinstance(feedback, Impressions):
             sizes = (X.shape[0], Z.shape[0], Z.shape[0])
             triplets = check_tuples(where, "feedback", feedback, sizes)

@@ -11,6 +11,7 @@ import numpy as np
 from similia.contract import Array, LearntRanker, Ranker
 from similia.files import BadRows, FeedbackFile, FeedbackLike, VectorFile, joined
 from similia.retrieval import Comparison, Evaluation, compare_all
+from similia.retrieval.names import cut_offs, names_among
 from similia.stream.judged import evaluate_file
 from similia.stream.lessons import base_of
 from similia.trust import Calibration, calibration_of
@@ -28,13 +29,18 @@ class Adaptation:
     adapted: Evaluation
     #: level of the intervals and of the test
     level: float = 0.95
+    #: measures that are compared, by default all
+    measures: Sequence[str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Measures of both with intervals and paired tests as plain values, ready for JSON.
 
         Intervals and p-values of the differences hold for all measures together.
         """
-        found = compare_all({"adapted": self.adapted}, self.base, level=self.level)["adapted"]
+        names = names_among("measure", self.measures, self.base.per_query)
+        found = compare_all({"adapted": self.adapted}, self.base, names, level=self.level)[
+            "adapted"
+        ]
         measures = {}
         for name, pair in found.items():
             base, adapted = (e.interval(name, self.level) for e in (self.base, self.adapted))
@@ -73,21 +79,24 @@ def evaluate_model(
     items: VectorFile | None = None,
     base: Ranker | str | None = None,
     k: Sequence[int] = (1, 5, 10),
+    measures: Sequence[str] | None = None,
     level: float = 0.95,
     bad_rows: BadRows | None = None,
     verbose: bool = False,
 ) -> Adaptation:
     """Compare a model with a base, by default itself before it learnt anything.
 
-    The judgements should be new to the model. Other parameters are those of `evaluate_file`.
+    The judgements should be new to the model. `measures` are those to compare, also by the names of
+    ir-measures, by default all. Other parameters are those of `evaluate_file`.
     """
+    k = cut_offs("measure", measures, k)
     if base is None:
         base = base_of(model, vectors.X, items and items.X)
     scorers = {"base": base, "adapted": model}
     found = evaluate_file(
         scorers, vectors, path, items=items, k=k, bad_rows=bad_rows, verbose=verbose
     )
-    return Adaptation(found["base"], found["adapted"], level)
+    return Adaptation(found["base"], found["adapted"], level, measures)
 
 
 def calibration_on(

@@ -20,6 +20,7 @@ from similia.trust.judging import (
     triplet_evaluation,
 )
 from similia.trust.outcome import Beside, standard_error
+from similia.validation import tuple_array
 
 Mark: TypeAlias = Callable[[Searchable], Evaluation]
 
@@ -64,7 +65,7 @@ def exam_of_triplets(
 
     Beside it, the items that are preferred and never the other way round should be found.
     """
-    rows = np.asarray(triplets)
+    rows = tuple_array("Promotion", "triplets", triplets)
     check_any(len(rows))
     names = rows[:, 0] if queries is None else np.asarray(queries)
     mark = partial(triplet_evaluation, X=X, triplets=rows, items=items, queries=queries)

@@ -1,0 +1,72 @@
+"""Pieces of text that are parsed on other threads while those before them are in use."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from similia.files.columns import Columns, types_of
+from similia.files.pieces import Piece, RawColumn, Types
+from similia.files.rows import RowError
+
+#: pieces that are parsed, or wait parsed, beside the one in use
+AHEAD = 2
+#: columns, a piece of rows, and how much of a file has been read with it
+Part: TypeAlias = tuple[Columns, Piece, int]
+
+
+@dataclass(frozen=True)
+class BegunPiece:
+    """A piece whose columns are being parsed, or have been."""
+
+    piece: Piece
+    columns: "Future[list[RawColumn] | None]"
+
+    @property
+    def number(self) -> int:
+        """Number of the first row."""
+        return self.piece.number
+
+    def raw_columns(self, types: Types) -> list[RawColumn] | None:
+        """Columns of the types that parsing began with, once they are there."""
+        return self.columns.result()
+
+    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
+        """Parse line by line."""
+        return self.piece.rows(names)
+
+    def halves(self) -> list[Piece]:
+        """Halves that nobody has begun."""
+        return self.piece.halves()
+
+
+def parsed_ahead(pieces: Iterable[Part]) -> Iterator[Part]:
+    """The same pieces in the same order; while one is in use, `AHEAD` further ones are parsed.
+
+    pyarrow does not hold the interpreter's lock while it parses. An error of `pieces` is raised
+    after the pieces before it.
+    """
+    waiting: deque[Part] = deque()
+    failed: Exception | None = None
+    pool = ThreadPoolExecutor(AHEAD, thread_name_prefix="similia-parse")
+    try:
+        source = iter(pieces)
+        while True:
+            try:
+                columns, piece, end = next(source)
+            except StopIteration:
+                break
+            except Exception as error:
+                failed = error
+                break
+            begun = pool.submit(piece.raw_columns, types_of(columns))
+            waiting.append((columns, BegunPiece(piece, begun), end))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft()
+        while waiting:
+            yield waiting.popleft()
+        if failed is not None:
+            raise failed
+    finally:
+        pool.shutdown(cancel_futures=True)
