@@ -1,28 +1,105 @@
-"""The same on Ray, on this machine; slow to start, so only where it is asked for."""
+"""The same on Ray, on this machine; slow to start, so only in `make clusters`."""
 
 import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from similia.distributed import learning
-from tests.distributed.hostile import Dying
+from similia.distributed import evaluate_parts, learning
+from similia.distributed.engines import engine_named
+from similia.distributed.tasks import run_all
+from similia.files import read_vectors
+from similia.stream import evaluate_file
+from tests.distributed.hostile import KillingTheDriver, Unlucky, Writing
 from tests.distributed.test_learning import learnt
 
-if "SIMILIA_TEST_RAY" not in os.environ:
-    pytest.skip("set SIMILIA_TEST_RAY to start Ray", allow_module_level=True)
+if "SIMILIA_TEST_CLUSTERS" not in os.environ:
+    pytest.skip("`make clusters` runs it", allow_module_level=True)
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def running():
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield "ray"
     ray.shutdown()
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_killed_worker_changes_no_bit(problem, inline, running, monkeypatch):
+def test_workers_that_die_hang_or_lack_memory_change_no_bit(problem, inline, running, monkeypatch):
     expected = learnt(problem, inline)
-    monkeypatch.setattr(learning, "LearnShare", Dying)
+    monkeypatch.setattr(learning, "LearnShare", Unlucky)
+    options = {"work": problem.folder / "work", "patience": 20.0}
+    assert learnt(problem, running, "again", **options) == expected
+    for fate in ("die", "hang", "take_all_memory"):
+        assert (problem.folder / "work" / f"{fate}.happened").exists()
+
+
+def test_an_evaluation_is_that_of_one_machine(problem, running):
+    model = problem.learner().learn(problem.X, problem.triplets[:50])
+    scorers = {"plain": "cosine", "own": model}
+    expected = evaluate_file(scorers, read_vectors(problem.vectors), problem.feedback)
+    work = problem.folder / "work"
+    found = evaluate_parts(scorers, problem.vectors, problem.feedback, executor=running, work=work)
+    for name, own in found.items():
+        for measure, values in own.per_query.items():
+            np.testing.assert_array_equal(values, expected[name].per_query[measure])
+
+
+def test_a_killed_driver_goes_on_from_what_is_finished(problem, inline, running, monkeypatch):
+    """The first driver has a cluster of its own, which dies with it."""
+    expected = learnt(problem, inline)
+    problem.let_a_driver_be_killed("ray")
+    monkeypatch.setattr(learning, "LearnShare", KillingTheDriver)
     assert learnt(problem, running, "again", work=problem.folder / "work") == expected
-    assert (problem.folder / "work" / "death.happened").exists()
+
+
+def test_an_error_of_a_task_is_raised(tmp_path, running):
+    with pytest.raises(ValueError, match="the task itself is wrong"):
+        run_all([Writing("wrong", "fail")], tmp_path, engine_named(running))
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Address of a cluster with one processor, in processes of its own."""
+    port = 20_000 + os.getpid() % 10_000
+    folder = tempfile.mkdtemp(prefix="ray-")  # a short name, as sockets need
+    options = [f"--port={port}", f"--ray-client-server-port={port + 10_000}", "--num-cpus=1"]
+    options += ["--include-dashboard=false", f"--temp-dir={folder}", "--block"]
+    head = subprocess.Popen(
+        [Path(sys.executable).parent / "ray", "start", "--head", *options],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port + 10_000)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"ray://127.0.0.1:{port + 10_000}"
+    finally:
+        os.killpg(head.pid, signal.SIGTERM)
+        head.wait(60)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_cluster_elsewhere_is_reached_by_its_address(
+    problem, inline, elsewhere, tmp_path, patient
+):
+    """``ray://``, through Ray's server for clients; the only worker hangs, dies, lacks memory."""
+    expected = learnt(problem, inline)
+    assert learnt(problem, elsewhere, "again") == expected
+    tasks = [Writing("task-0", "hang"), Writing("task-1", "die"), Writing("task-2", "memory")]
+    (tmp_path / "tasks").mkdir()
+    records = run_all(tasks, tmp_path / "tasks", engine_named(elsewhere), patience=patient)
+    assert [record["wrote"] for record in records] == [task.name for task in tasks]
