@@ -68,12 +68,12 @@ def test_an_error_of_a_task_is_raised(tmp_path, running):
 
 
 @pytest.fixture
-def elsewhere(tmp_path):
-    """Address of a cluster with one processor, in processes of its own."""
+def elsewhere(monkeypatch):
+    """A cluster with one processor, in processes of its own."""
     port = 20_000 + os.getpid() % 10_000
     folder = tempfile.mkdtemp(prefix="ray-")  # a short name, as sockets need
-    options = [f"--port={port}", f"--ray-client-server-port={port + 10_000}", "--num-cpus=1"]
-    options += ["--include-dashboard=false", f"--temp-dir={folder}", "--block"]
+    options = [f"--port={port}", "--num-cpus=1", "--include-dashboard=false"]
+    options += [f"--temp-dir={folder}", "--block"]
     head = subprocess.Popen(
         [Path(sys.executable).parent / "ray", "start", "--head", *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -83,20 +83,21 @@ def elsewhere(tmp_path):
     try:
         for _ in range(600):
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port + 10_000)) == 0:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        yield f"ray://127.0.0.1:{port + 10_000}"
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
+        yield "ray"
     finally:
         os.killpg(head.pid, signal.SIGTERM)
         head.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_cluster_elsewhere_is_reached_by_its_address(
+def test_a_cluster_elsewhere_survives_the_loss_of_its_only_worker(
     problem, inline, elsewhere, tmp_path, patient
 ):
-    """``ray://``, through Ray's server for clients; the only worker hangs, dies, lacks memory."""
+    """The environment names it; its only worker hangs, dies, lacks memory."""
     expected = learnt(problem, inline)
     assert learnt(problem, elsewhere, "again") == expected
     tasks = [Writing("task-0", "hang"), Writing("task-1", "die"), Writing("task-2", "memory")]

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
 from similia.durable import make_folder, replace_text
+from similia.linalg.threads import one_processor
 
 Record = dict[str, Any]
 Report = Callable[[int], None]
@@ -78,11 +79,12 @@ def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> No
 
 
 def perform(task: Task, folder: Path) -> Record:
-    """Do a task unless it is done: what workers run."""
+    """Do a task unless it is done: what workers run, each on one processor."""
     found = finished(folder, task.name)
     if found is None:
         report = _Reporter(folder / f"{task.name}.progress")
-        found, files = task.run(folder, report)
+        with one_processor():
+            found, files = task.run(folder, report)
         finish(folder, task.name, found, files)
     return found
 
