@@ -80,6 +80,7 @@ class KillingTheDriver(LearnShare):
 
     def run(self, folder, report):
         if self.number == 2 and first_time(folder, "murder"):
+            (folder.parent / "worker.pid").write_text(str(os.getpid()))
             os.kill(int((folder.parent / "driver.pid").read_text()), signal.SIGKILL)
         return super().run(folder, report)
 

@@ -2,6 +2,8 @@
 
 import copy
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,6 +101,15 @@ def test_rows_that_cannot_be_used_are_named_as_by_one_machine(problem, inline):
     assert bad.n == np.count_nonzero((problem.triplets == 7).any(axis=1))
 
 
+def is_running(process):
+    """Whether a process is there, and not only its entry, which nobody may fetch."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
 # -- failures --------------------------------------------------------------------------------------
 
 
@@ -113,6 +124,12 @@ def test_a_killed_worker_changes_no_bit(problem, inline, monkeypatch):
 def test_a_killed_driver_goes_on_from_what_is_finished(problem, inline):
     expected, work = learnt(problem, inline), problem.folder / "work"
     problem.let_a_driver_be_killed("processes:1")
+    worker = int((problem.folder / "worker.pid").read_text())
+    for _ in range(600):  # which ends as well, soon
+        if not is_running(worker):
+            break
+        time.sleep(0.1)
+    assert not is_running(worker)
     assert (work / "part-0001.json").exists()
     before = (work / "part-0001.safetensors").stat().st_mtime_ns
     assert learnt(problem, inline, "again", work=work) == expected

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
     BrokenExecutor,
@@ -65,13 +66,26 @@ def engine_named(name: "str | Executor | Engine") -> Engine:
 @contextmanager
 def _processes(n: int) -> Iterator[Executor]:
     # New processes, not forks: threads and locks of this one stay behind.
-    pool = ProcessPoolExecutor(n, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(n, mp_context=context, initializer=_end_with_the_driver)
     try:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_the_driver() -> None:
+    """Let a worker end if its driver is killed; it would wait for ever, and keep its memory."""
+
+    def wait() -> None:
+        driver = multiprocessing.parent_process()
+        if driver is not None:
+            driver.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _kill(call: "Future[Any]", process: str) -> None:
