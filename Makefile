@@ -45,7 +45,7 @@ bounds: $(READY)
 
 # Failures on local clusters of Dask and Ray: some minutes.
 clusters: $(READY)
-	$(BIN)/python -m pip install --quiet --editable ".[dask,ray]"
+	$(BIN)/python -m pip install --quiet --editable ".[dask,ray]" bokeh
 	SIMILIA_TEST_CLUSTERS=1 $(BIN)/python -m pytest --durations=5 tests/distributed
 
 # The suite with the lowest versions that pyproject.toml allows.

@@ -2,10 +2,13 @@
 
 import os
 import sys
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from similia.cli.main import app
 from similia.distributed import evaluate_parts, learning
 from similia.distributed.engines import engine_named
 from similia.distributed.tasks import run_all
@@ -85,3 +88,39 @@ def test_an_executor_of_dask_serves_as_one(problem, inline, cluster):
     expected = learnt(problem, inline)
     with distributed.Client(cluster.replace("dask://", "tcp://")) as client:
         assert learnt(problem, client.get_executor(), "again") == expected
+
+
+@at_length
+def test_commands_run_on_the_cluster(problem, inline, cluster):
+    expected, output = learnt(problem, inline), problem.output("again")
+    given = (problem.vectors, problem.feedback)
+    words = ["learn", *given, "--learner", "OASIS", "-o", output, "--shares", 4]
+    found = CliRunner().invoke(app, [*map(str, words), "--executor", cluster])
+    assert found.exit_code == 0, found.output
+    assert output.read_bytes() == expected
+    words = [str(word) for word in ("evaluate", output, *given, "--json")]
+    alone, parted = (
+        CliRunner().invoke(app, [*words, *more]) for more in ([], ["--executor", cluster])
+    )
+    assert (alone.exit_code, parted.stdout) == (0, alone.stdout)
+
+
+@at_length
+def test_the_dashboard_shows_the_tasks(problem):
+    """What its pages draw is what the scheduler counts, by the name of the function."""
+    pytest.importorskip("bokeh", reason="the dashboard needs bokeh")
+    options = {"n_workers": 1, "threads_per_worker": 1, "silence_logs": 50}
+    with (
+        distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as running,
+        distributed.Client(running) as client,
+    ):
+        learnt(problem, running.scheduler_address.replace("tcp://", "dask://"))
+        counts = client.run_on_scheduler(
+            lambda dask_scheduler: {
+                name: dict(prefix.state_counts)
+                for name, prefix in dask_scheduler.task_prefixes.items()
+            }
+        )
+        page = urlopen(running.dashboard_link, timeout=60)
+        assert page.status == 200
+    assert counts["perform"]["memory"] >= 4
