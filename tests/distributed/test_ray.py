@@ -1,14 +1,7 @@
 """The same on Ray, on this machine; slow to start, so only in `make clusters`."""
 
 import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -27,11 +20,19 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@contextmanager
+def started(n_workers):
+    ray.init(num_cpus=n_workers, include_dashboard=False, log_to_driver=False)
+    try:
+        yield "ray"
+    finally:
+        ray.shutdown()
+
+
 @pytest.fixture
 def running():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield "ray"
-    ray.shutdown()
+    with started(2) as engine:
+        yield engine
 
 
 def test_workers_that_die_hang_or_lack_memory_change_no_bit(problem, inline, running, monkeypatch):
@@ -67,40 +68,8 @@ def test_an_error_of_a_task_is_raised(tmp_path, running):
         run_all([Writing("wrong", "fail")], tmp_path, engine_named(running))
 
 
-@pytest.fixture
-def elsewhere(monkeypatch):
-    """A cluster with one processor, in processes of its own."""
-    port = 20_000 + os.getpid() % 10_000
-    folder = tempfile.mkdtemp(prefix="ray-")  # a short name, as sockets need
-    options = [f"--port={port}", "--num-cpus=1", "--include-dashboard=false"]
-    options += [f"--temp-dir={folder}", "--block"]
-    head = subprocess.Popen(
-        [Path(sys.executable).parent / "ray", "start", "--head", *options],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
-        yield "ray"
-    finally:
-        os.killpg(head.pid, signal.SIGTERM)
-        head.wait(60)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def test_a_cluster_elsewhere_survives_the_loss_of_its_only_worker(
-    problem, inline, elsewhere, tmp_path, patient
-):
-    """The environment names it; its only worker hangs, dies, lacks memory."""
-    expected = learnt(problem, inline)
-    assert learnt(problem, elsewhere, "again") == expected
+def test_a_cluster_of_one_worker_survives_its_hanging(tmp_path, patient):
     tasks = [Writing("task-0", "hang"), Writing("task-1", "die"), Writing("task-2", "memory")]
-    (tmp_path / "tasks").mkdir()
-    records = run_all(tasks, tmp_path / "tasks", engine_named(elsewhere), patience=patient)
+    with started(1) as engine:
+        records = run_all(tasks, tmp_path, engine_named(engine), patience=patient)
     assert [record["wrote"] for record in records] == [task.name for task in tasks]
