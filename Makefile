@@ -12,7 +12,7 @@ ADVISORIES ?= https://pypi.org/pypi/numpy/2.0.0/json
 # Interpreters that `make release` installs the wheel for.
 PYTHONS ?= $(PYTHON)
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds lowest audit screenshots peers integrations notebooks experiments release clean
+.PHONY: demo test lint format bench docs coverage fuzz bounds clusters lowest audit screenshots peers integrations notebooks experiments release clean
 
 demo: $(READY)
 	$(BIN)/similia demo
@@ -42,6 +42,11 @@ fuzz: $(READY)
 bounds: $(READY)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 \
 	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
+
+# Failures on local clusters of Dask and Ray: some minutes.
+clusters: $(READY)
+	$(BIN)/python -m pip install --quiet --editable ".[dask,ray]" bokeh
+	SIMILIA_TEST_CLUSTERS=1 $(BIN)/python -m pytest --durations=5 tests/distributed
 
 # The suite with the lowest versions that pyproject.toml allows.
 lowest: $(READY)

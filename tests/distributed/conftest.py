@@ -1,4 +1,7 @@
 import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -46,6 +49,14 @@ class Problem:
 
     def output(self, name):
         return self.folder / f"{name}.safetensors"
+
+    def let_a_driver_be_killed(self, engine):
+        """Start a driver that is killed before its third share is finished."""
+        command = [sys.executable, "-m", "tests.distributed.driver", engine, str(self.folder)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ended = subprocess.run(command, env=environment, stderr=subprocess.DEVNULL)
+        assert ended.returncode == -signal.SIGKILL
+        assert not self.output("again").exists()
 
 
 @pytest.fixture

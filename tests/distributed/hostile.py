@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from similia.distributed.learning import LearnShare
 
 
@@ -18,17 +20,58 @@ def first_time(folder, what):
     return True
 
 
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang():
+    time.sleep(10_000)
+
+
+def take_all_memory():
+    """Fill 3 GiB, until somebody ends this process or the system refuses."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (size + 3 * 2**30, before[1]))
+    taken = []
+    try:
+        while True:
+            taken.append(np.ones(2**23))
+            time.sleep(0.05)
+    finally:
+        taken.clear()
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
 @dataclass(frozen=True)
-class Dying(LearnShare):
-    """Killed after its first chunk, like a worker that runs out of memory."""
+class Unlucky(LearnShare):
+    """After its first chunk, one share is killed, one hangs, one takes all memory: once each."""
 
     def run(self, folder, report):
-        def die(n):
-            report(n)
-            if self.number == 1 and first_time(folder, "death"):
-                os.kill(os.getpid(), signal.SIGKILL)
+        fates = (die, hang, take_all_memory)[self.number : self.number + 1]
 
-        return super().run(folder, die)
+        def meet(n):
+            report(n)
+            for fate in fates:
+                if first_time(folder, fate.__name__):
+                    fate()
+
+        return super().run(folder, meet)
+
+
+@dataclass(frozen=True)
+class Dying(LearnShare):
+    """Killed after its first chunk."""
+
+    def run(self, folder, report):
+        def meet(n):
+            report(n)
+            if self.number == 1 and first_time(folder, "die"):
+                die()
+
+        return super().run(folder, meet)
 
 
 @dataclass(frozen=True)
@@ -37,7 +80,8 @@ class KillingTheDriver(LearnShare):
 
     def run(self, folder, report):
         if self.number == 2 and first_time(folder, "murder"):
-            os.kill(os.getppid(), signal.SIGKILL)
+            (folder.parent / "worker.pid").write_text(str(os.getpid()))
+            os.kill(int((folder.parent / "driver.pid").read_text()), signal.SIGKILL)
         return super().run(folder, report)
 
 
@@ -50,11 +94,13 @@ class Writing:
 
     def run(self, folder, report):
         if self.fate == "hang" and first_time(folder, self.name):
-            time.sleep(10_000)
+            hang()
         if self.fate == "die" and first_time(folder, self.name):
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
+        if self.fate == "memory" and first_time(folder, self.name):
+            raise MemoryError
         if self.fate == "always die":
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         if self.fate == "fail":
             raise ValueError("the task itself is wrong.")
         (folder / f"{self.name}.txt").write_text(self.name)

@@ -1,16 +1,18 @@
-"""``similia learn --executor``."""
+"""``similia learn`` and ``similia evaluate`` with ``--executor``."""
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
+from similia.persistence import save
 from tests.distributed.test_learning import learnt
 
 
-def run(*words):
-    return CliRunner().invoke(app, ["learn", *map(str, words)])
+def run(*words, command="learn"):
+    return CliRunner().invoke(app, [command, *map(str, words)])
 
 
 def test_the_command_learns_what_the_library_does(problem, inline):
@@ -36,3 +38,40 @@ def test_misuse_is_refused_in_words(problem, options, message):
     assert found.exit_code != 0
     assert message in " ".join(found.output.replace("│", " ").split())
     assert not problem.output("no").exists()
+
+
+@pytest.fixture
+def judged(problem, rng):
+    """A model, and grades of tied items, one of which is unknown."""
+    X = np.concatenate([problem.X, problem.X])
+    np.save(problem.vectors, X)
+    model = problem.output("judged")
+    save(problem.learner().learn(X, problem.triplets[:50]), model)
+    grades = problem.folder / "grades.csv"
+    rows = zip(range(120), rng.integers(240, size=120).tolist(), strict=True)
+    grades.write_text("q,item,relevance\n" + "".join(f"{q},{i},1\n" for q, i in rows) + "7,999,1\n")
+    return model, problem.vectors, grades, "--columns", "query=q", "--bad-rows", "skip", "--json"
+
+
+@pytest.mark.parametrize("base", [(), ("--base", "cosine")])
+def test_parts_of_an_evaluation_print_what_one_machine_prints(judged, base):
+    alone = run(*judged, *base, command="evaluate")
+    found = run(*judged, *base, "--executor", "processes:1", "--parts", 3, command="evaluate")
+    assert alone.exit_code == found.exit_code == 0, found.output
+    assert json.loads(found.stdout) == json.loads(alone.stdout)
+    assert json.loads(found.stdout)["bad_rows"]["n"] == 1
+    assert not judged[0].with_name(f"{judged[0].name}.evaluation.work").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--parts", "4"], "need --executor"),
+        (["--executor", "processes:2", "--view", "a=b.npy"], "takes neither --beir nor views"),
+        (["--executor", "cloud"], "executor must be processes"),
+    ],
+)
+def test_misuse_of_an_evaluation_is_refused_in_words(judged, options, message):
+    found = run(*judged, *options, command="evaluate")
+    assert found.exit_code != 0
+    assert message in " ".join(found.output.replace("│", " ").split())

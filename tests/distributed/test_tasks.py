@@ -15,8 +15,8 @@ def names(records):
 
 
 def test_outcomes_come_in_the_order_of_the_tasks_whatever_happens(tmp_path, patient):
-    """One worker is killed, another hangs; their tasks are done again by others."""
-    fates = ["", "die", "hang", ""]
+    """Workers are killed, hang or lack memory; their tasks are done again by others."""
+    fates = ["", "die", "hang", "memory"]
     tasks = [Writing(f"task-{i}", fate) for i, fate in enumerate(fates)]
     records = run_all(tasks, tmp_path, engine_named("processes:2"), patience=patient)
     assert names(records) == [task.name for task in tasks]

@@ -3,7 +3,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, get_ident
 
 import pytest
 from threadpoolctl import threadpool_info
@@ -70,6 +70,13 @@ def test_every_task_is_done_once(three_processors, n):
 def test_tasks_run_side_by_side(three_processors):
     together = Barrier(3)
     side_by_side([lambda: together.wait(timeout=30)] * 3)
+
+
+def test_a_process_among_others_does_its_tasks_one_after_another(three_processors):
+    seen = []
+    with threads.one_processor():
+        threads.side_by_side([lambda: seen.append(get_ident())] * 9)
+    assert seen == [get_ident()] * 9
 
 
 def test_an_error_in_any_task_is_raised_after_all_have_ended(three_processors):

@@ -11,9 +11,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from similia.distributed import export_items
 from similia.retrieval import top_k
+from tests.distributed.conftest import Inline
 from tests.stores.page import run
 
 pytest.importorskip("psycopg", reason="needs psycopg")
@@ -95,3 +98,26 @@ def test_the_recipe_finds_what_exact_search_finds(database):
     assert [name for (name,) in names["nearest"]] == nearest
     scores = [score for _, score in names["found"]]
     assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_items_exported_in_batches_are_found_as_by_exact_search(database, tmp_path, rng, named):
+    """Twice, as after a failure: the second time replaces what the first has written."""
+    import psycopg
+
+    X = rng.normal(size=(300, 8)).astype(np.float32)
+    np.save(tmp_path / "items.npy", X)
+    if named:
+        (tmp_path / "items.npy.ids").write_text("".join(f"item {i}\n" for i in range(300)))
+    given = {"batch": 64, "range_size": 150, "executor": Inline()}
+    for work in ("first", "second"):
+        export_items(tmp_path / "items.npy", database, "public.t", work=tmp_path / work, **given)
+    with psycopg.connect(database) as connection:
+        found = connection.execute(
+            "SELECT id, embedding::real[] FROM t ORDER BY embedding <#> %s::vector LIMIT 10",
+            (str(X[0].tolist()),),
+        ).fetchall()
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (300,)
+    rows = top_k("inner_product", X[:1], X, 10)[0][0]
+    assert [id for id, _ in found] == [f"item {i}" if named else i for i in rows]
+    np.testing.assert_array_equal(np.array([v for _, v in found], np.float32), X[rows])

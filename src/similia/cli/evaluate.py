@@ -1,5 +1,6 @@
 """``similia evaluate``: the base against the adapted similarity, on judgements."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,26 @@ Base = Annotated[
         "Default: the learner before it learnt anything.",
     ),
 ]
+ExecutorName = Annotated[
+    str | None,
+    Option(
+        "--executor",
+        help="Evaluate in parts, side by side, with the same result: processes:4, "
+        "dask://HOST:PORT or ray://HOST:PORT.",
+    ),
+]
+Parts = Annotated[
+    int | None,
+    Option("--parts", min=1, help="Parts for --executor; the result does not depend on them. [8]"),
+]
+Work = Annotated[
+    Path | None,
+    Option(
+        "--work",
+        help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
+        "until all is measured.",
+    ),
+]
 
 
 @opt.grouped
@@ -50,6 +71,9 @@ def evaluate(
     level: opt.Level = 0.95,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
+    executor: ExecutorName = None,
+    parts: Parts = None,
+    work: Work = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Compare a model with the similarity before learning.
@@ -73,30 +97,59 @@ def evaluate(
             "evaluate takes VECTORS and FEEDBACK, or else --beir FOLDER, which has all of them."
         )
 
+    if executor is None and (parts or work):
+        raise typer.BadParameter("--parts and --work need --executor.")
+    if executor is not None and (beir is not None or views):
+        raise typer.BadParameter("--executor takes neither --beir nor views.")
+
     from similia.stream import evaluate_model
 
-    adapted = opt.load_model(model)
+    adapted, against = opt.load_model(model), None if base is None else opt.base_named(base)
+    options: dict[str, Any] = {"k": k or (1, 5, 10), "verbose": True}
     with read as (X, Z, path, bad):
-        found = evaluate_model(
-            adapted,
-            X,
-            path,
-            items=Z,
-            base=None if base is None else opt.base_named(base),
-            k=k or (1, 5, 10),
-            measures=measures,
-            level=level,
-            bad_rows=bad,
-            verbose=True,
-        ).to_dict()
+        options["bad_rows"] = bad
+        if executor is None:
+            found = evaluate_model(
+                adapted,
+                X,
+                path,
+                items=Z,
+                base=against,
+                measures=measures,
+                level=level,
+                **options,
+            )
+        else:
+            from similia.distributed import evaluate_parts
+            from similia.retrieval.names import cut_offs
+            from similia.stream import Adaptation, base_of
+
+            before = base_of(adapted, X.X, Z and Z.X) if against is None else against
+            folder = Path(f"{model}.evaluation.work") if work is None else work
+            vectors_at, items_at = whole.paths()
+            options["k"] = cut_offs("measure", measures, options["k"])
+            parted = evaluate_parts(
+                {"base": before, "adapted": adapted},
+                vectors_at,
+                path,
+                items=items_at,
+                executor=executor,
+                parts=parts or 8,
+                work=folder,
+                **options,
+            )
+            found = Adaptation(parted["base"], parted["adapted"], level, measures)
+            if work is None:
+                shutil.rmtree(folder)
+    outcome = found.to_dict()
     if as_json:
-        opt.print_json({**found, "bad_rows": bad.to_dict()})
+        opt.print_json({**outcome, "bad_rows": bad.to_dict()})
         return
-    n = found["n_tests"]
+    n = outcome["n_tests"]
     together = f"; intervals of differences and p hold for all {n} measures together"
-    told = f"{found['n_queries']} queries, {found['n_items']} items"
+    told = f"{outcome['n_queries']} queries, {outcome['n_items']} items"
     opt.note(f"{told}{together if n > 1 else ''}.")
-    _print(found["measures"], level)
+    _print(outcome["measures"], level)
 
 
 @contextmanager

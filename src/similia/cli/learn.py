@@ -2,15 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import Option
 
 from similia.cli import options as opt
-
-if TYPE_CHECKING:
-    from similia.distributed import VectorPath
 
 Output = Annotated[Path, Option("--output", "-o", help="Where to save the model.")]
 Start = Annotated[
@@ -120,7 +117,7 @@ def learn(
         if executor is not None:
             from similia.distributed import learn_shares
 
-            vectors, items = _paths(sides)
+            vectors, items = sides.paths()
             found = learn_shares(
                 model,
                 vectors,
@@ -138,15 +135,3 @@ def learn(
         opt.print_json({**found.to_dict(), "output": str(output)})
     else:
         opt.print_fields({**found.in_words(), "output": output})
-
-
-def _paths(sides: opt.Sides) -> "tuple[VectorPath, VectorPath | None]":
-    """Where workers find the vectors of queries and items."""
-    from similia.distributed import VectorPath
-
-    def path(vectors: Path, ids: Path | None) -> VectorPath:
-        names = None if ids is None else str(ids)
-        return VectorPath(str(vectors), names, sides.vector_column, sides.id_column)
-
-    items = None if sides.items is None else path(sides.items, sides.item_ids)
-    return path(sides.vectors, sides.ids), items

@@ -24,6 +24,7 @@ from similia.cli.printing import say as say
 from similia.exceptions import BadRowError
 
 if TYPE_CHECKING:
+    from similia.distributed import VectorPath
     from similia.files import BadRows, Source, VectorFile, ViewFiles
 
 VECTORS = (
@@ -303,6 +304,17 @@ class Sides(SideOptions):
     def check(self, *others: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
         """As `check_files`, for these files and others."""
         check_files(self.vectors, self.items, self.ids, self.item_ids, *others, outputs=outputs)
+
+    def paths(self) -> "tuple[VectorPath, VectorPath | None]":
+        """Where workers find the vectors of queries and items."""
+        from similia.distributed import VectorPath
+
+        def path(vectors: Path, ids: Path | None) -> VectorPath:
+            names = None if ids is None else str(ids)
+            return VectorPath(str(vectors), names, self.vector_column, self.id_column)
+
+        items = None if self.items is None else path(self.items, self.item_ids)
+        return path(self.vectors, self.ids), items
 
     @contextmanager
     def read(

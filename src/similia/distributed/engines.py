@@ -3,9 +3,18 @@
 import multiprocessing
 import os
 import re
+import signal
+import socket
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+)
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +22,7 @@ from similia.exceptions import MissingExtraError
 
 #: what `engine_named` understands
 FORMS = "processes, processes:N, dask://HOST:PORT, ray or ray://HOST:PORT"
+LOST = (BrokenExecutor, MemoryError)
 
 
 @dataclass
@@ -20,12 +30,17 @@ class Engine:
     """A way to open executors, and to recognize that a worker was lost."""
 
     open: Callable[[], AbstractContextManager[Executor]]
-    #: errors of tasks whose worker died; their work is done again
-    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
-    #: ends a worker that hangs, given its process number; elsewhere it is left to its fate
-    end: Callable[[int], None] = field(default=lambda _: None)
+    #: errors of tasks whose worker died or had too little memory; their work is done again
+    lost: tuple[type[BaseException], ...] = LOST
+    #: ends a worker that hangs, given its call and its process; others are left to their fate
+    end: Callable[["Future[Any]", str], None] = field(default=lambda *_: None)
     #: whether an executor breaks with a worker, and so has to be opened again
     breaks: bool = False
+
+
+def this_process() -> str:
+    """Name of a process among those of all machines."""
+    return f"{os.getpid()}@{socket.gethostname()}"
 
 
 def engine_named(name: "str | Executor | Engine") -> Engine:
@@ -51,7 +66,8 @@ def engine_named(name: "str | Executor | Engine") -> Engine:
 @contextmanager
 def _processes(n: int) -> Iterator[Executor]:
     # New processes, not forks: threads and locks of this one stay behind.
-    pool = ProcessPoolExecutor(n, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(n, mp_context=context, initializer=_end_with_the_driver)
     try:
         yield pool
     except BaseException:
@@ -60,9 +76,21 @@ def _processes(n: int) -> Iterator[Executor]:
     pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _kill(process: int) -> None:
+def _end_with_the_driver() -> None:
+    """Let a worker end if its driver is killed; it would wait for ever, and keep its memory."""
+
+    def wait() -> None:
+        driver = multiprocessing.parent_process()
+        if driver is not None:
+            driver.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _kill(call: "Future[Any]", process: str) -> None:
     for child in multiprocessing.active_children():
-        if child.pid == process:
+        if f"{child.pid}@{socket.gethostname()}" == process:
             child.kill()
 
 
@@ -74,10 +102,12 @@ def _dask(address: str) -> Engine:
         from distributed import Client, KilledWorker
     except ImportError:
         raise MissingExtraError("similia.distributed", "dask.distributed", "dask") from None
+    clients: list[Client] = []
 
     @contextmanager
     def opened() -> Iterator[Executor]:
         with Client(address) as client:
+            clients[:] = [client]
             # A task is known by its files, so Dask need not take two calls for the same.
             executor = client.get_executor(pure=False)
             try:
@@ -85,7 +115,17 @@ def _dask(address: str) -> Engine:
             finally:
                 executor.shutdown(wait=False)  # a call that hangs is not waited for
 
-    return Engine(opened, lost=(BrokenExecutor, KilledWorker))
+    def end(call: "Future[Any]", process: str) -> None:
+        for client in clients:
+            client.run(_end_worker, process, nanny=True, on_error="ignore")
+
+    return Engine(opened, (*LOST, KilledWorker), end)
+
+
+def _end_worker(process: str, dask_worker: Any = None) -> None:
+    """End the process that a nanny watches over, if it is this one; the nanny starts another."""
+    if f"{dask_worker.pid}@{socket.gethostname()}" == process:
+        os.kill(dask_worker.pid, signal.SIGKILL)
 
 
 # -- Ray -------------------------------------------------------------------------------------------
@@ -98,11 +138,30 @@ def _ray(address: str | None) -> Engine:
     except ImportError:
         raise MissingExtraError("similia.distributed", "ray", "ray") from None
 
+    class Call(Future[Any]):
+        """A call under way, and what Ray knows it by."""
+
+        def __init__(self, reference: Any) -> None:
+            super().__init__()
+            self.reference = reference
+            reference.future().add_done_callback(self.take)
+
+        def take(self, done: "Future[Any]") -> None:
+            """Note the outcome, unless nobody waits for it any more."""
+            error = done.exception()
+            if isinstance(error, RayTaskError):
+                error = error.cause  # that of the task itself
+            with suppress(InvalidStateError):
+                if error is None:
+                    self.set_result(done.result())
+                else:
+                    self.set_exception(error)
+
     class RayExecutor(Executor):
         """Calls as Ray tasks; Ray itself starts one again whose worker has died."""
 
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-            return ray.remote(max_retries=3)(fn).remote(*args, **kwargs).future()
+            return Call(ray.remote(max_retries=3)(fn).remote(*args, **kwargs))
 
     @contextmanager
     def opened() -> Iterator[Executor]:
@@ -115,5 +174,9 @@ def _ray(address: str | None) -> Engine:
             if new:
                 ray.shutdown()
 
+    def end(call: "Future[Any]", process: str) -> None:
+        if isinstance(call, Call):
+            ray.cancel(call.reference, force=True)
+
     crashes = tuple(kind for kind in RayError.__subclasses__() if kind is not RayTaskError)
-    return Engine(opened, lost=(BrokenExecutor, *crashes))
+    return Engine(opened, (*LOST, *crashes), end)

@@ -1,5 +1,7 @@
 """Evaluation on many workers, equal to that on one to the last bit."""
 
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -10,15 +12,18 @@ import numpy as np
 
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import VectorPath, absolute, file_mark
-from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.distributed.tasks import PATIENCE, Record, Report, checksum, open_job, run_all
 from similia.durable import replacing
-from similia.files import kind_of
-from similia.persistence import load
+from similia.files import BadRow, BadRows, Source, kind_of
+from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.retrieval import Evaluation
 from similia.stream import evaluate_file
 from similia.stream.judged import joined_order
 from similia.validation import check_parameters, positive, positive_integer
+
+#: parts by default
+PARTS = 8
 
 _RULES = {"parts": positive_integer, "patience": positive}
 
@@ -33,6 +38,8 @@ class EvaluatePart:
     vectors: VectorPath
     items: VectorPath | None
     path: str
+    columns: tuple[tuple[str, str], ...]
+    bad_rows: str
     k: tuple[int, ...]
 
     @property
@@ -44,8 +51,17 @@ class EvaluatePart:
         """Measure the part, and write the values per query."""
         scorers = {n: load(s) if Path(s).is_file() else s for n, s in self.scorers}
         vectors, items = self.vectors.read(), None if self.items is None else self.items.read()
-        part = (self.number, self.n_parts)
-        found = evaluate_file(scorers, vectors, self.path, items=items, k=self.k, part=part)
+        source, skipped = Source(self.path, dict(self.columns)), list[BadRow]()
+        bad = BadRows(self.bad_rows, skipped.append)
+        found = evaluate_file(
+            scorers,
+            vectors,
+            source,
+            items=items,
+            k=self.k,
+            bad_rows=bad,
+            part=(self.number, self.n_parts),
+        )
         file = f"{self.name}.npz"
         arrays: dict[str, Any] = {}
         for place, evaluation in enumerate(found.values()):
@@ -53,19 +69,23 @@ class EvaluatePart:
             arrays |= {f"{place}|{name}": v for name, v in evaluation.per_query.items()}
         with replacing(folder / file) as temporary, open(temporary, "wb") as opened:
             np.savez(opened, **arrays)
-        return {"n": 1, "n_items": next(iter(found.values())).n_items}, [file]
+        record: Record = {"n": 1, "n_items": next(iter(found.values())).n_items}
+        if not self.number:  # every part reads all judgements, so one of them names what is bad
+            record |= {"skipped": skipped, "by_reason": dict(bad.counts)}
+        return record, [file]
 
 
 def evaluate_parts(
-    scorers: Mapping[str, Path | str],
+    scorers: Mapping[str, Any],
     vectors: VectorPath | Path | str,
-    path: Path | str,
+    path: Source | Path | str,
     *,
     work: Path | str,
     items: VectorPath | Path | str | None = None,
     executor: str | Executor | Engine = "processes",
-    parts: int = 8,
+    parts: int = PARTS,
     k: Sequence[int] = (1, 5, 10),
+    bad_rows: BadRows | None = None,
     patience: float = PATIENCE,
     verbose: bool = False,
 ) -> dict[str, Evaluation]:
@@ -73,12 +93,12 @@ def evaluate_parts(
 
     Parameters
     ----------
-    scorers : dict of paths or names
-        Files of models, or names of plain similarities, by any name.
+    scorers : dict of paths, names or learners
+        Files of models, names of plain similarities, or learners, by any name.
     vectors, items, executor, patience, verbose
         As for `learn_shares`.
-    path : path
-        Judgements, as for `evaluate_file`; every worker reads them.
+    path : path or Source
+        Judgements in a file, as for `evaluate_file`; every worker reads them.
     work : path
         New folder for what is under way, shared by all workers; it is kept, and the same call goes
         on from what is finished.
@@ -86,25 +106,32 @@ def evaluate_parts(
         Number of tasks; results do not depend on it.
     k : sequence of int
         Cut-offs of retrieval measures.
+    bad_rows : BadRows, optional
+        As for `evaluate_file`.
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
-    engine, folder = engine_named(executor), Path(work).absolute()
+    engine, folder, bad_rows = engine_named(executor), Path(work).absolute(), bad_rows or BadRows()
     where = absolute(vectors), None if items is None else absolute(items)
-    named = tuple(
-        (n, str(Path(s).absolute()) if Path(s).is_file() else str(s)) for n, s in scorers.items()
-    )
-    judged = str(Path(path).absolute())
-    job = {
-        "evaluate": [[name, *file_mark(scorer)] for name, scorer in named],
-        "vectors": where[0].mark(),
-        "items": where[1] and where[1].mark(),
-        "judgements": file_mark(judged),
-        "settings": [parts, *k],
-    }
-    open_job(folder, job)
-    tasks = [
-        EvaluatePart(number, parts, named, *where, judged, tuple(k)) for number in range(parts)
-    ]
+    source = Source(path)
+    judged, columns = str(source.path.absolute()), tuple(source.columns.items())
+    with tempfile.TemporaryDirectory() as name:
+        new, named = _files(scorers, Path(name), folder)
+        marks = [
+            [n, checksum(new[s])] if s in new else [n, *file_mark(s)] for n, s in named.items()
+        ]
+        job = {
+            "evaluate": marks,
+            "vectors": where[0].mark(),
+            "items": where[1] and where[1].mark(),
+            "judgements": [*file_mark(judged), *columns],
+            "settings": [parts, *k, bad_rows.action],
+        }
+        open_job(folder, job)
+        for target, file in new.items():
+            with replacing(Path(target)) as temporary:
+                shutil.copyfile(file, temporary)
+    common = tuple(named.items()), *where, judged, columns, bad_rows.action, tuple(k)
+    tasks = [EvaluatePart(number, parts, *common) for number in range(parts)]
     with live_progress("evaluate", parts, enabled=verbose) as show:
 
         def watch(done: int) -> None:
@@ -112,13 +139,32 @@ def evaluate_parts(
                 show(done, f"{done} of {parts} parts")
 
         records = run_all(tasks, folder, engine, patience=patience, watch=watch)
-    ordered = kind_of(path) in ("triplets", "pairs")
+    bad_rows.take((BadRow(*row) for row in records[0]["skipped"]), records[0]["by_reason"])
+    ordered = kind_of(source) in ("triplets", "pairs")
     join = joined_order if ordered else Evaluation.joined
-    files = [np.load(folder / f"{task.name}.npz") for task in tasks]
-    n_items = records[0]["n_items"]
-    return {
-        name: join([_part(f, place, n_items) for f in files]) for place, name in enumerate(scorers)
-    }
+    n_items, found = records[0]["n_items"], {name: list[Evaluation]() for name in scorers}
+    for task in tasks:
+        with np.load(folder / f"{task.name}.npz") as file:
+            for place, own in enumerate(found.values()):
+                own.append(_part(file, place, n_items))
+    return {name: join(own) for name, own in found.items()}
+
+
+def _files(
+    scorers: Mapping[str, Any], new: Path, folder: Path
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Learners saved among the new files, by where they belong; all scorers as paths or names."""
+    saved, named = dict[str, Path](), dict[str, str]()
+    for place, (name, scorer) in enumerate(scorers.items()):
+        if isinstance(scorer, str | Path):
+            is_file = Path(scorer).is_file()
+            named[name] = str(Path(scorer).absolute()) if is_file else str(scorer)
+        else:
+            file = f"scorer-{place:04}.safetensors"
+            named[name] = str(folder / file)
+            saved[named[name]] = new / file
+            save(scorer, new / file)
+    return saved, named
 
 
 def _part(file: Mapping[str, np.ndarray], place: int, n_items: int) -> Evaluation:

@@ -34,7 +34,7 @@ from similia.stream.learning import Witness
 from similia.stream.lessons import CHUNK
 from similia.validation import check_parameters, positive, positive_integer
 
-FORMAT = 1
+FORMAT = 2
 START, SORTED = "start.safetensors", "shares"
 #: judgements that are sorted at a time
 SORT = 2**16
@@ -211,12 +211,13 @@ def _sorted(
         lessons_for(model, vectors.X, items and items.X).start(model)
         save(model, folder / START)
         skipped: list[BadRow] = []
+        bad = BadRows(bad_rows.action, skipped.append)
         file = FeedbackFile(
             source,
             learner.learns_from,
             vectors.ids,
             items and items.ids,
-            bad_rows=BadRows(bad_rows.action, skipped.append),
+            bad_rows=bad,
             unjudged=unjudged,
             clicks=clicks,
         )
@@ -234,9 +235,9 @@ def _sorted(
         if not witness.n:
             raise ValueError(f"{source}: feedback must be at least one judgement, got none.")
         found = {"counts": counts, "feedback": witness.report(), "skipped": skipped}
+        found["by_reason"] = dict(bad.counts)
         finish(folder, SORTED, found, [START, *map(file_of, range(n_shares))])
-    for _, number, reason in found["skipped"]:
-        bad_rows.add(str(source), number, RowError(reason))
+    bad_rows.take((BadRow(*row) for row in found["skipped"]), found["by_reason"])
     return found
 
 

@@ -1,5 +1,6 @@
 """Exact search over ranges of the items on many workers, with one list of the best."""
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,10 +103,17 @@ def search_ranges(
         for number, start in enumerate(range(0, n, range_size))
     ]
     run_all(tasks, folder, engine, patience=patience)
+    return best_of_all([folder / f"{task.name}.npz" for task in tasks], k)
+
+
+def best_of_all(
+    files: Sequence[Path], k: int, rows: str = "rows", scores: str = "scores"
+) -> tuple[Array, Array]:
+    """Best k of the lists in files, whose rows ascend from file to file."""
     best: tuple[Array, Array] | None = None
-    for task in tasks:
-        with np.load(folder / f"{task.name}.npz") as found:
-            pair = found["rows"], found["scores"]
+    for path in files:
+        with np.load(path) as found:
+            pair = found[rows], found[scores]
         best = pair if best is None else merged_best(best, pair, k)
     assert best is not None
     return best

@@ -7,15 +7,15 @@ the driver may be killed and started again: the files at the end are the same.
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from similia.distributed.engines import Engine
+from similia.distributed.engines import Engine, this_process
 from similia.durable import make_folder, replace_text
+from similia.linalg.threads import one_processor
 
 Record = dict[str, Any]
 Report = Callable[[int], None]
@@ -79,11 +79,12 @@ def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> No
 
 
 def perform(task: Task, folder: Path) -> Record:
-    """Do a task unless it is done: what workers run."""
+    """Do a task unless it is done: what workers run, each on one processor."""
     found = finished(folder, task.name)
     if found is None:
         report = _Reporter(folder / f"{task.name}.progress")
-        found, files = task.run(folder, report)
+        with one_processor():
+            found, files = task.run(folder, report)
         finish(folder, task.name, found, files)
     return found
 
@@ -98,7 +99,7 @@ class _Reporter:
     def __call__(self, n: int) -> None:
         now = time.monotonic()
         if now - self.written >= POLL:
-            self.path.write_text(f"{n} {os.getpid()}", encoding="utf-8")
+            self.path.write_text(f"{n} {this_process()}", encoding="utf-8")
             self.written = now
 
 
@@ -137,9 +138,11 @@ class _Run:
         self.found = {t.name: r for t in tasks if (r := finished(folder, t.name)) is not None}
         self.waiting = {task.name: task for task in tasks if task.name not in self.found}
         self.losses = 0
+        self.broken = False
 
     def on(self, executor: Executor) -> None:
         """Use an executor until all is done or it breaks."""
+        self.broken = False
         for name in self.waiting:
             (self.folder / f"{name}.progress").unlink(missing_ok=True)  # of a lost worker
         futures = {executor.submit(perform, t, self.folder): n for n, t in self.waiting.items()}
@@ -148,12 +151,18 @@ class _Run:
             while futures:
                 done, _ = wait(futures, timeout=POLL, return_when=FIRST_COMPLETED)
                 again = [name for future in done if self._lost(future, name := futures.pop(future))]
-                again += self._silent(heard)
+                silent = self._silent(heard)
+                for future, name in [pair for pair in futures.items() if pair[1] in silent]:
+                    del futures[future]
+                    future.cancel()
+                    self.engine.end(future, silent[name])
+                again = list(dict.fromkeys([*again, *silent]))
                 if again:
                     self._count_loss(again[0])
-                if again and self.engine.breaks:
+                if self.engine.breaks and (silent or self.broken):
                     return  # what others did meanwhile will be found finished, or done again
                 for name in again:
+                    (self.folder / f"{name}.progress").unlink(missing_ok=True)
                     heard[name] = ("", time.monotonic())
                     futures[executor.submit(perform, self.waiting[name], self.folder)] = name
                 if self.watch is not None:
@@ -167,7 +176,8 @@ class _Run:
         """Note the outcome of a future; return whether its worker was lost."""
         try:
             self.found[name] = future.result()
-        except self.engine.lost:
+        except self.engine.lost as error:
+            self.broken |= isinstance(error, BrokenExecutor)
             return name in self.waiting
         self.waiting.pop(name, None)
         self.losses = 0
@@ -181,16 +191,15 @@ class _Run:
                 "memory. Use fewer of them, or more shares; what is finished is kept."
             )
 
-    def _silent(self, heard: dict[str, tuple[str, float]]) -> list[str]:
-        """Tasks that have begun but not reported for too long; their local workers are ended."""
-        now, silent = time.monotonic(), []
+    def _silent(self, heard: dict[str, tuple[str, float]]) -> dict[str, str]:
+        """Tasks that have begun but not reported for too long, and the processes that do them."""
+        now, silent = time.monotonic(), {}
         for name in self.waiting:
             said = self._said(name)
             if said != heard[name][0]:
                 heard[name] = (said, now)
             elif said and now - heard[name][1] > self.patience:
-                self.engine.end(int(said.split()[1]))
-                silent.append(name)
+                silent[name] = said.split()[1]
         return silent
 
     def _said(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
@@ -69,12 +69,17 @@ class BadRows:
         row = BadRow(source, number, str(error))
         if self.action == "stop":
             raise BadRowError(str(row))
-        self.n += 1
-        self.counts[error.kind] += 1
-        if len(self.first) < KEPT:
-            self.first.append(row)
-        if self.tell is not None:
-            self.tell(row)
+        self.take([row], {error.kind: 1})
+
+    def take(self, rows: Iterable[BadRow], counts: Mapping[str, int]) -> None:
+        """Record rows that were skipped, here or in another process, and counts by reason."""
+        self.counts.update(counts)
+        for row in rows:
+            self.n += 1
+            if len(self.first) < KEPT:
+                self.first.append(row)
+            if self.tell is not None:
+                self.tell(row)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts as plain values, ready for JSON."""

@@ -3,6 +3,7 @@
 from similia.exceptions import StaleIndexError
 from similia.index.backends import BACKENDS
 from similia.index.index import Index, Search, build_index, open_index
+from similia.index.like import index_like
 from similia.index.models import fingerprint
 from similia.index.recall import BuildReport
 
@@ -14,5 +15,6 @@ __all__ = [
     "StaleIndexError",
     "build_index",
     "fingerprint",
+    "index_like",
     "open_index",
 ]

@@ -79,8 +79,12 @@ def measured_recall(
     items = backend.vectors()
     exact = exact_search(items, Space(items.shape[1], geometry, items.dtype))
     depth = min(items.shape[0], k + (own is not None))
-    best, found = exact.search(Q, depth)[0], backend.search(Q, depth)[0]
-    itself = np.full(Q.shape[0], -2) if own is None else own
+    return share_found(exact.search(Q, depth)[0], backend.search(Q, depth)[0], own, k)
+
+
+def share_found(best: Indices, found: Indices, own: Indices | None, k: int) -> float:
+    """Mean share of the k best rows among those found; rows of the queries `own` do not count."""
+    itself = np.full(len(best), -2) if own is None else own
     shares = []
     for right, got, self_row in zip(best, found, itself, strict=True):
         wanted = right[right != self_row][:k]

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from threading import Condition, Lock, get_ident
@@ -26,6 +27,7 @@ SMALL = 2_000_000  #: multiplications below which sharing out costs more than it
 _lock = Lock()
 _users: Counter[int] = Counter()  # of the limit, by thread
 _limit: Any = None
+_alone = ContextVar("alone", default=False)
 
 
 @cache
@@ -76,12 +78,25 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+@contextmanager
+def one_processor() -> Iterator[None]:
+    """Let `side_by_side` do its tasks one after another, as other processes use the processors.
+
+    Work is still cut up for all of them, so that it rounds the same.
+    """
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
 def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
     """Run tasks that touch different data on all processors; then raise the first error, if any.
 
     `work` is the number of multiplications in all of them: a small one is not shared out.
     """
-    helpers = min(processors(), len(tasks)) - 1
+    helpers = 0 if _alone.get() else min(processors(), len(tasks)) - 1
     if helpers < 1 or work < SMALL:
         with _gate:
             for task in tasks:

@@ -1,0 +1,184 @@
+"""Items to databases that scale, in batches, on many workers; writing twice changes nothing."""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from similia.contract import Array
+from similia.distributed.engines import Engine, engine_named
+from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.persistence import load
+from similia.progress import live_progress
+from similia.retrieval.vectors import is_sparse
+from similia.validation import check_parameters, positive, positive_integer
+
+#: how a database of Qdrant is named; what follows is an address or a folder
+QDRANT = "qdrant:"
+#: items of a task, and of a request
+RANGE, BATCH = 2**16, 1000
+
+_RULES = {"batch": positive_integer, "range_size": positive_integer, "patience": positive}
+
+
+class Target(Protocol):
+    """A table or collection that takes items."""
+
+    def create(self, n_features: int, geometry: str, *, numbered: bool) -> None:
+        """Make it for vectors of that length, with numbers or texts as ids, unless it is there."""
+
+    def write(self, ids: Sequence[int | str], vectors: Array) -> None:
+        """Add items, or replace those with the same ids: all of them or none."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+def open_target(to: str, table: str, key: str | None = None) -> Target:
+    """Target of an address."""
+    # The adapters are imported only where they are asked for: their libraries are extras.
+    if to.startswith(("postgresql://", "postgres://")):
+        from similia.distributed.pgvector import PgvectorTarget
+
+        return PgvectorTarget(to, table)
+    if to.startswith(QDRANT):
+        from similia.distributed.qdrant import QdrantTarget
+
+        return QdrantTarget(to.removeprefix(QDRANT), table, key)
+    raise ValueError(
+        f"export_items: to must be a postgresql:// URL or {QDRANT} and an address or a folder, got "
+        f"{to.partition('://')[0]!r:.40}."
+    )
+
+
+@dataclass(frozen=True)
+class ExportRange:
+    """Some of the items, for one connection."""
+
+    number: int
+    start: int
+    stop: int
+    items: VectorPath
+    model: str | None
+    to: str
+    table: str
+    key: str | None
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """Name of the range."""
+        return f"export-{self.number:05}"
+
+    def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
+        """Write the range in batches."""
+        file = self.items.read()
+        model = None if self.model is None else load(self.model)
+        target = open_target(self.to, self.table, self.key)
+        try:
+            for start in range(self.start, self.stop, self.batch):
+                stop = min(start + self.batch, self.stop)
+                ids = file.ids.names(range(start, stop))
+                target.write(ids, _moved(file.X[start:stop], model))
+                report(stop - self.start)
+        finally:
+            target.close()
+        return {"n": self.stop - self.start}, []
+
+
+def export_items(
+    items: VectorPath | Path | str,
+    to: str,
+    table: str,
+    model: Path | str | None = None,
+    *,
+    work: Path | str,
+    key: str | None = None,
+    executor: str | Executor | Engine = "processes",
+    batch: int = BATCH,
+    range_size: int = RANGE,
+    patience: float = PATIENCE,
+    verbose: bool = False,
+) -> int:
+    """Write items to a table of Postgres with pgvector, or to a collection of Qdrant.
+
+    A batch is written whole or not at all, and items with the same ids are replaced; so the same
+    call, made again after a failure, goes on from the ranges that are finished.
+
+    Parameters
+    ----------
+    items : VectorPath or path
+        Vectors that all workers find; .npy files are mapped, and a worker reads its own rows.
+    to : str
+        ``postgresql://…``, or ``qdrant:`` and the address of a server or a folder.
+    table : str
+        Table (columns id and embedding) or collection; made if it is not there. Texts that Qdrant
+        does not take as ids become UUIDs, with the text in the field ``id``.
+    model : path, optional
+        File of a metric, which moves the items. A bilinear similarity leaves them as they are.
+    work : path
+        New folder for what is finished, shared by all workers; it is kept. No password is in it.
+    key : str, optional
+        Key of Qdrant's server.
+    executor, patience, verbose
+        As for `learn_shares`. A folder of Qdrant takes one worker.
+    batch : int
+        Items that are written at a time.
+    range_size : int
+        Items of one task.
+
+    Returns
+    -------
+    int
+        Number of items written.
+    """
+    given = {"batch": batch, "range_size": range_size, "patience": patience}
+    check_parameters("export_items", _RULES, given)
+    engine, where, folder = engine_named(executor), absolute(items), Path(work).absolute()
+    named = None if model is None else str(Path(model).absolute())
+    learner = None if named is None else load(named)
+    file = where.read()
+    if is_sparse(file.X):
+        raise ValueError("export_items: items must be dense vectors, got a sparse matrix.")
+    n, names = file.X.shape[0], file.ids.values
+    job = {
+        "export": [_without_password(to), table],
+        "items": where.mark(),
+        "model": named and file_mark(named),
+        "settings": [range_size],
+    }
+    target = open_target(to, table, key)
+    try:
+        open_job(folder, job)
+        geometry = "inner_product" if learner is None else learner.geometry
+        width = _moved(file.X[:1], learner).shape[1]
+        numbered = names is None or names.dtype.kind in "iu"
+        target.create(width, geometry, numbered=numbered)
+    finally:
+        target.close()
+    tasks = [
+        ExportRange(number, start, min(start + range_size, n), where, named, to, table, key, batch)
+        for number, start in enumerate(range(0, n, range_size))
+    ]
+    with live_progress("export", n, enabled=verbose) as show:
+
+        def watch(done: int) -> None:
+            if show is not None:
+                show(done, f"{done:,} items")
+
+        records = run_all(tasks, folder, engine, patience=patience, watch=watch)
+    return sum(record["n"] for record in records)
+
+
+def _moved(vectors: Any, model: Any) -> Array:
+    moved: Array = vectors if model is None else model.item_vectors(vectors)
+    return moved
+
+
+def _without_password(to: str) -> str:
+    parts = urlsplit(to.removeprefix(QDRANT))
+    kept = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+    return kept.geturl()

@@ -1,0 +1,260 @@
+"""Approximate indexes in shards: trained once, kept apart, searched together."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.contract import Array
+from similia.distributed.engines import Engine, engine_named
+from similia.distributed.searching import best_of_all
+from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.tasks import (
+    PATIENCE,
+    Record,
+    Report,
+    finish,
+    finished,
+    open_job,
+    run_all,
+)
+from similia.durable import replace_text, replacing
+from similia.index import BuildReport, build_index, index_like, open_index
+from similia.index.backends import Space
+from similia.index.exact import exact_search
+from similia.index.recall import sampled_rows, share_found
+from similia.persistence import load
+from similia.progress import live_progress
+from similia.validation import check_parameters, positive, positive_integer
+
+#: items of a shard by default: a worker holds them about three times
+SHARD = 2**19
+#: items that lists are trained on, evenly spread, once for all shards
+TRAINING = 2**16
+#: what all shards begin with, and the list of them
+TRAINED, SHARDS = "trained", "shards.json"
+
+_RULES = {"recall_at": positive_integer, "shard_size": positive_integer, "patience": positive}
+
+
+@dataclass(frozen=True)
+class BuildShard:
+    """An index of some of the items, and what it finds for the sample, with what it should."""
+
+    number: int
+    start: int
+    stop: int
+    items: VectorPath
+    model: str | None
+    k: int
+
+    @property
+    def name(self) -> str:
+        """Name of the shard."""
+        return f"shard-{self.number:05}"
+
+    def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
+        """Build the shard, search it for the sample, and save both."""
+        X = self.items.read().X
+        model = _loaded(self.model)
+        trained = open_index(folder / f"{TRAINED}.safetensors")
+        index = index_like(
+            trained, X[self.start : self.stop], np.arange(self.start, self.stop), model=model
+        )
+        index.save(folder / f"{self.name}.safetensors")
+        # Items serve as queries; where those have other features, as they are.
+        wide = model is None or model.get_state().get("n_features_in_") == X.shape[1]
+        sample, by = X[sampled_rows(X.shape[0])], model if wide else None
+        k, vectors = min(self.k + 1, len(index)), index.backend.vectors()
+        space = Space(vectors.shape[1], index.geometry, vectors.dtype)
+        exact = exact_search(vectors, space).search(index.query_vectors(sample, model=by), k)
+        found = index.search(sample, k, model=by)
+        arrays = {"best": exact[0] + self.start, "best_scores": exact[1]}
+        arrays |= {"found": found.ids, "found_scores": found.scores}
+        _write(folder / f"{self.name}.npz", arrays)
+        size = {"n": self.stop - self.start, "n_features": index.n_features}
+        record = {**size, "geometry": index.geometry, "seconds": index.report.seconds}
+        return record, [f"{self.name}.safetensors", f"{self.name}.npz"]
+
+
+@dataclass(frozen=True)
+class SearchShard:
+    """All queries against one shard."""
+
+    shard: str
+    queries: VectorPath
+    model: str | None
+    k: int
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return f"search-{Path(self.shard).stem}"
+
+    def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
+        """Open the shard, and write the rows and scores of what it finds."""
+        index = open_index(self.shard)
+        model = _loaded(self.model)
+        found = index.search(self.queries.read().X, min(self.k, len(index)), model=model)
+        _write(folder / f"{self.name}.npz", {"rows": found.ids, "scores": found.scores})
+        return {"n": 1}, [f"{self.name}.npz"]
+
+
+def index_shards(
+    items: VectorPath | Path | str,
+    folder: Path | str,
+    model: Path | str | None = None,
+    *,
+    backend: str = "faiss",
+    executor: str | Executor | Engine = "processes",
+    shard_size: int = SHARD,
+    recall_at: int = 10,
+    patience: float = PATIENCE,
+    verbose: bool = False,
+    **options: Any,
+) -> BuildReport:
+    """Build an index of items in shards, on many workers, and measure the recall of all together.
+
+    What a library has to train, such as the lists of ``factory="IVF1024,Flat"``, is trained once,
+    on items from everywhere, and is the same in all shards.
+
+    Parameters
+    ----------
+    items : VectorPath or path
+        Vectors that all workers find; .npy files are mapped, and a worker reads its own rows.
+    folder : path
+        New folder for the shards, shared by all workers. The same call goes on from what is
+        finished.
+    model : path, optional
+        File of a model; required for a metric, which moves the items.
+    backend, **options
+        As for `build_index`.
+    executor, patience, verbose
+        As for `learn_shares`; a shard must be built within the patience.
+    shard_size : int
+        Items of a shard.
+    recall_at : int
+        Number of best items that recall is measured on, with up to 200 of the items as queries.
+
+    Returns
+    -------
+    BuildReport
+        Recall is that of the merged lists against exact search over all items.
+    """
+    given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
+    check_parameters("index_shards", _RULES, given)
+    engine, where, place = engine_named(executor), absolute(items), Path(folder).absolute()
+    named = None if model is None else str(Path(model).absolute())
+    job = {
+        "index": [backend, {name: str(value) for name, value in options.items()}],
+        "model": named and file_mark(named),
+        "items": where.mark(),
+        "settings": [shard_size, recall_at],
+    }
+    open_job(place, job)
+    X = where.read().X
+    n = X.shape[0]
+    if finished(place, TRAINED) is None:
+        lists = str(options.get("factory", "")).startswith("IVF")
+        rows = np.unique(np.linspace(0, n - 1, min(n, TRAINING if lists else 1)).astype(np.intp))
+        trained = build_index(X[rows], _loaded(named), backend=backend, **options)
+        trained.save(place / f"{TRAINED}.safetensors")
+        finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
+    starts = range(0, n, shard_size)
+    tasks = [
+        BuildShard(number, start, min(start + shard_size, n), where, named, recall_at)
+        for number, start in enumerate(starts)
+    ]
+    with live_progress("index", n, enabled=verbose) as show:
+
+        def watch(done: int) -> None:
+            if show is not None:
+                show(done, f"{done:,} items in {len(tasks)} shards")
+
+        records = run_all(tasks, place, engine, patience=patience, watch=watch)
+    files = [place / f"{task.name}.npz" for task in tasks]
+    depth = min(recall_at + 1, n)
+    best, found = (best_of_all(files, depth, side, f"{side}_scores") for side in ("best", "found"))
+    own = sampled_rows(n)
+    recall = share_found(best[0], found[0], own, recall_at)
+    size = (n, records[0]["n_features"])
+    seconds = sum(record["seconds"] for record in records)
+    report = BuildReport(
+        backend, records[0]["geometry"], *size, min(recall_at, n), recall, len(own), seconds
+    )
+    listed = {"shards": [task.name for task in tasks], "report": report.to_dict()}
+    replace_text(place / SHARDS, json.dumps(listed))
+    return report
+
+
+def search_shards(
+    folder: Path | str,
+    queries: VectorPath | Path | str,
+    k: int,
+    *,
+    work: Path | str,
+    model: Path | str | None = None,
+    executor: str | Executor | Engine = "processes",
+    patience: float = PATIENCE,
+) -> tuple[NDArray[np.int64], Array]:
+    """Find the k best items of each query among all shards of an index.
+
+    Parameters
+    ----------
+    folder : path
+        Shards of `index_shards`.
+    queries : VectorPath or path
+        Queries, not yet transformed.
+    k : int
+        Number of items for each query, at most as many as there are.
+    model : path, optional
+        File of a model to search by, as for `Index.search`.
+    work, executor, patience
+        As for `evaluate_parts`; a shard must be opened and searched within the patience.
+
+    Returns
+    -------
+    indices, scores : arrays of shape (n_queries, k)
+        Rows of the items, best first; among equal scores, the lower row first.
+    """
+    check_parameters("search_shards", {"k": positive_integer}, {"k": k})
+    engine, where, place = engine_named(executor), absolute(queries), Path(work).absolute()
+    listed = _listed(Path(folder).absolute())
+    n = listed["report"]["n_items"]
+    if k > n:
+        raise ValueError(f"search_shards: k must be at most the {n} items, got {k}.")
+    named = None if model is None else str(Path(model).absolute())
+    shards = [str(Path(folder).absolute() / f"{name}.safetensors") for name in listed["shards"]]
+    job = {
+        "search": [file_mark(shard) for shard in shards],
+        "model": named and file_mark(named),
+        "queries": where.mark(),
+        "settings": [k],
+    }
+    open_job(place, job)
+    tasks = [SearchShard(shard, where, named, k) for shard in shards]
+    run_all(tasks, place, engine, patience=patience)
+    return best_of_all([place / f"{task.name}.npz" for task in tasks], k)
+
+
+def _loaded(path: str | None) -> Any:
+    return None if path is None else load(path)
+
+
+def _listed(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+    except OSError:
+        raise ValueError(
+            f"search_shards: folder must hold a finished index of index_shards, got {folder}."
+        ) from None
+
+
+def _write(path: Path, arrays: Mapping[str, Any]) -> None:
+    with replacing(path) as temporary, open(temporary, "wb") as opened:
+        np.savez(opened, **arrays)
