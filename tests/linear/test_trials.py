@@ -6,7 +6,7 @@ import pytest
 from similia import SGDOneVsRest, SLNDClassifier
 from similia.linear import slnd, trials
 from similia.linear.examples import Examples, Task
-from similia.linear.trials import trial_task
+from similia.linear.trials import clearly_best, trial_task
 
 CHOICES = [
     {"hessian": "low-rank", "damping": 60},
@@ -26,11 +26,11 @@ def prefer(number, monkeypatch):
     """Let the trial of that number, in the order of the candidates, be the best one."""
     made = []
 
-    def accuracy(self, scaling):
+    def right(self, scaling):
         made.append(scaling)
-        return float(len(made) - 1 == number)
+        return np.full(20, float(len(made) - 1 == number))
 
-    monkeypatch.setattr(slnd.Trial, "accuracy", accuracy)
+    monkeypatch.setattr(slnd.Trial, "right", right)
     return made
 
 
@@ -79,6 +79,17 @@ def test_trials_learn_from_some_rows_and_are_judged_by_others(problem, rng, monk
         assert (len(part.rows), len(part.held_out)) == expected
         assert not np.intersect1d(part.rows, part.held_out).size
         assert np.isin(np.concatenate([part.rows, part.held_out]), rows).all()
+
+
+def test_another_form_must_gain_more_than_the_standard_error_of_its_gain():
+    first = np.repeat([1.0, 0.0], [60, 40])
+    little, much = first.copy(), first.copy()
+    little[[60, 61, 62, 0, 1]] = [1, 1, 1, 0, 0]  # three gained, two lost
+    much[60:66] = 1.0
+    assert clearly_best([first, little]) == 0
+    assert clearly_best([first, little, much]) == 2
+    assert clearly_best([first, first.copy()]) == 0
+    assert clearly_best([much, first]) == 0
 
 
 def test_the_default_keeps_up_where_a_damping_of_60_falls_behind(rng):

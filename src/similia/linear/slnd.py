@@ -12,7 +12,7 @@ from similia.linear.frames import SCHEDULES, Scaling
 from similia.linear.hessian import RECENT, Hessian, HessianForm, leading_eigenpairs
 from similia.linear.passes import Passes
 from similia.linear.stochastic import StochasticOneVsRest
-from similia.linear.trials import Trial, trial_task
+from similia.linear.trials import Trial, clearly_best, trial_task
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.updates.balanced import LINEAR
@@ -21,7 +21,7 @@ from similia.validation import between, boolean, non_negative, one_of, positive_
 #: factor of automatic steps with balanced sampling, where a class meets few of the others
 BALANCED = 0.3
 #: automatic damping of passes over all examples with steps that fall linearly to zero: the one
-#: that decides best on rows held out, the first where several do or too few rows are there
+#: that decides best on rows held out, the first unless another is clearly better
 DAMPINGS = (60.0, 3.0, 0.0)
 #: automatic damping otherwise, where a larger one learns too slowly (`experiments.damping`)
 SMALL_DAMPING = 3.0
@@ -104,9 +104,10 @@ class SLNDClassifier(StochasticOneVsRest):
         "intercept, and for a diagonal Hessian, of its mean square). It shortens steps along "
         "directions of little variance, which few examples determine badly. The paper has 0, and "
         'then too large a rank costs accuracy. "auto" is 60, 3 or 0 in `fit` over all examples '
-        "with steps that fall linearly, whichever decides best on rows that short trials hold out "
-        "(60 for fewer than 80 rows, and for ``shared=False``), and 3 in a stream, for balanced "
-        "examples, for other schedules and for a diagonal Hessian.",
+        "with steps that fall linearly: what decides best on rows that short trials hold out, 60 "
+        "unless another gains more than a standard error (and for fewer than 80 rows, and with "
+        "``shared=False``). It is 3 in a stream, for balanced examples, for other schedules and "
+        "for a diagonal Hessian.",
     )
     hessian: str = parameter(
         default="auto",
@@ -114,8 +115,8 @@ class SLNDClassifier(StochasticOneVsRest):
         doc='A diagonal Hessian scales each feature by itself and has no rank. "auto" is diagonal '
         "if no rank is named and the Hessian's examples (in a stream, the first one) have more "
         "than 500 features of which fewer than a tenth are non-zero, since k directions miss too "
-        "much of such rows. Other rows get whichever form decides better on the rows that the "
-        'trials for `damping="auto"` hold out, or "low-rank" where there are no trials.',
+        "much of such rows. Other rows get a low rank unless the diagonal form decides best in the "
+        'trials for `damping="auto"`.',
     )
     hessian_samples: int = parameter(
         default=5000,
@@ -249,7 +250,8 @@ class SLNDClassifier(StochasticOneVsRest):
         if part is None:
             return candidates[0]
         trial = Trial(part, self.max_iter, self._descent, self.w_, self.seed_)
-        return max(candidates, key=lambda candidate: trial.accuracy(self._scaling(*candidate)))
+        rights = [trial.right(self._scaling(*candidate)) for candidate in candidates]
+        return candidates[clearly_best(rights)]
 
     def _hessian_rows(self, task: Task, rng: np.random.Generator, j: int | None = None) -> Indices:
         """Draw rows: from all, or balanced between class j and the rest."""

@@ -1,6 +1,6 @@
 """Short trials on some of the rows: which coordinates of steps decide best on rows held out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,12 +37,22 @@ class Trial:
     like: Array  # weights
     seed: int
 
-    def accuracy(self, scaling: Scaling) -> float:
-        """Share of right decisions on the rows held out, after passes from zero weights."""
+    def right(self, scaling: Scaling) -> Array:
+        """Share of right decisions on each row held out, after passes from zero weights."""
         n, rng = min(self.max_iter, PASSES), np.random.default_rng(self.seed)
         w = np.zeros_like(self.like)
         passes = Passes(self.task, self.descent(n * len(self.task.rows)), w, w[:0], 0)
         passes.rescale(scaling)
         for _ in range(n):
             passes.make(rng)
-        return self.task.accuracy(passes.state()[0])
+        return self.task.right(passes.state()[0])
+
+
+def clearly_best(rights: Sequence[Array]) -> int:
+    """The trial with most right decisions, if its gain exceeds a standard error; else the first.
+
+    `rights` are right decisions on the same rows, so that the error is that of paired differences.
+    """
+    best = int(np.argmax([right.mean() for right in rights]))
+    gains = rights[best] - rights[0]
+    return best if gains.mean() > gains.std() / np.sqrt(len(gains)) else 0
