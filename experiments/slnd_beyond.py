@@ -92,8 +92,11 @@ def _level(verdicts: list[tuple[str, str, float, float]], rival: str) -> str:
         for name, gap, error in mine
     )
     behind = [name for name, gap, error in mine if gap < -2 * (0 if math.isnan(error) else error)]
-    told_behind = f"behind on {', '.join(behind)}" if behind else "behind on none of them"
-    return f"The default against {FORMS[rival]}, in points, paired by seed: {told}; {told_behind}."
+    where = ", ".join(behind) if behind else "none of them"
+    return (
+        f"The default against {FORMS[rival]}, in points, paired by seed: {told}; behind by more "
+        f"than two standard errors on {where}."
+    )
 
 
 def balance_part(rows: list[Row]) -> list[str]:
