@@ -309,4 +309,24 @@ def slnd_accuracy(names=("Isolet", "MNIST", "Caltech-101")):
         )
 
 
-ALL = [slnd_pass, slnd_printed, slnd_full, slnd_accuracy]
+def sgd_qn_classes():
+    """A fit of one pass over all examples: SGD-QN, which has gains for each class, and SGD."""
+    rng, n, d, rows = np.random.default_rng(0), 2_000, 256, []
+    for classes in (10, 100, 200, 1000):
+        y = np.arange(n) % classes
+        X = rng.normal(size=(classes, d))[y] + rng.normal(size=(n, d))
+        learners = {cls: cls(max_iter=1, random_state=0) for cls in (SGDQN, SGDOneVsRest)}
+        runs = {
+            cls: partial(learner.fit, X.astype(np.float32), y) for cls, learner in learners.items()
+        }
+        times = seconds(runs, repeats=5)
+        ratio = times[SGDQN] / times[SGDOneVsRest]
+        rows.append([classes, 1e3 * times[SGDQN], 1e3 * times[SGDOneVsRest], ratio])
+    table(
+        f"SGD-QN against SGD, one pass over all examples, N = {n:,}, d = {d}, float32: ms",
+        ["classes", "SGD-QN", "SGD", "ratio"],
+        rows,
+    )
+
+
+ALL = [slnd_pass, slnd_printed, slnd_full, slnd_accuracy, sgd_qn_classes]

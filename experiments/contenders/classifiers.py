@@ -1,5 +1,6 @@
 """Linear classifiers of fixed features, learnt at once; how many passes is a parameter."""
 
+import time
 import warnings
 from typing import Any
 
@@ -20,7 +21,10 @@ LEARNERS = {
 
 
 class Classifier:
-    """A learner with parameters; eta_scale is the step in units of 1/(F''(0) mean |x|²)."""
+    """A learner with parameters, and the processor time that it took.
+
+    eta_scale is the step in units of 1/(F''(0) mean |x|²), for SLND of 1/k or, diagonal, of 1/d.
+    """
 
     stepwise = False
     note = ""
@@ -36,10 +40,16 @@ class Classifier:
     ) -> None:
         self.X, self.y = problem.X_train, problem.y_train
         if eta_scale is not None:
-            squares = self.X.multiply(self.X) if sparse.issparse(self.X) else self.X**2
-            parameters["eta"] = eta_scale / (0.25 * float(squares.sum() / self.X.shape[0]))
+            parameters["eta"] = eta_scale / self._typical(learner, parameters.get("rank"))
         self.model = LEARNERS[learner](random_state=seed, **parameters)
         self._fit(slice(0, 300))  # compiles, before the clock starts
+
+    def _typical(self, learner: str, rank: int | None) -> float:
+        """Mean of F''(0)|u|² over the rows u of the steps."""
+        if learner == "SLNDClassifier":
+            return float(rank or self.X.shape[1])
+        squares = self.X.multiply(self.X) if sparse.issparse(self.X) else self.X**2
+        return 0.25 * float(squares.sum() / self.X.shape[0])
 
     def _fit(self, some: slice) -> None:
         with warnings.catch_warnings():
@@ -47,15 +57,19 @@ class Classifier:
             self.model.fit(self.X[some], self.y[some])
 
     def learn_to(self, step: int) -> None:
+        begun = time.process_time()
         self._fit(slice(None))
+        self.spent = time.process_time() - begun
 
     def scores(self, X: Any) -> Any:
         """Classes, and scores (rows, classes)."""
         return self.model.classes_, self.model.decision_function(X)
 
     def quantities(self) -> dict[str, float]:
-        by_rank = isinstance(self.model, SLNDClassifier)
-        return {"rank": float(self.model.rank_)} if by_rank else {}
+        found = {"processor_seconds": self.spent}
+        if isinstance(self.model, SLNDClassifier):
+            found["rank"], found["damping"] = float(self.model.rank_), self.model.damping_
+        return found
 
 
 class Spectrum:

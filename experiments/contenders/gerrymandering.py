@@ -13,7 +13,8 @@ from similia.neighbors.maps import Map, class_map, column_means
 class Gerrymander(Batch):
     """Maps of queries and items, learnt from all training points.
 
-    Where the problem has a database of its own, queries are learnt against its items.
+    Where the problem has a database of its own, queries are learnt against its items. A named form
+    holds points out to stop by unless it is told not to; without one the defaults pick both.
     """
 
     def __init__(self, problem: Problem, seed: int, **parameters: Any) -> None:
@@ -21,7 +22,9 @@ class Gerrymander(Batch):
         self.n_queries = problem.context.n_queries
 
     def learn_to(self, step: int) -> None:
-        learner = NeighborhoodGerrymandering(random_state=self.seed, **self.parameters)
+        named = {"early_stopping": True} if "asymmetric" in self.parameters else {}
+        parameters = {**named, **self.parameters}
+        learner = NeighborhoodGerrymandering(random_state=self.seed, **parameters)
         n = self.n_queries
         if n:
             learner.fit(self.X[:n], self.y[:n], items=self.X[n:], item_labels=self.y[n:])

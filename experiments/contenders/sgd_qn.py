@@ -1,12 +1,15 @@
 """SGD-QN: stochastic gradient with a diagonal quasi-Newton scaling, as corrected [Bordes2010]."""
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from similia.contract import Array, Indices, Matrix
+from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, row_blocks, squared
 from similia.linalg.compiled import compiled
+from similia.linalg.threads import processors, side_by_side
 from similia.linear.examples import Task
 from similia.linear.passes import BLOCK, Passes, each_class
 from similia.linear.sgd import mean_energy
@@ -126,6 +129,8 @@ class GainPasses:
         self.learner, self.task = learner, task
 
     def make(self, rng: np.random.Generator) -> int:
+        if self.learner.sampling == "full":
+            return self._make_full(rng.permutation(len(self.task.rows)))
         learner, task, n = self.learner, self.task, len(self.task.rows)
         examples, dtype = task.examples, learner.w_.dtype
 
@@ -137,8 +142,26 @@ class GainPasses:
                 some = (dense(examples.at(rows, dtype)), signs[block], examples.weights[rows])
                 learner.learn_rows(j, *some, times[block])
 
-        every, balanced = slice(0, len(learner.w_)), learner.sampling == "balanced"
-        return each_class(task, balanced, every, rng, learn, learner.w_.shape[1])
+        every = slice(0, len(learner.w_))
+        return each_class(task, True, every, rng, learn, learner.w_.shape[1])
+
+    def _make_full(self, order: Indices) -> int:
+        """Teach every class all rows in one order, so that a block is fetched once for all."""
+        learner, task, w = self.learner, self.task, self.learner.w_
+        examples = task.examples
+        for block in row_blocks(len(order), BLOCK):
+            rows = task.rows[order[block]]
+            X, weights = dense(examples.at(rows, w.dtype)), examples.weights[rows]
+            signs = examples.signs(rows, w.dtype)
+            times = learner.n_seen_ + 1.0 + np.arange(block.start, block.stop)
+
+            def learn(some: tuple[int, int], X=X, signs=signs, weights=weights, times=times):
+                for j in range(*some):
+                    learner.learn_rows(j, X, signs[j], weights, times)
+
+            ranges = panels(len(w), min(processors(), len(w)))
+            side_by_side([partial(learn, some) for some in ranges], w.size * len(rows))
+        return len(w) * len(order)
 
     def state(self) -> tuple[Array, Array]:
         return self.learner.w_.copy(), self.learner.moment_.copy()

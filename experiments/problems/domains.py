@@ -4,6 +4,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import pairwise_distances
 
 from experiments.datasets import load_isolet, load_mnist, load_office_caltech, load_usps
 from experiments.problems.base import Problem
@@ -32,12 +34,11 @@ def isolet(seed: int, *, n_components: int = 100, share: float = 0.15) -> Proble
     return _one_domain(data.X, data.y, data.train, seed, n_components, share)
 
 
-def usps(seed: int, *, n_components: int = 100, share: float = 0.15) -> Problem:
+def usps(seed: int, *, n_components: int = 100, share: float = 0.15, kernel: int = 0) -> Problem:
     """Digits from letters, with the customary training and test images."""
     data = load_usps()
-    return _one_domain(
-        data.X.reshape(len(data.y), -1), data.y, data.train, seed, n_components, share
-    )
+    X = data.X.reshape(len(data.y), -1)
+    return _one_domain(X, data.y, data.train, seed, n_components, share, kernel)
 
 
 def mnist_votes(seed: int, *, n_components: int = 100, share: float = 1 / 12) -> Problem:
@@ -47,13 +48,19 @@ def mnist_votes(seed: int, *, n_components: int = 100, share: float = 1 / 12) ->
 
 
 def office_domain(
-    seed: int, *, domain: str, n_components: int = 100, share: float = 0.15, test: float = 0.3
+    seed: int,
+    *,
+    domain: str,
+    n_components: int = 100,
+    share: float = 0.15,
+    test: float = 0.3,
+    kernel: int = 0,
 ) -> Problem:
     """Images of one domain of Office–Caltech, by visual words: a random part is the test part."""
     X, y = _office(domain)
     train = np.ones(len(y), bool)
     train[np.random.default_rng([seed, 1]).permutation(len(y))[: round(test * len(y))]] = False
-    return _one_domain(X, y, train, seed, n_components, share)
+    return _one_domain(X, y, train, seed, n_components, share, kernel)
 
 
 def domain_pair(
@@ -92,9 +99,17 @@ def domain_pair(
     )
 
 
-def _one_domain(X: Any, y: Any, train: Any, seed: int, n_components: int, share: float) -> Problem:
+def _one_domain(
+    X: Any, y: Any, train: Any, seed: int, n_components: int, share: float, kernel: int = 0
+) -> Problem:
+    """Split and reduce; a `kernel` first makes so many Nyström features of a Gaussian one."""
     order = np.random.default_rng(seed).permutation(np.flatnonzero(train))
     held, kept = np.split(order, [round(share * len(order))])
+    if kernel:
+        width = np.median(pairwise_distances(X[kept[:500]], metric="sqeuclidean"))
+        count = min(kernel, len(kept))
+        features = Nystroem(gamma=1.0 / width, n_components=count, random_state=seed).fit(X[kept])
+        X = features.transform(X)
     reduce = _reduction(X[kept], n_components)
     return Problem(
         reduce(X[kept]),

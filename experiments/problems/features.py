@@ -27,11 +27,19 @@ def caltech101_fisher(seed: int, *, per_class: int = 30) -> Problem:
     return _split(data.X, data.y, train, np.setdiff1d(np.arange(len(data.y)), train), rng)
 
 
-def tiny_imagenet(seed: int) -> Problem:
-    """Network features of 200 classes, 50 images of each to learn from, and 50 others."""
+def tiny_imagenet(seed: int, *, classes: int = 200, per_class: int = 50) -> Problem:
+    """Network features of 200 classes, 50 images of each to learn from, and 50 others.
+
+    Fewer classes, or images to learn from, are drawn at random.
+    """
     data = load_tiny_imagenet()
     rng = np.random.default_rng(seed)
-    return _split(data.X, data.y, np.flatnonzero(data.train), np.flatnonzero(~data.train), rng)
+    train, test = np.flatnonzero(data.train), np.flatnonzero(~data.train)
+    if (classes, per_class) != (200, 50):
+        known = rng.permutation(np.unique(data.y))[:classes]
+        drawn = [rng.permutation(train[data.y[train] == c])[:per_class] for c in known]
+        train, test = np.concatenate(drawn), test[np.isin(data.y[test], known)]
+    return _split(data.X, data.y, train, test, rng)
 
 
 def isolet_letters(seed: int) -> Problem:

@@ -11,7 +11,7 @@ from experiments import gerrymandering
 from experiments.contenders import CONTENDERS
 from experiments.measures import MEASURES
 from experiments.peers import call
-from experiments.problems import validation
+from experiments.problems import PROBLEMS, domains, validation
 from experiments.problems.base import Problem
 from experiments.problems.domains import Held
 
@@ -120,6 +120,26 @@ def test_the_report_says_who_won_by_paired_splits(tmp_path):
         "gerrymandering_domains.png",
         "gerrymandering_embeddings.png",
     }
+
+
+def test_the_report_compares_maps_with_and_without_a_kernel(tmp_path):
+    rows = []
+    for seed in range(2):
+        for options, value in (("{}", 0.90), ('{"kernel":500}', 0.92)):
+            for contender, gain in (("Euclidean", 0.0), ("gerrymandering, default", 0.05)):
+                rows.append(row("usps", contender, seed, value + gain + 0.01 * seed, options))
+    text = "\n\n".join(gerrymandering.report(rows, {}, tmp_path))
+    assert "| USPS, official test images | 9.5 ± 0.5 | 7.5 ± 0.5 | 4.5 ± 0.5 | 2.5 ± 0.5 |" in text
+    assert "−2.0 ± 0.0 |" in text
+
+
+def test_kernel_features_come_before_the_reduction(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 3
+    data = SimpleNamespace(X=X, y=y, train=np.arange(60) < 40)
+    monkeypatch.setattr(domains, "load_usps", lambda: data)
+    plain, mapped = (PROBLEMS["usps"](0, n_components=9, kernel=k) for k in (0, 8))
+    assert (plain.X_train.shape[1], mapped.X_train.shape[1]) == (5, 8)
+    np.testing.assert_array_equal(plain.y_test, mapped.y_test)
 
 
 def pictures():

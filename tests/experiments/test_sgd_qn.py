@@ -52,7 +52,6 @@ def test_average_in_fit_is_the_mean_of_the_states(problem):
     states = [naive.w]
     for _ in range(2):
         order = rng.permutation(len(X))
-        rng.integers(2**63, size=1, dtype=np.uint64)  # of balanced visits
         for i in order:
             naive.learn(X[i], 1.0 if y[i] else -1.0)
             states.append(naive.w)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from experiments import slnd
 from experiments.contenders import CONTENDERS
 from experiments.measures import MEASURES
 from experiments.plan import final_tasks, read_plan
-from experiments.problems import PROBLEMS, Problem
+from experiments.problems import PROBLEMS, Problem, features
 from experiments.report import main
 from experiments.rows import HERE, append_rows
 
@@ -76,12 +77,38 @@ def test_the_report_takes_the_validated_setting_and_the_first_run_that_reaches(t
     assert slnd.best_curve(rows, "SGD") == {1: (0.1, 0.3), 20: (2.0, 0.7)}
     assert slnd.reached(slnd.best_curve(rows, "SLND logistic"), 0.693) == (2, 1.0)
     assert slnd.reached(slnd.best_curve(rows, "SGD"), 0.8) == (math.inf, math.inf)
-    append_rows(tmp_path / "results" / "isolet.csv", rows)
+    spent = [{**r, "measure": "processor_seconds", "value": r["seconds"]} for r in rows]
+    append_rows(tmp_path / "results" / "isolet.csv", [*rows, *spent])
     main(["slnd", "--results", str(tmp_path / "results"), "--reports", str(tmp_path)])
     text = (tmp_path / "slnd.md").read_text()
     assert "2 (1.00 s)" in text
     assert "the ratios are 10.0" in text
+    assert "1.00 s beside 2.00 s on Isolet" in text
     assert (tmp_path / "figures" / "slnd_passes_2.png").exists()
+
+
+def test_the_report_compares_the_default_with_sgd_seed_by_seed():
+    def after_five(contender, seed, value):
+        return {**row(contender, 5, value, 1.0), "seed": seed}
+
+    rows = [
+        after_five(name, seed, value + 0.01 * seed)
+        for name, value in (("SLND, our defaults", 0.9), ("SGD, all examples, tuned", 0.91))
+        for seed in (0, 1, 2)
+    ]
+    *_, told = slnd.forms_part(rows)
+    assert told.endswith("Isolet -1.0 ± 0.0; behind by more than two standard errors on Isolet.")
+    assert "91.0 ± 0.6" in slnd.forms_part(rows)[2]
+
+
+def test_fewer_classes_and_images_are_drawn(monkeypatch):
+    y = np.repeat(np.arange(20), 10)
+    whole = SimpleNamespace(X=np.ones((200, 3)), y=y, train=np.arange(200) % 2 == 0)
+    monkeypatch.setattr(features, "load_tiny_imagenet", lambda: whole)
+    some = PROBLEMS["tiny_imagenet"](0, classes=6, per_class=3)
+    assert np.bincount(some.y_train).tolist().count(3) == len(np.unique(some.y_test)) == 6
+    assert len(some.y_train) == 18
+    assert set(some.y_train) == set(some.y_test)
 
 
 def test_problems_have_float32_rows_and_a_measure(problem):

@@ -186,7 +186,7 @@ def test_neighbors_of_the_database_leave_the_point_itself_out(rng):
 
 def test_distances_are_asymmetric_if_maps_are(rng):
     X, y = clusters(rng)
-    D = quick(early_stopping=False).fit(X, y).pairwise_distance(X)
+    D = quick(asymmetric=True, early_stopping=False).fit(X, y).pairwise_distance(X)
     assert np.abs(D - D.T).max() > 1e-6
     D = quick(asymmetric=False).fit(X, y).pairwise_distance(X)
     np.testing.assert_allclose(D, D.T, atol=1e-9)
@@ -321,7 +321,7 @@ def test_partial_fit_begins_as_fit_and_fit_forgets(rng):
 
 def test_early_stopping_keeps_the_best_and_may_keep_the_start(rng):
     X, y = clusters(rng, n=300)
-    learner = quick(max_iter=30, n_iter_no_change=3).fit(X, y)
+    learner = quick(early_stopping=True, max_iter=30, n_iter_no_change=3).fit(X, y)
     errors = learner.validation_errors_
     assert errors[learner.best_iter_] == errors.min()
     assert len(errors) == learner.n_iter_ + 1 == len(learner.losses_) + 1

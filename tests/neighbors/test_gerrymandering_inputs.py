@@ -65,7 +65,7 @@ def test_bad_input_is_named_and_changes_nothing(case, rng):
 
 def test_bad_pieces_and_items_are_named_and_change_nothing(rng):
     X, y = clusters(rng)
-    learner = quick().fit(X, y)
+    learner = quick(asymmetric=True).fit(X, y)
     tied = copy.deepcopy(learner).set_params(asymmetric=False)
     before = vars(learner).copy()
     for call, words in (

@@ -137,15 +137,20 @@ class Task:
 
     def accuracy(self, w: Array) -> float:
         """Share of right decisions on the rows held out."""
+        return float(self.right(w).mean())
+
+    def right(self, w: Array) -> Array:
+        """Share of right decisions on each row held out: one for a class, one for each label."""
         right, examples = [], self.examples
         for block in row_blocks(len(self.held_out), 1024):
             rows = self.held_out[block]
             scores = np.asarray(examples.at(rows, w.dtype) @ w.T)
             if examples.multilabel or examples.n_vectors == 1:
-                right.append((scores > 0) == (examples.signs(rows, w.dtype).T > 0))
+                alike = (scores > 0) == (examples.signs(rows, w.dtype).T > 0)
+                right.append(alike.mean(axis=1))
             else:
-                right.append(scores.argmax(axis=1) == examples.codes[rows])
-        return float(np.mean(np.concatenate(right)))
+                right.append((scores.argmax(axis=1) == examples.codes[rows]).astype(np.float64))
+        return np.concatenate(right)
 
 
 def balanced_kept(counts: Array, signs: Array, seed: int, t: int) -> Array:

@@ -12,6 +12,7 @@ from similia.linear.frames import SCHEDULES, Scaling
 from similia.linear.hessian import RECENT, Hessian, HessianForm, leading_eigenpairs
 from similia.linear.passes import Passes
 from similia.linear.stochastic import StochasticOneVsRest
+from similia.linear.trials import Trial, clearly_best, trial_task
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.updates.balanced import LINEAR
@@ -19,9 +20,11 @@ from similia.validation import between, boolean, non_negative, one_of, positive_
 
 #: factor of automatic steps with balanced sampling, where a class meets few of the others
 BALANCED = 0.3
-#: automatic damping: large for passes over all examples with steps that fall linearly to zero,
-#: which decide better with it (`experiments.damping`); other steps would learn too slowly
-LARGE_DAMPING, SMALL_DAMPING = 60.0, 3.0
+#: automatic damping of passes over all examples with steps that fall linearly to zero: the one
+#: that decides best on rows held out, the first unless another is clearly better
+DAMPINGS = (60.0, 3.0, 0.0)
+#: automatic damping otherwise, where a larger one learns too slowly (`experiments.damping`)
+SMALL_DAMPING = 3.0
 
 
 class SLNDClassifier(StochasticOneVsRest):
@@ -47,6 +50,8 @@ class SLNDClassifier(StochasticOneVsRest):
         Trace of the mean of xxᵀ.
     rank_, n_hessian_ : int
         k, and the number of examples behind the Hessian.
+    damping_ : float
+        The damping of the last `fit`; files do not keep it.
     multilabel_ : bool
     class_counts_ : array of shape (1 or n_classes, 2)
         Positive and negative examples of each weight vector.
@@ -63,7 +68,7 @@ class SLNDClassifier(StochasticOneVsRest):
     ``pyarrow.parquet.ParquetFile(path).iter_batches()``.
 
     The defaults differ from the paper: damping, all examples instead of balanced ones, steps that
-    shrink, and a diagonal Hessian for nearly empty rows. The paper's algorithm is
+    shrink, and a diagonal Hessian where it decides better. The paper's algorithm is
     ``SLNDClassifier(rank=..., damping=0, sampling="balanced", schedule="constant", eta=...)``. P is
     d × k there as here (it prints m × k).
 
@@ -98,9 +103,11 @@ class SLNDClassifier(StochasticOneVsRest):
         doc="Added to each eigenvalue, in units of the mean variance of a feature (without an "
         "intercept, and for a diagonal Hessian, of its mean square). It shortens steps along "
         "directions of little variance, which few examples determine badly. The paper has 0, and "
-        'then too large a rank costs accuracy. "auto" is 60 in `fit` over all examples with '
-        "steps that fall linearly, and 3 in a stream, for balanced examples, for other schedules "
-        "and for a diagonal Hessian.",
+        'then too large a rank costs accuracy. "auto" is 60, 3 or 0 in `fit` over all examples '
+        "with steps that fall linearly: what decides best on rows that short trials hold out, 60 "
+        "unless another gains more than a standard error (and for fewer than 80 rows, and with "
+        "``shared=False``). It is 3 in a stream, for balanced examples, for other schedules and "
+        "for a diagonal Hessian.",
     )
     hessian: str = parameter(
         default="auto",
@@ -108,7 +115,8 @@ class SLNDClassifier(StochasticOneVsRest):
         doc='A diagonal Hessian scales each feature by itself and has no rank. "auto" is diagonal '
         "if no rank is named and the Hessian's examples (in a stream, the first one) have more "
         "than 500 features of which fewer than a tenth are non-zero, since k directions miss too "
-        'much of such rows; otherwise it is "low-rank".',
+        "much of such rows. Other rows get a low rank unless the diagonal form decides best in the "
+        'trials for `damping="auto"`.',
     )
     hessian_samples: int = parameter(
         default=5000,
@@ -156,20 +164,21 @@ class SLNDClassifier(StochasticOneVsRest):
     def _hessian(self) -> Hessian:
         return Hessian(self.hessian_values_, self.hessian_vectors_, self.energy_)
 
-    def _scaling(self, hessian: Hessian, endless: bool = False) -> Scaling:
-        """Coordinates and steps of `fit`, or of an endless stream."""
-        damping = (self._damping(hessian, endless), bool(self.fit_intercept))
-        horizon = max(hessian.dimension(*damping), 1.0)
+    def _scaling(self, hessian: Hessian, damping: float) -> Scaling:
+        """Coordinates and steps."""
+        damped = (damping, bool(self.fit_intercept))
+        horizon = max(hessian.dimension(*damped), 1.0)
         automatic = (BALANCED if self.sampling == "balanced" else 1.0) / horizon
         eta = automatic if isinstance(self.eta, str) else float(self.eta)
-        return Scaling(hessian.scale(LOSSES[self.loss].steepest, *damping), eta, horizon)
+        return Scaling(hessian.scale(LOSSES[self.loss].steepest, *damped), eta, horizon)
 
-    def _damping(self, hessian: Hessian, endless: bool) -> float:
+    def _dampings(self, diagonal: bool) -> tuple[float, ...]:
+        """Dampings of `fit` to choose from."""
         if not isinstance(self.damping, str):
-            return float(self.damping)
-        linear = SCHEDULES[self.schedule][endless] == LINEAR
-        large = linear and self.sampling == "full" and not hessian.diagonal
-        return LARGE_DAMPING if large else SMALL_DAMPING
+            return (float(self.damping),)
+        linear = SCHEDULES[self.schedule][0] == LINEAR
+        large = linear and self.sampling == "full" and not diagonal
+        return DAMPINGS if large else (SMALL_DAMPING,)
 
     # -- the Hessian in `fit` ------------------------------------------------------------------
 
@@ -200,7 +209,7 @@ class SLNDClassifier(StochasticOneVsRest):
         def accuracy(k: int) -> float:
             start = (np.zeros_like(self.w_), self.moment_[:0], 0)
             trial = Passes(task, self._descent(len(task.rows)), *start)
-            trial.rescale(self._scaling(every.first(k)))
+            trial.rescale(self._scaling(every.first(k), self._dampings(diagonal=False)[0]))
             trial.make(np.random.default_rng(seed))
             return task.accuracy(trial.state()[0])
 
@@ -210,7 +219,9 @@ class SLNDClassifier(StochasticOneVsRest):
         if passes.number and not self.refresh:
             return
         task, (w, _), loss = passes.task, passes.state(), LOSSES[self.loss]
-        form = HessianForm(self.hessian, self.rank_ if self.rank == "held-out" else self.rank)
+        diagonal = self.shared and passes.number > 0 and self._hessian.diagonal
+        rank = self.rank_ if self.rank == "held-out" else self.rank
+        form = HessianForm("diagonal" if diagonal else self.hessian, rank)
         scalings = []
         for some in row_blocks(len(w), len(w) if self.shared else 1):
             rows = self._hessian_rows(task, rng, None if self.shared else some.start)
@@ -219,9 +230,28 @@ class SLNDClassifier(StochasticOneVsRest):
             if passes.number:
                 curvatures = loss.curvature(np.asarray(sample @ w[some].T))
                 weights = curvatures.mean(axis=1) / loss.steepest
-            self._set_hessian(form.of(sample, weights, seed), len(rows))
-            scalings.append(self._scaling(self._hessian))
+            hessian = form.of(sample, weights, seed)
+            if not passes.number:
+                hessian, self.damping_ = self._chosen(hessian, sample, task)
+            self._set_hessian(hessian, len(rows))
+            scalings.append(self._scaling(hessian, self.damping_))
         passes.rescale(*scalings)
+
+    def _chosen(self, hessian: Hessian, sample: Matrix, task: Task) -> tuple[Hessian, float]:
+        """The Hessian or the diagonal one, and the damping, that decide best on rows held out."""
+        dampings = self._dampings(hessian.diagonal)
+        candidates = [(hessian, damping) for damping in dampings]
+        if not self.shared or len(candidates) == 1:
+            return candidates[0]
+        if self.hessian == self.rank == "auto":
+            diagonal = HessianForm("diagonal", "auto").of(sample, None, 0)
+            candidates.append((diagonal, SMALL_DAMPING))
+        part = trial_task(task, np.random.default_rng(self.seed_))
+        if part is None:
+            return candidates[0]
+        trial = Trial(part, self.max_iter, self._descent, self.w_, self.seed_)
+        rights = [trial.right(self._scaling(*candidate)) for candidate in candidates]
+        return candidates[clearly_best(rights)]
 
     def _hessian_rows(self, task: Task, rng: np.random.Generator, j: int | None = None) -> Indices:
         """Draw rows: from all, or balanced between class j and the rest."""
@@ -252,7 +282,8 @@ class SLNDClassifier(StochasticOneVsRest):
         first = self.n_hessian_ == 0
         if first:  # a single row: without it there is no direction to learn along
             self._absorb(rows)
-        self._take_steps(rows, signs, weights, self._scaling(self._hessian, endless=True))
+        damping = SMALL_DAMPING if isinstance(self.damping, str) else float(self.damping)
+        self._take_steps(rows, signs, weights, self._scaling(self._hessian, damping))
         if not first and self._grows():
             self._absorb(rows)
 

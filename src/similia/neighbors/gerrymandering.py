@@ -1,30 +1,29 @@
 """Neighborhood gerrymandering: maps for kNN, one for queries and one for the database."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from similia import validation as rules
-from similia.base import accepts_one_query, all_or_nothing, generator, validated
+from similia.base import all_or_nothing, generator, validated
 from similia.contract import Array, Indices, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.neighbors import sides as data
-from similia.neighbors.maps import STARTS, Given, Map, Maps, Start, squared_distances
-from similia.neighbors.search import SEARCHES, vote_shares
+from similia.neighbors.maps import STARTS, Given, Start
+from similia.neighbors.search import SEARCHES
 from similia.neighbors.sides import OWNER, Labels, Sides, class_numbers, split
 from similia.neighbors.state import packed, unpacked
-from similia.neighbors.training import REGULARIZERS, Descent, Objective, Schedule, train
+from similia.neighbors.training import REGULARIZERS, Descent, Objective, Schedule, simplest, train
+from similia.neighbors.votes import VotesByMaps
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
+
+#: points of a trial, and the share of them that it holds out
+TRIAL, SHARE = 3000, 0.25
 
 two_arrays = rules.Rule(
     "a pair of arrays",
@@ -33,9 +32,7 @@ two_arrays = rules.Rule(
 
 
 @parameterized
-class NeighborhoodGerrymandering(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
-):
+class NeighborhoodGerrymandering(VotesByMaps):
     """kNN classifier that learns a map of queries, x ↦ Ux, and one of the database, z ↦ Vz.
 
     A set h of k items votes on the class of a query; S(x, h) = -Σ_{z∈h} |Ux - Vz|² is its nearness
@@ -91,8 +88,12 @@ class NeighborhoodGerrymandering(
     n_neighbors: int = parameter(
         default=5, rule=rules.positive_integer, doc="k, the number of items that vote."
     )
-    asymmetric: bool = parameter(
-        default=True, rule=rules.boolean, doc="Whether items have a map of their own; else V = U."
+    asymmetric: bool | str = parameter(
+        default="auto",
+        rule=rules.one_of("auto") | rules.boolean,
+        doc='Whether items have a map of their own; else V = U. "auto" is True for `items` of '
+        "their own and for few points. Else both forms are tried on at most 3,000 points, of which "
+        "a quarter is held out, and V = U unless its error is larger by a standard error.",
     )
     cost: Array | None = parameter(
         default=None,
@@ -117,15 +118,16 @@ class NeighborhoodGerrymandering(
     n_components: int | None = parameter(
         default=None,
         rule=rules.none | rules.positive_integer,
-        doc='Dimension p of the images; None is that of the data (for "classes", their number).',
+        doc="Dimension p of the images; None is that of the data, but at most 200 if `init` is "
+        '"auto" (for "classes", their number).',
     )
     init: str | Given = parameter(
         default="auto",
         rule=rules.one_of("auto", *STARTS) | rules.array | two_arrays,
         doc="Where the maps start, up to `start_scale`: the data unchanged, principal directions, "
         "Fisher's directions in coordinates that whiten the classes, or (if queries and items have "
-        'different features) a regression on the classes. "auto" is "identity" (with '
-        '`n_components`, "pca") or "lda", whichever errs less. A single array serves both maps.',
+        'different features) a regression on the classes. "auto" is "identity" '
+        '(if images are shorter, "pca") or "lda", whichever errs less. One array serves both maps.',
     )
     start_scale: float | None = parameter(
         default=1.0,
@@ -152,11 +154,13 @@ class NeighborhoodGerrymandering(
     max_iter: int = parameter(
         default=10, rule=rules.positive_integer, doc="Epochs of `fit`; `partial_fit` runs one."
     )
-    early_stopping: bool = parameter(
-        default=True,
-        rule=rules.boolean,
+    early_stopping: bool | str = parameter(
+        default="auto",
+        rule=rules.one_of("auto") | rules.boolean,
         doc="Hold out points (at least 20, or none), keep the maps with the least kNN error on "
-        "them, the start included, and stop when it no longer falls. Then they become items, too.",
+        "them, the start included, and stop when it no longer falls. Then they become items, too. "
+        '"auto" holds none out unless the trial of that form (as for `asymmetric`) ends with an '
+        "error that is a standard error above its least one.",
     )
     validation_fraction: float = parameter(
         default=0.1, rule=rules.between(0, 1), doc="Share of each class to hold out."
@@ -226,14 +230,15 @@ class NeighborhoodGerrymandering(
         where = f"{OWNER}.fit"
         rows, labels = self._points(where, X, y, reset=True)
         self.classes_, sides = data.labelled_sides(where, rows, labels, items, item_labels, classes)
-        data.check_sizes(sides, self.classes_, self.n_neighbors, not self.asymmetric)
+        asymmetric, stopping = self._form(sides)
+        data.check_sizes(sides, self.classes_, self.n_neighbors, not asymmetric)
         self.queries_are_items_ = items is None
         self.n_item_features_ = sides.Z.shape[1]
         self.database_, self.database_labels_ = sides.Z, sides.labels
         self.n_seen_ = self.n_updates_ = self.n_iter_ = 0
         maps = Start(
             self.init, self.n_components, self.start_scale, bool(self.center),
-            not self.asymmetric, len(self.classes_), self.n_neighbors,
+            not asymmetric, len(self.classes_), self.n_neighbors,
         ).maps(sides)  # fmt: skip
         self.U_, self.V_ = maps.query.M, maps.item.M
         self.query_center_, self.item_center_ = maps.query.center, maps.item.center
@@ -241,7 +246,37 @@ class NeighborhoodGerrymandering(
         self.penalty_ = REGULARIZERS[self.regularizer](self.U_, self.V_)[0]
         moved = (self.U_,) if maps.tied else (self.U_, self.V_)
         self.adam_moments_ = tuple(np.zeros_like(M) for M in moved for _ in range(2))
-        return self._train(sides, self.max_iter, stopping=self.early_stopping)
+        return self._train(sides, self.max_iter, stopping=stopping)
+
+    def _form(self, sides: Sides) -> tuple[bool, bool]:
+        """Whether there are two maps, and whether points are held out: as told, or by trials."""
+        told = (self.asymmetric, self.early_stopping)
+        if "auto" not in told:
+            return bool(told[0]), bool(told[1])
+        forms = (False, True) if told[0] == "auto" else (bool(told[0]),)
+        trials = [errors for form in forms if len(errors := self._trial_errors(sides, form))]
+        if len(trials) < len(forms):
+            return bool(told[0]), bool(told[1])  # bool("auto") is True
+        chosen, stopping = simplest(trials, SHARE * min(len(sides.y), TRIAL))
+        return forms[chosen], stopping if told[1] == "auto" else bool(told[1])
+
+    def _trial_errors(self, sides: Sides, asymmetric: bool) -> Array:
+        """Held-out error of a trial on some points, at the start and after every epoch.
+
+        Nothing where queries are no items, or classes are too small to hold out points.
+        """
+        some = np.random.default_rng(0).permutation(len(sides.y))[:TRIAL]
+        points, every = sides.with_queries(np.sort(some)), np.arange(len(self.classes_))
+        trial = clone(self).set_params(
+            asymmetric=asymmetric, early_stopping=True, validation_fraction=SHARE,
+            n_iter_no_change=self.max_iter, search="exact", verbose=False,
+        )  # fmt: skip
+        if not sides.shared:
+            return np.zeros(0)
+        try:
+            return trial._begin(points.X, points.y, None, None, every).validation_errors_
+        except ValueError:  # what `fit` meets as well, it will say itself
+            return np.zeros(0)
 
     def _continue(
         self, X: Matrix, y: ArrayLike, items: Matrix | None, item_labels: Labels, classes: Labels
@@ -251,7 +286,8 @@ class NeighborhoodGerrymandering(
             raise ValueError(f"{where}: classes must be {self.classes_}, as before.")
         if items is not None and self.queries_are_items_:
             raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
-        if len(self.adam_moments_) != (4 if self.asymmetric else 2):
+        asymmetric = len(self.adam_moments_) == 4
+        if self.asymmetric not in ("auto", asymmetric):
             raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")
         rows, labels = self._points(where, X, y, reset=False)
         codes = class_numbers(where, labels, self.classes_)
@@ -265,7 +301,7 @@ class NeighborhoodGerrymandering(
             self._add_items(Z, class_numbers(where, labels, self.classes_))
         # Training works in place, and an error must leave the old arrays untouched.
         U = self.U_.copy()
-        self.U_, self.V_ = U, self.V_.copy() if self.asymmetric else U
+        self.U_, self.V_ = U, self.V_.copy() if asymmetric else U
         self.adam_moments_ = tuple(moment.copy() for moment in self.adam_moments_)
         sides = Sides(rows, codes, self.database_, self.database_labels_, own)
         return self._train(sides, 1, stopping=False)
@@ -316,114 +352,7 @@ class NeighborhoodGerrymandering(
         self._remember_vectors()
         return self
 
-    # -- vectors and distances -----------------------------------------------------------------
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.U_)
-
-    def _maps(self) -> Maps:
-        return Maps(Map(self.U_, self.query_center_), Map(self.V_, self.item_center_))
-
-    def transform(self, X: Matrix) -> Array:
-        """U(x - m) of each query."""
-        return self._query_images(X)
-
-    def _query_images(self, X: Matrix) -> Array:
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        rules.check_magnitude(OWNER, "X", X, dtype=self.U_.dtype)
-        return self._maps().query(X.astype(self.U_.dtype, copy=False))
-
-    @accepts_one_query
-    def query_vectors(self, Q: Matrix) -> Array:
-        """U(q - m) of each query, or of a single one: vectors to search an l2 index with."""
-        return self._query_images(Q)
-
-    def item_vectors(self, Z: Matrix) -> Array:
-        """V(z - n) of each item: vectors to put into an l2 index."""
-        check_is_fitted(self)
-        Z = data.item_rows(OWNER, Z, self.V_.dtype, self.n_item_features_)
-        return self._maps().item(Z.astype(self.V_.dtype, copy=False))
-
-    def query_matrix(self) -> None:
-        """None: no matrix alone makes query vectors, as the maps also subtract a mean."""
-
-    def pairwise_distance(self, Q: Matrix, Z: Matrix | None = None) -> Array:
-        """|U(q - m) - V(z - n)| of all queries and items; not symmetric if U and V differ.
-
-        Parameters
-        ----------
-        Q : array or CSR matrix of shape (n_queries, n_features), or one query
-        Z : array or CSR matrix of shape (n_items, n_item_features), optional; by default Q
-
-        Returns
-        -------
-        distances : array of shape (n_queries, n_items), or (n_items,) for one query
-        """
-        return np.sqrt(-self.pairwise_score(Q, Z))
-
-    @accepts_one_query
-    def pairwise_score(self, Q: Matrix, Z: Matrix | None = None) -> Array:
-        """Negated squared distances: larger is closer. Parameters as in `pairwise_distance`."""
-        queries, items = self._query_images(Q), self.item_vectors(Q if Z is None else Z)
-        squares = squared_distances(queries, items)
-        if Z is None and np.array_equal(queries, items):
-            np.fill_diagonal(squares, 0.0)
-        return -squares
-
-    # -- neighbors -----------------------------------------------------------------------------
-
-    def kneighbors(
-        self, X: Matrix | None = None, n_neighbors: int | None = None, return_distance: bool = True
-    ) -> tuple[Array, NDArray[np.int64]] | NDArray[np.int64]:
-        """The nearest items of each query in the database.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_queries, n_features), optional
-            Queries; by default the points of the database, each without itself.
-        n_neighbors : int, optional; by default as many as vote
-        return_distance : bool
-
-        Returns
-        -------
-        distances, rows : arrays of shape (n_queries, n_neighbors)
-            Nearest first, rows as in `database_`; only the rows unless distances are requested.
-        """
-        check_is_fitted(self)
-        where = f"{OWNER}.kneighbors"
-        k = self.n_neighbors if n_neighbors is None else n_neighbors
-        asked = {"n_neighbors": rules.positive_integer, "search": rules.one_of(*SEARCHES)}
-        rules.check_parameters(where, asked, {"n_neighbors": k, "search": self.search})
-        n_items = len(self.item_vectors_) - (X is None)
-        if k > n_items:
-            most = f"the {n_items} items of the database"
-            raise ValueError(f"{where}: n_neighbors must be at most {most}, got {k}.")
-        if X is None and not self.queries_are_items_:
-            raise ValueError(f"{where}: X must be given, as queries and items differ.")
-        queries = self._maps().query(self.database_) if X is None else self._query_images(X)
-        name, search = self._search
-        search = search if name == self.search else SEARCHES[self.search](self.item_vectors_)
-        squares, rows = search.nearest(queries, k, exclude_self=X is None)
-        return (np.sqrt(np.maximum(squares, 0.0)), rows) if return_distance else rows
-
-    def predict_proba(self, X: Matrix) -> Array:
-        """Each class's share of the votes of the nearest items."""
-        check_is_fitted(self)
-        voters = min(self.n_neighbors, len(self.database_labels_))
-        rows = self.kneighbors(X, voters, return_distance=False)
-        return vote_shares(self.database_labels_[rows], len(self.classes_))
-
-    def predict(self, X: Matrix) -> Array:
-        """The class with most votes; of several, the first in `classes_`."""
-        shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)]
-
-    def _remember_vectors(self) -> None:
-        """Map the database once; called whenever maps or items change."""
-        self.item_vectors_ = self._maps().item(self.database_)
-        self._search = (self.search, SEARCHES[self.search](self.item_vectors_))
+    # -- state ---------------------------------------------------------------------------------
 
     def get_state(self) -> State:
         """Learnt attributes by name; a sparse database by its three arrays."""
@@ -434,7 +363,7 @@ class NeighborhoodGerrymandering(
         """Replace the learnt attributes by those of a learner with the same parameters."""
         check_declared(self)
         with all_or_nothing(self):
-            self.__dict__.update(unpacked(f"{OWNER}.set_state", state, bool(self.asymmetric)))
+            self.__dict__.update(unpacked(f"{OWNER}.set_state", state, self.asymmetric))
             self._remember_vectors()
         return self
 
@@ -442,8 +371,3 @@ class NeighborhoodGerrymandering(
         """Token that changes whenever the learner changes."""
         check_is_fitted(self)
         return Revision((self.n_seen_, self.n_updates_, False), self.U_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -18,6 +18,9 @@ from similia.neighbors.sides import OWNER, Sides
 SAMPLE = 1000
 #: items among which these look for neighbors, so that memory does not grow with the database
 POOL = 20_000
+#: most dimensions of images where neither their number nor a start is named: a step against N items
+#: costs N·d·p, and more of them gained nothing (docs/gerrymandering.md)
+WIDEST = 200
 #: share of the mean variance mixed into variances before they are inverted
 SHRINKAGE = 0.1
 
@@ -185,7 +188,7 @@ class Start(NamedTuple):
         if init == "auto" and d != width:
             init = "classes"
         largest = n_classes if init == "classes" else min(d, width)
-        p = largest if self.p is None else self.p
+        p = min(largest, WIDEST if init == "auto" else largest) if self.p is None else self.p
         if p > largest:
             most = f"at most {largest} for init={init!r}"
             raise ValueError(f"{OWNER}: n_components must be {most}, got {p}.")

@@ -21,7 +21,7 @@ def packed(learnt: State) -> State:
     return state
 
 
-def unpacked(where: str, state: State, asymmetric: bool) -> State:
+def unpacked(where: str, state: State, asymmetric: bool | str) -> State:
     """The attributes of a packed state, or the house error for what does not fit the rest."""
     missing, unknown = set(NAMES) - set(state), set(state) - {*NAMES, "feature_names_in_"}
     if missing or unknown:
@@ -40,7 +40,7 @@ def unpacked(where: str, state: State, asymmetric: bool) -> State:
     return learnt
 
 
-def _misfit(learnt: State, asymmetric: bool) -> str | None:
+def _misfit(learnt: State, asymmetric: bool | str) -> str | None:
     for name in COUNTS:
         if type(learnt[name]) is not int or not 0 <= learnt[name] < 2**53:
             return f"{name} must be a count, got {learnt[name]!r}"
@@ -49,7 +49,8 @@ def _misfit(learnt: State, asymmetric: bool) -> str | None:
         return f"U_ must be a matrix, {', '.join(VECTORS)} vectors"
     d, width = learnt["n_features_in_"], learnt["n_item_features_"]
     of_U, of_V = (len(U), d), (len(U), width)
-    of_moments = (of_U, of_U, of_V, of_V) if asymmetric else (of_U, of_U)
+    two = len(moments) == 4 if asymmetric == "auto" else asymmetric
+    of_moments = (of_U, of_U, of_V, of_V) if two else (of_U, of_U)
     if len(moments) != len(of_moments):
         return f"adam_moments_ must be {len(of_moments)} arrays, got {len(moments)}"
     floats = [*(learnt[name] for name in FLOATS), *moments]
