@@ -59,6 +59,8 @@ positive = Rule("a positive number", kind=Real, above=0)
 non_negative = Rule("a number of at least 0", kind=Real, least=0)
 positive_integer = Rule("a positive integer", kind=Integral, above=0)
 non_negative_integer = Rule("an integer of at least 0", kind=Integral, least=0)
+#: judgements drawn by a call, or passes made: a file may say how many, so they have a limit
+repetitions = Rule("an integer between 1 and 1000000000", kind=Integral, above=0, below=10**9 + 1)
 boolean = Rule("True or False", kind=(bool, np.bool_))
 none = Rule("None", kind=type(None))
 array = Rule("an array", kind=np.ndarray)
