@@ -6,7 +6,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
@@ -116,6 +116,7 @@ def in_pieces(rng, blend, queries, lists, items):
 
 @settings(max_examples=8)
 @given(SEEDS, st.sampled_from([0, 3, 7, 10_000]), st.booleans(), st.sampled_from([None, 20.0]))
+@example(745, 7, False, None)  # a new query whose first list decides nothing takes a slot over
 def test_lists_with_views_and_nuisances_are_learnt_as_transcribed(
     seed, memory, informative, half_life
 ):
