@@ -11,6 +11,7 @@ from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.impressions import Impressions
 from similia.linalg.blocks import dense, rows_of
+from similia.places import check_sparse
 from similia.room import check_room
 from similia.similarity.comparing import (
     check_widths,
@@ -23,7 +24,7 @@ from similia.similarity.matrix import MatrixPart
 from similia.similarity.memory import Memory
 from similia.similarity.published import Published
 from similia.similarity.weights import Weights
-from similia.validation import check_magnitude, check_sparse, check_tuples
+from similia.validation import check_magnitude, check_tuples
 from similia.views import FLOATS, VECTORS, Views, as_views, checked_views
 
 #: judgements: triplets, or lists that were shown
