@@ -255,7 +255,7 @@ class Memory:
         """Which of these queries someone has decided about."""
         if len(keys) < FEW:
             return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
-        return np.flatnonzero(np.isin(keys, self.decided))
+        return np.flatnonzero(np.isin(keys, self.decided, kind="sort"))
 
     def recalled(self, keys: NDArray[np.uint64], queries: Array, shares: Array) -> Array:
         """m(q) for each query: its own memory, or else, by κ, that of its neighbours.
