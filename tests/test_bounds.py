@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from similia.registry import LEARNERS
+
 PROGRAM = """
 import sys
 import numpy as np
@@ -33,7 +35,7 @@ def checked(name):
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("name", ["OASIS", "LEGO", "AROW", "SGDOneVsRest"])
+@pytest.mark.parametrize("name", LEARNERS)
 def test_no_index_of_a_learner_is_out_of_bounds(name):
     ended = checked(name)
     assert ended.returncode == 0, ended.stderr

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from similia import JudgedTransformer, JudgementEstimator, Views, scaled_like
 from similia.adapters import Adapters
 from similia.constraints.definite_boost import DefiniteBoost
 from similia.constraints.pairs import DistanceConstraints
@@ -15,10 +16,13 @@ from similia.filtering import RelevanceFilter
 from similia.index import build_index
 from similia.linear.sgd import SGDOneVsRest
 from similia.neighbors.gerrymandering import NeighborhoodGerrymandering
+from similia.places import check_sparse
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
+from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.sampling import RelevanceTriplets
-from similia.validation import check_sparse
+from similia.trust.exam import exam_of_grades, exam_of_triplets
+from similia.trust.judging import triplet_margins
 from tests.checks import case_of
 
 REFUSED = "with all entries inside its shape"
@@ -114,6 +118,16 @@ CALLS = {
     "items of neighbors": lambda X, wrong: NeighborhoodGerrymandering().fit(
         X, SIGNS, items=wrong, item_labels=SIGNS
     ),
+    "views": lambda X, wrong: Views(a=X, b=wrong),
+    "a scale": lambda X, wrong: scaled_like(PLAIN_SCORERS["cosine"], "euclidean", wrong),
+    "items of a scale": lambda X, wrong: scaled_like(PLAIN_SCORERS["cosine"], "cosine", X, wrong),
+    "margins": lambda X, wrong: triplet_margins("cosine", wrong, [[0, 1, 2]]),
+    "items of margins": lambda X, wrong: triplet_margins("cosine", X, [[0, 1, 2]], items=wrong),
+    "an exam": lambda X, wrong: exam_of_triplets(wrong, [[0, 1, 2]], None, None),
+    "judgements": lambda X, wrong: JudgementEstimator(POLA(), wrong).fit([[0, 1]], [1]),
+    "a judged step": lambda X, wrong: JudgedTransformer(POLA()).fit(
+        wrong, judgements=[[0, 1]], feedback=[1]
+    ),
 }
 
 
@@ -123,6 +137,27 @@ def test_functions_refuse_it(call, X):
         wrong = malformed(abs(X), damage)
         with pytest.raises(ValueError, match=REFUSED):
             CALLS[call](X, wrong)
+
+
+@pytest.mark.parametrize("form", [sparse.csc_array, sparse.bsr_array])
+def test_views_refuse_it_before_they_convert_it(form, X):
+    wrong = form(X)
+    wrong.indices = wrong.indices + 10_000_000
+    with pytest.raises(ValueError, match=f"^Views: b must be a sparse matrix {REFUSED}"):
+        Views(a=X, b=wrong)
+
+
+def test_views_that_were_changed_are_refused(X):
+    views = Views(a=X, b=sparse.csr_array(X))
+    views["b"].indices = views["b"].indices + 10_000_000
+    with pytest.raises(ValueError, match=REFUSED):
+        triplet_margins("cosine", views, [[0, 1, 2]])
+
+
+def test_grades_of_a_challenge_are_refused(X):
+    wrong = malformed(abs(X[:6]), "indices far outside")
+    with pytest.raises(ValueError, match=REFUSED):
+        exam_of_grades(X[:6], X[:6], wrong, "ndcg@10", None, exclude_self=False)
 
 
 def test_a_map_of_constraints_refuses_it(X):
@@ -186,7 +221,7 @@ def test_other_forms_are_checked_before_they_are_converted(form, damage, X):
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
 @pytest.mark.parametrize("shape", [(30, 6), (1, 6), (0, 6), (30, 0)])
 def test_every_sound_form_passes_and_is_left_alone(form, shape, rng):
-    X = sparse.random_array(shape, density=0.3, rng=rng).asformat(form)
+    X = sparse.coo_array(rng.random(shape) * (rng.random(shape) < 0.3)).asformat(form)
     copy = X.copy()
     check_sparse("here", "X", X)
     assert (copy != X).nnz == 0

@@ -21,12 +21,12 @@ from similia.contract import FLOATS, Array, Matrix, Revision, State
 from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
+from similia.places import check_sparse
 from similia.validation import (
     Rule,
     boolean,
     check_magnitude,
     check_parameters,
-    check_sparse,
     is_small,
     positive_integer,
     seed,

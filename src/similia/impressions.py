@@ -44,6 +44,12 @@ class Impressions:
     times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        for name in ("queries", "items"):
+            rows = getattr(self, name)
+            if not isinstance(rows, np.ndarray) or rows.ndim != 1:
+                raise ValueError(
+                    f"{OWNER}: {name} must be a one-dimensional array of rows, got {rows!r:.60}."
+                )
         n, starts = len(self.queries), np.asarray(self.starts)
         if (
             starts.shape != (n + 1,)
@@ -194,6 +200,11 @@ class Impressions:
         the two is better: such a triplet counts `TIE` / 2 in each direction, and is no decision.
         """
         triplets = tuple_array(OWNER, "triplets", triplets)
+        if triplets.shape[1:] != (3,) or triplets.dtype.kind not in "iu":
+            raise ValueError(
+                f"{OWNER}: triplets must be an integer array of shape (n_triplets, 3), "
+                f"got {triplets!r:.60}."
+            )
         n = len(triplets)
         given = np.ones(n) if weights is None else _numbers("weights", weights, (n,))
         _check_least("weights", given, 0.0)
@@ -305,3 +316,12 @@ def _grouped(columns: dict[str, Array]) -> tuple[Indices, Indices]:
         order = np.argsort(first[codes], kind="stable")  # lists in the order of their first rows
     changed = np.flatnonzero(keys[order][1:] != keys[order][:-1]) + 1
     return order, np.concatenate([[0], changed, [n]] if n else [[0]]).astype(np.intp)
+
+
+def check_impressions(owner: str, given: object) -> None:
+    """Refuse anything else."""
+    if not isinstance(given, Impressions):
+        raise ValueError(
+            f"{owner}: impressions must be Impressions, got {type(given).__name__}; make them "
+            "with Impressions.from_rows."
+        )

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner
 from similia.contract import Array, Matrix, PairLearner, Side, TripletLearner
+from similia.room import memory
 from similia.validation import tuple_array
 
 
@@ -208,6 +209,11 @@ def _repeated(
     """Judgements and answers as often as their weights say."""
     told = tuple_array(owner, "triplets" if y is None else "pairs", judgements)
     answers = None if y is None else np.asarray(y)
+    if told.ndim != 2 or (answers is not None and answers.shape != told.shape[:1]):
+        raise ValueError(
+            f"{owner}: judgements must be rows of an array, with an answer for each if there are "
+            f"any, got shape {told.shape} and {0 if answers is None else answers.shape} answers."
+        )
     if weight is None:
         return told, answers
     counts = np.asarray(weight)
@@ -215,6 +221,11 @@ def _repeated(
         raise ValueError(
             f"{owner}: sample_weight must be whole numbers, one for each judgement, got "
             f"{'shape ' + str(counts.shape) if counts.shape != told.shape[:1] else counts[:5]}."
+        )
+    if float(counts.sum()) * told[:1].nbytes > (limit := memory()):
+        raise ValueError(
+            f"{owner}: sample_weight must be small enough for {limit / 1e9:.3g} GB of memory, got "
+            f"{counts.max():g}."
         )
     counts = counts.astype(np.int64)
     return np.repeat(told, counts, axis=0), None if answers is None else np.repeat(answers, counts)

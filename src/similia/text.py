@@ -53,7 +53,7 @@ class BM25(BaseEstimator):
         share = Rule("a number from 0 to 1", lambda b: 0 <= b <= 1, kind=Real)
         check_parameters("BM25", {"k1": non_negative, "b": share}, vars(self))
         self.counter_ = CountVectorizer(stop_words=self.stop_words, dtype=np.float32)
-        counts = sparse.csr_array(self.counter_.fit_transform(texts))
+        counts = sparse.csr_array(self.counter_.fit_transform(_checked(texts)))
         n, frequency = counts.shape[0], np.bincount(counts.indices, minlength=counts.shape[1])
         self.rarity_ = np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
         self.mean_length_ = float(counts.sum()) / n
@@ -72,4 +72,19 @@ class BM25(BaseEstimator):
     def queries(self, texts: Iterable[str]) -> sparse.csr_array:
         """Counts of the words in each text, for the side that searches."""
         check_is_fitted(self)
-        return sparse.csr_array(self.counter_.transform(texts))
+        return sparse.csr_array(self.counter_.transform(_checked(texts)))
+
+
+def _checked(texts: Iterable[str]) -> list[str]:
+    """The texts, which are several, and each of them a text."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise ValueError(
+            f"BM25: texts must be several, such as a list, got {type(texts).__name__}."
+        )
+    found = list(texts)
+    for row, text in enumerate(found):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"BM25: texts must be strings, got {text!r:.60} in row {row}; put '' for none."
+            )
+    return found

@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from similia.places import check_sparse
+
 Array: TypeAlias = NDArray[Any]
 #: a dense array or a CSR matrix
 Matrix: TypeAlias = Array | sparse.csr_array | sparse.csr_matrix
@@ -125,6 +127,7 @@ def checked_views(X: Array) -> Views:
 
 
 def _matrix(name: str, given: ArrayLike | Matrix) -> Matrix:
+    check_sparse("Views", name, given)
     if not sparse.issparse(given):
         given = np.asarray(given)
         if given.ndim == 1:

@@ -1,7 +1,9 @@
 """All targets by name."""
 
 from tests.fuzz import targets
+from tests.fuzz.calls import public
 from tests.fuzz.served import requests, stores
 from tests.fuzz.tables import tables
 
-TARGETS = {**targets.TARGETS, "tables": tables, "stores": stores, "requests": requests}
+SERVED = {"stores": stores, "requests": requests}
+TARGETS = {**targets.TARGETS, "public": public, "tables": tables, **SERVED}

@@ -46,7 +46,7 @@ def test_a_similarity_has_its_own_scale(rng):
 
 
 def test_items_of_inner_products_stay_as_they_are(rng):
-    X, Z = sparse.random_array((40, 6), density=0.5, rng=rng, format="csr"), np.eye(6)
+    X, Z = sparse.csr_array(rng.random((40, 6)) * rng.integers(2, size=(40, 6))), np.eye(6)
     model = OASIS().learn(X, triplets_of(rng, 40, 6, 200), items=Z)
     found = scaled_like(model, "inner_product", X, Z)
     np.testing.assert_array_equal(found.item_vectors(Z), model.item_vectors(Z))

@@ -21,6 +21,7 @@ OPERATIONS = {
 #: cases for each operation; SCHEMA_EXAMPLES=200 looks longer
 EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "10"))
 #: a schema does not know which items there are, so what fits it may still be refused, with 422
+checks.load_all_checks()
 UNKNOWABLE = [checks.CHECKS.get_one("positive_data_acceptance")]
 
 

@@ -68,6 +68,6 @@ def test_a_file_of_another_version_is_loaded_first(folder, monkeypatch):
 
 
 def test_a_learner_that_this_version_lacks_is_not_put_to_use(folder):
-    file.write(path_of(folder, 1), "Unknown", {}, {})
+    file.write(path_of(folder, 1), "Unknown", {}, {"W_": np.eye(2)})
     as_promoted(folder)
     refused(folder, "is of class 'Unknown'")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Indices
-from similia.impressions import Impressions
+from similia.impressions import Impressions, check_impressions
 
 #: different pairs kept before they are summed up
 HELD = 2**20
@@ -32,6 +32,7 @@ def counted_pairs(
     empty = np.zeros(0, np.intp)
     whole, held = Pairs(empty, empty, empty, np.zeros(0), np.zeros(0)), []
     for batch in batches:
+        check_impressions("clicks", batch)
         held.append(_of_batch(batch, by_place))
         if sum(len(part.query) for part in held) > max(HELD, len(whole.query)):
             whole, held = _summed([whole, *held]), []

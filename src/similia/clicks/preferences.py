@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Indices
-from similia.impressions import Impressions
+from similia.impressions import Impressions, check_impressions
 from similia.validation import check_parameters, one_of
 
 RULES = ("clicked", "skip-above", "last-click")
@@ -55,6 +55,7 @@ def click_preferences(impressions: Impressions, rule: str = "clicked") -> Prefer
     [[0, 8, 7]]
     """
     check_parameters("click_preferences", {"rule": one_of(*RULES)}, {"rule": rule})
+    check_impressions("click_preferences", impressions)
     lengths = np.diff(impressions.starts)
     owner = np.repeat(np.arange(len(impressions)), lengths)
     place = impressions.nuisance.get("position", np.arange(len(owner)))

@@ -72,6 +72,7 @@ def click_rates(
         _, which = np.unique(
             np.column_stack([pairs.query, pairs.item]), axis=0, return_inverse=True
         )
+        which = which.ravel()  # numpy 2.0.0 gives it a second axis
         first = np.unique(which, return_index=True)[1]
         clicks = np.bincount(which, weights=clicks).astype(np.float64)
         views = np.bincount(which, weights=views * propensities.at(pairs.place)).astype(np.float64)

@@ -23,6 +23,7 @@ from similia.constraints.base import Constraints, check_numbers
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_log
+from similia.room import check_room
 from similia.validation import check_hermitian
 
 #: departure of a start from symmetry and from trace one that counts as rounding
@@ -171,6 +172,7 @@ def _solution(H: Callable[[Array], Array], b: Array) -> Array:
 def log_of_start(owner: str, start: ArrayLike | None, constraints: Constraints) -> Array:
     """Logarithm of W₀, positive definite with trace one; of I/d for None."""
     d = constraints.n_features
+    check_room(owner, d, constraints.dtype, (d, d))
     if start is None:
         return np.asarray(-np.log(d) * np.eye(d, dtype=constraints.dtype))
     W = np.asarray(start)

@@ -27,6 +27,7 @@ from similia.linalg.roots import decreasing_bracket, decreasing_root
 from similia.linalg.spectral import gibbs_weights, hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.progress import Advance, progress
+from similia.room import check_room
 from similia.updates.definite_boost import approximate_step
 from similia.validation import boolean, check_parameters, one_of, positive, positive_integer
 
@@ -249,6 +250,7 @@ class ThetaSearch:
     ) -> None:
         self.source, self.max_iter, self.advance = source, max_iter, advance
         d = source.constraints.n_features
+        check_room("minimize_max_constraint", d, source.constraints.dtype, (d, d))
         # log I instead of log I/d: the same problem, and G then belongs to α alone.
         self.log_start = np.zeros((d, d), dtype=source.constraints.dtype)
         self.history: list[tuple[float, float]] = []

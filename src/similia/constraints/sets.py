@@ -15,8 +15,8 @@ from similia.linalg.blas import products
 from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_part
+from similia.places import check_sparse
 from similia.updates.definite_boost import RankOneTerms
-from similia.validation import check_sparse
 
 AnyMatrix: TypeAlias = ArrayLike | sparse.sparray
 Given: TypeAlias = Constraints | Sequence[Constraints]

@@ -22,6 +22,7 @@ from similia.linalg.spectral import psd_factor, quick_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
+from similia.room import check_room
 from similia.sampling import PAIR_SAMPLERS, BalancedPairs
 from similia.validation import (
     check_magnitude,
@@ -30,6 +31,7 @@ from similia.validation import (
     none,
     one_of,
     positive_integer,
+    repetitions,
     tuple_array,
 )
 
@@ -59,7 +61,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         "sampler(y, n, rng) and returns pairs and their signs.",
     )
     n_pairs: int = parameter(
-        default=50_000, rule=positive_integer, doc="Pairs drawn by each call of those."
+        default=50_000, rule=repetitions, doc="Pairs drawn by each call of those."
     )
     n_components: int | None = parameter(
         default=None,
@@ -179,9 +181,15 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         """Learn the pairs with these differences; return the update count."""
 
     def _init_state(self, X: Matrix) -> None:
+        d = X.shape[1]
+        check_room(self._owner, d, X.dtype, *self._start_shapes(d))
         self.n_seen_ = self.n_updates_ = 0
         self._init_metric(X)
         self._init_moment()
+
+    def _start_shapes(self, d: int) -> list[tuple[int, ...]]:
+        """Shapes of the arrays of a state, for d features."""
+        return [(d, d)] * (1 + bool(self.average))
 
     def _init_metric(self, X: Matrix) -> None:
         self.A_ = np.eye(X.shape[1], dtype=X.dtype)

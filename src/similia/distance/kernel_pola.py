@@ -143,6 +143,9 @@ largest_loss_, n_seen_, n_updates_
         self.n_basis_, self.factor_ = 0, np.zeros((0, 0))
         super()._init_metric(X)
 
+    def _start_shapes(self, d: int) -> list[tuple[int, ...]]:
+        return [(SAMPLE, d)]  # A grows with the basis; points that say what is typical do not
+
     def _check_square(self, X: Matrix) -> None:
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(

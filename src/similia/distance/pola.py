@@ -29,7 +29,7 @@ from similia.validation import (
     none,
     one_of,
     positive,
-    positive_integer,
+    repetitions,
 )
 
 
@@ -126,11 +126,9 @@ class POLA(MahalanobisDistance):
         rule=none | positive,
         doc="With a number, `fit` and `fit_pairs` repeat their pairs until none has a larger loss.",
     )
-    max_passes: int = parameter(
-        default=100, rule=positive_integer, doc="Limit of those repetitions."
-    )
+    max_passes: int = parameter(default=100, rule=repetitions, doc="Limit of those repetitions.")
     n_pairs: int = parameter(
-        default=10_000, rule=positive_integer, doc="Pairs drawn by `fit` and by `partial_fit`."
+        default=10_000, rule=repetitions, doc="Pairs drawn by `fit` and by `partial_fit`."
     )
 
     divergence = "frobenius"

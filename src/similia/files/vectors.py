@@ -18,7 +18,8 @@ from similia.contract import Array, Matrix, Side
 from similia.files.pieces import json_object, opened, text_pieces
 from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
 from similia.files.unpacked import check_size
-from similia.validation import check_parameters, check_sparse, none, positive_integer
+from similia.places import check_sparse
+from similia.validation import check_parameters, none, positive_integer
 
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
 LINES = (".jsonl", ".ndjson")

@@ -22,7 +22,7 @@ from similia.files.vectors import (
     check_matrix,
     unknown_format,
 )
-from similia.validation import check_sparse
+from similia.places import check_sparse
 
 #: formats without room for ids
 NO_IDS = (".npy", *SVMLIGHT)

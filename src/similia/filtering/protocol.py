@@ -11,8 +11,9 @@ from scipy import sparse
 from similia.contract import Matrix
 from similia.interrupts import held_signals
 from similia.linalg.blocks import dense
+from similia.places import check_sparse
 from similia.progress import progress
-from similia.validation import Rule, boolean, check_magnitude, check_parameters, check_sparse
+from similia.validation import Rule, boolean, check_magnitude, check_parameters
 
 Booleans: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]

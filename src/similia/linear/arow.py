@@ -12,6 +12,7 @@ from similia.linalg.blocks import squared
 from similia.linalg.gaussian import mean_posterior, mean_variances
 from similia.linear.base import LinearOneVsRest
 from similia.parameters import parameter
+from similia.room import check_room
 from similia.updates.aroma import diagonal_pass
 from similia.updates.arow import arow_pass
 from similia.validation import one_of, positive
@@ -75,6 +76,7 @@ class AROW(LinearOneVsRest):
     def _init_state(self) -> None:
         rows, d = self.w_.shape
         if self.covariance == "full":
+            check_room(self._owner, d, self.w_.dtype, (rows, d, d))
             self.Sigma_ = np.tile(np.eye(d, dtype=self.w_.dtype), (rows, 1, 1))
         else:
             self.Sigma_ = np.ones((rows, d), dtype=self.w_.dtype)

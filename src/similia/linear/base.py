@@ -17,7 +17,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.linear.examples import Examples, with_intercept
 from similia.parameters import parameter
 from similia.progress import Advance, progress
-from similia.validation import boolean, check_magnitude, positive_integer
+from similia.validation import boolean, check_magnitude, repetitions
 
 
 class LinearOneVsRest(ClassifierMixin, Learner):
@@ -38,7 +38,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
     )
     max_iter: int = parameter(
         default=5,
-        rule=positive_integer,
+        rule=repetitions,
         doc="Most passes over the data in `fit`; `partial_fit` makes one.",
     )
 

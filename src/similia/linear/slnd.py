@@ -15,6 +15,7 @@ from similia.linear.stochastic import StochasticOneVsRest
 from similia.linear.trials import Trial, clearly_best, trial_task
 from similia.losses import LOSSES
 from similia.parameters import parameter
+from similia.room import check_room
 from similia.updates.balanced import LINEAR
 from similia.validation import between, boolean, non_negative, one_of, positive_integer
 
@@ -153,6 +154,7 @@ class SLNDClassifier(StochasticOneVsRest):
     def _init_state(self) -> None:
         super()._init_state()
         d, dtype = self.w_.shape[1], self.w_.dtype
+        check_room(self._owner, d, dtype, (RECENT, d))
         self._set_hessian(Hessian(np.zeros(0, dtype), np.zeros((d, 0), dtype), 0.0), 0)
         self.recent_ = np.zeros((RECENT, d), dtype)
 

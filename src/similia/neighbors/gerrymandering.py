@@ -152,7 +152,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         doc="Queries per step; None means 20 steps per epoch, of 16 to 256 queries.",
     )
     max_iter: int = parameter(
-        default=10, rule=rules.positive_integer, doc="Epochs of `fit`; `partial_fit` runs one."
+        default=10, rule=rules.repetitions, doc="Epochs of `fit`; `partial_fit` runs one."
     )
     early_stopping: bool | str = parameter(
         default="auto",

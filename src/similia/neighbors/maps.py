@@ -13,6 +13,7 @@ from similia.linalg.blas import products
 from similia.linalg.blocks import dense
 from similia.neighbors.search import share_of_errors
 from similia.neighbors.sides import OWNER, Sides
+from similia.room import check_room
 
 #: queries that determine the scale of distances and the better start
 SAMPLE = 1000
@@ -196,6 +197,7 @@ class Start(NamedTuple):
             rule = f"None or {n_classes}, the number of classes, for init='classes'"
             raise ValueError(f"{OWNER}: n_components must be {rule}, got {p}.")
         if init == "classes" and not self.tied:
+            check_room(OWNER, max(d, width), np.float64, (d, d), (width, width))
             return class_map(sides.X, sides.y, p), class_map(sides.Z, sides.labels, p)
         if d != width:
             rule = f"'classes' or a pair of arrays if queries have {d} and items {width} features"
@@ -205,6 +207,7 @@ class Start(NamedTuple):
             both = zip((X, sides.Z), centers, strict=True)
             X = np.vstack([dense(rows) - center for rows, center in both])
             y = np.concatenate([y, sides.labels])
+        check_room(OWNER, d, np.float64, (p, d) if init == "identity" else (d, d))
         names = ("identity" if p == d else "pca", "lda") if init == "auto" else (init,)
         starts = [STARTS[name](X, y, p).astype(sides.X.dtype) for name in names]
         if len(starts) > 1:

@@ -10,7 +10,7 @@ from similia.contract import Geometry, Matrix, Searchable
 from similia.linalg.blocks import dense
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import squared_lengths
-from similia.validation import check_parameters, one_of
+from similia.validation import check_parameters, checked_matrix, one_of
 
 #: pairs of items whose gaps are compared
 PAIRS = 10_000
@@ -76,7 +76,8 @@ def scaled_like(
     if isinstance(base, str):
         check_parameters("scaled_like", {"base": one_of(*PLAIN_SCORERS)}, {"base": base})
         base = PLAIN_SCORERS[base]
-    items = Q if Z is None else Z
+    Q = checked_matrix("scaled_like", "Q", Q)
+    items = Q if Z is None else checked_matrix("scaled_like", "Z", Z)
     rng = np.random.default_rng(random_state)
     rows = np.column_stack([rng.integers(n.shape[0], size=PAIRS) for n in (Q, items, items)])
     wanted, found = (_typical_gap(one, Q, items, rows) for one in (base, scorer))

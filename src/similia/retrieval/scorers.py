@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Geometry, Matrix, Scorer, Searchable, Side
+from similia.places import check_sparse
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
     Products,
@@ -18,7 +19,7 @@ from similia.retrieval.vectors import (
     products_of,
     squared_lengths,
 )
-from similia.validation import check_parameters, check_sparse, one_of
+from similia.validation import check_parameters, one_of
 from similia.views import Views
 
 BLOCK_BYTES = 2**28

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from similia.contract import Array, Indices
+from similia.places import check_sparse
 from similia.sampling.labels import Score, check_draw
-from similia.validation import check_parameters, check_sparse, one_of
+from similia.validation import check_parameters, one_of
 
 Grades: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 

@@ -276,6 +276,9 @@ class FactoredAROMA(GaussianSimilarity):
         self.Omega_ = (of_items * np.eye(Z.shape[1])).astype(self.W_.dtype)
         return variances
 
+    def _start_shapes(self, m: int, n: int) -> list[tuple[int, ...]]:
+        return [*super()._start_shapes(m, n), (m, m), (n, n)]
+
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         state = (self.W_, self.Lambda_, self.Omega_, self.moment_, self.n_seen_)
         learn = factored_analysed_pass if self.update == "analysed" else factored_pass
@@ -362,6 +365,9 @@ class DiagonalAROMA(GaussianSimilarity):
         variances = of_queries, of_items = super()._init_state(X, Z)
         self.Sigma_ = np.full_like(self.W_, of_queries * of_items)
         return variances
+
+    def _start_shapes(self, m: int, n: int) -> list[tuple[int, ...]]:
+        return [*super()._start_shapes(m, n), (m, n)]
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         state = (self.W_, self.Sigma_, self.moment_, self.n_seen_)

@@ -22,6 +22,7 @@ from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
+from similia.room import check_room
 from similia.sampling import TRIPLET_SAMPLERS, UniformTriplets
 from similia.sampling.labels import triplets_drawn
 from similia.validation import (
@@ -32,7 +33,7 @@ from similia.validation import (
     function,
     one_of,
     positive,
-    positive_integer,
+    repetitions,
 )
 
 #: triplets drawn at a time by `fit`: bounds memory, and how stale the model of hard negatives is
@@ -71,7 +72,7 @@ class BilinearSimilarity(Learner):
         "sampler(y, n, rng, score).",
     )
     n_triplets: int = parameter(
-        default=50_000, rule=positive_integer, doc="Triplets drawn by each call of those."
+        default=50_000, rule=repetitions, doc="Triplets drawn by each call of those."
     )
 
     learns_from = "triplets"
@@ -169,6 +170,7 @@ class BilinearSimilarity(Learner):
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
         """Set W₀ = scale × (zero, identity or a given matrix); return the typical lengths."""
         m, n = X.shape[1], Z.shape[1]
+        check_room(self._owner, max(m, n), X.dtype, *self._start_shapes(m, n))
         check_prior(self._owner, self.prior, m, n)
         automatic, lengths = measured_start(self.prior, X, Z)
         scale = automatic if isinstance(self.prior_scale, str) else float(self.prior_scale)
@@ -191,6 +193,10 @@ class BilinearSimilarity(Learner):
         self.W_ = np.array(scale * prior, dtype=X.dtype, order="C")
         self._init_moment()
         return lengths
+
+    def _start_shapes(self, m: int, n: int) -> list[tuple[int, ...]]:
+        """Shapes of the arrays of a state, for m query and n item features."""
+        return [(m, n)] * (1 + bool(self.average))
 
     def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
         draw = triplets_drawn(self._owner, self.sampler, y)

@@ -29,7 +29,7 @@ from similia.validation import (
     none,
     one_of,
     positive,
-    positive_integer,
+    repetitions,
 )
 from similia.views import Views, as_views
 
@@ -111,7 +111,7 @@ class Blend(BlendRanking):
         "sampler(y, n, rng, score).",
     )
     n_triplets: int = parameter(
-        default=50_000, rule=positive_integer, doc="Triplets drawn by each call of those."
+        default=50_000, rule=repetitions, doc="Triplets drawn by each call of those."
     )
 
     # -- learning ------------------------------------------------------------------------------

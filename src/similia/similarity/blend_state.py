@@ -11,12 +11,20 @@ from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.impressions import SHOWN, Impressions
 from similia.linalg.blocks import dense, rows_of
-from similia.similarity.comparing import check_widths, compared_widths, measured, names_of
+from similia.places import check_sparse
+from similia.room import check_room
+from similia.similarity.comparing import (
+    check_widths,
+    compared_widths,
+    measured,
+    names_of,
+    start_shapes,
+)
 from similia.similarity.matrix import MatrixPart
 from similia.similarity.memory import Memory
 from similia.similarity.published import Published
 from similia.similarity.weights import Weights
-from similia.validation import check_magnitude, check_sparse, check_tuples, column_names
+from similia.validation import check_magnitude, check_tuples, column_names
 from similia.views import FLOATS, VECTORS, Views, as_views, checked_views
 
 #: judgements: triplets, or lists that were shown
@@ -52,6 +60,8 @@ class BlendState(Learner):
     def _init_state(self, X: Views, Z: Views) -> None:
         """Measure what is typical, and start every part."""
         self.widths_ = compared_widths(self._owner, X, Z)
+        widest = max(max(view[1:]) for view in self.widths_)
+        check_room(self._owner, widest, np.float64, *start_shapes(self.widths_, X, Z))
         self.names_ = names_of(self.widths_)
         self.nuisances_: list[str] = []
         self.n_features_in_, self.n_item_features_ = X.shape[1], Z.shape[1]

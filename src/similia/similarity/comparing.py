@@ -112,6 +112,16 @@ def scores_of_pairs(widths: Widths, X: Views, Z: Views, queries: Indices, items:
     return np.ascontiguousarray(np.hstack(columns))
 
 
+def start_shapes(widths: Widths, X: Views, Z: Views) -> list[tuple[int, ...]]:
+    """Shapes of the arrays that grow with the numbers of features and of weights."""
+    shapes: list[tuple[int, ...]] = []
+    for name, m, n in widths:
+        if not m or not (sparse.issparse(X[name]) and sparse.issparse(Z[name])):
+            shapes += [(SAMPLE, m), (SAMPLE, n)]
+    n_weights = sum(1 if m else n for _, m, n in widths)
+    return [*shapes, (n_weights, n_weights)]
+
+
 def measured(widths: Widths, X: Views, Z: Views) -> Measures:
     """Measure what is typical, on triplets that depend on a fixed seed alone."""
     base = widths[0][0]

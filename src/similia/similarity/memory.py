@@ -152,12 +152,13 @@ class Memory:
         Only of queries that are not met yet. From its turn on, a new query takes its slot over.
         """
         T, n = len(keys), len(self.keys)
-        asked = np.flatnonzero(fresh | (self.met[slots] == 0))
         news = np.flatnonzero(fresh)
         begun, replaced = np.full(n, T), np.full(len(news), T)
         for i in range(len(news) - 1, -1, -1):  # next turn at which the slot changes hands
             replaced[i] = begun[slots[news[i]]]
             begun[slots[news[i]]] = news[i]
+        # Who took a slot over may not be met by its first list, if that decides nothing.
+        asked = np.flatnonzero((self.met[slots] == 0) | (begun[slots] <= np.arange(T)))
         if len(asked) < FEW:
             found = [self._near(units[t]) for t in asked]
             turns = np.repeat(asked, [len(near) for near, _ in found])
@@ -284,7 +285,7 @@ class Memory:
         """Which of these queries someone has decided about."""
         if len(keys) < FEW:
             return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
-        return np.flatnonzero(np.isin(keys, self.decided))
+        return np.flatnonzero(np.isin(keys, self.decided, kind="sort"))
 
     def recalled(self, keys: NDArray[np.uint64], queries: Array, shares: Array) -> Array:
         """m(q) for each query: its own memory, or else, by κ, that of its neighbours.

@@ -10,17 +10,19 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix, Searchable, Side
+from similia.places import check_sparse
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
 from similia.trust.interleaving import Interleaving
 from similia.trust.judging import (
     ACCURACY,
     RankingLearner,
+    checked_side,
     pairs_as_triplets,
     triplet_evaluation,
 )
 from similia.trust.outcome import Beside, standard_error
-from similia.validation import tuple_array
+from similia.validation import check_tuples
 
 Mark: TypeAlias = Callable[[Searchable], Evaluation]
 
@@ -65,7 +67,10 @@ def exam_of_triplets(
 
     Beside it, the items that are preferred and never the other way round should be found.
     """
-    rows = tuple_array("Promotion", "triplets", triplets)
+    X = checked_side("Promotion", "X", X)
+    items = None if items is None else checked_side("Promotion", "items", items)
+    sizes = (X.shape[0], *2 * [(X if items is None else items).shape[0]])
+    rows = check_tuples("Promotion", "triplets", triplets, sizes)
     check_any(len(rows))
     names = rows[:, 0] if queries is None else np.asarray(queries)
     mark = partial(triplet_evaluation, X=X, triplets=rows, items=items, queries=queries)
@@ -95,6 +100,13 @@ def exam_of_grades(
     exclude_self: bool,
 ) -> Exam:
     """Exam by the ranking of all items; beside it, pairs of graded items of a query in order."""
+    Q, Z = checked_side("Promotion", "Q", Q), checked_side("Promotion", "Z", Z)
+    check_sparse("Promotion", "relevance", relevance)
+    if np.shape(relevance) != (Q.shape[0], Z.shape[0]):
+        raise ValueError(
+            f"Promotion: relevance must be of shape {(Q.shape[0], Z.shape[0])}, a row for each "
+            f"query and a column for each item, got {np.shape(relevance)}."
+        )
     check_any(Q.shape[0])
     given = np.arange(Q.shape[0]) if queries is None else np.asarray(queries)
     if given.shape != (Q.shape[0],) or len(np.unique(given)) != len(given):

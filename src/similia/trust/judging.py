@@ -8,10 +8,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices, PairLearner, Searchable, Side, TripletLearner
 from similia.linalg.blocks import dense, row_blocks
+from similia.places import check_sparse
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import is_sparse, squared_lengths
-from similia.validation import check_parameters, check_tuples, one_of, tuple_array
+from similia.validation import (
+    check_parameters,
+    check_tuples,
+    checked_matrix,
+    one_of,
+    tuple_array,
+)
+from similia.views import Views
 
 #: learners that rank, and so can be judged
 RankingLearner: TypeAlias = TripletLearner | PairLearner
@@ -36,6 +44,15 @@ def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
     return scorer
 
 
+def checked_side(owner: str, name: str, X: Side) -> Side:
+    """Queries or items as a matrix, or views, whose rows can be taken."""
+    if isinstance(X, Views):
+        for view in X:
+            check_sparse(owner, view, X[view])
+        return X
+    return checked_matrix(owner, name, X, ensure_all_finite=False)
+
+
 def triplet_margins(
     scorer: Searchable | str, X: Side, triplets: ArrayLike, *, items: Side | None = None
 ) -> Array:
@@ -53,7 +70,8 @@ def triplet_margins(
     items : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
     """
     scorer = ranker_of("triplet_margins", scorer)
-    Z = X if items is None else items
+    X = checked_side("triplet_margins", "X", X)
+    Z = X if items is None else checked_side("triplet_margins", "items", items)
     sizes = (X.shape[0], Z.shape[0], Z.shape[0])
     rows = check_tuples("triplet_margins", "triplets", triplets, sizes)
     if len(rows) == 0:

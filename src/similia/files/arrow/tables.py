@@ -26,7 +26,7 @@ class Frame:
     def __init__(self, given: Any) -> None:
         try:
             self.table = given if isinstance(given, pa.Table) else pa.table(given)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError) as error:
             raise ValueError(
                 "feedback must be a path, or a table with named columns, "
                 f"got {type(given).__name__} ({error})."
