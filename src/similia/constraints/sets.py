@@ -168,8 +168,8 @@ class UnionConstraints(Constraints):
 
     def _append(self, single: Single) -> None:
         """Take in a set of one constraint; each class is screened at once."""
-        kinds = [type(part) for part, _ in self._parts]
-        parts, places = ([pair[i] for pair in self._parts] for i in (0, 1))
+        parts, places = [part for part, _ in self._parts], [mine for _, mine in self._parts]
+        kinds = [type(part) for part in parts]
         last = np.array([len(self)])
         if type(single) in kinds:
             at = kinds.index(type(single))
@@ -284,7 +284,7 @@ def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
     return float(min(values)), float(max(values))
 
 
-def _joined(sets: Sequence[Single]) -> Single:
+def _joined(sets: Sequence[Constraints]) -> Constraints:
     """Several sets of one class as one, without checking them again."""
     both = copy.copy(sets[0])
     both.dtype = np.result_type(*(one.dtype for one in sets))
