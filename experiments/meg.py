@@ -220,13 +220,13 @@ def _projection_part(rows: list[Row], figures: Path) -> list[str]:
         "All pairs with half of the squared distance below γ = 0.2/d are to be so; the most "
         "violated constraint comes next; the search ends when all are met to 1e-4. With the step "
         "(4.6) as printed the logarithm of a negative number is taken, so the step that minimises "
-        "the bound of Appendix E is used. On our kernels γ = 0.2/d makes fewer constraints than the "
-        "980 of the paper, and the target makes no error. With γ for 980 constraints the claim "
+        "the bound of Appendix E is used. On our kernels γ = 0.2/d makes fewer constraints than "
+        "the 980 of the paper, and the target makes no error. With γ for 980 constraints the claim "
         "that errors are higher shows on all three; with a poor kernel (*composition*: four counts "
-        "a gene), whose target itself errs, by one protein. *Corollary 4.2 as printed* is 2λ² log d/ε² with λ the "
-        "largest |eigenvalue|; *our tighter form* is log d/(−log ρ(ε)), which also uses that the "
-        "smallest eigenvalue is only −γ. How steps grow with d and ε where θ is searched for "
-        "(section 4.6) is a report [of its own](bisection.md).",
+        "a gene), whose target itself errs, by one protein. *Corollary 4.2 as printed* is "
+        "2λ² log d/ε² with λ the largest |eigenvalue|; *our tighter form* is log d/(−log ρ(ε)), "
+        "which also uses that the smallest eigenvalue is only −γ. How steps grow with d and ε "
+        "where θ is searched for (section 4.6) is a report [of its own](bisection.md).",
     ]
     duals: Curves = {}
     errors: Curves = {}
