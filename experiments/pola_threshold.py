@@ -56,11 +56,11 @@ def _sweep(rows: list[Row]) -> list[str]:
         "is the worst setting but for one, and b₁ = 10 or 100 undoes half of the loss. What "
         "remains is the start: from A = 0 all that is known of 1,000 pairs is what they span, and "
         "the Euclidean distance, which is a good one here, is forgotten. More pairs make up for "
-        "some of that; starting from the identity makes up for all (31 of 45, above). Nor could a gain "
-        "of that size win everywhere: on some 2,000 test images a mean gain of 0.06 to 0.08 points "
-        "is a third of the standard error of one pair of digits. 45 of 45 needs gains several "
-        "times as large, or a weaker Euclidean error than ours (0.8 to 0.9 %), which the paper "
-        "shows only as a picture.",
+        "some of that; starting from the identity makes up for all (31 of 45, above). Nor could a "
+        "gain of that size win everywhere: on some 2,000 test images a mean gain of 0.06 to 0.08 "
+        "points is a third of the standard error of one pair of digits. 45 of 45 needs gains "
+        "several times as large, or a weaker Euclidean error than ours (0.8 to 0.9 %), which the "
+        "paper shows only as a picture.",
     ]
 
 
