@@ -114,6 +114,7 @@ experiments: $(READY) $(PEERS)/.ready
 	done
 	$(BIN)/python -m experiments.user_adapters
 	$(BIN)/python -m experiments.calibration
+	$(BIN)/python -m experiments.bisection
 	$(BIN)/python -m experiments.promotion
 	$(BIN)/python -m experiments.aroma_study
 	$(BIN)/python -m experiments.blend

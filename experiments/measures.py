@@ -74,6 +74,27 @@ def neighbors(contender: Any, problem: Problem, task: Any, full: bool) -> Values
         for k in task.cuts:
             right = majority(problem.y_train[nearest[:, :k]]) == problem.y_test
             yield len(right), score, f"accuracy@{k}", float(right.mean())
+            if task.stage == "run":
+                plain = majority(problem.y_train[_euclidean(problem, max(task.cuts))[:, :k]])
+                yield from _paired(score, f"@{k}", right, plain == problem.y_test)
+
+
+#: the last problem, and the nearest training points of its test points before learning
+_EUCLIDEAN: dict[str, Any] = {}
+
+
+def _euclidean(problem: Problem, k: int) -> Any:
+    known = _EUCLIDEAN
+    if known.get("problem") is not problem or known["nearest"].shape[1] < k:
+        nearest = nearest_rows(problem.X_train, problem.X_test, k)
+        known.update(problem=problem, nearest=nearest)
+    return known["nearest"]
+
+
+def _paired(score: str, at: str, right: Any, plain: Any) -> Values:
+    """Count the points that only one of two is right about: ours, and the Euclidean distance."""
+    yield len(right), score, f"gained{at}", float((right & ~plain).sum())
+    yield len(right), score, f"lost{at}", float((~right & plain).sum())
 
 
 def voting(contender: Any, problem: Problem, task: Any, full: bool) -> Values:

@@ -13,11 +13,12 @@ from experiments.rows import Row, select
 from experiments.summary import markdown_table, mean_error, trace, with_error
 
 SLOW, FAST, BOOST, TARGET = "MEG, eta = 2", "MEG, eta = 20", "DefiniteBoost", "target kernel"
+MANY = "DefiniteBoost, 980 constraints"
 KERNELS = ("spectrum3", "spectrum2", "identity")
+#: a kernel of its own for the claim on errors: on the others the target makes none
+POOR = "composition"
 MAIN = 20_000
 D = 52
-#: 2λ² log d/ε² of Corollary 4.2, for X - γI with eigenvalues from -γ to 1 - γ, γ = 0.2/d, ε = 1e-4
-PRINTED_BOUND = 2 * (1 - 0.2 / D) ** 2 * math.log(D) / 1e-4**2
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
@@ -114,14 +115,18 @@ def _dual(rows: list[Row]) -> list[list[str]]:
 
 def _met(rows: list[Row]) -> list[list[str]]:
     lines = []
-    for name in KERNELS:
-        here = select(_kernel(rows, name), contender=BOOST)
+    for contender, name in _boosted():
+        here = select(_kernel(rows, name), contender=contender)
         if here:
-            n, steps, left = (_end(here, m) for m in ("constraints", "iterations", "violated"))
+            counted = ("constraints", "iterations", "violated", "iteration_bound")
+            n, steps, left, bound = (_end(here, name, contender) for name in counted)
+            gamma = _end(here, "gamma", contender) if contender == MANY else 0.2
+            # 2λ² log d/ε², for X - γI with eigenvalues from -γ to 1 - γ and ε = 1e-4
+            printed = 2 * (1 - gamma / D) ** 2 * math.log(D) / 1e-4**2
             shown = (
-                f"{n:.0f} constraints, {left:.0f} violated after {steps:.0f} steps "
-                f"(at most {PRINTED_BOUND:,.0f} by Corollary 4.2 as printed, "
-                f"{_end(here, 'iteration_bound'):,.0f} by our tighter form of it)"
+                f"γ = {gamma:.3g}/d: {n:.0f} constraints, {left:.0f} violated after {steps:.0f} "
+                f"steps (at most {printed:,.0f} by Corollary 4.2 as printed, "
+                f"{bound:,.0f} by our tighter form of it)"
             )
             text = f"steps until all constraints are met to 1e-4, {name}"
             met = "yes" if left == 0 and steps < MAIN / 10 else "no"
@@ -129,22 +134,28 @@ def _met(rows: list[Row]) -> list[list[str]]:
     return lines
 
 
+def _boosted() -> list[tuple[str, str]]:
+    """Contenders and kernels of the projection part."""
+    return [(BOOST, name) for name in KERNELS] + [(MANY, name) for name in (*KERNELS, POOR)]
+
+
 def _lost(rows: list[Row]) -> list[list[str]]:
     lines = []
-    for name in KERNELS:
+    for contender, name in _boosted():
         here = _kernel(rows, name)
-        ours, theirs = (_ends(here, which, "error") for which in (BOOST, TARGET))
+        ours, theirs = (_ends(here, which, "error") for which in (contender, TARGET))
         if not ours:
             continue
+        which = f"{name}, {_end(here, 'constraints', contender):.0f} constraints"
         mean, error = mean_error(ours[seed] - theirs[seed] for seed in ours)
         shown = f"{_percent(ours.values())} over {_percent(theirs.values())}"
-        text = f"1-NN error (test half) after DefiniteBoost over the target's, {name}"
+        text = f"1-NN error (test half) after DefiniteBoost over the target's, {which}"
         lines.append([text, "higher", shown, "yes" if mean > 2.0 * error else "not told apart"])
         # Leaving one out knows no divisions: all seeds have the same value.
-        loo = (_ends(here, which, "error_loo").values() for which in (BOOST, TARGET))
+        loo = (_ends(here, who, "error_loo").values() for who in (contender, TARGET))
         wrong = [round(D * fmean(values)) for values in loo]
         shown = f"{wrong[0]} over {wrong[1]} of {D} proteins"
-        text = f"the same, leave one out, {name}"
+        text = f"the same, leave one out, {which}"
         more = wrong[0] - wrong[1]
         verdict = "no" if more <= 0 else "by one protein" if more == 1 else "yes"
         lines.append([text, "higher", shown, verdict])
@@ -209,7 +220,13 @@ def _projection_part(rows: list[Row], figures: Path) -> list[str]:
         "All pairs with half of the squared distance below γ = 0.2/d are to be so; the most "
         "violated constraint comes next; the search ends when all are met to 1e-4. With the step "
         "(4.6) as printed the logarithm of a negative number is taken, so the step that minimises "
-        "the bound of Appendix E is used.",
+        "the bound of Appendix E is used. On our kernels γ = 0.2/d makes fewer constraints than "
+        "the 980 of the paper, and the target makes no error. With γ for 980 constraints the claim "
+        "that errors are higher shows on all three; with a poor kernel (*composition*: four counts "
+        "a gene), whose target itself errs, by one protein. *Corollary 4.2 as printed* is "
+        "2λ² log d/ε² with λ the largest |eigenvalue|; *our tighter form* is log d/(−log ρ(ε)), "
+        "which also uses that the smallest eigenvalue is only −γ. How steps grow with d and ε "
+        "where θ is searched for (section 4.6) is a report [of its own](bisection.md).",
     ]
     duals: Curves = {}
     errors: Curves = {}
@@ -352,8 +369,8 @@ def _ends(rows: list[Row], contender: str, measure: str) -> dict[int, float]:
     return {row["seed"]: row["value"] for row in found}
 
 
-def _end(rows: list[Row], measure: str) -> float:
-    return fmean(_ends(rows, BOOST, measure).values())
+def _end(rows: list[Row], measure: str, contender: str = BOOST) -> float:
+    return fmean(_ends(rows, contender, measure).values())
 
 
 def _chosen(rows: list[Row]) -> str:

@@ -10,7 +10,9 @@ import numpy as np
 from experiments.duels import Duel, Side, duel
 from experiments.figures import draw_duels, draw_pictures, draw_points
 from experiments.measures import nearest_rows
+from experiments.pola_default import default_part
 from experiments.pola_study import study_part
+from experiments.pola_threshold import threshold_part
 from experiments.rows import Row, select
 from experiments.summary import markdown_table, mean_error, with_error
 
@@ -64,7 +66,9 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
     parts += _noisy_part(select(run, problem="noisy_digits"), exhibits, figures)
     parts += _digits_part(digits, exhibits, figures)
     parts += study_part(select(run, problem="mnist_pair"))
+    parts += threshold_part(run)
     parts += _classes_part(run)
+    parts += default_part(run)
     parts += _filter_part(stream, figures)
     return parts
 

@@ -9,14 +9,14 @@ pairs.
 from functools import partial
 
 from experiments.contenders.adapters import Adapter, Online, Recent, Reweighting, Ridge, Torch
-from experiments.contenders.batch import FDA, NCA, PCA, Peer
+from experiments.contenders.batch import FDA, NCA, PCA, FittedPOLA, Peer
 from experiments.contenders.classifiers import Classifier, Spectrum
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
 from experiments.contenders.gerrymandering import ClassRegression, Gerrymander
 from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
 from experiments.contenders.ordinal import ByDefiniteBoost, ByFeatures, ByMDS, ByMEG, ByTSTE
 from experiments.contenders.states import LinearInversion, OnlineState
-from experiments.contenders.tuples import RCA, FromPairs, FromTriplets, PseudoMetric
+from experiments.contenders.tuples import RCA, FromPairs, FromTriplets, PseudoMetric, RepeatedPairs
 from experiments.contenders.vectors import Identity
 
 CONTENDERS = {
@@ -24,6 +24,8 @@ CONTENDERS = {
     **{name: partial(FromTriplets, name) for name in ("DiagonalAROMA", "FactoredAROMA", "OASIS")},
     "LEGO": partial(FromPairs, "LEGO"),
     "POLA": partial(PseudoMetric, "POLA"),
+    "POLA fit": FittedPOLA,
+    "POLA batch": RepeatedPairs,
     "RCA": RCA,
     "PCA": PCA,
     "FDA": FDA,

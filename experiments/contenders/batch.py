@@ -13,6 +13,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from experiments.contenders.vectors import both_scores
 from experiments.peers.call import fit_peer, metric_learner
 from experiments.problems import Problem
+from similia import POLA
 
 
 class Batch:
@@ -40,6 +41,14 @@ class PCA(Batch):
 
     def learn_to(self, step: int) -> None:
         self.components = principal_directions(self.X, **self.parameters)
+
+
+class FittedPOLA(Batch):
+    """POLA by `fit`, as users meet it: it draws its pairs, and chooses how far to follow them."""
+
+    def learn_to(self, step: int) -> None:
+        learner = POLA(random_state=self.seed, **self.parameters).fit(self.X, self.y)
+        self.components, self.note = learner.components_, f"share {learner.share_:g}"
 
 
 class FDA(Batch):

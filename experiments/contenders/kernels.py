@@ -68,18 +68,31 @@ class OnlineKernel:
 
 
 class BoundedKernel:
-    """DefiniteBoost on the pairs that are closer than γ = `gamma`/d in the target: tr(WX) ≤ γ."""
+    """DefiniteBoost on the pairs that are closer than γ = `gamma`/d in the target: tr(WX) ≤ γ.
+
+    With `n_constraints`, γ is the least for which so many pairs are, more where distances are tied.
+    """
 
     stepwise = True
 
     def __init__(
-        self, problem: Problem, seed: int, *, gamma: float = 0.2, tol: float = 1e-4, **options: Any
+        self,
+        problem: Problem,
+        seed: int,
+        *,
+        gamma: float = 0.2,
+        n_constraints: int = 0,
+        tol: float = 1e-4,
+        **options: Any,
     ) -> None:
         target = problem.context
         d = len(target)
         pairs = np.column_stack(np.triu_indices(d, 1))
-        near = squared_distances(target)[tuple(pairs.T)] < 2.0 * gamma / d
-        bound = np.sqrt(2.0 * gamma / d)
+        squares = squared_distances(target)[tuple(pairs.T)]
+        if n_constraints:
+            gamma = float(np.sort(squares)[n_constraints - 1]) * d / 2.0 * (1.0 + 1e-9)
+        near = squares < 2.0 * gamma / d
+        self.gamma, bound = gamma, np.sqrt(2.0 * gamma / d)
         self.constraints = DistanceConstraints(pairs[near], bound, n_objects=d)
         self.options = {"nearest": False, "tol": 2.0 * tol, **options}
         self.note = f"{len(self.constraints)} constraints"
@@ -102,5 +115,6 @@ class BoundedKernel:
             "iterations": float(boost.n_iter_),
             "iteration_bound": boost.iteration_bound_,
             "constraints": float(len(values)),
+            "gamma": self.gamma,
             "violated": float((values > self.options["tol"] / 2.0).sum()),
         }

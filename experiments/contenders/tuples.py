@@ -1,13 +1,16 @@
 """Contenders that are fed with tuples drawn from labels, one after another."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from experiments.contenders.batch import principal_directions
 from experiments.contenders.vectors import Vectors, both_scores
 from experiments.problems import Problem
+from similia import POLA
 from similia.linalg.spectral import psd_factor
 from similia.registry import learner_class
 from similia.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS
@@ -179,3 +182,25 @@ def rca_factor(X: Any, similar: Any) -> Any:
     values, vectors = linalg.eigh(Z.T @ Z / max(len(Z), 1))
     kept = values > 1e-9 * values[-1]
     return (vectors[:, kept] / np.sqrt(values[kept])).T
+
+
+class RepeatedPairs(Stream):
+    """POLA over the same pairs again and again, until none loses more than `beta`."""
+
+    stepwise = False
+
+    def __init__(self, problem: Problem, seed: int, *, n_pairs: int, **parameters: Any) -> None:
+        super().__init__(problem, PAIRS["uniform"](problem.y_train), seed)
+        self.n_pairs, self.learner = n_pairs, POLA(average=True, **parameters)
+
+    def learn_to(self, step: int) -> None:
+        pairs, signs = (values[: self.n_pairs] for values in self._drawn(0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the note says how far it came
+            self.learner.fit_pairs(self.X, pairs, signs)
+        learner = self.learner
+        self.note = f"{learner.n_passes_} passes, largest loss {learner.largest_loss_:.2g}"
+
+    def scorers(self) -> dict[str, Any]:
+        states = {"last": self.learner.A_, "average": self.learner.A_average_}
+        return {name: Vectors("l2", psd_factor(A)) for name, A in states.items()}

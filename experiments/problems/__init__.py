@@ -18,6 +18,7 @@ from experiments.problems.filtering import reuters
 from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_digits
 from experiments.problems.judged import newsgroups_search, search
 from experiments.problems.matrices import gyrb, quantum_state, zappos
+from experiments.problems.neighbors import by_neighbors
 from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
 
 PROBLEMS = {
@@ -27,6 +28,7 @@ PROBLEMS = {
     "mnist_pair": mnist_pair,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
+    "by_neighbors": by_neighbors,
     "reuters": reuters,
     "gyrb": gyrb,
     "zappos": zappos,

@@ -29,14 +29,24 @@ def newsgroups(
 
 
 def caltech101_visterms(
-    seed: int, *, n_classes: int = 50, train_share: float = 0.65, unit_length: bool = True
+    seed: int,
+    *,
+    n_classes: int = 50,
+    train_share: float = 0.65,
+    unit_length: bool = True,
+    cap: int | None = None,
 ) -> Problem:
     """Caltech-101, 50 classes, 1,000 visterms, tf-idf: in place of the paper's Caltech-256.
 
-    Seed s draws the classes as well as the split, since the paper does not name its classes.
+    Seed s draws the classes as well as the split, since the paper does not name its classes. With
+    `cap` no class has more images: some have 800 and most about 50.
     """
     data = load_caltech101("visterms", n_classes=n_classes, random_state=seed)
     order = np.random.default_rng(seed).permutation(len(data.y))
+    if cap is not None:
+        y = data.y[order]
+        earlier = [np.count_nonzero(y[:i] == label) for i, label in enumerate(y)]
+        order = order[np.array(earlier) < cap]
     train, test = np.split(order, [round(train_share * len(order))])
     X, _ = tfidf(data.X, train, unit_length=unit_length, dtype=np.float32)
     return _shuffled(X, data.y, train, test, seed)

@@ -164,6 +164,23 @@ def test_an_oracle_keeps_what_it_has_named():
     np.testing.assert_allclose(oracle.named().shifted(0.25).values(W), [0.25, 0.05])
 
 
+def test_an_oracle_may_name_several_constraints_of_which_the_first_counts():
+    answers = iter([[("a", np.eye(3)), ("b", (np.ones(3), "<=", 0.5))],
+                    [("b", None), ("c", np.diag([1.0, 0.0, -1.0]))],
+                    [("d", np.eye(3)), ("e", np.eye(2))]])  # fmt: skip
+    oracle = ConstraintOracle(3, lambda W: next(answers))
+    W = np.diag([0.5, 0.3, 0.2])
+    assert oracle.search(W) == 0
+    before = oracle.named()
+    assert oracle.search(W) == 1
+    assert oracle.keys == ["a", "b", "c"]
+    np.testing.assert_allclose(oracle.values(W), [1.0, 0.5, 0.3])
+    np.testing.assert_allclose(before.values(W), [1.0, 0.5])
+    with pytest.raises(ValueError, match="on 3 features"):
+        oracle.search(W)
+    assert oracle.keys == ["a", "b", "c"]  # a bad answer names nothing
+
+
 @pytest.mark.parametrize("thin", [False, True])
 def test_what_an_oracle_has_named_is_a_set_of_its_own_in_the_same_order(rng, thin):
     each = [("a", np.diag([1.0, 0.0, -1.0])), ("b", (np.ones(3), ">=", 0.5)), ("c", np.eye(3)),
@@ -239,7 +256,11 @@ WRONG = {
     ),
     "oracle naming no pair": (
         lambda: ConstraintOracle(2, lambda W: np.eye(2)).search(np.eye(2)),
-        r"find must return None or \(key, constraint\), got",
+        r"find must return None, \(key, constraint\) or a list of such, got",
+    ),
+    "oracle naming an empty list": (
+        lambda: ConstraintOracle(2, lambda W: []).search(np.eye(2)),
+        r"find must return None where no constraint is violated, got \[\]",
     ),
     "oracle naming a list as key": (
         lambda: ConstraintOracle(2, lambda W: ([0], np.eye(2))).search(np.eye(2)),

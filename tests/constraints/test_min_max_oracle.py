@@ -67,6 +67,21 @@ def test_few_of_many_constraints_are_named(rng):
     assert len(oracle.keys) <= found.n_queries < 200
 
 
+def test_an_oracle_that_names_several_at_once_is_asked_less_often(rng):
+    Z = rng.normal(size=(2000, 12))
+    constraints = RankOneConstraints(Z, 0.0)
+
+    def worst_ten(W):
+        worst = np.argsort(-constraints.values(W))[:10].tolist()
+        return [(j, (Z[j], "<=", 0.0)) for j in worst]
+
+    one, ten = oracle_of(constraints), ConstraintOracle(12, worst_ten)
+    slow, quick = (minimize_max_constraint(oracle, tol=1e-2) for oracle in (one, ten))
+    assert slow.status == quick.status == "solved"
+    assert max(slow.lower, quick.lower) <= min(slow.value, quick.value)
+    assert 2 * quick.n_queries < slow.n_queries
+
+
 def test_constraints_that_cannot_be_listed():
     """|z|² = 1 for all z of two blocks: each has the largest eigenvalue of its block of W."""
 

@@ -9,6 +9,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from similia import POLA
+from similia.distance.share import best_threshold
+from similia.sampling import BalancedPairs
 from tests.problems import FORMS, labelled
 
 PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}
@@ -107,6 +109,8 @@ def test_it_starts_from_the_distance_that_is_there(rng):
     nothing = POLA(**PRINTED).learn(X, [], [])
     assert not nothing.A_.any()
     assert nothing.b_ == 1.0
+    assert POLA(**PRINTED, start_threshold=7.0).learn(X, [], []).b_ == 7.0
+    assert POLA(start_threshold=1).learn(X, [], []).b_ == 1.0
 
 
 def test_theorem_1_can_be_followed_on_the_stream(rng):
@@ -191,6 +195,11 @@ def test_fit_draws_its_pairs_once_and_passes_over_them(rng):
         ({"start": -np.eye(2)}, "start must be positive semidefinite"),
         ({"start": np.full((2, 2), np.nan)}, "start must be finite"),
         ({"unit": 0.0}, "unit must be 'auto' or a number between 0 and 1e.70, got 0.0"),
+        (
+            {"start_threshold": 0.5},
+            r"start_threshold must be 'auto' or a number from 1 to 1e\+70, got 0.5",
+        ),
+        ({"share": 1.5}, "share must be 'auto' or a number from 0 to 1, got 1.5"),
         ({"beta": 0.0}, "beta must be None or a positive number, got 0.0"),
         ({"max_passes": 0}, "max_passes must be a positive integer, got 0"),
         ({"n_components": 0}, "n_components must be None or a positive integer, got 0"),
@@ -235,3 +244,67 @@ def test_points_too_near_for_their_precision_are_refused(rng):
     assert not hasattr(learner, "n_seen_")
     for parameters, points in (({}, X), (PRINTED, X.astype("float32"))):
         assert np.isfinite(POLA(**parameters).learn(points, pairs, y).A_).all()
+
+
+# -- how far `fit` goes ----------------------------------------------------------------------------
+
+
+def misled(labels, n, rng):
+    """Pairs of which all that is said is wrong."""
+    pairs, signs = BalancedPairs(labels).draw(n, rng)
+    return pairs, -signs
+
+
+def test_fit_goes_a_part_of_the_way_where_all_of_it_classifies_worse(rng):
+    X, y = labelled(rng, n=150)
+    settings = {"n_pairs": 1000, "sampler": misled, "random_state": 0}
+    whole, kept = (POLA(share=share, **settings).fit(X, y) for share in (1.0, "auto"))
+    assert (whole.share_, kept.share_) == (1.0, 0.25)
+    start = POLA().learn(X, [], []).A_
+    np.testing.assert_allclose(kept.A_, 0.75 * start + 0.25 * whole.A_)
+    np.testing.assert_allclose(kept.A_average_, 0.75 * start + 0.25 * whole.A_average_)
+    assert kept.b_average_ == kept.b_ >= 1.0
+
+
+def test_fit_keeps_everything_where_that_classifies_no_worse(rng):
+    X, y = noisy(rng)
+    chosen, whole = (
+        POLA(n_pairs=3000, random_state=0, share=share).fit(X, y) for share in ("auto", 1.0)
+    )
+    assert chosen.share_ == 1.0
+    np.testing.assert_array_equal(chosen.A_average_, whole.A_average_)
+    assert chosen.threshold_ == whole.threshold_
+
+
+def test_no_share_is_chosen_without_a_start_to_go_back_to_or_for_later_labels(rng):
+    X, y = labelled(rng, n=150)
+    assert POLA(**PRINTED, n_pairs=300, sampler=misled, random_state=0).fit(X, y).share_ == 1.0
+    learner = POLA(n_pairs=300, sampler=misled, random_state=0).fit(X, y)
+    assert learner.share_ == 0.25
+    A, b = learner.A_.copy(), learner.b_
+    drawn = []
+
+    def remember(labels, n, rng):
+        drawn.append(BalancedPairs(labels).draw(n, rng))
+        return drawn[-1]
+
+    learner.set_params(sampler=remember).partial_fit(X, y)
+    again = POLA().learn(X, [], [])
+    again.A_, again.b_ = A, b
+    again.learn(X, *drawn[0])
+    np.testing.assert_allclose(learner.A_, again.A_)
+    assert learner.b_ == pytest.approx(again.b_)
+
+
+def test_a_given_share_of_zero_is_the_start(rng):
+    X, y = noisy(rng)
+    learner = POLA(n_pairs=500, share=0.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(learner.A_average_, POLA().learn(X, [], []).A_)
+
+
+def test_the_best_threshold_counts_both_kinds_of_pairs_alike():
+    squares = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    signs = np.array([1, 1, -1, 1, -1, -1])
+    assert best_threshold(squares, signs) in (2.5, 4.5)
+    assert best_threshold(squares, np.array([1, -1, -1, -1, -1, -1])) == 1.5
+    assert best_threshold(squares, np.ones(6)) is None

@@ -50,11 +50,22 @@ def test_a_plan_of_neighbors_runs_over_varied_options(tmp_path):
     plan = tomllib.loads(PLAN)
     assert run_plan(plan, tmp_path) == 2 * 2 * (2 + 5)
     rows = select(read_rows(tmp_path), stage="run")
-    assert {row["measure"] for row in rows} == {"accuracy@1", "accuracy@3"}
+    names = ("accuracy", "gained", "lost")
+    assert {row["measure"] for row in rows} == {f"{name}@{k}" for name in names for k in (1, 3)}
     assert {row["score"] for row in rows} == {"l2"}
     assert len({row["options"] for row in rows}) == 2
     assert {row["step"] for row in select(rows, contender="RCA")} == {100, 300}
-    assert all(0 <= row["value"] <= 1 for row in rows)
+    accuracies = select(rows, measure=lambda name: name.startswith("accuracy"))
+    assert all(0 <= row["value"] <= 1 for row in accuracies)
+    euclidean = select(accuracies, contender="Euclidean", measure="accuracy@3")
+    for row in select(accuracies, contender="FDA", measure="accuracy@3"):
+        same = {name: row[name] for name in ("options", "seed")}
+        plain = select(euclidean, **same)[0]["value"]
+        gained, lost = (
+            select(rows, contender="FDA", measure=f"{name}@3", **same)[0]["value"]
+            for name in ("gained", "lost")
+        )
+        assert row["value"] - plain == pytest.approx((gained - lost) / row["queries"], abs=1e-4)
 
 
 def test_quick_keeps_one_of_the_varied_options():
@@ -64,7 +75,7 @@ def test_quick_keeps_one_of_the_varied_options():
 
 def test_neighbors_vote_as_those_of_scikit_learn():
     problem = toy(0, measured_by="neighbors")
-    task = SimpleNamespace(cuts=(1, 2, 3, 5))
+    task = SimpleNamespace(cuts=(1, 2, 3, 5), stage="run")
     found = MEASURES["neighbors"](CONTENDERS["identity"](problem, 0), problem, task, True)
     values = {measure: value for _, _, measure, value in found}
     for k in task.cuts:

@@ -91,8 +91,8 @@ def test_queries_with_too_many_equal_scores_are_measured_by_row(rng, measured, m
 def test_a_band_that_misses_the_score_leaves_the_query_to_the_rows(rng, measured, monkeypatch):
     original = passing._bands
 
-    def astray(q, z):
-        low, high = original(q, z)
+    def astray(*given):
+        low, high = original(*given)
         low[0], high[0] = low[0] + 1, high[0] + 1
         return low, high
 

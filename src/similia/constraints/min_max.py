@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from similia.constraints.base import Constraints
-from similia.constraints.dual import DualPoint, ascend
+from similia.constraints.dual import DualPoint, ascend, dual_point
 from similia.constraints.oracle import ConstraintOracle
 from similia.constraints.sets import Given, as_constraints
 from similia.contract import Array
@@ -35,6 +35,8 @@ from similia.validation import boolean, check_parameters, one_of, positive, posi
 CUT = 0.4
 #: largest factor of the dual variables when they are fitted to a new θ
 GROWTH = 64.0
+#: questions to an oracle between two ascents
+ASKED = 12
 #: difference between two computations of a value, relative to the size of the constraints
 ROUNDING = 1e-8
 RULES = {"tol": positive, "spread": one_of("auto") | positive,
@@ -274,7 +276,7 @@ class ThetaSearch:
             theta = 0.5 * (self.lower + self.upper)
             self.n_thetas += 1
             cut = self._look_at(theta, CUT * before)
-            grown = self._grow(theta)
+            grown = self._name_more(theta)
             if not (cut or grown or self.upper - self.lower < before):
                 return "stalled"
         return "solved"
@@ -308,6 +310,19 @@ class ThetaSearch:
                 self.lower, self.weights = lower, point.alpha / total
         self.history.append((self.lower, self.upper))
         self.advance(1)
+
+    def _name_more(self, theta: float) -> bool:
+        """Take in constraints named at θ, and ask again after a projection on each."""
+        grown = False
+        for _ in range(ASKED):
+            if not self._grow(theta):
+                break
+            grown = True
+            if len(self.history) >= self.max_iter or self.source.met:
+                break
+            shifted = self.source.constraints.shifted(theta)
+            self._note(dual_point(shifted, self.log_start, self.alpha), theta, np.inf)
+        return grown
 
     def _grow(self, theta: float) -> bool:
         """Take in constraints named during the ascent at θ; return whether there were any."""

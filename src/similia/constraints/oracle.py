@@ -12,7 +12,8 @@ from similia.validation import check_parameters, function, non_negative, positiv
 
 #: (z, sense, bound) or a matrix
 Found: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
-Find: TypeAlias = Callable[[Array], tuple[Hashable, Found] | None]
+Named: TypeAlias = tuple[Hashable, Found]
+Find: TypeAlias = Callable[[Array], Named | list[Named] | None]
 
 
 class ConstraintOracle(UnionConstraints):
@@ -22,12 +23,13 @@ class ConstraintOracle(UnionConstraints):
     ----------
     n_features : int
         Rows of W.
-    find : function W -> (key, constraint) or None
+    find : function W -> (key, constraint), list of such, or None
         Called with W, which it must not change. It returns a violated constraint, ideally the most
         violated one, or None if there is none. The key is hashable and identifies the constraint.
         The constraint is a tuple (z, sense, bound), for zᴴWz ≤ or ≥ bound, or a symmetric or
         Hermitian matrix C, for tr(WC) ≤ 0. `minimize_max_constraint` needs the one with the
-        largest tr(WC), violated or not.
+        largest tr(WC), violated or not. A list may name further ones, which saves questions; its
+        first is the one that counts.
     dtype : float64, or complex128 if W is to be complex
 
     Examples
@@ -53,8 +55,7 @@ class ConstraintOracle(UnionConstraints):
             raise ValueError(f"{owner}: dtype must be float64 or complex128, got {dtype}.")
         self._allowed = 0.0
         self._places: dict[Hashable, int] = {}
-        self._single: list[Single] = []
-        self._hold_singles(self._single)
+        self._hold_none()
 
     @property
     def keys(self) -> list[Hashable]:
@@ -66,18 +67,19 @@ class ConstraintOracle(UnionConstraints):
         found = self.find(W)
         if found is None:
             return None
-        key, constraint = _key_and_constraint(found)
-        if key not in self._places:
-            self._single.append(self._checked(constraint))
-            self._hold_singles(self._single)
+        named = [_key_and_constraint(one) for one in _listed(found)]
+        new = {key: self._checked(C) for key, C in named if key not in self._places}
+        for key, constraint in new.items():
+            self._append(constraint)
             self._places[key] = len(self._places)
-        return self._places[key]
+        return self._places[named[0][0]]
 
     def named(self) -> UnionConstraints:
         """The constraints named so far, as a finite set that does not grow."""
         named = UnionConstraints.__new__(UnionConstraints)
         named.n_features, named.dtype = self.n_features, self.dtype
-        named._hold_singles(self._single)
+        for name in ("shifts", "_lowest", "_highest", "_parts", "_where"):
+            setattr(named, name, vars(self)[name])  # replaced, never changed, by the next one
         return named
 
     def shifted(self, by: float | Array) -> Self:
@@ -104,9 +106,18 @@ class ConstraintOracle(UnionConstraints):
         return single.shifted(self._allowed)
 
 
+def _listed(found: Any) -> list[Any]:
+    """The constraints of an answer, the first of which counts."""
+    if isinstance(found, list) and not found:
+        raise ValueError(
+            "ConstraintOracle: find must return None where no constraint is violated, got []."
+        )
+    return found if isinstance(found, list) else [found]
+
+
 def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:
     """The answer of a function, or the house error."""
-    wanted = "ConstraintOracle: find must return None or (key, constraint)"
+    wanted = "ConstraintOracle: find must return None, (key, constraint) or a list of such"
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"{wanted}, got {found!r:.60}.")
     key, constraint = found

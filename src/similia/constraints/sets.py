@@ -163,12 +163,20 @@ class UnionConstraints(Constraints):
         ends = np.cumsum([0, *(len(part) for part in parts)])
         self._hold(parts, parts, [np.arange(a, b) for a, b in pairwise(ends)])
 
-    def _hold_singles(self, singles: Sequence[Single]) -> None:
-        """Hold sets of one constraint each, in their order; each class is screened at once."""
-        kinds = (RankOneConstraints, MatrixConstraints)
-        rows = ([i for i, one in enumerate(singles) if isinstance(one, kind)] for kind in kinds)
-        places = [np.array(mine) for mine in rows if mine]
-        self._hold(singles, [_joined([singles[i] for i in mine]) for mine in places], places)
+    def _hold_none(self) -> None:
+        self._hold([], [], [])
+
+    def _append(self, single: Single) -> None:
+        """Take in a set of one constraint; each class is screened at once."""
+        parts, places = [part for part, _ in self._parts], [mine for _, mine in self._parts]
+        kinds = [type(part) for part in parts]
+        last = np.array([len(self)])
+        if type(single) in kinds:
+            at = kinds.index(type(single))
+            parts[at], places[at] = _joined([parts[at], single]), np.append(places[at], last)
+        else:
+            parts, places = [*parts, single], [*places, last]
+        self._hold([self, single], parts, places)
 
     def _hold(
         self, sets: Sequence[Constraints], parts: Sequence[Constraints], places: Sequence[Indices]
@@ -276,7 +284,7 @@ def _extreme_eigenvalues(C: Matrix) -> tuple[float, float]:
     return float(min(values)), float(max(values))
 
 
-def _joined(sets: Sequence[Single]) -> Single:
+def _joined(sets: Sequence[Constraints]) -> Constraints:
     """Several sets of one class as one, without checking them again."""
     both = copy.copy(sets[0])
     both.dtype = np.result_type(*(one.dtype for one in sets))

@@ -39,7 +39,7 @@ class KernelPOLA(POLA):
     n_basis_ : int
     start_ : float
         Diagonal of `A_` in a direction that has just joined.
-    A_average_, components_, b_, b_average_, threshold_, unit_, total_loss_, n_passes_, \
+    A_average_, components_, b_, b_average_, threshold_, unit_, total_loss_, share_, n_passes_, \
 largest_loss_, n_seen_, n_updates_
         As in `POLA`, for this `A_`.
 
@@ -157,6 +157,9 @@ largest_loss_, n_seen_, n_updates_
         scale = self.start_scale if self.start == "identity" else 0.0
         self.start_ = float(scale / typical)
         return np.zeros((0, 0), X.dtype), scale
+
+    def _first_metric(self, A: Array) -> Array:
+        return np.eye(self.n_basis_, dtype=self.A_.dtype) * self.A_.dtype.type(self.start_)
 
     def _random_squares(self, X: Matrix) -> Array:
         rows = np.random.default_rng(0).integers(X.shape[0], size=SAMPLE)

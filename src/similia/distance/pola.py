@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +15,16 @@ from similia.base import all_or_nothing
 from similia.contract import Array, Indices, Matrix, State
 from similia.distance.base import SINGLE, MahalanobisDistance
 from similia.distance.feedback import LARGEST
+from similia.distance.share import ITEMS, best_threshold, chosen_share
 from similia.linalg.blas import row_products
+from similia.linalg.blocks import dense, rows_of
 from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import progress
 from similia.updates.pola import pola_pass
 from similia.validation import (
+    Rule,
     array,
     between,
     check_hermitian,
@@ -46,7 +50,8 @@ class POLA(MahalanobisDistance):
     with ρ = `threshold_rate` unit⁴ and σ = `gamma` unit⁴; then the one negative eigenvalue that a
     similar pair can cause is removed. The paper's form is
     ``POLA(gamma=0, start="zero", unit=1, threshold_rate=1, average=False)``; the defaults adapt
-    the Euclidean distance instead, and measure with the mean of all states.
+    the Euclidean distance instead, measure with the mean of all states, and in `fit` go only part
+    of the way where that classifies better.
 
     Attributes
     ----------
@@ -63,6 +68,9 @@ class POLA(MahalanobisDistance):
         The unit of length in use.
     total_loss_ : float
         Sum of ℓ² over the stream: Theorem 1 bounds it where some metric explains all pairs.
+    share_ : float
+        After `fit`: the share of the way that was kept. Below 1, the threshold is the one that
+        tells the last pairs apart best.
     n_passes_, largest_loss_ : int, float
         With `beta` or `fit_pairs`: passes made, and the largest loss of a pair under the final
         `A_` and `b_`.
@@ -97,14 +105,20 @@ class POLA(MahalanobisDistance):
         default=1.0,
         rule=non_negative,
         doc="0 satisfies each pair in full; larger gamma makes shorter steps, for judgements that "
-        "contradict each other: try 10 with many classes.",
+        "contradict each other.",
     )
     start: str | Array = parameter(
         default="identity",
         rule=one_of("identity", "zero") | array,
         doc="A before the first pair: the Euclidean distance, zero, or a positive semidefinite "
-        "array of shape (n_features, n_features). The threshold starts at the mean squared "
-        "distance of random points, at least at 1.",
+        "array of shape (n_features, n_features).",
+    )
+    start_threshold: str | float = parameter(
+        default="auto",
+        rule=one_of("auto")
+        | Rule(f"a number from 1 to {LARGEST:g}", kind=Real, least=1, below=LARGEST),
+        doc='b before the first pair: a number, 1 in the paper, or with "auto" the mean squared '
+        "distance of random points at the start, at least 1.",
     )
     start_scale: float = parameter(
         default=30.0,
@@ -117,6 +131,14 @@ class POLA(MahalanobisDistance):
         rule=one_of("auto") | between(0, LARGEST),
         doc='Length that counts as 1, because |v|⁴ is compared with 1. "auto" takes the root mean '
         "square distance of random points, so that the units of X do not matter.",
+    )
+    share: str | float = parameter(
+        default="auto",
+        rule=one_of("auto") | Rule("a number from 0 to 1", kind=Real, least=0, below=1 + 1e-12),
+        doc="Share of the way from the start to what was learnt that the first `fit` keeps, 1 for "
+        'all of it. "auto" is 1/4 unless points of X are classified better by their three nearest '
+        "others after all of the way, beyond a standard error or as well exactly; with a start of "
+        "zero or `beta` it is 1. `learn` keeps everything.",
     )
     threshold_rate: float = parameter(
         default=0.01, rule=positive, doc="How readily b moves, compared with A; 1 in the paper."
@@ -147,10 +169,11 @@ class POLA(MahalanobisDistance):
                 f"{least**0.5:.1e} for {X.dtype}, got {typical**0.5:.1e}; scale it up."
             )
         self.A_, b = self._start(X, typical)
-        self.b_ = float(max(b, 1.0))
+        given = self.start_threshold
+        self.b_ = float(max(b, 1.0) if isinstance(given, str) else given)
         self.unit_ = float(np.sqrt(typical) if isinstance(self.unit, str) else self.unit)
         self.b_moment_ = self.total_loss_ = 0.0
-        for name in {"n_passes_", "largest_loss_"} & set(vars(self)):
+        for name in {"n_passes_", "largest_loss_", "share_"} & set(vars(self)):
             delattr(self, name)
 
     def _start(self, X: Matrix, typical: float) -> tuple[Array, float]:
@@ -230,11 +253,42 @@ class POLA(MahalanobisDistance):
         return self
 
     def _learn_from_labels(self, X: Matrix, labels: Array) -> None:
-        if self.beta is None:
-            super()._learn_from_labels(X, labels)
-        else:
+        if self.beta is not None:
             pairs, signs = map(np.concatenate, zip(*self._drawn(labels), strict=True))
             self._pass(X, pairs, signs, math.inf)
+            return
+        first = self.A_.copy() if self.n_seen_ == 0 else None
+        with progress(self._owner, self.n_pairs, enabled=self.verbose) as advance:
+            for pairs, signs in self._drawn(labels):
+                self._learn(X, pairs, signs, advance)
+        if first is not None:
+            self._keep_share(X, labels, self._first_metric(first), pairs, signs)
+
+    def _first_metric(self, A: Array) -> Array:
+        """The metric before the first pair, in the coordinates of `A_`."""
+        return A
+
+    def _keep_share(
+        self, X: Matrix, labels: Array, first: Array, pairs: Indices, signs: Array
+    ) -> None:
+        """Go back a part of the way to the first metric, if neighbors are then better."""
+        share = self.share
+        if isinstance(share, str):
+            share = 1.0
+            if first.any() and len(labels) > 3:
+                rows = np.random.default_rng(0).permutation(len(labels))[:ITEMS]
+                Z = dense(self._mapped(rows_of(X, rows, X.dtype)))
+                learnt = self._scoring_state()
+                share = chosen_share(Z, labels[rows], first, learnt, self.n_components)
+        self.share_ = float(share)
+        if self.share_ == 1.0:
+            return
+        self.A_ = (1 - self.share_) * first + self.share_ * self.A_
+        self.moment_ = self.share_ * self.moment_
+        squares = self._pair_squares("fit", X, pairs)
+        threshold = best_threshold(squares, signs)
+        if threshold is not None:
+            self.b_, self.b_moment_ = max(threshold, 1.0), 0.0
 
     def _pass(self, X: Matrix, pairs: Indices, y: Array, separator: float) -> None:
         """Repeat the pairs until all are satisfied, `separator` is refuted or passes run out."""

@@ -96,21 +96,36 @@ def _measured(
     q = np.ascontiguousarray(products.queries(scores.Q[queries]))
     starts, items = _watched(wanted, queries)
     owners = np.repeat(np.arange(len(queries)), np.diff(starts))
-    watched = Watched(starts, items, *_bands(q[owners], products.items[items]))
+    watched = Watched(starts, items, *_bands(q, owners, products.items, items))
     sure = np.ones(len(queries), dtype=bool)
     counts = _counted(q, products.items, watched, sure)
     _fill_measured(wanted, sure, queries, watched, counts)
     return sure
 
 
-def _bands(q: Floats, z: Floats) -> tuple[Floats, Floats]:
-    """Bounds that very likely contain the rounded inner product of each pair of rows."""
+def _bands(q: Floats, rows: Integers, z: Floats, items: Integers) -> tuple[Floats, Floats]:
+    """Bounds that very likely contain the rounded inner products of the given rows and items."""
+    exact, size = np.empty((2, len(items)))
+    _inner_products(exact, size, q, rows, z, items)
     with np.errstate(over="ignore", invalid="ignore"):
-        exact = np.einsum("ij,ij->i", q, z, dtype=np.float64)
         # Rounding errors of n terms add up like sqrt(n), not like n.
-        size = np.einsum("ij,ij->i", np.abs(q), np.abs(z), dtype=np.float64)
         width = 0.5 * np.finfo(q.dtype).eps * np.sqrt(q.shape[1]) * size
         return (exact - width).astype(q.dtype), (exact + width).astype(q.dtype)
+
+
+@compiled_in_order
+def _inner_products(
+    exact: Floats, size: Floats, q: Floats, rows: Integers, z: Floats, items: Integers
+) -> None:
+    """Set inner products in double precision, and the same of absolute values."""
+    for i in range(len(items)):
+        x, y = q[rows[i]], z[items[i]]
+        total, absolute = 0.0, 0.0
+        for k in range(len(x)):
+            part = np.float64(x[k]) * np.float64(y[k])
+            total += part
+            absolute += abs(part)
+        exact[i], size[i] = total, absolute
 
 
 @compiled_in_order
