@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,10 +58,29 @@ def test_learn_blends_by_default_and_info_says_what_is_trusted(run, shop, model)
     text = run("info", model).stdout
     assert "vectors +1, always" in text
     assert "trusted 100%" in text
-    assert "it does not rank yet" in text
+    assert "does not rank yet" in text
     found = json.loads(run("info", model, "--json").stdout)
     assert found["weights"] == dict(zip(blend.names_, blend.weights_.tolist(), strict=True))
-    assert found["trust"] == blend.trust_
+    ranks = blend.published_part_
+    memory = ranks.shares[0].sum()
+    assert found["shares"] == {"views": ranks.ranking.trust, "W": 0, "memory": memory}
+
+
+def test_a_blend_is_described_without_any_learner(model):
+    code = (
+        "import sys; from typer.testing import CliRunner; from similia.cli.main import app; "
+        f"assert not CliRunner().invoke(app, ['info', {str(model)!r}]).exit_code; "
+        "assert not {'numba', 'sklearn'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_blend_whose_weights_are_damaged_is_refused_in_words(run, model):
+    weights = load(model).weights_
+    raw = model.read_bytes()
+    assert weights.tobytes() in raw
+    model.write_bytes(raw.replace(weights.tobytes(), (weights + 1).tobytes()))
+    assert "published_weights_ does not match its checksum" in run("info", model, code=1).stderr
 
 
 def test_a_model_of_views_is_evaluated_compared_and_asked(run, shop, views, model):

@@ -1,12 +1,8 @@
 """``similia info`` and ``similia learners``: what a file holds, and what there is to learn with."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from similia.cli import options as opt
-
-if TYPE_CHECKING:
-    from similia import Blend
 
 
 def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
@@ -14,19 +10,20 @@ def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
     if (model / "history.json").exists():
         _generations(model, as_json)
         return
-    from similia.persistence import describe
+    from similia.persistence import describe, read_shares
     from similia.registry import DEFAULT
 
     found = describe(model)
-    blend = opt.load_model(model) if found.class_name == DEFAULT else None
+    weights, shares = read_shares(model) if found.class_name == DEFAULT else ({}, {})
     if as_json:
-        trust = {} if blend is None else {"trust": blend.trust_, "weights": _weights(blend)}
-        opt.print_json({**found.to_dict(), **trust})
+        opt.print_json(
+            found.to_dict() | ({"weights": weights, "shares": shares} if weights else {})
+        )
         return
     opt.say(f"{found.class_name}, format {found.format}")
-    if blend is not None:
-        opt.say("trust:")
-        opt.print_fields(_trust_in_words(blend), "  ")
+    if weights:
+        opt.say("ranks by:")
+        opt.print_fields(_shares_in_words(weights, shares), "  ")
     numbers = {n: v for n, v in found.attributes.items() if n not in found.tensors}
     for title, fields in (
         ("parameters", found.parameters),
@@ -38,25 +35,19 @@ def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
         opt.print_fields(fields, "  ")
 
 
-def _weights(blend: "Blend") -> dict[str, float]:
-    return dict(zip(blend.names_, blend.weights_.tolist(), strict=True))
-
-
-def _trust_in_words(blend: "Blend") -> dict[str, str]:
+def _shares_in_words(weights: dict[str, float], shares: dict[str, float]) -> dict[str, str]:
     """What each part of a blend does to rankings, by name."""
-    base, *others = [f"{name} {weight:+.3g}" for name, weight in _weights(blend).items()]
+    base, *others = [f"{name} {weight:+.3g}" for name, weight in weights.items()]
     words = {
         "W": "how features of queries and items go together, for all queries",
-        "memory": "what was said about a query, for that query and its neighbours",
+        "memory": "what clicks said about a query, for that query and its neighbours",
     }
-    trust = blend.trust_
     found = {"base": f"{base}, always"}
     if others:
-        found["views"] = f"{', '.join(others)}, trusted {trust['views']:.0%}"
-    ranking = {"W": trust["W"] >= 0.5, "memory": blend.published_part_.shares.any()}
+        found["views"] = f"{', '.join(others)}, trusted {shares['views']:.0%}"
     for part, meaning in words.items():
-        ranks = "it ranks" if ranking[part] else "it does not rank yet"
-        found[part] = f"{meaning}: trusted {trust[part]:.0%}, {ranks}"
+        ranks = f"with a share of {shares[part]:.0%}" if shares[part] else "does not rank yet"
+        found[part] = f"{meaning}: {ranks}"
     return found
 
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from similia.persistence.description import ModelInfo, describe
+    from similia.persistence.description import ModelInfo, describe, read_shares
     from similia.persistence.model import load, save
 
-__all__ = ["ModelInfo", "describe", "load", "save"]
+__all__ = ["ModelInfo", "describe", "load", "read_shares", "save"]
 
 
 def __getattr__(name: str) -> Any:

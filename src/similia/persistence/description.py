@@ -13,6 +13,7 @@ from similia.persistence.file import (
     damaged,
     decode_all,
     read_document,
+    read_some,
 )
 from similia.registry import ALL_LEARNERS
 
@@ -61,6 +62,23 @@ def describe(path: PathLike) -> ModelInfo:
         )
     except Exception as error:  # whatever the contents cause, the file is at fault
         raise damaged(path, f"the header is not readable ({error})") from error
+
+
+def read_shares(path: PathLike) -> tuple[dict[str, float], dict[str, float]]:
+    """Weights of the views of a blend, and the shares with which its parts rank.
+
+    Only what ranks is read, and no learner is imported.
+    """
+    document = read_document(path)
+    names = "published_weights_", "published_numbers_", "published_shares_"
+    weights, numbers, shares = read_some(path, document, names).values()
+    try:
+        views = decode_all({"names_": document["attributes"]["names_"]}, {})["names_"]
+        _, trust, _, ranks = numbers.tolist()
+        parts = {"views": trust, "W": ranks, "memory": float(shares[0].sum())}
+        return dict(zip(views, weights.tolist(), strict=True)), parts
+    except Exception as error:  # whatever the contents cause, the file is at fault
+        raise damaged(path, f"what ranks is not readable ({error})") from error
 
 
 def learner_document(path: PathLike) -> Document:

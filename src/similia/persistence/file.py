@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -318,8 +318,24 @@ def _read_tensors(path: PathLike, entries: dict[str, Json]) -> Tensors:
             difference = min(set(file.keys()) ^ set(entries))
             raise ValueError(f"the tensor {difference} is missing or unknown")
         for name, entry in entries.items():
-            tensors[name] = restored(file.get_tensor(name), entry["dtype"], entry["shape"])
-            if stored(tensors[name])[1] != entry:
-                raise ValueError(f"the tensor {name} does not match its checksum")
-            encode(name, tensors[name], {})  # refuses values that `save` would refuse, such as NaN
+            tensors[name] = _read_tensor(file, name, entry)
     return tensors
+
+
+def _read_tensor(file: Any, name: str, entry: Json) -> "Array":
+    tensor = restored(file.get_tensor(name), entry["dtype"], entry["shape"])
+    if stored(tensor)[1] != entry:
+        raise ValueError(f"the tensor {name} does not match its checksum")
+    encode(name, tensor, {})  # refuses values that `save` would refuse, such as NaN
+    return tensor
+
+
+def read_some(path: PathLike, document: Document, names: Sequence[str]) -> Tensors:
+    """Read a few tensors of the file with this document, and none of the others."""
+    try:
+        with safe_open(path, framework="np") as file:
+            return {name: _read_tensor(file, name, document["tensors"][name]) for name in names}
+    except OSError:
+        raise
+    except Exception as error:  # whatever the contents cause, the file is at fault
+        raise damaged(path, f"{error}".rstrip(".") or type(error).__name__) from error
