@@ -34,8 +34,9 @@ BELOW, SEEN_GAIN = -0.003, 0.07
 INTRODUCTION = """# Blend: feedback as people give it
 
 Made by `python -m experiments.blend` (`make peers` first), which takes names of parts, sets, \
-feedback and methods to run them one by one. Nothing of Blend is set. Seeds 4000 to 4004, which \
-nobody had looked at while Blend was written, split queries and simulate people. The sets \
+feedback and methods to run them one by one; so these rows were made. Those of tastes, digits, \
+drift and bags of words were made before decisions of old lists were dropped. Nothing of Blend is \
+set. Seeds 4000 to 4004, which nobody had looked at while Blend was written, split queries and simulate people. The sets \
 themselves are not fresh: how views start (the first hundred items, fields at zero, the beliefs) \
 was settled with nDCG on all of their queries, so only other sets can tell how far that carries; \
 how far memory is trusted, and its kernel, on SciFact and Cranfield with seeds 3000 to 3002. For \

@@ -201,7 +201,7 @@ def test_fit_draws_its_pairs_once_and_passes_over_them(rng):
         ),
         ({"share": 1.5}, "share must be 'auto' or a number from 0 to 1, got 1.5"),
         ({"beta": 0.0}, "beta must be None or a positive number, got 0.0"),
-        ({"max_passes": 0}, "max_passes must be a positive integer, got 0"),
+        ({"max_passes": 0}, "max_passes must be an integer between 1 and 1000000000, got 0"),
         ({"n_components": 0}, "n_components must be None or a positive integer, got 0"),
     ],
 )
