@@ -36,32 +36,33 @@ INTRODUCTION = """# Blend: feedback as people give it
 Made by `python -m experiments.blend` (`make peers` first), which takes names of parts, sets, \
 feedback and methods to run them one by one; so these rows were made. Those of tastes, digits, \
 drift and bags of words were made before decisions of old lists were dropped. Nothing of Blend is \
-set. Seeds 4000 to 4004, which nobody had looked at while Blend was written, split queries and simulate people. The sets \
-themselves are not fresh: how views start (the first hundred items, fields at zero, the beliefs) \
-was settled with nDCG on all of their queries, so only other sets can tell how far that carries; \
-how far memory is trusted, and its kernel, on SciFact and Cranfield with seeds 3000 to 3002. For \
-single judgements, and where Blend is compared with other methods, the seeds are 1000 \
-to 1004, whose earlier report was known. Which queries a split draws moves a gain by more than \
-most changes to Blend do: the tables beside other methods show Blend over both sets of seeds. ± is \
-half of a 95 % interval over seeds (Student's t), in which the queries differ too. {versions}.
+set. Seeds 4000 to 4004, which nobody had looked at while Blend was written, split queries and \
+simulate people. The sets themselves are not fresh: how views start (the first hundred items, \
+fields at zero, the beliefs) was settled with nDCG on all of their queries, so only other sets \
+can tell how far that carries; how far memory is trusted, and its kernel, on SciFact and \
+Cranfield with seeds 3000 to 3002. For single judgements, and where Blend is compared with other \
+methods, the seeds are 1000 to 1004, whose earlier report was known. Which queries a split draws \
+moves a gain by more than most changes to Blend do: the tables beside other methods show Blend \
+over both sets of seeds. ± is half of a 95 % interval over seeds (Student's t), in which the \
+queries differ too. {versions}.
 
 **Clicks.** The base (cosine of MiniLM vectors) ranks with a jitter of 0.02 and shows 20 items. \
 Place r is looked at with probability r^-0.6; what is looked at is clicked if it is relevant, \
 where 15 % of the relevance is flipped (*clicks*), none (*clean clicks*) or half, which leaves \
 nothing to learn (*noise*). *Grades* are honest, about all 20 items, and graded on Cranfield and \
-NFCorpus; for Blend they are decisions (`trusted`). Three quarters of the queries are searched for \
-at random; *new* are the others (300 at most), *seen* those searched for at least once so far (300 \
-at most). Views: sentence vectors, tf-idf, BM25, logarithm of the length. 20 Newsgroups: 1,500 \
-messages of the training half are queries, the 7,532 of the test half items, a message of the same \
-group is relevant. nDCG@10, relevant or not.
+NFCorpus; for Blend they are decisions (`trusted`). Three quarters of the queries are searched \
+for at random; *new* are the others (300 at most), *seen* those searched for at least once so far \
+(300 at most). Views: sentence vectors, tf-idf, BM25, logarithm of the length. 20 Newsgroups: \
+1,500 messages of the training half are queries, the 7,532 of the test half items, a message of \
+the same group is relevant. nDCG@10, relevant or not.
 
 **What users do today** learns from the same log. Each has settings, chosen by a validation on \
 part of that log, with doing nothing among them: Rocchio (8), Qdrant's recommendation strategies \
 (6), fixed weights of the views (48), a linear map of queries trained by Adam in torch (4, at \
 most 4,000 triplets), LambdaMART of lightgbm on the views with its correction of position bias \
-(4, re-ranks 100 items). Validation divides each click by the true probability that its place \
-was looked at, which is a gift to them. The first two leave new queries as they are. Differences \
-are between runs of the same seeds, and missing where there are none.
+(4, re-ranks 100 items). Validation divides each click by the true probability that its place was \
+looked at, which is a gift to them. The first two leave new queries as they are. Differences are \
+between runs of the same seeds, and missing where there are none.
 """
 
 

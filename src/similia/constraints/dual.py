@@ -36,6 +36,8 @@ LINE, HALVINGS = 40, 6
 PRODUCTS, RESIDUAL = 200, 1e-3
 #: share of the error that must remain for a Newton step not to count
 SLOW = 0.9
+#: gain of the dual beyond which L-BFGS starts anew once more
+RESTART = 1e-10
 
 
 class DualPoint(NamedTuple):
@@ -99,6 +101,11 @@ def ascend(
     how = {"jac": True, "method": "L-BFGS-B", "bounds": Bounds(0.0, longest), "options": options}
     with suppress(_Enough):
         minimize(negative_dual, alpha / unit, **how)
+        gained = np.inf
+        while gained > RESTART:  # what it remembers may mislead it to a step of length zero
+            before = best[0]
+            minimize(negative_dual, before.alpha / unit, **how)
+            gained = best[0].dual - before.dual
         better: DualPoint | None = best[0]
         while better is not None:
             best[:] = [better]
