@@ -16,6 +16,7 @@ ELSEWHERE |= {"FeedbackFile", "UbiLog", "evaluate", "build_index", "DistanceCons
 ELSEWHERE |= set(similia.registry.LEARNERS)
 #: run processes of their own, from files that the targets above attack
 ELSEWHERE |= {"evaluate_parts", "learn_shares", "search_ranges"}
+ELSEWHERE |= {"export_items", "index_shards", "search_shards"}
 
 
 def vector(rng, n=20):
