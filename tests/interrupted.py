@@ -14,6 +14,9 @@ from similia.interrupts import held_signals
 from similia.registry import LEARNERS, learner_class
 from tests.checks import case_of
 
+# Python itself ignores, and tells, what is raised while a generator is being closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(autouse=True)
 def _usual_handler():
