@@ -10,7 +10,7 @@ from benchmarks.timing import seconds, table
 from benchmarks.workloads import encoded, triplets, unit_vectors
 from similia import Blend, FactoredAROMA, Impressions, Views
 from similia.index import build_index
-from similia.updates.blend import OUT
+from similia.updates.blend_matrix import OUT
 
 FEATURES, SHOWN, K = 384, 20, 10
 

@@ -11,7 +11,9 @@ from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
 from similia.similarity.published import next_publication
-from similia.updates.blend import BELIEFS, GRID, NUISANCE, OUT, SLIP, SLIP_OF_PAIRS, STAKES
+from similia.updates.blend import SLIP
+from similia.updates.blend_matrix import OUT, SLIP_OF_PAIRS, STAKES
+from similia.updates.blend_weights import BELIEFS, GRID, NUISANCE
 
 HASH = 2**64
 

@@ -16,7 +16,9 @@ from similia.similarity.blend_ranking import telling
 from similia.similarity.comparing import share_of_its_own
 from similia.similarity.matrix import DOUBT
 from similia.similarity.weights import design_effect, trust
-from similia.updates.blend import BASE, BELIEFS, W_COUNTED, add_choices, solve, step_and_gain
+from similia.updates.blend import add_choices
+from similia.updates.blend_matrix import W_COUNTED, step_and_gain
+from similia.updates.blend_weights import BASE, BELIEFS, solve
 from tests.reference import blend as naive
 
 SEEDS = st.integers(0, 2**32 - 1)

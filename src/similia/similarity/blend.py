@@ -20,7 +20,8 @@ from similia.sampling import TRIPLET_SAMPLERS
 from similia.sampling.labels import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
-from similia.updates.blend import decided_pairs, pairs_of_lists
+from similia.updates.blend_matrix import pairs_of_lists
+from similia.updates.blend_memory import decided_pairs
 from similia.validation import (
     boolean,
     check_magnitude,

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from similia.contract import Array, Matrix
 from similia.similarity.weights import CLUSTERS, design_effect, trust
-from similia.updates.blend import (
+from similia.updates.blend_matrix import (
     OUT,
     RESTARTS,
     STAKES,

@@ -11,7 +11,7 @@ from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
 from similia.similarity.weights import raised, trust
-from similia.updates.blend import remember_lists
+from similia.updates.blend_memory import remember_lists
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
 SCALES = np.array([0.25, 1.0, 4.0, 16.0])

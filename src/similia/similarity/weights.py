@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.updates.blend import (
+from similia.updates.blend import log_sum
+from similia.updates.blend_weights import (
     BASE,
     BELIEFS,
     CLUSTERED,
@@ -20,7 +21,6 @@ from similia.updates.blend import (
     SPREAD,
     SQUARES,
     STARTED,
-    log_sum,
     weigh_lists,
 )
 

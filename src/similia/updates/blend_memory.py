@@ -1,0 +1,105 @@
+"""Blend's memory: an item-space vector for each query, and decisions about it."""
+
+import numpy as np
+
+from similia.linalg.compiled import compiled
+from similia.updates.blend import add_choices, choices, log_sum
+
+#: largest variance of a score: beyond it, rounding would swallow what the other items say
+WIDEST = 1e12
+
+
+@compiled
+def remember_lists(lists, rows, offsets, others, state, scales):
+    """Learn an item-space vector for the query of each list, one after the other.
+
+    m ~ N(0, v I) for each query and each prior variance v of `scales`. The total score of an item p
+    is its offset plus mᵀp, the total covariance that of the offsets plus v times the items' inner
+    products. Directions that a list says nothing about keep v; one number for all of them takes the
+    mean of the information over what it says something about.
+
+    Where items are so long that a score could be anything, the step is that of a variance of
+    `WIDEST`.
+
+    Evidence for a query's own memory is what it adds to repeats of the query; for that of its
+    neighbours, weighted by `kernel`, what it adds to the query's first list. In `totals` scales mix
+    by what each had in evidence before the list.
+    """
+    starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
+    vectors, variances, met, weight, evidence, totals = state
+    gained, logs, place = np.zeros(len(scales)), np.zeros(len(scales)), 0
+    for t in range(len(weights)):
+        begin, end = starts[t], starts[t + 1]
+        n, slot = end - begin, slots[t]
+        gain = gains[begin:end]
+        C = others[place : place + n * n].reshape(n, n)
+        place += n * n
+        if fresh[t]:
+            vectors[:, slot], met[slot], weight[slot] = 0.0, 0, 0.0
+            variances[:, slot] = scales
+        elif left[t] < 1.0:
+            vectors[:, slot] *= left[t]
+            variances[:, slot] = scales - left[t] * (scales - variances[:, slot])
+        if not choices(gain):
+            continue
+        R = rows[begin:end]
+        inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
+        plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
+        kind = 0 if met[slot] else 1
+        for c in range(len(scales)):
+            g, H = np.zeros(n), np.zeros((n, n))
+            scores = offsets[begin:end] + (R @ vectors[c, slot]).astype(np.float64)
+            found = add_choices(scores, gain, weights[t], g, H)
+            if not met[slot]:
+                near = np.zeros(R.shape[1], R.dtype)
+                for i in range(near_starts[t], near_starts[t + 1]):
+                    near += kernel[i] * vectors[c, near_slots[i]]
+                scores = offsets[begin:end] + (R @ near).astype(np.float64)
+                found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
+            gained[c] = found - plain
+            v = variances[c, slot]
+            covariance, part = C + v * inner, 1.0
+            widest = np.diag(covariance).max()
+            if widest > WIDEST:
+                part = WIDEST / widest
+                covariance *= part
+            a = np.linalg.solve(eye + H @ covariance, g)
+            step = (part * v * a).astype(R.dtype)
+            for i in range(n):
+                for d in range(R.shape[1]):
+                    vectors[c, slot, d] += step[i] * R[i, d]
+            seen = H @ inner
+            total = np.trace(seen)
+            if total > 0.0:
+                variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
+        for c in range(len(scales)):  # what repeats say of a scale counts for neighbours too
+            logs[c] = evidence[0, c] + (evidence[1, c] if kind else 0.0)
+        totals[kind] += log_sum(logs + gained) - log_sum(logs)
+        evidence[kind] += gained
+        met[slot] += 1
+        weight[slot] += min(weights[t], 1.0)
+
+
+@compiled
+def decided_pairs(starts, gains, trusted):
+    """Each item of a trusted list above each one of a smaller gain: lists, and the two items.
+
+    If no item has a gain, "none of these", all are below something else: -1.
+    """
+    most = 0
+    for t in range(len(trusted)):
+        most += trusted[t] * (starts[t + 1] - starts[t]) ** 2
+    found, total = np.empty((3, most), np.intp), 0
+    for t in range(len(trusted)):
+        if not trusted[t]:
+            continue
+        begin, end = starts[t], starts[t + 1]
+        nothing = gains[begin:end].max() == 0.0
+        for i in range(begin, begin + 1 if nothing else end):
+            for j in range(begin, end):
+                if nothing or gains[i] > gains[j]:
+                    found[0, total], found[1, total], found[2, total] = t, i, j
+                    if nothing:
+                        found[1, total] = -1
+                    total += 1
+    return found[0, :total], found[1, :total], found[2, :total]
