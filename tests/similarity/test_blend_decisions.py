@@ -1,0 +1,135 @@
+"""Decisions that Blend obeys, what it remembers of them, and what it asks."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from similia import Blend, Impressions
+from similia.similarity import memory
+from similia.similarity.blend_ranking import telling
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(scope="module")
+def busy():
+    """A blend after 4,000 judgements, half of them wrong, and its vectors."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(1500, 32))
+    return Blend(obey=True).learn(X, rng.integers(1500, size=(4000, 3))), X
+
+
+def test_a_decision_is_obeyed_on_its_own_query_after_thousands_of_others(busy):
+    blend, X = copy.deepcopy(busy[0]), busy[1]
+    rng, obeyed = np.random.default_rng(0), 0
+    for _ in range(50):
+        q = rng.integers(len(X))
+        order = np.argsort(-blend.pairwise_score(X[q], X))
+        worse, better = order[0], order[rng.integers(5, 200)]
+        blend.learn(X, [[q, better, worse]])
+        scores = blend.pairwise_score(X[q], X)
+        obeyed += scores[better] > scores[worse]
+    assert obeyed >= 49
+
+
+def test_a_decision_leaves_the_first_ten_of_distant_queries(busy):
+    blend, X = copy.deepcopy(busy[0]), busy[1]
+    rng, kept = np.random.default_rng(1), []
+    for _ in range(20):
+        q, other = rng.integers(len(X), size=2)
+        cosine = X[q] @ X[other] / np.linalg.norm(X[q]) / np.linalg.norm(X[other])
+        if cosine >= 0.5:
+            continue
+        before = np.argsort(-blend.pairwise_score(X[other], X))
+        worse = np.argmax(blend.pairwise_score(X[q], X))
+        blend.learn(X, [[q, rng.integers(len(X)), worse]])
+        after = np.argsort(-blend.pairwise_score(X[other], X))
+        kept.append(np.array_equal(before[:10], after[:10]))
+    assert all(kept)
+
+
+def test_the_newest_of_contradictory_decisions_holds():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 4))
+    blend = Blend()
+    for triplet in ([0, 1, 2], [0, 2, 1], [0, 1, 2], [0, 2, 3], [0, 3, 1]):
+        blend.learn(X, [triplet])
+        assert blend.triplet_scores(X, [triplet])[0] > 0
+
+
+def test_clicks_are_no_decisions():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 4))
+    q, best = 0, np.argmax(X @ X[0])
+    lists = Impressions.from_triplets(np.array([[q, 5, best]]), trusted=False)
+    for blend in (Blend().learn(X, lists), Blend(obey=False).learn(X, [[q, 5, best]])):
+        assert blend.triplet_scores(X, [[q, 5, best]])[0] < 0
+        assert len(blend.memory_part_.decided) == 0
+
+
+def test_what_was_judged_longest_ago_is_forgotten_first():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(300, 6))
+    triplets = np.column_stack([np.arange(200), rng.integers(200, 300, size=(200, 2))])
+    blend = Blend(memory=50).learn(X, triplets)
+    memory = blend.memory_part_
+    assert len(memory.keys) == len(memory.decided) == 50
+    assert sorted(memory.times) == list(range(150, 200))
+    blend.set_params(memory=5).learn(X, triplets[:20])
+    assert len(memory.decided) == 5
+
+
+def test_decisions_of_the_last_lists_are_obeyed_and_older_ones_remembered():
+    rng = np.random.default_rng(9)
+    X, n = rng.normal(size=(60, 30)), memory.LISTS + 4
+    triplets = np.column_stack(
+        [np.zeros(n, int), rng.permutation(np.arange(1, 60))[: 2 * n].reshape(n, 2)]
+    )
+    part = Blend().learn(X, triplets).memory_part_
+    assert part.decided_times.tolist() == list(range(4, n))
+    assert part.met.tolist() == [n]
+    blend = Blend().learn(X, triplets)
+    assert (blend.triplet_scores(X, triplets[4:]) > 0).all()
+
+
+def test_all_decisions_of_one_ordered_list_are_obeyed():
+    rng = np.random.default_rng(10)
+    X, shown = rng.normal(size=(40, 30)), np.arange(1, 13)
+    starts, one = np.array([0, 12]), np.ones(1)
+    lists = Impressions(np.array([0]), starts, shown, np.arange(12.0), {}, one, one > 0)
+    blend = Blend().learn(X, lists)
+    assert len(blend.memory_part_.decided) == 66
+    assert (np.diff(blend.pairwise_score(X[:1], X[shown])[0]) > 0).all()
+
+
+def test_what_is_remembered_of_a_decision_ranks_at_once():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(40, 6))
+    lists = [
+        Impressions.from_triplets(np.array([[0, 3, 5]]), trusted=trust) for trust in (True, False)
+    ]
+    parts = [Blend().learn(X, given).explain(X[:1], X[3:4])[0][0].parts for given in lists]
+    assert parts[0]["memory"] > 0 == parts[1]["memory"]
+
+
+def test_suggestions_are_about_queries_whose_pairs_people_tell_apart():
+    rng = np.random.default_rng(12)
+    X = np.repeat(rng.normal(size=(20, 6)), 2, axis=0)  # rows 0 and 1 are the same but for a hair
+    X[1] += 1e-3
+    items = rng.normal(size=(50, 6))
+    pairs = rng.integers(50, size=(12, 2))
+    answers = np.concatenate([np.column_stack([np.full(12, q), pairs]) for q in (0, 1)])
+    for alike in (0, 1):
+        given = Impressions.from_triplets(answers, alike=answers[:, 0] == alike, trusted=False)
+        blend = Blend().learn(X, given, items=items)
+        chosen = blend.suggest(X, [[0, 20, 30], [1, 20, 30]], items=items)
+        assert chosen[0] == 1 - alike
+
+
+def test_suggestions_are_neither_of_equal_scores_nor_known_before():
+    worth = telling(np.array([-0.01, 1.0, -1.0, 1.5, 9.0]))
+    assert worth[1] == worth[2]
+    assert worth[1:4].min() > worth[0] > worth[4]
+    assert telling(np.zeros(3)).tolist() == [1, 1, 1]
