@@ -14,8 +14,9 @@ FRONT = Path(__file__).parents[2] / "build" / "site"
 SITE = FRONT / __version__
 PAGES = sorted(
     str(page.relative_to(SITE).with_suffix(""))
-    for page in [*SITE.glob("*.html"), *SITE.glob("stores/*.html")]
+    for page in SITE.rglob("*.html")
     if page.stem not in ("search", "genindex", "sg_execution_times", "py-modindex")
+    and not page.relative_to(SITE).parts[0].startswith("_")
 )
 pytestmark = pytest.mark.skipif(not PAGES, reason="needs the site: make docs")
 MEASURES = """() => ({
