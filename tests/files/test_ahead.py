@@ -112,7 +112,23 @@ def test_threads_end_with_the_reading(tmp_path, small):
     begun = threads() - before
     assert begun
     reading.close()
+    for thread in begun:
+        thread.join(60)
     assert not any(thread.is_alive() for thread in begun)
+
+
+def test_a_reading_that_is_given_up_waits_for_no_thread():
+    parsing = threading.Event()
+    given = [(READERS, Numbered(i, set(), None if i == 0 else parsing), i) for i in range(9)]
+    reading = ahead.parsed_ahead(given)
+    next(reading)
+    closing = threading.Thread(target=reading.close)
+    closing.start()
+    closing.join(10)
+    waited = closing.is_alive()
+    parsing.set()
+    closing.join()
+    assert not waited
 
 
 def test_bad_rows_are_told_in_order(tmp_path, small):

@@ -66,7 +66,10 @@ def parsed_ahead(pieces: Iterable[Part]) -> Iterator[Part]:
                 yield waiting.popleft()
         while waiting:
             yield waiting.popleft()
+        pool.shutdown()
         if failed is not None:
             raise failed
     finally:
-        pool.shutdown(cancel_futures=True)
+        # A reading that is given up may be collected on any thread, even on one that is about to
+        # start and holds the lock that waiting for another would need.
+        pool.shutdown(wait=False, cancel_futures=True)
