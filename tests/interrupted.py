@@ -10,8 +10,8 @@ import pytest
 
 from similia.adapters import Adapters
 from similia.index import build_index
-from similia.interrupts import held_signals
 from similia.registry import LEARNERS, learner_class
+from similia.safety.whole import held_signals
 from tests.checks import case_of
 
 # Python itself ignores, and tells, what is raised while a generator is being closed.

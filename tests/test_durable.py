@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from similia.durable import replace_text, replacing
+from similia.safety.whole import replace_text, replacing
 
 
 def test_a_finished_block_replaces_the_file(tmp_path):

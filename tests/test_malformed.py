@@ -16,10 +16,10 @@ from similia.filtering import RelevanceFilter
 from similia.index import build_index
 from similia.linear.sgd import SGDOneVsRest
 from similia.neighbors.gerrymandering import NeighborhoodGerrymandering
-from similia.places import check_sparse
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 from similia.retrieval.scorers import PLAIN_SCORERS
+from similia.safety.bounds import check_sparse
 from similia.sampling import RelevanceTriplets
 from similia.trust.exam import exam_of_grades, exam_of_triplets
 from similia.trust.judging import triplet_margins

@@ -1,6 +1,7 @@
 """What would not fit into memory, or run for ever, is refused before it begins."""
 
 import json
+import os
 import resource
 
 import numpy as np
@@ -13,12 +14,12 @@ from similia import (
     DefiniteBoost,
     NeighborhoodGerrymandering,
     minimize_max_constraint,
-    room,
 )
 from similia.constraints.pairs import DistanceConstraints
 from similia.exceptions import ModelFileError
 from similia.persistence import file, load
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
+from similia.safety import bounds
 from tests.checks import case_of
 from tests.fixtures.make import FOLDER
 
@@ -29,7 +30,7 @@ LINEAR = {"SGDOneVsRest"}
 
 @pytest.fixture
 def narrow(monkeypatch):
-    monkeypatch.setattr(room, "memory", lambda: 1000)
+    monkeypatch.setattr(bounds, "memory", lambda: 1000)
 
 
 @pytest.mark.parametrize("name", sorted(set(LEARNERS) - LINEAR))
@@ -75,16 +76,17 @@ def test_a_hundred_million_features_are_too_many_for_any_machine(m):
 
 
 def test_the_lowest_limit_counts(monkeypatch, tmp_path):
-    unlimited = room.memory()
-    assert 0 < unlimited <= room._of_machine()
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    process = resource.getrlimit(resource.RLIMIT_AS)[0] % 2**64  # -1 is no limit
+    assert 0 < bounds.memory() <= machine
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(room, "CONTAINER", (str(tmp_path / "none"), str(limit)))
+    monkeypatch.setattr(bounds, "CONTAINER", (str(tmp_path / "none"), str(limit)))
     limit.write_text("max\n")
-    assert room.memory() == min(room._of_machine(), room._of_process())
+    assert bounds.memory() == min(machine, process)
     limit.write_text("123456\n")
-    assert room.memory() == 123456
+    assert bounds.memory() == 123456
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (12345, resource.RLIM_INFINITY))
-    assert room.memory() == 12345
+    assert bounds.memory() == 12345
 
 
 # -- work ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from experiments.datasets.fetch import cache_folder
 from similia.contract import Array, Indices, Matrix
-from similia.durable import replacing
+from similia.safety.whole import replacing
 from similia.validation import boolean, check_parameters, one_of, positive_integer
 
 VECTORIZER = CountVectorizer(stop_words="english", dtype=np.int32)

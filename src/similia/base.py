@@ -7,8 +7,7 @@ scikit-learn.
 
 import copy
 from abc import ABC
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
 
@@ -18,10 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.contract import FLOATS, Array, Matrix, Revision, State
-from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 from similia.validation import (
     Rule,
     boolean,
@@ -80,23 +78,6 @@ def _is_plain(estimator: Any, X: Any) -> bool:
         and X.shape[1] == vars(estimator).get("n_features_in_")
         and not hasattr(estimator, "feature_names_in_")
     )
-
-
-@contextmanager
-def all_or_nothing(model: Any) -> Iterator[None]:
-    """Restore every attribute of `model` if the block fails.
-
-    For a new start, which replaces the learnt arrays. Continuing changes them in place, and so
-    checks everything first.
-    """
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        with held_signals():
-            vars(model).clear()
-            vars(model).update(before)
-        raise
 
 
 def generator(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner
 from similia.contract import Array, Matrix, PairLearner, Side, TripletLearner
-from similia.room import memory
+from similia.safety.bounds import memory
 from similia.validation import tuple_array
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 from similia.views import FLOATS, Matrix, Views
 
 

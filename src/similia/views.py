@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 
 Array: TypeAlias = NDArray[Any]
 #: a dense array or a CSR matrix

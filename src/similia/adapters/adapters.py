@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from similia.adapters.adapter import Adapter, User, packed, unpacked
 from similia.contract import Array, Geometry, Matrix, State
-from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.persistence import file
 from similia.persistence.file import PathLike
+from similia.safety.whole import held_signals
 from similia.similarity.base import check_prior, measured_start
 from similia.validation import (
     Rule,

@@ -15,11 +15,11 @@ from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
 from similia.constraints.sets import Given, as_constraints
 from similia.contract import Array, Matrix
-from similia.interrupts import held_signals
 from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
+from similia.safety.whole import held_signals
 from similia.validation import (
     boolean,
     checked_matrix,

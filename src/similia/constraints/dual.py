@@ -23,7 +23,7 @@ from similia.constraints.base import Constraints, check_numbers
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_log
-from similia.room import check_room
+from similia.safety.bounds import check_room
 from similia.validation import check_hermitian
 
 #: departure of a start from symmetry and from trace one that counts as rounding

@@ -27,7 +27,7 @@ from similia.linalg.roots import decreasing_bracket, decreasing_root
 from similia.linalg.spectral import gibbs_weights, hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.progress import Advance, progress
-from similia.room import check_room
+from similia.safety.bounds import check_room
 from similia.updates.definite_boost import approximate_step
 from similia.validation import boolean, check_parameters, one_of, positive, positive_integer
 

@@ -15,7 +15,7 @@ from similia.linalg.blas import products
 from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_part
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 from similia.updates.definite_boost import RankOneTerms
 
 AnyMatrix: TypeAlias = ArrayLike | sparse.sparray

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from similia.contract import Array, Matrix
 from similia.distance.feedback import LARGEST
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 
 FORMS = "vectors of shape (n, d), matrices of shape (n, d, d), or a sequence of d × d matrices"
 

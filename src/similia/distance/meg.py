@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Learner, all_or_nothing
+from similia.base import Learner
 from similia.contract import Array, Indices, Matrix
 from similia.distance.base import SINGLE
 from similia.distance.bounds import FEEDBACK, BoundedDistance
@@ -29,6 +29,7 @@ from similia.linalg.spectral import (
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import progress
+from similia.safety.whole import all_or_nothing
 from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass
 from similia.validation import (
     Rule,

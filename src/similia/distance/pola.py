@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import all_or_nothing
 from similia.contract import Array, Indices, Matrix, State
 from similia.distance.base import SINGLE, MahalanobisDistance
 from similia.distance.feedback import LARGEST
@@ -22,6 +21,7 @@ from similia.linalg.spectral import hermitian_part
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import progress
+from similia.safety.whole import all_or_nothing
 from similia.updates.pola import pola_pass
 from similia.validation import (
     Rule,

@@ -13,11 +13,11 @@ import numpy as np
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import VectorPath, absolute, file_mark
 from similia.distributed.tasks import PATIENCE, Record, Report, checksum, open_job, run_all
-from similia.durable import replacing
 from similia.files import BadRow, BadRows, Source, kind_of
 from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.retrieval import Evaluation
+from similia.safety.whole import replacing
 from similia.stream import evaluate_file
 from similia.stream.judged import joined_order
 from similia.validation import check_parameters, positive, positive_integer

@@ -23,13 +23,13 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.durable import replace_text, replacing
 from similia.index import BuildReport, build_index, index_like, open_index
 from similia.index.backends import Space
 from similia.index.exact import exact_search
 from similia.index.recall import sampled_rows, share_found
 from similia.persistence import load
 from similia.progress import live_progress
+from similia.safety.whole import replace_text, replacing
 from similia.validation import check_parameters, positive, positive_integer
 
 #: items of a shard by default: a worker holds them about three times

@@ -12,9 +12,9 @@ from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import VectorPath, absolute, file_mark
 from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
-from similia.durable import replacing
 from similia.persistence import load
 from similia.retrieval import top_k
+from similia.safety.whole import replacing
 from similia.validation import check_parameters, positive, positive_integer
 
 #: items of a range by default; scores are rounded by their place in it, not by who computes them

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
-from similia.durable import make_folder, replace_text
 from similia.linalg.threads import one_processor
+from similia.safety.whole import make_folder, replace_text
 
 Record = dict[str, Any]
 Report = Callable[[int], None]

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.durable import replacing
 from similia.files.columns import CLICK, KEY, NUMBER, Columns, Reader, each
 from similia.files.keys import key
 from similia.files.pieces import RawColumn
 from similia.files.rows import BadRows, Encoded, RowError, Rows
 from similia.files.source import FeedbackLike, Source
+from similia.safety.whole import replacing
 
 #: columns of a file of lists; whoever shows them sets click to 1 for what is clicked
 COLUMNS = ("search", "query", "item", "position", "team", "champion", "challenger", "click")

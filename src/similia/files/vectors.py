@@ -18,7 +18,7 @@ from similia.contract import Array, Matrix, Side
 from similia.files.pieces import json_object, opened, text_pieces
 from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
 from similia.files.unpacked import check_size
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 from similia.validation import check_parameters, none, positive_integer
 
 TABLES = (".parquet", ".pq", ".arrow", ".feather")

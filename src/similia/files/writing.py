@@ -12,7 +12,6 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 from similia.contract import Array, Matrix
-from similia.durable import replace_text, replacing
 from similia.files.rows import Ids
 from similia.files.vectors import (
     FORMATS,
@@ -22,7 +21,8 @@ from similia.files.vectors import (
     check_matrix,
     unknown_format,
 )
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
+from similia.safety.whole import replace_text, replacing
 
 #: formats without room for ids
 NO_IDS = (".npy", *SVMLIGHT)

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from similia.contract import Matrix
-from similia.interrupts import held_signals
 from similia.linalg.blocks import dense
-from similia.places import check_sparse
 from similia.progress import progress
+from similia.safety.bounds import check_sparse
+from similia.safety.whole import held_signals
 from similia.validation import Rule, boolean, check_magnitude, check_parameters
 
 Booleans: TypeAlias = NDArray[np.bool_]

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from similia.contract import Array, Geometry, Matrix
-from similia.places import check_sparse
 from similia.retrieval.vectors import is_finite, is_sparse
+from similia.safety.bounds import check_sparse
 from similia.validation import Rule, between, check_parameters, one_of
 
 #: modules by name, imported on demand: only the chosen one needs its library

@@ -7,10 +7,10 @@ from scipy.sparse import csr_array, vstack
 
 from similia.contract import Array, Matrix
 from similia.index.backends import Backend, Found, Space, checked_options
-from similia.places import check_sparse
 from similia.retrieval.ranking import best_of
 from similia.retrieval.scorers import BLOCK_BYTES, Scores
 from similia.retrieval.vectors import Products, is_sparse, longer_items, longer_queries
+from similia.safety.bounds import check_sparse
 from similia.validation import positive_integer
 
 _OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}

@@ -29,11 +29,11 @@ from similia.index.exact import PARTS, exact_search
 from similia.index.ids import joined_ids, refuse_repeats, restored_ids, stored_ids
 from similia.index.models import FrozenMetric, check_model, is_learnt, query_vectors
 from similia.index.recall import BuildReport, check_report, measured_recall, sampled_rows
-from similia.interrupts import held_signals
 from similia.persistence import file
 from similia.persistence.file import PathLike
 from similia.retrieval.vectors import geometry as known_geometry
 from similia.retrieval.vectors import is_sparse
+from similia.safety.whole import held_signals
 from similia.validation import check_parameters, none, positive_integer
 from similia.views import Views
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array, Searchable
-from similia.durable import replacing
 from similia.exceptions import MissingExtraError
+from similia.safety.whole import replacing
 
 try:
     from onnx import checker, helper, load, numpy_helper

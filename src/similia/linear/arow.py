@@ -12,7 +12,7 @@ from similia.linalg.blocks import squared
 from similia.linalg.gaussian import mean_posterior, mean_variances
 from similia.linear.base import LinearOneVsRest
 from similia.parameters import parameter
-from similia.room import check_room
+from similia.safety.bounds import check_room
 from similia.updates.aroma import diagonal_pass
 from similia.updates.arow import arow_pass
 from similia.validation import one_of, positive

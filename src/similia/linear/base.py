@@ -10,13 +10,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from similia.base import Learner, all_or_nothing, validated
+from similia.base import Learner, validated
 from similia.contract import Array, Indices, Matrix
-from similia.interrupts import held_signals
 from similia.linalg.threads import single_blas_thread
 from similia.linear.examples import Examples, with_intercept
 from similia.parameters import parameter
 from similia.progress import Advance, progress
+from similia.safety.whole import all_or_nothing, held_signals
 from similia.validation import boolean, check_magnitude, repetitions
 
 

@@ -15,7 +15,7 @@ from similia.linear.stochastic import StochasticOneVsRest
 from similia.linear.trials import Trial, clearly_best, trial_task
 from similia.losses import LOSSES
 from similia.parameters import parameter
-from similia.room import check_room
+from similia.safety.bounds import check_room
 from similia.updates.balanced import LINEAR
 from similia.validation import between, boolean, non_negative, one_of, positive_integer
 

@@ -6,7 +6,6 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from similia.base import all_or_nothing
 from similia.contract import Array, Matrix
 from similia.linalg.threads import single_blas_thread
 from similia.linear.base import LinearOneVsRest
@@ -16,6 +15,7 @@ from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.progress import progress
+from similia.safety.whole import all_or_nothing
 from similia.validation import between, boolean, one_of, positive, positive_integer
 
 

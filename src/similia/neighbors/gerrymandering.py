@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from similia import validation as rules
-from similia.base import all_or_nothing, generator, validated
+from similia.base import generator, validated
 from similia.contract import Array, Indices, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.neighbors import sides as data
@@ -21,6 +21,7 @@ from similia.neighbors.training import REGULARIZERS, Descent, Objective, Schedul
 from similia.neighbors.votes import VotesByMaps
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
+from similia.safety.whole import all_or_nothing
 
 #: points of a trial, and the share of them that it holds out
 TRIAL, SHARE = 3000, 0.25

@@ -13,7 +13,7 @@ from similia.linalg.blas import products
 from similia.linalg.blocks import dense
 from similia.neighbors.search import share_of_errors
 from similia.neighbors.sides import OWNER, Sides
-from similia.room import check_room
+from similia.safety.bounds import check_room
 
 #: queries that determine the scale of distances and the better start
 SAMPLE = 1000

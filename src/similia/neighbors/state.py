@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import State
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 
 COUNTS = ("n_features_in_", "n_item_features_", "n_seen_", "n_updates_", "n_iter_", "best_iter_")
 FLOATS = ("U_", "V_", "query_center_", "item_center_", "database_")

@@ -24,8 +24,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from similia import __version__
-from similia.durable import replacing
 from similia.exceptions import ModelFileError
+from similia.safety.whole import replacing
 
 if TYPE_CHECKING:
     from similia.contract import Array

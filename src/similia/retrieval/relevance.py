@@ -8,9 +8,9 @@ from scipy import sparse
 
 from similia.contract import Array, Matrix
 from similia.linalg.compiled import compiled_in_order
-from similia.places import check_sparse
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import is_sparse
+from similia.safety.bounds import check_sparse
 
 MAX_EXPONENTIAL_GRADE = 512.0
 

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Geometry, Matrix, Scorer, Searchable, Side
-from similia.places import check_sparse
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
     Products,
@@ -19,6 +18,7 @@ from similia.retrieval.vectors import (
     products_of,
     squared_lengths,
 )
+from similia.safety.bounds import check_sparse
 from similia.validation import check_parameters, one_of
 from similia.views import Views
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from similia.contract import Array, Indices
-from similia.places import check_sparse
+from similia.safety.bounds import check_sparse
 from similia.sampling.labels import Score, check_draw
 from similia.validation import check_parameters, one_of
 

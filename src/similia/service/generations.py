@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from similia.contract import Geometry, Matrix, Side, Stateful
-from similia.durable import make_folder
 from similia.exceptions import ModelFileError
 from similia.persistence import save
+from similia.safety.whole import make_folder
 from similia.service.fold import State
 from similia.service.log import Entry, Log, Row
 from similia.service.records import Decision, Model, decoded, encoded

@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from similia.durable import make_folder, replacing
+from similia.safety.whole import make_folder, replacing
 
 #: what a key may do: see, judge, or everything
 SCOPES = ("read", "feedback", "admin")

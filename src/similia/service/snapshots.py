@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia import __version__
-from similia.durable import make_folder, remove_leftovers
 from similia.exceptions import ModelFileError
 from similia.persistence import file
 from similia.persistence.model import restored
+from similia.safety.whole import make_folder, remove_leftovers
 from similia.service import fold as folding
 from similia.service.fold import Fold, Pairs, copied
 from similia.service.items import Layout

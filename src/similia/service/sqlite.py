@@ -9,8 +9,8 @@ from typing import Any
 from filelock import FileLock
 from filelock import Timeout as LockTimeout
 
-from similia.durable import make_folder, replacing
 from similia.exceptions import MissingExtraError
+from similia.safety.whole import make_folder, replacing
 from similia.service.errors import Damaged, Full, NotFound, ServiceError, Unavailable
 from similia.service.log import Checked, Row, checked
 from similia.service.sql import COLUMNS, INDICES, TABLE, SqlLog

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from similia.durable import make_folder
+from similia.safety.whole import make_folder
 from similia.service.errors import NotFound
 from similia.service.log import Checked
 from similia.service.opening import backup_tenant, check_tenant, names_in

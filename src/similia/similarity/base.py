@@ -9,20 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.base import (
-    Learner,
-    accepts_one_query,
-    all_or_nothing,
-    validated,
-)
+from similia.base import Learner, accepts_one_query, validated
 from similia.contract import Array, Geometry, Indices, Matrix, Revision
-from similia.interrupts import held_signals
 from similia.linalg.blas import bilinear_forms, products
 from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
-from similia.room import check_room
+from similia.safety.bounds import check_room
+from similia.safety.whole import all_or_nothing, held_signals
 from similia.sampling import TRIPLET_SAMPLERS, UniformTriplets
 from similia.sampling.labels import triplets_drawn
 from similia.validation import (

@@ -11,8 +11,7 @@ from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.impressions import SHOWN, Impressions
 from similia.linalg.blocks import dense, rows_of
-from similia.places import check_sparse
-from similia.room import check_room
+from similia.safety.bounds import check_room, check_sparse
 from similia.similarity.comparing import (
     check_widths,
     compared_widths,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.clicks import Propensities, estimate_propensities
-from similia.durable import replacing
 from similia.files import Ids
 from similia.files.rows import csv_text
 from similia.impressions import Impressions
+from similia.safety.whole import replacing
 from similia.validation import between, check_parameters
 
 COLUMNS = ("impression", "query", "item", "position", "click")

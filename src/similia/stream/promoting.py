@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.durable import replacing
 from similia.files import (
     BadRows,
     FeedbackFile,
@@ -22,6 +21,7 @@ from similia.files import (
     kind_of,
 )
 from similia.files.feedback import GRADED
+from similia.safety.whole import replacing
 from similia.stream.judged import highest_grades
 from similia.stream.lessons import feedback_kind, learn_stream, lessons_for
 from similia.trust import Outcome, Promotion, Split

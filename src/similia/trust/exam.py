@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix, Searchable, Side
-from similia.places import check_sparse
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
+from similia.safety.bounds import check_sparse
 from similia.trust.interleaving import Interleaving
 from similia.trust.judging import (
     ACCURACY,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from filelock import FileLock
 
 from similia import __version__
-from similia.durable import make_folder, remove_leftovers, replace_text
 from similia.exceptions import ModelFileError
+from similia.safety.whole import make_folder, remove_leftovers, replace_text
 
 if TYPE_CHECKING:
     from similia.contract import Stateful

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices, PairLearner, Searchable, Side, TripletLearner
 from similia.linalg.blocks import dense, row_blocks
-from similia.places import check_sparse
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import is_sparse, squared_lengths
+from similia.safety.bounds import check_sparse
 from similia.validation import (
     check_parameters,
     check_tuples,

@@ -1,9 +1,20 @@
-"""Whether a sparse matrix names only places inside of itself: the check before compiled code."""
+"""What would end the process, refused: places outside of a matrix, and arrays without room."""
 
+import math
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
+
+#: limits of a container: cgroups of version 2 and 1
+CONTAINER = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+
+# -- places --------------------------------------------------------------------------------------
 
 
 def check_sparse(owner: str, name: str, X: Any) -> None:
@@ -61,3 +72,37 @@ def _within(places: NDArray[Any], size: int) -> bool:
         return False
     # As unsigned numbers, negative ones are the largest.
     return places.size == 0 or int(places.view(f"u{places.itemsize}").max()) < size
+
+
+# -- room ----------------------------------------------------------------------------------------
+
+
+def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...]) -> None:
+    """Refuse vectors of so many features that arrays of these shapes have no room in memory.
+
+    An allocation that fails is the good case: systems promise more memory than they have, and end
+    whoever then uses it.
+    """
+    wanted = sum(map(math.prod, shapes)) * np.dtype(dtype).itemsize
+    if wanted > (limit := memory()):
+        raise ValueError(
+            f"{owner}: X must have few enough features for {limit / 1e9:.3g} GB of memory, got "
+            f"{width}, which take {wanted / 1e9:.3g} GB; reduce them first, as with "
+            "sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def memory() -> int:
+    """Bytes that this process may hold: the machine's, or what a limit leaves of them."""
+    limits = [sys.maxsize]
+    with suppress(AttributeError, ValueError, OSError):  # not a Unix: allocations fail themselves
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in CONTAINER:
+        with suppress(ValueError, OSError):  # "max", or no such container
+            limits.append(int(Path(path).read_text()))
+    with suppress(ImportError):
+        import resource
+
+        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+        limits.append(sys.maxsize if soft == resource.RLIM_INFINITY else soft)
+    return min(limits)
