@@ -35,23 +35,15 @@ BATCH_LEARNERS = {
 ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
 
 
-def learner_class(name: str) -> Any:
+def learner_class(text: str) -> Any:
     """Public learner of that name, in capitals or not."""
-    name = learner_name(name)
-    return getattr(import_module(ALL_LEARNERS[name]), name)
-
-
-def learner_name(text: str) -> str:
-    """Name of a public learner as it is written, from one in any capitals."""
-    if text in ALL_LEARNERS:
-        return text
     names = {name.casefold(): name for name in ALL_LEARNERS}
-    folded = text.casefold()
-    if folded in names:
-        return names[folded]
-    near = get_close_matches(folded, names, n=1)
-    advice = f" Did you mean {names[near[0]]}?" if near else ""
-    raise ValueError(f"learner must be one of {', '.join(ALL_LEARNERS)}, got {text!r}.{advice}")
+    name = names.get(text.casefold())
+    if name is None:
+        near = get_close_matches(text.casefold(), names, n=1)
+        advice = f" Did you mean {names[near[0]]}?" if near else ""
+        raise ValueError(f"learner must be one of {', '.join(ALL_LEARNERS)}, got {text!r}.{advice}")
+    return getattr(import_module(ALL_LEARNERS[name]), name)
 
 
 def summary(name: str) -> str:
@@ -65,10 +57,12 @@ def summary(name: str) -> str:
 
 def new_learner(name: str, parameters: Mapping[str, object]) -> Any:
     """A learner with some parameters set."""
-    name = learner_name(name)
     learner = learner_class(name)()
     known = learner.get_params()
     unknown = sorted(set(parameters) - set(known))
     if unknown:
-        raise ValueError(f"{name}: parameters must be among {', '.join(known)}, got {unknown[0]}.")
+        raise ValueError(
+            f"{type(learner).__name__}: parameters must be among {', '.join(known)}, "
+            f"got {unknown[0]}."
+        )
     return learner.set_params(**parameters)

@@ -34,6 +34,7 @@ def small(monkeypatch):
     monkeypatch.setattr(
         source, "text_pieces", lambda file, name: pieces.text_pieces(file, name, 64)
     )
+    monkeypatch.setattr(source, "BLOCK", 64)
     monkeypatch.setattr(pieces, "TINY_TEXT", 0)
     monkeypatch.setattr(pieces, "SMALL_TEXT", 16)
 

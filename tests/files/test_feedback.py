@@ -236,6 +236,7 @@ def test_json_at_once_agrees_with_json_row_by_row(tmp_path_factory, lines, ids, 
 def assert_same_both_ways(path, ids, size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("similia.files.source.text_pieces", _blocks_of(size))
+        patch.setattr("similia.files.source.BLOCK", 0)
         patch.setattr(pieces, "TINY_TEXT", 0)
         patch.setattr(pieces, "SMALL_TEXT", 16)
         quick, bad = read(path, "pairs", ids=ids)

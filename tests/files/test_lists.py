@@ -77,6 +77,7 @@ def test_lists_do_not_depend_on_how_the_file_was_read(tmp_path_factory, key, lis
                     "similia.files.source.text_pieces",
                     lambda file, source: pieces.text_pieces(file, source, size),
                 )
+                patch.setattr("similia.files.source.BLOCK", 0)
                 patch.setattr(pieces, "TINY_TEXT", 0)
                 if not arrow:
                     patch.setattr(pieces, "find_spec", lambda name: None)

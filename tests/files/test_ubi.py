@@ -187,6 +187,7 @@ def test_pieces_are_the_whole(log, monkeypatch, rng):
         "similia.files.source.text_pieces",
         lambda file, source: pieces.text_pieces(file, source, 500),
     )
+    monkeypatch.setattr("similia.files.source.BLOCK", 0)
     parts = list(found)
     assert len(parts) > 10
     for name in ("queries", "items", "gains"):
@@ -224,6 +225,7 @@ def test_events_on_disk_make_the_same_lists_as_events_in_memory(shuffled, monkey
         "similia.files.source.text_pieces",
         lambda file, source: pieces.text_pieces(file, source, size),
     )
+    monkeypatch.setattr("similia.files.source.BLOCK", 0)
     in_memory = shuffled()
     wanted = as_plain(in_memory)
     monkeypatch.setattr("similia.files.ubi_events.HELD", 100)

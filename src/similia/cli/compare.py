@@ -80,11 +80,11 @@ def compare(
 
 def _learner(text: str) -> tuple[str, Any]:
     """A learner by its name and settings, with the name as it is written."""
-    from similia.registry import learner_name, new_learner
+    from similia.registry import new_learner
 
     name, *settings = text.split(",")
-    name = learner_name(name)
-    return ",".join([name, *settings]), new_learner(name, dict(map(opt.setting, settings)))
+    learner = new_learner(name, dict(map(opt.setting, settings)))
+    return ",".join([type(learner).__name__, *settings]), learner
 
 
 def _rows(

@@ -20,13 +20,10 @@ Part: TypeAlias = tuple[Columns, Piece, int]
 class BegunPiece:
     """A piece whose columns are being parsed, or have been."""
 
+    #: number of the first row
+    number: int
     piece: Piece
     columns: "Future[list[RawColumn] | None]"
-
-    @property
-    def number(self) -> int:
-        """Number of the first row."""
-        return self.piece.number
 
     def raw_columns(self, types: Types) -> list[RawColumn] | None:
         """Columns of the types that parsing began with, once they are there."""
@@ -61,7 +58,7 @@ def parsed_ahead(pieces: Iterable[Part]) -> Iterator[Part]:
                 failed = error
                 break
             begun = pool.submit(piece.raw_columns, types_of(columns))
-            waiting.append((columns, BegunPiece(piece, begun), end))
+            waiting.append((columns, BegunPiece(piece.number, piece, begun), end))
             if len(waiting) > AHEAD:
                 yield waiting.popleft()
         while waiting:

@@ -175,30 +175,24 @@ class Ids:
     def known_rows(self, column: Array | Encoded) -> Rows:
         """Rows of a column of ids, negative where one is unknown."""
         if isinstance(column, Encoded):
-            found = self._found_together(column.texts)
+            found, texts = None, column.texts
+            if self.is_text and 0 < len(self._table) <= MANY * len(texts):
+                found = self._found_together(texts)
             if found is None:
-                found = self._found_one_by_one(column.texts)
+                alone = self.is_text and set(map(type, texts)) <= {str}
+                rows = map(self._table.get, texts, repeat(-1)) if alone else map(self._find, texts)
+                found = np.fromiter(rows, np.int64, len(texts))
             return np.append(found, -1)[column.codes]  # a missing text is the last one
         if column.dtype.kind not in "iu" or self.is_text:
-            texts, codes = np.unique(column, return_inverse=True)
-            return self.known_rows(Encoded(codes, texts.tolist()))
+            distinct, codes = np.unique(column, return_inverse=True)
+            return self.known_rows(Encoded(codes, distinct.tolist()))
         if self.values is None:
             numbers = column.astype(np.int64, copy=False)
             return np.where(numbers < self.n, numbers, -1)
         return self._search(column)
 
-    def _found_one_by_one(self, texts: Sequence[Any]) -> Rows:
-        """Rows of distinct texts, -1 where one is unknown."""
-        if self.is_text and set(map(type, texts)) <= {str}:
-            rows: Iterable[int] = map(self._table.get, texts, repeat(-1))
-        else:
-            rows = map(self._find, texts)
-        return np.fromiter(rows, np.int64, len(texts))
-
     def _found_together(self, texts: Any) -> Rows | None:
-        """The same, if they are so many that a table of all ids pays."""
-        if not self.is_text or not 0 < len(self._table) <= MANY * len(texts):
-            return None
+        """Rows of so many distinct texts that a table of all ids pays, -1 where one is unknown."""
         if not hasattr(texts, "places_among"):
             return None
         if self._known is None:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from similia.files.ahead import Part, parsed_ahead
 from similia.files.columns import Columns, read_columns
 from similia.files.pieces import (
+    BLOCK,
     BYTE_ORDER_MARK,
     Entries,
     Fields,
@@ -116,8 +117,10 @@ class Source:
         """Yield numbers by column, and row numbers; parameters are those of `pieces`."""
         self.position = 0
         pieces = self.pieces(choose, widths, bad_rows)
-        # Whoever writes to a pipe may take time, and nothing read from one waits for more.
-        if isinstance(self.given, Path) and self.given.is_file() and self.suffix in TEXTS:
+        file = self.given if isinstance(self.given, Path) and self.suffix in TEXTS else None
+        # Whoever writes to a pipe may take time, and nothing read from one waits for more; in a
+        # file of one block there is no more.
+        if file is not None and file.is_file() and file.stat().st_size > BLOCK:
             pieces = parsed_ahead(pieces)
         for columns, piece, end in pieces:
             self.position = end

@@ -269,15 +269,13 @@ class FactoredAROMA(GaussianSimilarity):
     )
 
     _state: ClassVar = (*GaussianSimilarity._state, "Lambda_", "Omega_")
+    _forms: ClassVar = ("mn", "mm", "nn")
 
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
         variances = of_queries, of_items = super()._init_state(X, Z)
         self.Lambda_ = (of_queries * np.eye(X.shape[1])).astype(self.W_.dtype)
         self.Omega_ = (of_items * np.eye(Z.shape[1])).astype(self.W_.dtype)
         return variances
-
-    def _start_shapes(self, m: int, n: int) -> list[tuple[int, ...]]:
-        return [*super()._start_shapes(m, n), (m, m), (n, n)]
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         state = (self.W_, self.Lambda_, self.Omega_, self.moment_, self.n_seen_)
@@ -359,15 +357,13 @@ class DiagonalAROMA(GaussianSimilarity):
     )
 
     _state: ClassVar = (*GaussianSimilarity._state, "Sigma_")
+    _forms: ClassVar = ("mn", "mn")
     _block = 256
 
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
         variances = of_queries, of_items = super()._init_state(X, Z)
         self.Sigma_ = np.full_like(self.W_, of_queries * of_items)
         return variances
-
-    def _start_shapes(self, m: int, n: int) -> list[tuple[int, ...]]:
-        return [*super()._start_shapes(m, n), (m, n)]
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:
         state = (self.W_, self.Sigma_, self.moment_, self.n_seen_)

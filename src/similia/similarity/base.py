@@ -74,6 +74,8 @@ class BilinearSimilarity(Learner):
     geometry: ClassVar[Geometry] = "inner_product"
     _state: ClassVar = (*Learner._state, "n_item_features_", "prior_scale_", "W_")
     _averaged: ClassVar = "W_"
+    #: shapes of the learnt arrays, for m query and n item features
+    _forms: ClassVar[tuple[str, ...]] = ("mn",)
     #: triplets whose rows are held at once
     _block = 128
 
@@ -137,14 +139,14 @@ class BilinearSimilarity(Learner):
 
         Returns queries and items as `learn_checked` and `margins` take them.
         """
-        with all_or_nothing(self):
-            new = not self.__sklearn_is_fitted__()
-            self._check_parameters()
-            given, (X, Z) = X, self._checked_sides(X, items)
-            if new:
+        new = not self.__sklearn_is_fitted__()
+        self._check_parameters()
+        given, (X, Z) = X, self._checked_sides(X, items)
+        if new:
+            with all_or_nothing(self):
                 validate_data(self, given, reset=True, skip_check_array=True)
                 self._init_state(X, Z)
-            return X, Z
+        return X, Z
 
     def learn_checked(
         self, X: Matrix, Z: Matrix, triplets: Indices, advance: Advance | None = None
@@ -165,7 +167,10 @@ class BilinearSimilarity(Learner):
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
         """Set W₀ = scale × (zero, identity or a given matrix); return the typical lengths."""
         m, n = X.shape[1], Z.shape[1]
-        check_room(self._owner, max(m, n), X.dtype, *self._start_shapes(m, n))
+        sides = {"m": m, "n": n}
+        forms = (*self._forms, "mn") if self.average else self._forms
+        shapes = [tuple(sides[side] for side in form) for form in forms]
+        check_room(self._owner, max(m, n), X.dtype, *shapes)
         check_prior(self._owner, self.prior, m, n)
         automatic, lengths = measured_start(self.prior, X, Z)
         scale = automatic if isinstance(self.prior_scale, str) else float(self.prior_scale)
@@ -188,10 +193,6 @@ class BilinearSimilarity(Learner):
         self.W_ = np.array(scale * prior, dtype=X.dtype, order="C")
         self._init_moment()
         return lengths
-
-    def _start_shapes(self, m: int, n: int) -> list[tuple[int, ...]]:
-        """Shapes of the arrays of a state, for m query and n item features."""
-        return [(m, n)] * (1 + bool(self.average))
 
     def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
         draw = triplets_drawn(self._owner, self.sampler, y)
