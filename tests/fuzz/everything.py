@@ -3,7 +3,8 @@
 from tests.fuzz import targets
 from tests.fuzz.calls import public
 from tests.fuzz.served import requests, stores
+from tests.fuzz.shares import shares
 from tests.fuzz.tables import tables
 
 SERVED = {"stores": stores, "requests": requests}
-TARGETS = {**targets.TARGETS, "public": public, "tables": tables, **SERVED}
+TARGETS = {**targets.TARGETS, "public": public, "tables": tables, **SERVED, "shares": shares}
