@@ -5,6 +5,14 @@ from tests.fuzz.calls import public
 from tests.fuzz.served import requests, stores
 from tests.fuzz.shares import shares
 from tests.fuzz.tables import tables
+from tests.fuzz.verbs import verbs
 
 SERVED = {"stores": stores, "requests": requests}
-TARGETS = {**targets.TARGETS, "public": public, "tables": tables, **SERVED, "shares": shares}
+TARGETS = {
+    **targets.TARGETS,
+    "public": public,
+    "tables": tables,
+    **SERVED,
+    "shares": shares,
+    "verbs": verbs,
+}
