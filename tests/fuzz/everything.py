@@ -2,12 +2,12 @@
 
 from tests.fuzz import targets
 from tests.fuzz.calls import public
-from tests.fuzz.served import requests, stores
+from tests.fuzz.served import pages, requests, stores
 from tests.fuzz.shares import shares
 from tests.fuzz.tables import tables
 from tests.fuzz.verbs import verbs
 
-SERVED = {"stores": stores, "requests": requests}
+SERVED = {"stores": stores, "requests": requests, "pages": pages}
 TARGETS = {
     **targets.TARGETS,
     "public": public,
