@@ -18,7 +18,7 @@ demo: $(READY)
 	$(BIN)/similia demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -32,7 +32,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 coverage: $(READY)
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term-missing:skip-covered
 
 # FUZZ_SECONDS=1800 FUZZ_SEED=1 make fuzz
 fuzz: $(READY)
@@ -40,7 +40,7 @@ fuzz: $(READY)
 
 # Compiled loops with every index checked.
 bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 \
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
 	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
 
 # Failures on local clusters of Dask and Ray: some minutes.
@@ -53,7 +53,7 @@ lowest: $(READY)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable ".[test]"
-	$(LOWEST)/bin/python -m pytest -n 2
+	$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal
 
 # Frameworks and stores, in their newest and their lowest versions, in environments of their own.
 # UV_FIND_LINKS or UV_TORCH_BACKEND=cpu spares the packages of CUDA.

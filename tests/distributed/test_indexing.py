@@ -95,6 +95,29 @@ def test_the_same_call_goes_on_from_what_is_finished(stored, inline):
     np.testing.assert_array_equal(open_index(shards[1]).ids, np.arange(300, 600))
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {},
+        {"shards": [], "report": {"n_items": 3}},
+        {"shards": ["../shards/shard-00000"], "report": {"n_items": 900}},
+        {"shards": ["shard-00000", 3], "report": {"n_items": 900}},
+        {"shards": ["shard-00000"], "report": {"n_items": "many"}},
+        {"shards": ["shard-00000"], "report": None},
+        [[]],
+        None,
+    ],
+)
+def test_a_forged_list_of_shards_is_refused(stored, inline, listed):
+    folder, _, _ = stored
+    index_shards(folder / "items.npy", folder / "shards", backend="exact", executor=inline)
+    (folder / "shards" / "shards.json").write_text(json.dumps(listed))
+    with pytest.raises(ValueError, match="must hold a finished index of index_shards"):
+        search_shards(
+            folder / "shards", folder / "queries.npy", 3, work=folder / "work", executor=inline
+        )
+
+
 def test_what_cannot_be_searched_is_refused_in_words(stored, inline, rng):
     folder, Z, _ = stored
     sides = folder / "shards", folder / "queries.npy"

@@ -171,7 +171,8 @@ def test_shares_that_are_too_small_are_refused_in_words(problem, inline):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shares": 0}, "shares must be a positive integer"),
+        ({"shares": 0}, "shares must be an integer between 1 and 10000"),
+        ({"shares": 2**40}, "shares must be an integer between 1 and 10000"),
         ({"patience": -1.0}, "patience must be a positive number"),
         ({"output": None}, "work or output must be given"),
         ({"vectors": "-"}, "vectors must be in a file"),

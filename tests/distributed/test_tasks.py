@@ -50,6 +50,21 @@ def test_finished_tasks_are_not_repeated_and_damaged_ones_are(tmp_path, inline):
     assert (tmp_path / "task-1.txt").read_text() == "task-1"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "3", "{}", '{"outcome": {"n": 5}, "files": {}}', '{"sha256": "", "files": []}'],
+)
+def test_a_record_without_its_checksum_counts_for_nothing(tmp_path, inline, text):
+    task = Writing("task-0")
+    (whole,) = run_all([task], tmp_path, engine_named(inline))
+    record = tmp_path / "task-0.json"
+    record.write_text(record.read_text().replace('"files"', '"more": 1, "files"'))
+    assert finished(tmp_path, "task-0") is None
+    record.write_text(text)
+    assert finished(tmp_path, "task-0") is None
+    assert run_all([task], tmp_path, engine_named(inline)) == [whole]
+
+
 def test_reports_of_all_tasks_are_added_up(tmp_path, inline):
     seen = []
     run_all([Writing(f"t{i}") for i in range(4)], tmp_path, engine_named(inline), watch=seen.append)

@@ -1,7 +1,7 @@
 """Attack everything for FUZZ_SECONDS: python -m tests.fuzz [target …].
 
 Cases run in batches in processes of their own, so that a crash is a finding like any other. A case
-is its target and seed, and is run again by ``python -m tests.fuzz.batch TARGET SEED 1``. Findings
+is its target and seed, and is run again by ``python -m tests.fuzz.batch TARGET SEED``. Findings
 belong into tests/corpus/cases.json, which the test suite runs.
 """
 
@@ -18,9 +18,9 @@ BATCH = 200
 LIMIT = 1200
 
 
-def batch(target, first, count):
+def batch(target, seeds):
     """Findings of one process, by seed, and the number of cases."""
-    command = [sys.executable, "-m", "tests.fuzz.batch", target, str(first), str(count)]
+    command = [sys.executable, "-m", "tests.fuzz.batch", target, *map(str, seeds)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     try:
         ended = subprocess.run(
@@ -29,7 +29,7 @@ def batch(target, first, count):
         output, errors, code = ended.stdout, ended.stderr, ended.returncode
     except subprocess.TimeoutExpired as error:
         output, errors, code = (error.stdout or b"").decode(), "", "no end"
-    findings, last, n = {}, first, 0
+    findings, last, n = {}, seeds[0], 0
     for line in output.splitlines():
         word, _, rest = line.partition(" ")
         if word == "case":
@@ -57,7 +57,7 @@ def main(targets):
             if time.monotonic() >= end:
                 break
             start = time.monotonic()
-            findings, n = batch(target, seed, size)
+            findings, n = batch(target, range(seed, seed + size))
             cases[target] += n
             spent[target] += time.monotonic() - start
             for case, problem in findings.items():

@@ -1,4 +1,4 @@
-"""Cases of one target in this process, each from its own seed: python -m tests.fuzz.batch."""
+"""Cases of one target in this process: python -m tests.fuzz.batch TARGET SEED [SEED …]."""
 
 import faulthandler
 import resource
@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,19 @@ import numpy as np
 #: processor seconds of one case, compilation included, and bytes that it may take above what the
 #: process had before; one that waits for ever is ended with its process
 PATIENCE, ROOM = 120, 1_500_000_000
+PROCESS = Path("/proc/self")
 
 
-def peak():
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def resident():
+    """Bytes of this process: now, and at most since the last `forget_peak`."""
+    lines = (PROCESS / "status").read_text().splitlines()
+    sizes = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
+    return 1024 * sizes["VmRSS:"], 1024 * sizes["VmHWM:"]
+
+
+def forget_peak():
+    with suppress(OSError):  # not allowed everywhere; then the peak is that of all cases so far
+        (PROCESS / "clear_refs").write_text("5")
 
 
 def run(name, seed):
@@ -24,7 +34,8 @@ def run(name, seed):
     from tests.fuzz.everything import TARGETS
 
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-    before = peak()
+    forget_peak()
+    before, _ = resident()
     try:
         with tempfile.TemporaryDirectory() as folder:
             TARGETS[name](np.random.default_rng([seed, len(name)]), Path(folder))
@@ -32,16 +43,17 @@ def run(name, seed):
         return traceback.format_exc()
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    if peak() > before + ROOM:
-        return f"{(peak() - before) / 1e9:.1f} GB of memory"
+    _, peak = resident()
+    if peak > before + ROOM:
+        return f"{(peak - before) / 1e9:.1f} GB of memory"
     return None
 
 
-def main(name, first, count):
+def main(name, seeds):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.register(signal.SIGPROF, chain=True)  # say where, then end
     resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
-    for seed in range(first, first + count):
+    for seed in seeds:
         print(f"case {seed}", flush=True)
         problem = run(name, seed)
         if problem:
@@ -50,4 +62,4 @@ def main(name, first, count):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], list(map(int, sys.argv[2:])))

@@ -14,7 +14,7 @@ from tests.fuzz.targets import Broken, check_finite, refused
 ELSEWHERE = {"__version__", "load", "save", "open_index", "read_vectors", "write_vectors"}
 ELSEWHERE |= {"FeedbackFile", "UbiLog", "evaluate", "build_index", "DistanceConstraints"}
 ELSEWHERE |= set(similia.registry.LEARNERS)
-#: run processes of their own, from files that the targets above attack
+#: work in shares
 ELSEWHERE |= {"evaluate_parts", "learn_shares", "search_ranges"}
 ELSEWHERE |= {"export_items", "index_shards", "search_shards"}
 

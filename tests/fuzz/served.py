@@ -3,6 +3,7 @@
 import atexit
 import json
 import shutil
+import socket
 import sqlite3
 import tempfile
 from functools import cache
@@ -16,6 +17,7 @@ from similia.cli.main import app
 from similia.service import fold, snapshots
 from similia.service.app import ENDPOINTS, Service
 from similia.service.errors import ServiceError
+from similia.service.images import Images
 from similia.service.keys import SCOPES, Keys
 from similia.service.log import GENESIS, Entry, link
 from similia.service.settings import Settings
@@ -184,3 +186,98 @@ def ask(method, path, body, headers, rng):
         return
     if found.status_code not in ANSWERS:
         raise Broken(f"{method} {path} answers {found.status_code}: {found.text[:300]}")
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+SECRET = b"never to be sent"
+#: what a page may answer: a file, a part of it, none, or why not
+SHOWN = {100, 200, 206, 304, 400, 403, 404, 405, 413, 414, 416, 421, 431}
+NAMES = ["/", "/images/i1.png", "/images/i1", "/assets/page.js", "/docs", "/docs/", "/openapi.json"]
+NAMES += ["/images/../secret.png", "/images/%2e%2e/secret.png", "/images/..%2fsecret.png"]
+NAMES += [
+    "/images//secret.png",
+    "/images/%2fetc%2fpasswd",
+    "/assets/../app.py",
+    "/images/i1.png%00",
+]
+NAMES += [
+    "/images/inside/../../secret.png",
+    "/assets/%2e%2e/%2e%2e/app.py",
+    "*",
+    "http://x/",
+    "//x",
+]
+HEADERS = [
+    ("range", "bytes=" + ",".join(f"{n}-{n + 9}" for n in range(0, 3000, 2))),
+    ("range", "bytes=0-,0-,0-"),
+    ("range", "bytes=-1"),
+    ("range", "bytes=9999999999999999999999-"),
+    ("range", "bytes=5-1,x"),
+    ("if-none-match", "*"),
+    ("host", "evil.example"),
+    ("origin", "http://evil.example"),
+    ("content-length", "-1"),
+    ("content-length", "99999999999999999999"),
+    ("transfer-encoding", "chunked"),
+    ("x", "y" * 70_000),
+    ("upgrade", "websocket"),
+    ("expect", "100-continue"),
+    ("cookie", "\x00"),
+]
+
+
+@cache
+def shown():
+    """Address of a service without keys, whose page shows pictures of a folder."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    pictures = folder / "pictures"
+    (pictures / "inside").mkdir(parents=True)
+    for path in (pictures / "i1.png", pictures / "inside" / "i2.png"):
+        path.write_bytes(bytes(range(256)) * 20)
+    (folder / "secret.png").write_bytes(SECRET)
+    (pictures / "i3.png").symlink_to(folder / "secret.png")
+    settings = Settings(store=str(folder / "store"), port=0, rate=0.0, wrong_rate=0.0)
+    running = Running(Service(settings, images=Images(pictures)))
+    running.__enter__()
+    return "127.0.0.1", running.port
+
+
+def answer(raw, whole=True):
+    """All that the service sends back for a request; for one that may lack its end, at once."""
+    received = b""
+    with socket.create_connection(shown(), timeout=100) as connection:
+        try:
+            connection.sendall(raw)
+            if not whole:
+                connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(65536):
+                received += part
+        except ConnectionError:  # it may hang up on nonsense
+            pass
+    return received
+
+
+def pages(rng, folder):
+    for _ in range(REQUESTS):
+        path = hostile.pick(rng, [*NAMES, "/images/i3.png"])
+        method = hostile.pick(rng, ["GET", "GET", "GET", "HEAD", "POST", "TRACE", "X" * 99])
+        headers = {"host": f"127.0.0.1:{shown()[1]}", "connection": "close"}
+        for _ in range(rng.integers(3)):
+            name, value = hostile.pick(rng, HEADERS)
+            headers[name] = value
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        raw = f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+        whole = rng.random() < 0.8
+        found = answer(raw if whole else hostile.damaged_bytes(rng, raw), whole)
+        status = int(found[9:12]) if found else 400
+        if status not in SHOWN:
+            raise Broken(f"{raw[:200]!r} is answered by {found[:200]!r}")
+        if SECRET in found or b"root:" in found:
+            raise Broken(f"{raw[:200]!r} reads a file from elsewhere")
+    sound = (
+        f"GET /images/i1.png HTTP/1.1\r\nhost: 127.0.0.1:{shown()[1]}\r\nconnection: close\r\n\r\n"
+    )
+    if not answer(sound.encode()).startswith(b"HTTP/1.1 200"):
+        raise Broken("the page is gone")

@@ -12,7 +12,15 @@ import numpy as np
 
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import VectorPath, absolute, file_mark
-from similia.distributed.tasks import PATIENCE, Record, Report, checksum, open_job, run_all
+from similia.distributed.tasks import (
+    PATIENCE,
+    Record,
+    Report,
+    checksum,
+    number_of_parts,
+    open_job,
+    run_all,
+)
 from similia.files import BadRow, BadRows, Source, kind_of
 from similia.persistence import load, save
 from similia.progress import live_progress
@@ -20,12 +28,12 @@ from similia.retrieval import Evaluation
 from similia.safety.whole import replacing
 from similia.stream import evaluate_file
 from similia.stream.judged import joined_order
-from similia.validation import check_parameters, positive, positive_integer
+from similia.validation import check_parameters, positive
 
 #: parts by default
 PARTS = 8
 
-_RULES = {"parts": positive_integer, "patience": positive}
+_RULES = {"parts": number_of_parts, "patience": positive}
 
 
 @dataclass(frozen=True)

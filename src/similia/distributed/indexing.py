@@ -1,6 +1,7 @@
 """Approximate indexes in shards: trained once, kept apart, searched together."""
 
 import json
+import re
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ SHARD = 2**19
 TRAINING = 2**16
 #: what all shards begin with, and the list of them
 TRAINED, SHARDS = "trained", "shards.json"
+SHARD_NAME = re.compile(r"shard-\d{5,}")
 
 _RULES = {"recall_at": positive_integer, "shard_size": positive_integer, "patience": positive}
 
@@ -248,11 +250,15 @@ def _loaded(path: str | None) -> Any:
 
 def _listed(folder: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
-    except OSError:
-        raise ValueError(
-            f"search_shards: folder must hold a finished index of index_shards, got {folder}."
-        ) from None
+        listed = dict(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+        names, n = listed["shards"], listed["report"]["n_items"]
+        if names and all(map(SHARD_NAME.fullmatch, names)) and positive_integer.holds(n):
+            return listed
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise ValueError(
+        f"search_shards: folder must hold a finished index of index_shards, got {folder}."
+    )
 
 
 def _write(path: Path, arrays: Mapping[str, Any]) -> None:

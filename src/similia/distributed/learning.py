@@ -23,6 +23,7 @@ from similia.distributed.tasks import (
     Report,
     finish,
     finished,
+    number_of_parts,
     open_job,
     run_all,
 )
@@ -44,7 +45,7 @@ REFUSED = "refused by the learner"
 SHARES = 8
 WIDTHS = {"triplets": 3, "pairs": 2}
 
-_RULES = {"shares": positive_integer, "patience": positive, "chunk": positive_integer}
+_RULES = {"shares": number_of_parts, "patience": positive, "chunk": positive_integer}
 
 
 @dataclass(frozen=True)

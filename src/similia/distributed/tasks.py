@@ -10,12 +10,14 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
 from similia.linalg.threads import one_processor
 from similia.safety.whole import make_folder, replace_text
+from similia.validation import Rule
 
 Record = dict[str, Any]
 Report = Callable[[int], None]
@@ -28,6 +30,9 @@ POLL = 0.5
 LOSSES = 4
 #: seconds without a report after which a worker is taken to hang
 PATIENCE = 600.0
+
+#: number of parts that a caller asks for; each has files of its own
+number_of_parts = Rule("an integer between 1 and 10000", kind=Integral, above=0, below=10_001)
 
 
 class Task(Protocol):
@@ -66,16 +71,24 @@ def finished(folder: Path, name: str) -> Record | None:
     """Outcome of a task if its record and files are whole, else None."""
     try:
         record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        if record.pop("sha256") != _seal(record):
+            return None
         intact = all(checksum(folder / file) == sha for file, sha in record["files"].items())
         return record["outcome"] if intact else None
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> None:
     """Record that a task is done."""
     sums = {file: checksum(folder / file) for file in files}
-    replace_text(folder / f"{name}.json", json.dumps({"outcome": outcome, "files": sums}))
+    record = {"outcome": outcome, "files": sums}
+    text = json.dumps({**record, "sha256": _seal(record)})
+    replace_text(folder / f"{name}.json", text)
+
+
+def _seal(record: Record) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def perform(task: Task, folder: Path) -> Record:

@@ -30,6 +30,11 @@ NEGLIGIBLE = 1e-18  #: share of the largest eigenvalue of W below which another 
 APART = 0.5  #: gap of logarithms above which the difference of their exponentials is accurate
 
 
+def _eigenpairs(A):
+    """Eigenvalues and eigenvectors; LAPACK's fastest way, which SciPy 1.13 refuses for one row."""
+    return linalg.eigh(A, driver="evd" if len(A) > 1 else "ev", check_finite=False)
+
+
 class GibbsState:
     """W = exp(G)/tr exp(G) for a symmetric or Hermitian G, by its logarithm's eigenpairs.
 
@@ -43,7 +48,7 @@ class GibbsState:
 
     def _set(self, G):
         kind = np.complex128 if np.iscomplexobj(G) else np.float64
-        values, vectors = linalg.eigh(np.asarray(G, dtype=kind), driver="evd", check_finite=False)
+        values, vectors = _eigenpairs(np.asarray(G, dtype=kind))
         self.values, self.rows = values, np.ascontiguousarray(vectors.T)
         self.log_trace = 0.0
         self._normalize()
@@ -122,7 +127,7 @@ class GibbsState:
         L = self.log_matrix()
 
         def line(t):
-            values, vectors = linalg.eigh(L + t * C, driver="evd", check_finite=False)
+            values, vectors = _eigenpairs(L + t * C)
             return gibbs_line(values, vectors, C)
 
         return line
