@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
 from similia.durable import make_folder, replace_text
-from similia.linalg.threads import one_processor
+from similia.linalg.threads import one_processor, single_blas_thread
 
 Record = dict[str, Any]
 Report = Callable[[int], None]
@@ -83,7 +83,7 @@ def perform(task: Task, folder: Path) -> Record:
     found = finished(folder, task.name)
     if found is None:
         report = _Reporter(folder / f"{task.name}.progress")
-        with one_processor():
+        with one_processor(), single_blas_thread():
             found, files = task.run(folder, report)
         finish(folder, task.name, found, files)
     return found
@@ -159,7 +159,7 @@ class _Run:
                 again = list(dict.fromkeys([*again, *silent]))
                 if again:
                     self._count_loss(again[0])
-                if self.engine.breaks and (silent or self.broken):
+                if self.broken or (self.engine.breaks and silent):
                     return  # what others did meanwhile will be found finished, or done again
                 for name in again:
                     (self.folder / f"{name}.progress").unlink(missing_ok=True)
