@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost import measured, model
+from benchmarks import cost
 from benchmarks.timing import table
 from similia import FactoredAROMA
 from similia.distributed import (
@@ -149,9 +149,9 @@ def scale():
             f"index, {size:,} items in shards": build,
             "search the shards, 256 queries": search_together,
         }
-        rates = measured(folder, n_lists := int(lists[3:].partition(",")[0]))
+        rates = cost.measured(folder, n_lists := int(lists[3:].partition(",")[0]))
         print(rates, flush=True)
-        expected = model(rates, size, size, D, JUDGED, 256, n_lists, N_PROBE, int(workers))
+        expected = cost.model(rates, size, size, D, JUDGED, 256, n_lists, N_PROBE, int(workers))
         only, rows = os.environ.get("STAGES", ""), []
         for what, stage in stages.items():
             name = what.split(",")[0]
