@@ -30,6 +30,7 @@ from similia import (
     evaluate,
 )
 from similia.base import Learner
+from similia.retrieval.best import gain_over_best
 from similia.sampling import BalancedPairs, UniformTriplets
 
 N, SEEDS = 20_000, int(os.environ.get("SEEDS", "5"))
@@ -98,16 +99,11 @@ def quality(marks):
     return np.array([mark.mean() for mark in marks])
 
 
-def gain_over_best(merged, parts):
+def gains_over_best(merged, parts):
     """What merging gains over the part that is best on the other half of the test: mean, error."""
-    found = []
-    for mark, *others in zip(merged, *parts, strict=True):
-        even, gain = np.arange(len(mark)) % 2 == 0, np.empty(len(mark))
-        for half in (even, ~even):
-            best = max(others, key=lambda other, half=half: other[~half].mean())
-            gain[half] = (mark - best)[half]
-        found.append((gain.mean(), gain.std(ddof=1) / len(gain) ** 0.5))
-    return np.array(found).T
+    return np.array(
+        [gain_over_best(m, others) for m, *others in zip(merged, *parts, strict=True)]
+    ).T
 
 
 def in_rounds(problem, start, n_parts, n_rounds):
@@ -150,7 +146,7 @@ def compared(name, seed):
                 merged, parts = in_rounds(problem, start, n_parts, n_rounds)
         merged, parts = problem.marks(merged), [problem.marks(part) for part in parts]
         best = np.max([quality(part) for part in parts], axis=0)
-        over_best = gain_over_best(merged, parts)
+        over_best = gains_over_best(merged, parts)
         yield n_parts, n_rounds, Cell(whole, quality(merged), best, over_best, refused)
 
 

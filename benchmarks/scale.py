@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import cost
 from benchmarks.timing import table
 from similia import FactoredAROMA
 from similia.distributed import (
@@ -22,7 +23,7 @@ from similia.distributed import (
     search_shards,
 )
 
-N_QUERIES, D, RELEVANT = 100_000, 128, 16
+N_QUERIES, D, RELEVANT, N_PROBE = 100_000, 128, 16, 32
 #: queries with grades; two blocks of an evaluation, so that two workers have some
 JUDGED = int(os.environ.get("JUDGED", "1024"))
 STEP = 2**18
@@ -114,7 +115,7 @@ def scale():
         make(folder, size, size)
         items, asked, model = (folder / n for n in ("items.npy", "asked.npy", "model.safetensors"))
         given = {"executor": f"processes:{workers}", "patience": 7200.0}
-        quality = {}
+        lists, quality = os.environ.get("LISTS", "IVF512,Flat"), {}
 
         def learn():
             return learn_shares(
@@ -133,7 +134,7 @@ def scale():
             quality["exact"] = search_ranges(model, asked, items, 10, work=work, **given)[0]
 
         def build():
-            options = {"factory": os.environ.get("LISTS", "IVF512,Flat"), "n_probe": 32}
+            options = {"factory": lists, "n_probe": N_PROBE}
             quality["report"] = index_shards(items, folder / "shards", **given, **options)
 
         def search_together():
@@ -148,9 +149,13 @@ def scale():
             f"index, {size:,} items in shards": build,
             "search the shards, 256 queries": search_together,
         }
+        rates = cost.measured(folder, n_lists := int(lists[3:].partition(",")[0]))
+        print(rates, flush=True)
+        expected = cost.model(rates, size, size, D, JUDGED, 256, n_lists, N_PROBE, int(workers))
         only, rows = os.environ.get("STAGES", ""), []
         for what, stage in stages.items():
-            if only and what.split(",")[0] not in only.split(";"):
+            name = what.split(",")[0]
+            if only and name not in only.split(";"):
                 continue
             load, begun, used = os.getloadavg()[0], time.perf_counter(), os.times()
             with Memory() as memory:
@@ -159,9 +164,20 @@ def scale():
             cpu = sum(after[:4]) - sum(used[:4])
             seconds = time.perf_counter() - begun
             held = [memory.driver, memory.worker, memory.mapped]
-            rows.append([what, f"{seconds:.0f}", f"{cpu:.0f}", *held, f"{load:.0f}"])
+            by_model = [f"{expected[name]:.1f}", f"{cpu / expected[name]:.2f}"]
+            rows.append([what, f"{seconds:.0f}", f"{cpu:.1f}", *by_model, *held, f"{load:.0f}"])
             print(*rows[-1], flush=True)
-        header = ["", "seconds", "CPU seconds", "driver MB", "worker MB", "mapped MB", "load"]
+        header = [
+            "",
+            "seconds",
+            "CPU seconds",
+            "by the model",
+            "ratio",
+            "driver MB",
+            "worker MB",
+            "mapped MB",
+            "load",
+        ]
         table(f"{size:,} judgements about {size:,} × {D} items, {workers} workers", header, rows)
         for name, found in quality.get("mrr", {}).items():
             print(f"mean reciprocal rank {name} learning: {found.means['mrr']:.6f}")

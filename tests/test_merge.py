@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia import AROW, LEGO, OASIS, POLA, DiagonalAROMA, FactoredAROMA
+from similia import AROW, LEGO, OASIS, POLA, DiagonalAROMA, FactoredAROMA, KernelPOLA
 from similia.linalg.gaussian import mean_posterior, mean_variances
+from similia.retrieval.best import gain_over_best
 from tests.problems import labelled, triplets_of
 from tests.reference.merging import merged_average, merged_covariance, merged_mean
 
@@ -232,3 +233,69 @@ def test_parts_that_did_not_go_on_from_the_start_are_refused(rng):
         learner.merge([OASIS().learn(X, triplets[:5])])
     with pytest.raises(ValueError, match="W_ of shape"):
         learner.merge([OASIS().learn(X[:, :3], triplets)])
+
+
+# -- as good as the best part ----------------------------------------------------------------------
+
+
+def marks_on(problem, n=400):
+    """Whether each of some new judgements is in order."""
+    query, better, worse = problem.draw(n).T
+    X = problem.X
+
+    def marks(learner):
+        scores = learner.pairwise_score(X)
+        return scores[query, better] > scores[query, worse]
+
+    return marks
+
+
+@pytest.mark.parametrize("cls", [*BILINEAR, KernelPOLA])
+def test_a_part_among_liars_is_not_merged_with_them(cls):
+    problem = Shares(3, n=100)
+    lie = new(cls) if cls is not KernelPOLA else cls()
+    lie._steps_to_merge = int
+    if lie.learns_from == "triplets":
+        start = lie.learn(problem.X, problem.draw(0))
+        parts = problem.taught(start, [300])
+        others = [part.learn(problem.X, problem.draw(300)[:, [0, 2, 1]]) for part in start.split(3)]
+    else:
+        pairs = problem.rng.integers(100, size=(300, 2))
+        same = np.where(problem.y[pairs[:, 0]] == problem.y[pairs[:, 1]], 1, -1)
+        start = lie.learn(problem.X, pairs[:1], same[:1])
+        parts = [start.split(1)[0].learn(problem.X, pairs, same)]
+        others = [part.learn(problem.X, pairs, -same) for part in start.split(3)]
+    marks = marks_on(problem)
+    assert start.merge(parts, marks).n_seen_ == parts[0].n_seen_
+    with pytest.raises(ValueError, match=r"as good as its best part, got -0\.\d+ ± .* Part 0 has"):
+        start.merge(parts + others, marks)
+    assert start.merge(parts + others).n_seen_ > parts[0].n_seen_
+
+
+def test_the_luckiest_of_many_equal_parts_is_rarely_a_reason_to_refuse(rng):
+    """One in forty by chance; by the judgements that chose it, the luckiest part is often ahead."""
+    refused, ahead = 0, 0
+    for _ in range(300):
+        merged, *parts = (rng.random((33, 400)) < 0.9).astype(float)
+        gain = gain_over_best(merged, parts)
+        refused += gain.mean < -2 * gain.error
+        ahead += max(part.mean() for part in parts) - merged.mean() > 2 * gain.error
+    assert refused <= 20
+    assert ahead >= 60
+
+
+def test_the_gain_is_that_over_what_the_other_half_chooses():
+    """Written out: on even places the second is best, on odd ones the first."""
+    merged = np.array([1.0, 0.0, 1.0, 1.0])
+    first, second = np.array([0.0, 1.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.0])
+    gain = gain_over_best(merged, [first, second])
+    expected = np.array([1.0 - 0.0, 0.0 - 0.0, 1.0 - 0.0, 1.0 - 0.0])
+    assert gain == (expected.mean(), expected.std(ddof=1) / 2)
+
+
+@pytest.mark.parametrize("wrong", [lambda _: [1.0, 0.0, 1.0], lambda _: 1.0])
+def test_marks_that_cannot_tell_are_refused(wrong):
+    problem = Shares(4, n=60)
+    start = new(OASIS).learn(problem.X, problem.draw(0))
+    with pytest.raises(ValueError, match="marks must be at least 4 numbers"):
+        start.merge(problem.taught(start, [50, 50]), wrong)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from similia.contract import FLOATS, Array, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
+from similia.retrieval.best import gain_over_best
 from similia.safety.bounds import check_sparse
 from similia.validation import (
     Rule,
@@ -259,7 +260,9 @@ class Learner(BaseEstimator, ABC):
         """Parameters under which a judgement counts n times; none if steps have no length."""
         return {}
 
-    def merge(self, parts: Sequence[Self]) -> Self:
+    def merge(
+        self, parts: Sequence[Self], marks: Callable[[Self], ArrayLike] | None = None
+    ) -> Self:
         """Merge learners that each continued from this one, on different judgements.
 
         The merged state is the mean of theirs, weighted by judgements: on any convex loss, such as
@@ -269,6 +272,9 @@ class Learner(BaseEstimator, ABC):
         ----------
         parts : sequence of learners
             Copies of this learner, from `split`, each of which learnt its own share.
+        marks : callable, optional
+            Marks of a learner on judgements that no part has learnt from, at least four, larger is
+            better: such as the average precision of queries, or whether rows get the right label.
 
         Returns
         -------
@@ -278,7 +284,8 @@ class Learner(BaseEstimator, ABC):
         ------
         ValueError
             If the parts did not continue from this learner, or have learnt too little: their mean
-            would fall short of one learner of everything.
+            would fall short of one learner of everything. With marks, also if a part is better than
+            all of them together, beyond two standard errors.
         """
         check_is_fitted(self)
         self._check_merges("merge")
@@ -297,7 +304,27 @@ class Learner(BaseEstimator, ABC):
             gaps = [part.moment_ / (part.n_seen_ + 1) for part in parts]
             gap = self._mean_over(parts, gaps) / len(parts)
             merged.moment_ = ((merged.n_seen_ + 1) * gap).astype(self.moment_.dtype, copy=False)
+        if marks is not None:
+            self._check_gain(*(np.asarray(marks(own), float) for own in (merged, *parts)))
         return merged
+
+    def _check_gain(self, merged: Array, *parts: Array) -> None:
+        """Refuse what one of the parts is better than, by marks of each."""
+        shapes = {own.shape for own in (merged, *parts)}
+        if merged.ndim != 1 or len(merged) < 4 or len(shapes) > 1:
+            raise ValueError(
+                f"{self._owner}.merge: marks must be at least 4 numbers, as many for each learner, "
+                f"got {', '.join(map(str, shapes))}."
+            )
+        gain = gain_over_best(merged, parts)
+        if gain.mean < -2 * gain.error:
+            means = [own.mean() for own in parts]
+            raise ValueError(
+                f"{self._owner}.merge: what is merged must be as good as its best part, got "
+                f"{gain.mean:+.4f} ± {gain.error:.4f} on {len(merged)} marks. Part "
+                f"{int(np.argmax(means))} has {max(means):.4f}, the worst {min(means):.4f}, all "
+                f"together {merged.mean():.4f}: use that part, or leave out the shares of bad ones."
+            )
 
     def _steps_to_merge(self) -> int:
         """Steps that a part must have taken before it can be averaged with others."""

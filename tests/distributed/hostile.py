@@ -86,6 +86,20 @@ class KillingTheDriver(LearnShare):
 
 
 @dataclass(frozen=True)
+class KillingTheConnection(LearnShare):
+    """After its first chunk, one share ends the process of Ray that serves the client."""
+
+    def run(self, folder, report):
+        def meet(n):
+            report(n)
+            if self.number == 1 and first_time(folder, "cut"):
+                os.kill(int((folder.parent / "server.pid").read_text()), signal.SIGKILL)
+                hang()
+
+        return super().run(folder, meet)
+
+
+@dataclass(frozen=True)
 class Writing:
     """Writes its name; the one named `victim` first meets its fate."""
 

@@ -18,7 +18,8 @@ def run(*words, command="learn"):
 def test_the_command_learns_what_the_library_does(problem, inline):
     expected = learnt(problem, inline)
     given = (problem.vectors, problem.feedback, "--learner", "OASIS", "-o", problem.output("cli"))
-    found = run(*given, "--executor", "processes:1", "--shares", 4, "--json")
+    judged = ("--held-out", problem.feedback)
+    found = run(*given, "--executor", "processes:1", "--shares", 4, "--json", *judged)
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["feedback"]["n"] == 3000
     assert problem.output("cli").read_bytes() == expected
@@ -28,6 +29,7 @@ def test_the_command_learns_what_the_library_does(problem, inline):
     ("options", "message"),
     [
         (["--shares", "4"], "need --executor"),
+        (["--held-out", "judged.csv"], "need --executor"),
         (["--executor", "processes:2", "--checkpoint", "folder"], "needs no --checkpoint"),
         (["--executor", "cloud"], "executor must be processes"),
         (["--executor", "processes:2"], "learner must be one that merges, got Blend"),

@@ -14,6 +14,7 @@ from similia.distributed.shares import file_of, judgements_of, share_of, sort_in
 from similia.files import BadRows, Judgements
 from similia.persistence import load
 from tests.distributed.hostile import Dying
+from tests.problems import labelled
 
 
 def learnt(problem, executor, name="model", **options):
@@ -198,3 +199,28 @@ def test_no_judgements_are_refused(problem, inline):
             OASIS(), problem.vectors, problem.feedback.with_suffix(".csv"),
             executor=inline, output=problem.output("no"),
         )  # fmt: skip
+
+
+# -- judged on what was held out -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["triplets", "grades"])
+def test_a_merge_is_refused_if_a_part_is_better_on_what_was_held_out(problem, inline, rng, kind):
+    """All queries but those of one share lie; the parts are kept, and merged when nobody asks."""
+    X, y = labelled(rng, n=120, d=6)
+    np.save(problem.vectors, X)
+    triplets = rng.integers(120, size=(60_000, 3))
+    same = y[triplets] == y[triplets[:, :1]]
+    true = triplets[same[:, 1] & ~same[:, 2]]
+    given, kept = true[:3000].copy(), true[3000:]
+    lies = share_of(given[:, 0], 4) != 2
+    given[lies, 1:] = given[lies, :0:-1]
+    np.save(problem.feedback, given)
+    held_out = problem.folder / "held_out.csv"
+    head = "query,better,worse" if kind == "triplets" else "query,item,relevance"
+    rows = kept if kind == "triplets" else np.insert(kept[:, :2], 2, 1, axis=1)
+    held_out.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows.tolist())]))
+    with pytest.raises(ValueError, match=r"as good as its best part, got -.* Part 2 has"):
+        learnt(problem, inline, held_out=held_out)
+    assert not problem.output("model").exists()
+    assert learnt(problem, inline) == learnt(problem, inline, "again")

@@ -1,17 +1,29 @@
 """The same on Ray, on this machine; slow to start, so only in `make clusters`."""
 
 import os
+import socket
+import subprocess
+import sys
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from similia.distributed import evaluate_parts, learning
+from similia.cli.main import app
+from similia.distributed import engines, evaluate_parts, learning
 from similia.distributed.engines import engine_named
 from similia.distributed.tasks import run_all
 from similia.files import read_vectors
 from similia.stream import evaluate_file
-from tests.distributed.hostile import KillingTheDriver, Unlucky, Writing
+from tests.distributed.hostile import (
+    KillingTheConnection,
+    KillingTheDriver,
+    Unlucky,
+    Writing,
+)
 from tests.distributed.test_learning import learnt
 
 if "SIMILIA_TEST_CLUSTERS" not in os.environ:
@@ -73,3 +85,97 @@ def test_a_cluster_of_one_worker_survives_its_hanging(tmp_path, patient):
     with started(1) as engine:
         records = run_all(tasks, tmp_path, engine_named(engine), patience=patient)
     assert [record["wrote"] for record in records] == [task.name for task in tasks]
+
+
+# -- clients of a Ray elsewhere --------------------------------------------------------------------
+
+
+@contextmanager
+def a_head(**environment):
+    """A head of Ray as an administrator starts it; its address for clients."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    ray_command = str(Path(sys.executable).with_name("ray"))
+    words = [ray_command, "start", "--head", "--block", "--port=0", "--num-cpus=2"]
+    words += [f"--ray-client-server-port={port}", "--include-dashboard=false"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        words += ["--disable-usage-stats", f"--temp-dir={folder}"]
+        head = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+        try:
+            yield f"ray://127.0.0.1:{port}"
+        finally:
+            head.terminate()  # it ends what it has started
+            head.wait(60)
+
+
+@pytest.fixture(scope="module")
+def head():
+    with a_head() as address:
+        yield address
+
+
+def test_commands_run_through_a_client(problem, inline, head):
+    expected, output = learnt(problem, inline), problem.output("again")
+    given = (problem.vectors, problem.feedback)
+    words = ["learn", *given, "--learner", "OASIS", "-o", output, "--shares", 4]
+    found = CliRunner().invoke(app, [*map(str, words), "--executor", head])
+    assert found.exit_code == 0, found.output
+    assert output.read_bytes() == expected
+    words = [str(word) for word in ("evaluate", output, *given, "--json")]
+    alone, parted = (
+        CliRunner().invoke(app, [*words, *more]) for more in ([], ["--executor", head])
+    )
+    assert (alone.exit_code, parted.stdout) == (0, alone.stdout)
+    assert not ray.is_initialized()
+
+
+def test_a_client_survives_workers_that_die_or_lack_memory(tmp_path, head, patient):
+    tasks = [Writing("task-0", "hang"), Writing("task-1", "die"), Writing("task-2", "memory")]
+    records = run_all(tasks, tmp_path, engine_named(head), patience=patient)
+    assert [record["wrote"] for record in records] == [task.name for task in tasks]
+
+
+def test_a_lost_connection_is_opened_again(problem, inline, head, monkeypatch):
+    """What serves the client is killed, and with it all that its tasks have begun."""
+    expected = learnt(problem, inline)
+    monkeypatch.setattr(learning, "LearnShare", KillingTheConnection)
+    opened, connect = [], ray.init
+
+    def noted(*args, **options):
+        before = set(_servers())
+        connect(*args, **options)
+        opened.extend(set(_servers()) - before)
+        (problem.folder / "server.pid").write_text(str(opened[-1]))
+
+    monkeypatch.setattr(ray, "init", noted)
+    assert learnt(problem, head, "again", work=problem.folder / "work") == expected
+    assert (problem.folder / "work" / "cut.happened").exists()
+    assert len(opened) == 2
+
+
+def _servers():
+    """Processes that serve one client each."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"--mode=specific-server" in words and words[0].endswith(b"python"):
+            yield int(folder.name)
+
+
+def test_a_head_that_serves_nobody_is_named(monkeypatch):
+    """As on a busy machine: the head gives up on the process that should serve the client."""
+    monkeypatch.setattr(engines, "CALLS", 2)
+    calls, connect = [], ray.init
+    monkeypatch.setattr(
+        ray, "init", lambda *a, **options: calls.append(a) or connect(*a, **options)
+    )
+    with (
+        a_head(RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S="0") as address,
+        pytest.raises(ConnectionError, match=f"a Ray that answers, got {address}: "),
+    ):
+        run_all([Writing("task")], Path(), engine_named(address))
+    assert len(calls) == 2

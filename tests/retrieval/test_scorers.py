@@ -3,8 +3,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
+from threadpoolctl import threadpool_limits
 
+from similia.linalg.threads import one_processor
 from similia.retrieval.scorers import scores_of
+from similia.retrieval.vectors import Products
 
 
 def all_scores(scorer, Q, Z, block_bytes=2**20):
@@ -98,3 +101,13 @@ def test_cosine_ignores_length_at_any_scale(rng, scale):
     assert_allclose(
         all_scores("cosine", sparse.csr_array(scaled), X), cosine_similarity(X), atol=1e-5
     )
+
+
+def test_scores_round_the_same_with_any_number_of_threads_of_the_blas(rng):
+    """Workers have one; sizes at which products on two were seen to round differently."""
+    Q, Z = rng.normal(size=(500, 129)), rng.normal(size=(3001, 129))
+    products = Products(Z)
+    free = products(Q, np.empty((500, 3001)))
+    with one_processor(), threadpool_limits(1):
+        alone = products(Q, np.empty((500, 3001)))
+    np.testing.assert_array_equal(alone, free)

@@ -54,6 +54,15 @@ Work = Annotated[
     ),
 ]
 
+HeldOut = Annotated[
+    Path | None,
+    Option(
+        "--held-out",
+        help="Judgements of other queries: with --executor, what is merged is refused if one of "
+        "its parts proves better on them.",
+    ),
+]
+
 
 @opt.grouped
 def learn(
@@ -78,6 +87,7 @@ def learn(
     executor: ExecutorName = None,
     shares: Shares = None,
     work: Work = None,
+    held_out: HeldOut = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Learn from judgements, scoring each first, and save the model."""
@@ -85,8 +95,8 @@ def learn(
         raise typer.BadParameter("--from keeps the saved learner; leave out --learner and --set.")
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint.")
-    if executor is None and (shares or work):
-        raise typer.BadParameter("--shares and --work need --executor.")
+    if executor is None and (shares or work or held_out):
+        raise typer.BadParameter("--shares, --work and --held-out need --executor.")
     if executor is not None and (checkpoint or views):
         raise typer.BadParameter(
             "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
@@ -126,6 +136,7 @@ def learn(
                 executor=executor,
                 shares=shares or 8,
                 work=work,
+                held_out=held_out,
                 **options,
             )
         else:

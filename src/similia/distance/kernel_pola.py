@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
@@ -222,7 +223,9 @@ largest_loss_, n_seen_, n_updates_
 
     # -- merging and saving --------------------------------------------------------------------
 
-    def merge(self, parts: Sequence[Self]) -> Self:
+    def merge(
+        self, parts: Sequence[Self], marks: Callable[[Self], ArrayLike] | None = None
+    ) -> Self:
         """Merge learners that each continued from this one, in a basis of all their points."""
         if not parts or any(type(part) is not type(self) for part in parts):
             return super().merge(parts)  # which raises
@@ -236,7 +239,7 @@ largest_loss_, n_seen_, n_updates_
             for part in parts:
                 union._grow(part.basis_, np.arange(part.n_basis_))
             lifted = [part._lifted(union) for part in parts]
-            return super(KernelPOLA, self._lifted(union)).merge(lifted)
+            return super(KernelPOLA, self._lifted(union)).merge(lifted, marks)
 
     def _lifted(self, union: Self) -> Self:
         """Copy in another basis, which reaches at least as far."""

@@ -1,5 +1,6 @@
 """Where tasks run: processes of this machine, Dask or Ray, as `concurrent.futures.Executor`s."""
 
+import logging
 import multiprocessing
 import os
 import re
@@ -23,6 +24,8 @@ from similia.exceptions import MissingExtraError
 #: what `engine_named` understands
 FORMS = "processes, processes:N, dask://HOST:PORT, ray or ray://HOST:PORT"
 LOST = (BrokenExecutor, MemoryError)
+#: calls to a Ray elsewhere, each of which waits for about half a minute
+CALLS = 4
 
 
 @dataclass
@@ -151,6 +154,8 @@ def _ray(address: str | None) -> Engine:
             error = done.exception()
             if isinstance(error, RayTaskError):
                 error = error.cause  # that of the task itself
+            elif isinstance(error, ConnectionError):
+                error = BrokenExecutor(*error.args)
             with suppress(InvalidStateError):
                 if error is None:
                     self.set_result(done.result())
@@ -161,13 +166,32 @@ def _ray(address: str | None) -> Engine:
         """Calls as Ray tasks; Ray itself starts one again whose worker has died."""
 
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-            return Call(ray.remote(max_retries=3)(fn).remote(*args, **kwargs))
+            try:
+                return Call(ray.remote(max_retries=3)(fn).remote(*args, **kwargs))
+            except ConnectionError as error:  # of a client whose server has gone
+                call: Future[Any] = Future()
+                call.set_exception(BrokenExecutor(*error.args))
+                return call
+
+    def connect() -> None:
+        """Start Ray or join it; a busy head may need several calls until it serves a client."""
+        for again in reversed(range(CALLS)):
+            try:
+                ray.init(address, log_to_driver=False, logging_level=logging.WARNING)
+                return
+            except ConnectionError as error:
+                ray.shutdown()
+                if not again:
+                    why = str(error).strip().rpartition("\n")[2]  # below a traceback of the server
+                    raise ConnectionError(
+                        f"executor must be a Ray that answers, got {address}: {why}"
+                    ) from error
 
     @contextmanager
     def opened() -> Iterator[Executor]:
         new = not ray.is_initialized()
         if new:
-            ray.init(address, log_to_driver=False)
+            connect()
         try:
             yield RayExecutor()
         finally:

@@ -4,11 +4,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from similia.base import Learner
-from similia.contract import StreamLearner
+from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import (
     VectorPath,
@@ -30,9 +31,10 @@ from similia.distributed.tasks import (
 from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_chunks
 from similia.persistence import load, save
 from similia.progress import live_progress
-from similia.stream import Learning, Tally, learn_stream, lessons_for
+from similia.stream import Learning, Tally, evaluate_file, learn_stream, lessons_for
 from similia.stream.learning import Witness
 from similia.stream.lessons import CHUNK
+from similia.trust.judging import ACCURACY
 from similia.validation import check_parameters, positive, positive_integer
 
 FORMAT = 2
@@ -105,6 +107,7 @@ def learn_shares(
     bad_rows: BadRows | None = None,
     chunk: int = CHUNK,
     score_all: bool = False,
+    held_out: Source | Path | str | None = None,
     patience: float = PATIENCE,
     verbose: bool = False,
 ) -> Learning:
@@ -136,6 +139,10 @@ def learn_shares(
     work : path, optional
         Folder for what is under way, shared by all workers and removed at the end; by default
         `output` plus ``.work``. It takes about 40 bytes a judgement and a model for each share.
+    held_out : path or Source, optional
+        Judgements of any kind about other queries, such as those that ``similia split`` holds out.
+        If a part proves better on them than what is merged, the merge is refused
+        (see `Learner.merge`), and the parts are kept in the work folder.
     patience : float
         Seconds without progress after which a worker is taken to hang, and its share given to
         another.
@@ -184,7 +191,8 @@ def learn_shares(
         for _, number, reason in record["bad"]:
             bad_rows.add(str(source), number, RowError(REFUSED, reason.removeprefix(REFUSED)))
     start = load(folder / START)
-    model = start.merge([load(folder / f"{task.name}.safetensors") for task in tasks])
+    parts = [load(folder / f"{task.name}.safetensors") for task in tasks]
+    model = start.merge(parts, None if held_out is None else partial(_marks, where, held_out))
     found = Learning(model, sorted_["feedback"], _total(records), bad_rows)
     if output is not None:
         save(model, output)
@@ -240,6 +248,16 @@ def _sorted(
         finish(folder, SORTED, found, [START, *map(file_of, range(n_shares))])
     bad_rows.take((BadRow(*row) for row in found["skipped"]), found["by_reason"])
     return found
+
+
+def _marks(
+    where: tuple[VectorPath, VectorPath | None], held_out: Source | Path | str, model: Searchable
+) -> Array:
+    """Share of right orders, or average precision, of each query that was held out."""
+    vectors, items = where[0].read(), None if where[1] is None else where[1].read()
+    (found,) = evaluate_file({"": model}, vectors, held_out, items=items).values()
+    values = found.per_query[ACCURACY if ACCURACY in found.per_query else "map"]
+    return values[found.n_relevant > 0]
 
 
 def _total(records: Sequence[Record]) -> Tally:

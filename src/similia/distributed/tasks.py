@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
-from similia.linalg.threads import one_processor
+from similia.linalg.threads import one_processor, single_blas_thread
 from similia.safety.whole import make_folder, replace_text
 from similia.validation import Rule
 
@@ -96,7 +96,7 @@ def perform(task: Task, folder: Path) -> Record:
     found = finished(folder, task.name)
     if found is None:
         report = _Reporter(folder / f"{task.name}.progress")
-        with one_processor():
+        with one_processor(), single_blas_thread():
             found, files = task.run(folder, report)
         finish(folder, task.name, found, files)
     return found
@@ -172,7 +172,7 @@ class _Run:
                 again = list(dict.fromkeys([*again, *silent]))
                 if again:
                     self._count_loss(again[0])
-                if self.engine.breaks and (silent or self.broken):
+                if self.broken or (self.engine.breaks and silent):
                     return  # what others did meanwhile will be found finished, or done again
                 for name in again:
                     (self.folder / f"{name}.progress").unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.contract import Matrix, Side
+from similia.linalg.threads import single_blas_thread
 from similia.progress import progress
 from similia.retrieval import measures as m
 from similia.retrieval.evaluation import Evaluation
@@ -105,7 +106,8 @@ def evaluate(
         got = "neither" if labels is None else "both"
         raise ValueError(f"evaluate: one of labels and relevance must be given, got {got}.")
     excluded = Z is None if exclude_self is None else exclude_self
-    scores = scores_of("evaluate", scorer, Q, Z, excluded)
+    with single_blas_thread():  # parts may be measured elsewhere, and must round the same
+        scores = scores_of("evaluate", scorer, Q, Z, excluded)
     n, shape = len(scores.own), (len(scores.own), scores.n_items)
     relevant = (
         checked_labels(labels, shape, pair=Z is not None)

@@ -93,7 +93,8 @@ def _measured(
     scores: Scores, products: Products, wanted: Wanted, queries: Integers
 ) -> NDArray[np.bool_]:
     """Measure a block of queries; return for each whether that succeeded."""
-    q = np.ascontiguousarray(products.queries(scores.Q[queries]))
+    with single_blas_thread():
+        q = np.ascontiguousarray(products.queries(scores.Q[queries]))
     starts, items = _watched(wanted, queries)
     owners = np.repeat(np.arange(len(queries)), np.diff(starts))
     watched = Watched(starts, items, *_bands(q, owners, products.items, items))

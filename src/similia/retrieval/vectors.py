@@ -9,7 +9,7 @@ from scipy import sparse
 
 from similia.contract import Array, Geometry, Matrix, Searchable, Side
 from similia.linalg.compiled import compiled_in_order
-from similia.linalg.threads import processors, side_by_side
+from similia.linalg.threads import SMALL, processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats
 from similia.validation import check_parameters, one_of
 
@@ -63,11 +63,14 @@ class Products:
         self._postings = items.tocsc() if is_sparse(items) else None
 
     def __call__(self, rows: Side, out: Floats) -> Floats:
-        """Fill `out` with the scores of these queries, which may be infinite or NaN."""
-        q = self.queries(rows)
-        if self._postings is None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.matmul(q, self.items.T, out=out)
+        """Fill `out` with the scores of these queries, which may be infinite or NaN.
+
+        They round the same whether or not this process may use more than one processor.
+        """
+        with single_blas_thread():
+            q = self.queries(rows)
+            if self._postings is None:
+                return self._dense(q, out)
         q = sparse.csr_array(q)
         postings = (self._postings.indptr, self._postings.indices, self._postings.data)
 
@@ -76,6 +79,14 @@ class Products:
             _fill_products(out[start:stop], some, postings)
 
         over_rows(share, len(out))
+        return out
+
+    def _dense(self, q: Matrix, out: Floats) -> Floats:
+        def share(start: int, stop: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.matmul(q[start:stop], self.items.T, out=out[start:stop])
+
+        over_rows(share, len(out), 1, out.size * q.shape[1])
         return out
 
 
@@ -137,17 +148,20 @@ def _fill_products(out: Floats, queries: tuple[Array, ...], postings: tuple[Arra
                 out[i, items[e]] += weight * values[e]
 
 
-def over_rows(task: Callable[[int, int], T], n_rows: int) -> list[T]:
+def over_rows(
+    task: Callable[[int, int], T], n_rows: int, shares: int = SHARES, work: int = SMALL
+) -> list[T]:
     """Call task(start, stop) on shares of the rows in threads; return the results in order.
 
-    Pays off for tasks that release the interpreter lock.
+    There are so many shares for each processor. Pays off for tasks that release the interpreter
+    lock; `work` is that of `side_by_side`.
     """
-    size = max(1, -(-n_rows // (processors() * SHARES)))
+    size = max(1, -(-n_rows // (processors() * shares)))
     results: dict[int, T] = {}
 
     def keep(start: int) -> None:
         results[start] = task(start, min(start + size, n_rows))
 
     starts = range(0, n_rows, size)
-    side_by_side([partial(keep, start) for start in starts])
+    side_by_side([partial(keep, start) for start in starts], work)
     return [results[start] for start in starts]

@@ -129,7 +129,7 @@ class BlendState(Learner):
                 f"got {widths!s:.60}."
             )
 
-    def merge(self, parts: Any) -> Self:
+    def merge(self, parts: Any, marks: Any = None) -> Self:
         """Refuse: what each part of a stream proved cannot be added up afterwards."""
         raise ValueError(
             f"{self._owner}.merge: a blend cannot be merged, as each judgement counts as evidence "

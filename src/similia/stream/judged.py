@@ -19,6 +19,7 @@ from similia.files import (
     kind_of,
 )
 from similia.files.lists import Keep
+from similia.linalg.threads import single_blas_thread
 from similia.retrieval import MEASURES, Evaluation, evaluate
 from similia.trust import pairs_as_triplets, triplet_margins
 from similia.trust.exam import queries_first
@@ -103,7 +104,8 @@ def order_evaluations(
         query = some.tuples[:, 0]
         counts += np.bincount(query, minlength=X.shape[0])
         for name, scorer in scorers.items():
-            margins = triplet_margins(scorer, X, some.tuples, items=items)
+            with single_blas_thread():  # parts may be measured elsewhere
+                margins = triplet_margins(scorer, X, some.tuples, items=items)
             marks = np.where(margins == 0, 0.5, margins > 0)
             right[name] += np.bincount(query, weights=marks, minlength=X.shape[0])
     judged = counts > 0 if part == (0, 1) else np.ones(len(counts), bool)
