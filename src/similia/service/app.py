@@ -311,6 +311,11 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 @lru_cache(maxsize=16)
 def _is_own(host: str, origin: str | None) -> bool:
     """Whether a browser on this machine asks, for a page of this service."""
-    name = None if set(host) & set("/@?#\\") else urlsplit(f"//{host}").hostname
+    if set(host) & set("/@?#\\"):
+        return False
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:  # half an address
+        return False
     foreign = origin is not None and origin.partition("://")[2] != host
     return name in LOOPBACK_NAMES and not foreign

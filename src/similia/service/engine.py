@@ -16,8 +16,8 @@ from similia.service.snapshots import Snapshots
 
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
 REST, LONGEST = 9, 1.0
-#: rows that end its rest, and that it takes at most: many blocks in one go cost least
-PLENTY = 4096
+#: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
+PLENTY, PORTION = 20_000, 4096
 #: rows, and bytes of them, that may wait to be learnt; then the log waits, too
 MOST_ROWS, MOST_BYTES = 50_000, 256_000_000
 #: seconds after which another thread has its turn
@@ -142,7 +142,7 @@ class Engine:
     def _taken(self) -> list[Row]:
         with self._changed:
             self._changed.wait_for(lambda: self._rows or self._closed)
-            rows, self._rows = self._rows[:PLENTY], self._rows[PLENTY:]
+            rows, self._rows = self._rows[:PORTION], self._rows[PORTION:]
             self._bytes -= sum([len(row.body) for row in rows])
             self._changed.notify_all()
             return rows
