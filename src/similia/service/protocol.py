@@ -206,7 +206,9 @@ class BoundedProtocol(HttpToolsProtocol):
         scope[SHORTCUT] = Shortcut(cycle)
         if last is brief:  # else others wait behind it
             self.cycle = cycle
-        self._start_asgi_task(cycle, self.app)
+        task = self.loop.create_task(cycle.run_asgi(self.app))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _arrived(self, brief: Brief, head: bytes | None, body: bytes) -> None:
         """Answer what is on the disk."""
