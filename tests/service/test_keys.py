@@ -219,6 +219,7 @@ def test_without_keys_other_sites_get_nothing(http):
         {"origin": "null"},
         {"host": f"evil.example:{port}"},
         {"host": "127.0.0.1@evil.example"},
+        {"host": "[::1"},
         {"host": ""},
     ):
         assert http.get("/v1/default/status", headers=good | wrong).status_code == 403

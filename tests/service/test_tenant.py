@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from similia.service import engine
 from similia.service.errors import Conflict, Invalid, NotFound, Timeout, UnknownJudgement
 from similia.service.records import (
     Clicks,
@@ -165,6 +166,19 @@ def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
     tenant.rank(query(0), min_seq=receipt.seq)
     with pytest.raises(Invalid, match="min_seq"):
         tenant.rank(query(0), min_seq=10**6)
+
+
+def test_a_log_waits_for_a_learner_that_is_far_behind(tenant, monkeypatch):
+    monkeypatch.setattr(engine, "MOST_ROWS", 3)
+    told = [threading.Thread(target=tenant.feedback, args=([triplet(i)],)) for i in range(40)]
+    with tenant._engine._folding:  # the learner stands still
+        for thread in told:
+            thread.start()
+            thread.join(0.01)
+        assert any(thread.is_alive() for thread in told)
+    for thread in told:
+        thread.join()
+    assert tenant.rank(query(0), min_seq=tenant.log.last).seq == tenant.log.last
 
 
 # -- items -----------------------------------------------------------------------------------------

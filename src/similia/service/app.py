@@ -4,12 +4,11 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import structs
-from starlette.requests import Request
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,7 +22,7 @@ from similia.service.elsewhere import Elsewhere, open_store
 from similia.service.embedder import Embedder, open_embedder
 from similia.service.endpoints import Endpoint, Resource, routes
 from similia.service.errors import Conflict
-from similia.service.guard import EXCHANGE, Exchange, Guard
+from similia.service.guard import Exchange, Guard
 from similia.service.images import Images
 from similia.service.keys import LOCAL_OWNER, Key, Keys, bearer
 from similia.service.limits import Rates, Room
@@ -118,11 +117,11 @@ class Service:
 
     # -- who is let in -------------------------------------------------------------------------
 
-    def admit(self, request: Request, endpoint: Endpoint, tenant: str | None) -> Key:
+    def admit(self, exchange: Exchange, endpoint: Endpoint, tenant: str | None) -> Key:
         """The caller's key, or 401, 403 or 429."""
         if endpoint.scopes is None:
             return LOCAL_OWNER
-        key = self.caller(request)
+        key = self.caller(exchange)
         place = key.tenant if endpoint.place == "any" else tenant
         place = None if endpoint.place == "service" else place
         if not key.allows(place, endpoint.scopes):
@@ -130,9 +129,8 @@ class Service:
         self.rates.check(key.id)
         return key
 
-    def caller(self, request: Request) -> Key:
+    def caller(self, exchange: Exchange) -> Key:
         """The key of whoever asks, for any tenant; 401, 403 or 429 without one that is known."""
-        exchange: Exchange = request.scope[EXCHANGE]
         try:
             needed, key = self.keys.asked(bearer(exchange.header(b"authorization")))
         except (ValueError, OSError) as error:
@@ -142,7 +140,7 @@ class Service:
             self._check_origin(exchange)
             return LOCAL_OWNER
         if key is None:
-            self.strangers.check(request.client.host if request.client else "unknown")
+            self.strangers.check((exchange.scope["client"] or ("unknown",))[0])
             raise Problem(
                 401,
                 "a known key must be sent: Authorization: Bearer sk_…",
@@ -152,11 +150,7 @@ class Service:
 
     def _check_origin(self, exchange: Exchange) -> None:
         """Without keys, refuse what a page of another site makes a browser send."""
-        host = exchange.header(b"host") or ""
-        origin = exchange.header(b"origin")
-        name = urlsplit(f"//{host}").hostname if _is_plain(host) else None
-        foreign = origin is not None and origin.partition("://")[2] != host
-        if name not in LOOPBACK_NAMES or foreign:
+        if not _is_own(exchange.header(b"host") or "", exchange.header(b"origin")):
             raise Problem(403, "without keys, requests must come from this machine and this site.")
 
     # -- what operations share -----------------------------------------------------------------
@@ -314,5 +308,14 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     raise Problem(404, "there is nothing here.")
 
 
-def _is_plain(host: str) -> bool:
-    return not set(host) & set("/@?#\\")
+@lru_cache(maxsize=16)
+def _is_own(host: str, origin: str | None) -> bool:
+    """Whether a browser on this machine asks, for a page of this service."""
+    if set(host) & set("/@?#\\"):
+        return False
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:  # half an address
+        return False
+    foreign = origin is not None and origin.partition("://")[2] != host
+    return name in LOOPBACK_NAMES and not foreign

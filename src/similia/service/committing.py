@@ -2,16 +2,20 @@
 
 import asyncio
 import contextlib
+import logging
 
 from similia.service.entries import receipts
 from similia.service.errors import ServiceError
+from similia.service.log import Entry
 from similia.service.records import Judgement, Receipt
 from similia.service.tenant import Tenant
 from similia.service.work import Pool
 from similia.service.writer import Request
 
+logger = logging.getLogger("similia.service")
+
 #: judgements, and numbers in their vectors, that are prepared at once; more are work for a thread
-FEW, FEW_NUMBERS = 16, 4096
+FEW, FEW_NUMBERS = 128, 4096
 
 
 class Committer:
@@ -24,15 +28,25 @@ class Committer:
     def __init__(self, tenant: Tenant, pool: Pool) -> None:
         self.tenant, self.pool = tenant, pool
         self._loop = asyncio.get_running_loop()
-        self._told = self._tell
+        #: tells requests of a commit; one object, by which the log knows that they belong together
+        self.told = self._tell
+
+    def prepared(self, judgements: list[Judgement]) -> list[Entry] | None:
+        """Entries of few judgements, without waiting; None if that is work for a thread."""
+        return self.tenant.entries_at_once(judgements) if _is_small(judgements) else None
 
     async def store(self, judgements: list[Judgement]) -> list[Receipt]:
         """Store judgements, all or none; return once they are on the disk."""
-        entries = self.tenant.entries_at_once(judgements) if _is_small(judgements) else None
+        entries = self.prepared(judgements)
         if entries is None:
             entries = await self.pool.run(self.tenant.entries, judgements)
         answer: asyncio.Future[None] = self._loop.create_future()
-        request = Request(entries, self._told, answer)
+
+        def waken(_: Request) -> None:
+            if not answer.done():
+                answer.set_result(None)
+
+        request = Request(entries, self.told, waken)
         self.tenant.log.send(request)
         await answer
         if isinstance(request.answer, ServiceError):
@@ -47,8 +61,11 @@ class Committer:
 
 def _wake(requests: list[Request]) -> None:
     for request in requests:
-        if not request.mark.done():
-            request.mark.set_result(None)
+        try:
+            if request.waken is not None:
+                request.waken(request)
+        except Exception:  # others wait
+            logger.exception("An answer reached nobody.")
 
 
 def _is_small(judgements: list[Judgement]) -> bool:

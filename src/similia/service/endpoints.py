@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from similia.service.guard import EXCHANGE, SHORTCUT, Exchange
+from similia.service.guard import EXCHANGE, SHORTCUT, VERDICT, Exchange
 from similia.service.keys import Key
 from similia.service.limits import Body
 from similia.service.problems import Problem
@@ -139,7 +139,9 @@ class Resource:
         """Check the caller, then where the request goes; tell strangers nothing."""
         service, scope = self.service, request.scope
         tenant = request.path_params.get("tenant")
-        key = service.admit(request, endpoint, tenant)
+        key = scope.get(VERDICT) or service.admit(scope[EXCHANGE], endpoint, tenant)
+        if isinstance(key, Problem):
+            raise key
         scope["state"]["key"] = key.id
         if tenant is not None:
             scope["state"]["tenant"] = tenant

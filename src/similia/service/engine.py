@@ -15,7 +15,11 @@ from similia.service.records import Settings
 from similia.service.snapshots import Snapshots
 
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
-REST, LONGEST = 4, 1.0
+REST, LONGEST = 9, 1.0
+#: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
+PLENTY, PORTION = 20_000, 4096
+#: rows, and bytes of them, that may wait to be learnt; then the log waits, too
+MOST_ROWS, MOST_BYTES = 50_000, 256_000_000
 #: seconds after which another thread has its turn
 SWITCH = 0.0005
 
@@ -29,6 +33,8 @@ class Engine:
         self._folding = threading.Lock()
         self._changed = threading.Condition()
         self._rows: list[Row] = []
+        self._bytes = 0
+        self._resting = False
         self._waiting = 0
         self._closed = False
         self._error: BaseException | None = None
@@ -106,9 +112,17 @@ class Engine:
     # -- the thread ----------------------------------------------------------------------------
 
     def _receive(self, rows: list[Row]) -> None:
+        """Take rows of a commit; with far too many, the log writes no others meanwhile."""
         with self._changed:
             self._rows += rows
-            self._changed.notify_all()
+            self._bytes += sum([len(row.body) for row in rows])
+            if not self._resting or len(self._rows) >= PLENTY:
+                self._changed.notify_all()
+            if self._is_far_behind():
+                self._changed.wait_for(lambda: not self._is_far_behind() or self._error is not None)
+
+    def _is_far_behind(self) -> bool:
+        return len(self._rows) > MOST_ROWS or self._bytes > MOST_BYTES
 
     def _run(self) -> None:
         try:
@@ -128,14 +142,16 @@ class Engine:
     def _taken(self) -> list[Row]:
         with self._changed:
             self._changed.wait_for(lambda: self._rows or self._closed)
-            rows, self._rows = self._rows, []
+            rows, self._rows = self._rows[:PORTION], self._rows[PORTION:]
+            self._bytes -= sum([len(row.body) for row in rows])
+            self._changed.notify_all()
             return rows
 
     def _learn(self, rows: list[Row]) -> None:
         for row in rows:
             if row.seq <= self._fold.seq:
                 continue
-            if not self._fold.feed(row):
+            if not self._fold.take(row):
                 self._fold = self._replayed(rows[-1].seq)
                 return
 
@@ -147,9 +163,12 @@ class Engine:
     def _rest(self, seconds: float) -> None:
         """Leave the processor to others for longer than learning took, unless somebody waits."""
         with self._changed:
+            self._resting = True
             self._changed.wait_for(
-                lambda: self._waiting or self._closed, min(REST * seconds, LONGEST)
+                lambda: self._waiting or self._closed or len(self._rows) >= PLENTY,
+                min(REST * seconds, LONGEST),
             )
+            self._resting = False
 
     def _replayed(self, last: int) -> Fold:
         """The fold after row `last`, from the newest snapshot that still holds."""

@@ -9,11 +9,13 @@ The copy is what ranks: nobody changes it, so searches never wait for learning.
 """
 
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.impressions import Impressions
 from similia.service.items import Items, Layout, Shelf
 from similia.service.lessons import Lesson, impressions, lessons_of
 from similia.service.log import Row
@@ -46,6 +48,7 @@ ENOUGH = 8
 PAIRS = 32
 
 
+Rows: TypeAlias = NDArray[np.float32]
 #: items of a query that were judged alone, and whether each was similar
 Pairs: TypeAlias = dict[str, tuple[tuple[str, bool], ...]]
 
@@ -101,6 +104,9 @@ class Fold:
         self._pending: list[Lesson] = []
         #: lessons of full blocks that are to be learnt
         self._full: list[Lesson] = []
+        #: where blocks of a replay are learnt, and those that are
+        self._beside: ThreadPoolExecutor | None = None
+        self._learning: Future[None] | None = None
         #: pairs as they were after the last full block, and rows of pairs since
         self.pairs_then: Pairs = {}
         self._pairs_since: set[int] = set()
@@ -118,18 +124,26 @@ class Fold:
 
     def feed(self, row: Row) -> bool:
         """Take the next row; False if it asks for a fold from the start, as rows learnt changed."""
-        good = self._take(row)
+        good = self.take(row)
         self.settle()
         return good
 
     def replay(self, rows: Iterable[Row]) -> None:
-        """Take rows of a log whose retractions are known; blocks are learnt many at a time."""
-        for row in rows:
-            self._take(row)
-        self.settle()
+        """Take rows of a log whose retractions are known.
 
-    def _take(self, row: Row) -> bool:
-        """Take a row; full blocks may wait until `settle`."""
+        Blocks are learnt many at a time, while the rows after them are read.
+        """
+        with ThreadPoolExecutor(1, "replay") as self._beside:
+            try:
+                for row in rows:
+                    self.take(row)
+                self.settle()
+                self._join()
+            finally:
+                self._beside = None
+
+    def take(self, row: Row) -> bool:
+        """The same, but full blocks may wait until `settle`."""
         record, vectors = decoded(row.body)
         self.seq = row.seq
         if isinstance(record, JUDGEMENTS):
@@ -236,14 +250,30 @@ class Fold:
 
     def _widens(self, block: list[Lesson]) -> bool:
         """Whether a block is the first with places: a call that has them makes room first."""
-        known = self.learner is not None and self.learner.nuisances_
-        return not known and any(lesson.positions is not None for lesson in block)
+        if all(lesson.positions is None for lesson in block):
+            return False
+        self._join()
+        return self.learner is None or not self.learner.nuisances_
 
     def settle(self) -> None:
         """Learn the full blocks that wait."""
-        if self._full:
-            self.learner = self._learnt(self.learner, self._full)
-            self._full = []
+        full, self._full = self._full, []
+        if not full:
+            return
+        if self._beside is None or self.learner is None:
+            self.learner = self._learnt(self.learner, full)
+            return
+        queries, shown, lists = self._gathered(full)
+        sides = self._layout.sides(queries, shown)
+        self._join()
+        learn = self.learner.learn_checked
+        self._learning = self._beside.submit(learn, *sides, lists, every=BLOCK)
+
+    def _join(self) -> None:
+        """Wait for what is learnt beside."""
+        learning, self._learning = self._learning, None
+        if learning is not None:
+            learning.result()
 
     def _count(self, rows: list[int]) -> None:
         """Add to the rows of the lists learnt; states share the memory, which only ever grows."""
@@ -256,16 +286,24 @@ class Fold:
 
     def _learnt(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
         """Teach a learner lessons, block after block."""
-        assert self.items is not None
-        layout = self.items.layout
-        together = b"".join([lesson.query for lesson in lessons])
-        queries = np.frombuffer(together, "<f4").reshape(len(lessons), layout.width)
-        shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
+        queries, shown, lists = self._gathered(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
-        lists = impressions(lessons)
-        learner.learn_checked(*layout.sides(queries, shown), lists, every=BLOCK)
+        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=BLOCK)
         return learner
+
+    def _gathered(self, lessons: list[Lesson]) -> tuple[Rows, Rows, Impressions]:
+        """Rows of the queries and items of lessons, and the lists made of them."""
+        assert self.items is not None
+        together = b"".join([lesson.query for lesson in lessons])
+        queries = np.frombuffer(together, "<f4").reshape(len(lessons), self._layout.width)
+        shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
+        return queries, shown, impressions(lessons)
+
+    @property
+    def _layout(self) -> Layout:
+        assert self.items is not None
+        return self.items.layout
 
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
         """A learner that knows what is typical of the items there are, and of these queries."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: where a request's scope has its exchange, and the shortcut of its connection
 EXCHANGE, SHORTCUT = "similia.exchange", "similia.shortcut"
+#: the key of a caller who was let in before, or the problem with them
+VERDICT = "similia.verdict"
 JSON = b"application/json"
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: for everything but pages, which bring their own policy
@@ -86,7 +88,7 @@ class Exchange:
                 span.set_attribute("http.response.status_code", self.status)
         finally:
             service.room.present -= 1
-            self._record()
+            self.record()
 
     async def _answer(self, inner: ASGIApp, receive: Receive) -> None:
         try:
@@ -143,7 +145,8 @@ class Exchange:
         empty = self.scope["method"] == "HEAD"
         await self.send({"type": "http.response.body", "body": b"" if empty else body})
 
-    def _record(self) -> None:
+    def record(self) -> None:
+        """Count the request, and log it."""
         scope, metrics = self.scope, self.service.metrics
         seconds = time.perf_counter() - self.start
         found = scope.get("route")

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse
 from starlette.routing import Route
 
+from similia.service.guard import EXCHANGE
 from similia.service.problems import Problem
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Images:
         """The files, for those who may see the page."""
 
         async def image(request: Request) -> FileResponse:
-            service.caller(request)
+            service.caller(request.scope[EXCHANGE])
             file = self._files.get(request.path_params["name"])
             if file is None or not file.is_file():
                 raise Problem(404, "there is no such picture.")

@@ -61,6 +61,13 @@ class Metrics:
             self._acknowledged[tenant, duplicate] = known
         known.inc(n)
 
+    def acknowledge_all(self, tenant: str, new: int, known: int) -> None:
+        """The same for a batch of both."""
+        if new:
+            self.acknowledge(tenant, False, new)
+        if known:
+            self.acknowledge(tenant, True, known)
+
     def page(self) -> bytes:
         """The page that Prometheus reads."""
         return generate_latest(self.registry)

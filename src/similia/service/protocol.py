@@ -6,26 +6,31 @@ messages, each of which uvicorn checks and copies.
 
 import asyncio
 import secrets
+from functools import partial
 from typing import Any
 
 import msgspec
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
 
+from similia.service.direct import LONGEST, Direct, Sent
 from similia.service.guard import HEADERS, SHORTCUT
 from similia.service.problems import Error
+from similia.service.settings import Settings
 
 #: bytes of a head, of trailers, or of anything else that is not the body
 LONGEST_HEAD = 64 * 1024
 
 
-def bounded(header_timeout: float, write_timeout: float) -> type[HttpToolsProtocol]:
-    """A protocol with these time limits, in seconds."""
-    limits = {"header_timeout": header_timeout, "write_timeout": write_timeout}
-    return type("Bounded", (BoundedProtocol,), limits)
+def bounded(settings: Settings, direct: Direct) -> type[HttpToolsProtocol]:
+    """A protocol with these time limits and this short way."""
+    names = ("header_timeout", "write_timeout", "timeout")
+    limits = {name: getattr(settings, name) for name in names}
+    return type("Bounded", (BoundedProtocol,), {**limits, "direct": direct})
 
 
 class Shortcut:
@@ -60,11 +65,42 @@ class Shortcut:
         return True
 
 
+class Brief:
+    """A request on the short way; to uvicorn it is a cycle like any other."""
+
+    __slots__ = (
+        "body",
+        "disconnected",
+        "keep_alive",
+        "message_event",
+        "more_body",
+        "response_complete",
+        "scope",
+        "sent",
+        "tenant",
+        "timer",
+    )
+
+    def __init__(self, tenant: str, scope: Scope) -> None:
+        self.tenant, self.scope = tenant, scope
+        self.body = b""
+        self.keep_alive = self.more_body = True
+        self.disconnected = self.response_complete = False
+        self.message_event = self  # nobody waits for one
+        self.sent: Sent | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    def set(self) -> None:
+        """Nobody waits."""
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """A connection that cannot take forever, nor grow without bound, before there is a request."""
 
-    header_timeout = 10.0
-    write_timeout = 20.0
+    header_timeout: float
+    write_timeout: float
+    timeout: float
+    direct: Direct
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -86,6 +122,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Parse what came; refuse what never comes to a point."""
         self._moved = False
         super().data_received(data)
+        brief: Any = self.cycle
+        if isinstance(brief, Brief) and brief.more_body:  # the rest may never come
+            self._go_the_long_way(brief)
         self._idle_bytes = 0 if self._moved else self._idle_bytes + len(data)
         if self.transport.is_closing():
             return
@@ -103,10 +142,100 @@ class BoundedProtocol(HttpToolsProtocol):
         """End a head."""
         self._in_head, self._moved = False, True
         self._stop_head_timer()
+        tenant = self.direct.tenant_of(self.parser.get_method(), self.url)
+        if tenant is not None and self._is_plain():
+            path = self.url.decode()
+            self.scope |= {
+                "method": "POST",
+                "path": path,
+                "raw_path": self.url,
+                "query_string": b"",
+            }
+            self.cycle = Brief(tenant, self.scope)  # type: ignore[arg-type, assignment]
+            return
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:  # its task has not run yet
             self.cycle.scope[SHORTCUT] = Shortcut(self.cycle)  # type: ignore[literal-required]
+
+    def _is_plain(self) -> bool:
+        """Whether nothing is to be said, or waited for, before the answer."""
+        return (
+            (self.cycle is None or self.cycle.response_complete)
+            and not self.expect_100_continue
+            and self.parser.get_http_version() == "1.1"
+            and self.parser.should_keep_alive()
+            and not self.parser.should_upgrade()
+        )
+
+    # -- the short way ---------------------------------------------------------------------------
+
+    def on_message_complete(self) -> None:
+        """Serve a request on the short way, if it is one for it."""
+        super().on_message_complete()
+        brief: Any = self.cycle
+        if not isinstance(brief, Brief) or brief.response_complete or brief.sent is not None:
+            return
+        if len(brief.body) <= LONGEST:
+            done = partial(self._arrived, brief)
+            brief.sent = self.direct.send(brief.scope, brief.body, brief.tenant, done)
+        if brief.sent is None:
+            self._go_the_long_way(brief)
+        else:
+            brief.timer = self.loop.call_later(self.timeout, self._out_of_time, brief)
+
+    def _go_the_long_way(self, brief: Brief) -> None:
+        """Let the application serve what has come of a request."""
+        scope: Any = brief.scope
+        last: Any = self.cycle
+        cycle = RequestResponseCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=brief.keep_alive,
+            on_response=self.on_response_complete,
+        )
+        cycle.body, cycle.more_body = bytearray(brief.body), brief.more_body
+        cycle.message_event.set()
+        scope[SHORTCUT] = Shortcut(cycle)
+        if last is brief:  # else others wait behind it
+            self.cycle = cycle
+        task = self.loop.create_task(cycle.run_asgi(self.app))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _arrived(self, brief: Brief, head: bytes | None, body: bytes) -> None:
+        """Answer what is on the disk."""
+        if brief.timer is not None:
+            brief.timer.cancel()
+        if brief.disconnected or self.transport.is_closing():
+            return
+        if head is None:
+            self._go_the_long_way(brief)
+            return
+        own = b"".join([b"%s: %s\r\n" % header for header in self.server_state.default_headers])
+        end = b"" if brief.keep_alive else b"connection: close\r\n"
+        brief.response_complete = True
+        self.transport.write(b"%s%s%s%s\r\n%s" % (STATUS_LINE[200], own, head, end, body))
+        self.on_response_complete()
+        if not brief.keep_alive:
+            self.transport.close()
+
+    def _out_of_time(self, brief: Brief) -> None:
+        id = None if brief.sent is None else brief.sent.give_up()
+        if id is None or self.transport.is_closing():
+            return
+        brief.response_complete = True
+        sentence = f"no answer within {self.timeout:g} seconds; try again later."
+        self.refuse(503, sentence, id, b"retry-after: 1\r\n")
+
+    # -- reading ---------------------------------------------------------------------------------
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of a body."""
@@ -160,9 +289,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """Refuse what is not HTTP."""
         self.refuse(400, "this is not HTTP.")
 
-    def refuse(self, status: int, sentence: str) -> None:
+    def refuse(
+        self, status: int, sentence: str, request_id: str | None = None, more: bytes = b""
+    ) -> None:
         """Answer and close."""
-        request_id = secrets.token_hex(8)
+        request_id = request_id or secrets.token_hex(8)
         body = msgspec.json.encode(Error(sentence, status, request_id))
         headers = {
             b"content-type": b"application/json",
@@ -172,5 +303,5 @@ class BoundedProtocol(HttpToolsProtocol):
             **HEADERS,
         }
         lines = [b"%s: %s\r\n" % header for header in headers.items()]
-        self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
+        self.transport.write(b"".join([STATUS_LINE[status], *lines, more, b"\r\n", body]))
         self.transport.close()

@@ -1,5 +1,7 @@
 """Operations on judgements, items and rankings of a tenant."""
 
+from typing import Any
+
 from msgspec import structs
 
 from similia.service import schemas as s
@@ -20,8 +22,12 @@ async def feedback(call: Call) -> s.Receipts:
     The same id and body again is a duplicate and changes nothing; the same id with another body
     is refused.
     """
-    given = call.body.judgements if isinstance(call.body, s.Judgements) else [call.body]
-    return await stored(call, given)
+    return await stored(call, given(call.body))
+
+
+def given(body: Any) -> list[Judgement]:
+    """Judgements of a body, which may be one."""
+    return body.judgements if isinstance(body, s.Judgements) else [body]
 
 
 async def feedback_ubi(call: Call) -> s.Receipts:
@@ -49,9 +55,7 @@ async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
         await call.run(elsewhere.bring, call.tenant, ready)
     receipts = await service.committer(call.tenant).store(ready) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
-    for duplicate, count in ((False, new), (True, len(receipts) - new)):
-        if count:
-            service.metrics.acknowledge(call.path["tenant"], duplicate, count)
+    service.metrics.acknowledge_all(call.path["tenant"], new, len(receipts) - new)
     return s.Receipts(receipts)
 
 

@@ -1,6 +1,7 @@
 """Run a service: listen, serve, and on SIGTERM finish what is under way."""
 
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -12,6 +13,7 @@ import uvicorn
 
 from similia.service import journal
 from similia.service.app import Service, create_app
+from similia.service.direct import Direct
 from similia.service.protocol import bounded
 
 
@@ -24,7 +26,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service),
-                http=bounded(settings.header_timeout, settings.write_timeout),
+                http=bounded(settings, Direct(service)),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -85,6 +87,8 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
     # Learning holds the interpreter for this long while a request waits for it; 5 ms by default.
     sys.setswitchinterval(0.0005)
+    # Items are many and stay, so looking through all of them seldom is enough.
+    gc.set_threshold(10_000, 20, 20)
     server = Server(service, listener)
     started(url)
     server.run()

@@ -3,6 +3,8 @@
 import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ except ImportError as error:
 OLDEST = (3, 51, 3)
 #: marks files as logs of similia: "simi"
 APPLICATION = 0x73696D69
+#: rows that one statement adds
+TOGETHER = 64
 #: file in the folder of a tenant
 NAME = "log.sqlite"
 
@@ -136,12 +140,27 @@ class _Store:
             self._connection.close()
 
 
-def insert(connection: apsw.Connection, rows: Iterable[Row]) -> None:
-    """Add rows in one transaction."""
+def insert(connection: apsw.Connection, rows: Sequence[Row]) -> None:
+    """Add rows in one transaction; few of them in one step, so nothing else has to wake up."""
+    if len(rows) <= TOGETHER:
+        connection.execute(_statement(len(rows)), tuple(chain.from_iterable(rows)))
+    else:
+        insert_all(connection, rows)
+
+
+@lru_cache(maxsize=TOGETHER)
+def _statement(n: int) -> str:
+    marks = "?, " * (len(Row._fields) - 1) + "?"
+    return f"INSERT INTO rows ({COLUMNS}) VALUES ({'), ('.join([marks] * n)})"
+
+
+def insert_all(connection: apsw.Connection, rows: Iterable[Row]) -> None:
+    """Add any number of rows in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        marks = "?, " * (len(Row._fields) - 1) + "?"
-        connection.executemany(f"INSERT INTO rows ({COLUMNS}) VALUES ({marks})", rows)
+        left = iter(rows)
+        while part := list(islice(left, TOGETHER)):
+            connection.execute(_statement(len(part)), tuple(chain.from_iterable(part)))
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(apsw.Error):
@@ -284,6 +303,6 @@ def write_log(path: Path | str, rows: Iterable[Row]) -> None:
         connection = opened(temporary, writing=True)
         try:
             connection.pragma("journal_mode", "delete")  # one file is left, and no other
-            insert(connection, rows)
+            insert_all(connection, rows)
         finally:
             connection.close()
