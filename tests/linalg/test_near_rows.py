@@ -1,5 +1,8 @@
 """Rows near a vector: the first are those of a full product, of the others almost all are found."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,3 +150,25 @@ def test_more_rows_than_are_compared_one_by_one(rng):
         np.testing.assert_array_equal(found[found < EXACT], wanted[wanted < EXACT])
         assert len(np.setdiff1d(wanted, found)) <= 0.01 * len(wanted) + 1
         assert not len(np.setdiff1d(found, wanted))
+
+
+@pytest.mark.skipif("SIMILIA_DATA" not in os.environ, reason="SIMILIA_DATA is not set")
+@pytest.mark.parametrize(
+    "file", ["20newsgroups/20news_minilm384.npz", "retrieval/scifact/minilm384.npz"]
+)
+def test_neighbours_of_encoded_texts_are_found(file):
+    """Of 100 texts among thousands: all that weigh anything, almost all of the others."""
+    path = Path(os.environ["SIMILIA_DATA"], file)
+    if not path.exists():
+        pytest.skip(f"SIMILIA_DATA has no {file}")
+    with np.load(path) as arrays:
+        texts = unit(arrays["X" if "X" in arrays else "docs"].astype(np.float32))
+    queries, rows = texts[:100], np.ascontiguousarray(texts[100:])
+    near, kernel = NearRows(0), np.maximum(queries @ rows.T - 0.5, 0) / 0.5
+    total, missed = np.sum(kernel > 0), kernel.copy()
+    for q, weights in zip(queries, missed, strict=True):
+        weights[near.find(rows, q, 0.5)[0]] = 0.0
+    assert total > 300
+    assert np.sum(missed > 0) < 0.01 * total
+    assert missed.max() < 0.1
+    assert missed.sum() < 0.001 * kernel.sum()
