@@ -29,6 +29,14 @@ SINGLE = 50
 FAR = 0.5
 #: of which so many are ranked before and after
 FAR_RANKED = 20
+#: what is measured of single judgements; "apart": what is published anyway left out
+SINGLE_MEASURES = (
+    "obeyed",
+    "far: same ten",
+    "far: same order",
+    "far: same ten, apart",
+    "far: same order, apart",
+)
 
 
 class Stream(NamedTuple):
@@ -223,24 +231,40 @@ def obedience(name: str) -> Iterator[None]:
 def _single(
     learner: Any, Q: Any, Z: Any, data: Collection, queries: Indices, rng: Any
 ) -> dict[str, float]:
-    """Shares of judgements obeyed, and of far queries with the first ten that they had before."""
+    """Shares of judgements obeyed, and of far queries whose first ten they leave alone.
+
+    Once against the ranking before the judgement, once against that of a learner that was not told
+    of it and publishes whenever the other does.
+    """
     vectors = data.queries["meaning"]
-    counts = np.zeros(3)
+    counts = np.zeros(len(SINGLE_MEASURES))
     for query in rng.choice(queries, SINGLE):
         far = np.flatnonzero(vectors @ vectors[query] < FAR)
         far = rng.permutation(far)[:FAR_RANKED]
         rows = np.concatenate([[query], far])
-        ranked = np.argsort(-learner.pairwise_score(Q[rows], Z), axis=1)
-        triplet = [[query, ranked[0, rng.integers(20, 100)], ranked[0, 0]]]
+        before = np.argsort(-learner.pairwise_score(Q[rows], Z), axis=1)
+        triplet = [[query, before[0, rng.integers(20, 100)], before[0, 0]]]
+        twin = copy.deepcopy(learner)
         learner.learn(Q, triplet, items=Z)
         after = np.argsort(-learner.pairwise_score(Q[rows], Z), axis=1)
         place = np.argsort(after[0])
-        counts[0] += place[triplet[0][1]] < place[triplet[0][2]]
-        was, now = ranked[1:, :CUT], after[1:, :CUT]
-        counts[1] += (np.sort(was) == np.sort(now)).all(axis=1).mean()
-        counts[2] += (was == now).all(axis=1).mean()
-    names = ("obeyed", "far: same ten", "far: same order")
-    return dict(zip(names, (counts / SINGLE).tolist(), strict=True))
+        without = before
+        if isinstance(twin, Blend) and twin.published_part_.last_due(learner.n_updates_):
+            parts = twin.weights_part_, twin.matrix_part_, twin.memory_part_
+            twin.published_part_.update(learner.n_updates_, *parts)
+            without = np.argsort(-twin.pairwise_score(Q[rows], Z), axis=1)
+        counts += [
+            place[triplet[0][1]] < place[triplet[0][2]],
+            *_kept(before[1:, :CUT], after[1:, :CUT]),
+            *_kept(without[1:, :CUT], after[1:, :CUT]),
+        ]
+    return dict(zip(SINGLE_MEASURES, (counts / SINGLE).tolist(), strict=True))
+
+
+def _kept(was: Indices, now: Indices) -> tuple[float, float]:
+    """Shares of queries with the same first items, as a set and in order."""
+    same = np.sort(was) == np.sort(now)
+    return float(same.all(axis=1).mean()), float((was == now).all(axis=1).mean())
 
 
 def run(names: list[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from experiments.blend.clicks import SETS
-from experiments.blend.judgements import STREAMS
+from experiments.blend.judgements import SINGLE_MEASURES, STREAMS
 from experiments.blend.searches import COMPARED, FEEDBACK, FOLDER
 from experiments.blend.today import TODAY
 from experiments.figures import draw_bars
@@ -304,20 +304,30 @@ def _obedience(table: Table) -> str:
                         contender,
                         f"{step:,}",
                         *(
-                            cell(list(table[(*start, contender, measure, step)].values()), "", 3)
-                            for measure in ("obeyed", "far: same ten", "far: same order")
+                            _single(table, (*start, contender), measure, step)
+                            for measure in SINGLE_MEASURES
                         ),
                     ]
                 )
-    head = ["set", "", "judgements before", "obeyed", "far: same ten", "far: same order"]
+    head = ["set", "", "judgements before", *SINGLE_MEASURES]
     return (
         "## One judgement, obeyed\n\n"
         "After so many judgements of other queries, 50 more in a row, each about a query that was "
         "not judged before: an item of places 21 to 100 is above the first. *Obeyed* is the share "
         "that holds at the next search, *far* that of queries at a cosine below 0.5 (20 for each "
         "judgement) whose first ten are the same as before it, as a set and in order. "
+        "What generalises is published at some judgements, from the 64th on at most at one in 64, "
+        "whatever these say; of 50 in a row one may be such, and then all queries change, by what "
+        "was learnt from everybody. *Apart* compares with a learner that was not told of the "
+        "judgement and publishes when the other does: what the judgement itself changes. "
         f"Goal 3 asks for 0.98 and 1.\n\n{markdown_table(head, lines)}\n"
     )
+
+
+def _single(table: Table, start: tuple[str, str, str], measure: str, step: int) -> str:
+    """A cell; what is published apart was not measured everywhere, and most learners do not."""
+    found = table[(*start, measure, step)]
+    return cell(list(found.values()), "", 3) if found else "–"
 
 
 def _drift(table: Table) -> str:

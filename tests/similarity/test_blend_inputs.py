@@ -10,7 +10,6 @@ from similia import Blend, Impressions, Views
 from similia.similarity.comparing import share_of_its_own
 from tests.similarity.blend_cases import (
     numeric,
-    shown,
 )
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -137,30 +136,6 @@ def test_a_state_with_a_gap_is_refused(learnt, name):
     del state[name]
     with pytest.raises(ValueError, match=rf"^Blend\.set_state: .*{name}.* is missing"):
         Blend().set_state(state)
-
-
-def test_neighbours_found_by_sketches_are_all_neighbours(monkeypatch):
-    """Few remembered queries are compared one by one, many by sketches: to the same end."""
-    rng = np.random.default_rng(6)
-    centres = rng.normal(size=(5, 6))
-    X = np.repeat(centres, 60, axis=0) + 0.3 * rng.normal(size=(300, 6))
-    Z = rng.normal(size=(50, 6))
-    follow = np.repeat(2 * rng.normal(size=(5, 6)) @ Z.T, 60, axis=0)
-    queries, items = Views(vectors=X), Views(vectors=Z)
-    lists = shown(rng, queries, items, 400, n_queries=250, follow=follow, trusted=0.0)
-    plain, sketched = Blend(memory=200), Blend(memory=200)
-    for part in np.array_split(np.arange(400), 4):  # sketches follow what is forgotten
-        for blend, many in ((plain, 10**9), (sketched, 2)):
-            monkeypatch.setattr("similia.similarity.memory.MANY", many)
-            blend.learn(queries, lists.part(part), items=items)
-            blend.memory_part_.totals[1] = 100.0
-            blend.pairwise_score(X, Z)
-    scores = []
-    for blend, many in ((plain, 10**9), (sketched, 2)):
-        monkeypatch.setattr("similia.similarity.memory.MANY", many)
-        scores.append(blend.pairwise_score(X, Z))
-    np.testing.assert_allclose(*scores, rtol=1e-10)
-    assert np.abs(scores[0][250:] - X[250:] @ Z.T / plain.gaps_).max() > 0.1
 
 
 @pytest.mark.parametrize("longer", [1e3, 1e9, 1e29])

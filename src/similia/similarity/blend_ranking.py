@@ -192,12 +192,13 @@ class BlendRanking(BlendState):
         queries = self._base_rows(Q, np.arange(Q.shape[0]))
         memory = self.memory_part_
         keys = row_keys(queries)
+        decided = memory.decided_rows(keys)
         added = self._moved_by_W(queries) / ranking.strength
         # Among the few items of a list the base explains less than among all: its weight for what
         # is remembered is at least 1.
         shares = self.published_part_.shares
-        added += memory.recalled(keys, queries, shares) / max(1.0, ranking.strength)
-        for row in memory.decided_rows(keys):
+        added += memory.recalled(keys, queries, decided, shares) / max(1.0, ranking.strength)
+        for row in decided:
             added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
         return added / self._scale(1)
 
@@ -317,10 +318,11 @@ class BlendRanking(BlendState):
         query, strength = self._base_rows(Q, one), max(1.0, ranking.strength)
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
         W = self._moved_by_W(query)[0] / ranking.strength
-        shares = self.published_part_.shares
-        memory = self.memory_part_.recalled(keys, query, shares)[0] / strength
+        shares, remembered = self.published_part_.shares, self.memory_part_
+        decided = remembered.decided_rows(keys)
+        memory = remembered.recalled(keys, query, decided, shares)[0] / strength
         whole = self._learnt_vectors(Q[one], ranking)
         parts["W"], parts["memory"] = float(W @ item), float(memory @ item)
         parts["decisions"] = float((whole[0] * self._scale(1) - W - memory) @ item)
-        behind = self.memory_part_.behind(keys[0], query[0], item / strength, shares)
+        behind = remembered.behind(keys[0], query[0], item / strength, shares)
         return Explanation(parts, behind)

@@ -23,8 +23,6 @@ DECIDED_BELIEF = 0.5
 NEAR, RARE = 0.5, 1000
 #: queries that are looked up one by one
 FEW = 32
-#: remembered queries from which on neighbours are found by sketches
-MANY = 4096
 #: kinds of evidence, and a query's own memory where someone has decided about it
 OWN, NEIGHBORS, DECIDED = 0, 1, 2
 #: lists and decisions kept of one query, and passes over these; older ones are only remembered
@@ -122,63 +120,19 @@ class Memory:
         What is known of a query fades with the lists since its last one.
         """
         slots, fresh, ages = self._slots(keys, budget, times)
-        units = unit_rows(queries)
-        near = self._near_in_turn(keys, units, slots, fresh)
-        for t in np.flatnonzero(fresh):  # until then the slot is empty, or another query's
-            self.keys[slots[t]], self.queries[slots[t]] = keys[t], units[t]
+        self.keys[slots[fresh]] = keys[fresh]  # of several, the last owner's
         aside = _aside(self)
-        if aside.sketches is not None:
-            aside.sketches.change(slots[fresh])
         vectors = aside.rooms.whole("vectors", self.vectors)
         variances = aside.rooms.whole("variances", self.variances)
         remember_lists(
-            (starts, gains, weights, slots, fresh, fading**ages, *near),
+            (starts, gains, weights, slots, fresh, fading**ages),
             rows,
             offsets,
             others,
             (vectors, variances, self.met, self.weight, self.evidence, self.totals),
+            (unit_rows(queries), self.queries, aside.near.kept(self.queries), float(self.near)),
             SCALES,
         )
-
-    def _near_in_turn(
-        self,
-        keys: NDArray[np.uint64],
-        units: Array,
-        slots: Indices,
-        fresh: NDArray[np.bool_],
-    ) -> tuple[Indices, Indices, Array]:
-        """Neighbours of each query at its turn: where each one's begin, their slots, and κ.
-
-        Only of queries that are not met yet. From its turn on, a new query takes its slot over.
-        """
-        T, n = len(keys), len(self.keys)
-        news = np.flatnonzero(fresh)
-        begun, replaced = np.full(n, T), np.full(len(news), T)
-        for i in range(len(news) - 1, -1, -1):  # next turn at which the slot changes hands
-            replaced[i] = begun[slots[news[i]]]
-            begun[slots[news[i]]] = news[i]
-        # Who took a slot over may not be met by its first list, if that decides nothing.
-        asked = np.flatnonzero((self.met[slots] == 0) | (begun[slots] <= np.arange(T)))
-        if len(asked) < FEW:
-            found = [self._near(units[t]) for t in asked]
-            turns = np.repeat(asked, [len(near) for near, _ in found])
-            near = np.concatenate([near for near, _ in found] or [news])
-            cosines = np.concatenate([c for _, c in found] or [np.zeros(0, units.dtype)])
-        else:
-            products = units[asked] @ self.queries.T
-            turns, near = np.nonzero(products > self.near)
-            cosines, turns = products[turns, near], asked[turns]
-        old = (turns < begun[near]) & (keys[turns] != self.keys[near])
-        products = units[asked] @ units[news].T
-        among, of = np.nonzero(products > self.near)
-        later, earlier = asked[among], news[of]
-        own = (earlier <= later) & (later < replaced[of]) & (keys[later] != keys[earlier])
-        turns = np.concatenate([turns[old], later[own]])
-        near = np.concatenate([near[old], slots[earlier[own]]])
-        cosines = np.concatenate([cosines[old], products[among[own], of[own]]])
-        order = np.argsort(turns, kind="stable")
-        starts = np.searchsorted(turns[order], np.arange(T + 1))
-        return starts, near[order], self._closeness(cosines[order])
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
@@ -269,16 +223,13 @@ class Memory:
 
     def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""
-        shares = shares.astype(self.vectors.dtype)
-        found: Array = np.tensordot(shares, self.vectors[:, slots], 1)
-        return found
+        vectors = self.vectors[:, slots]
+        found: Array = shares.astype(vectors.dtype) @ vectors.reshape(len(shares), -1)
+        return found.reshape(vectors.shape[1:])
 
     def _places(self, keys: NDArray[np.uint64]) -> Indices:
         """Where queries are remembered, or -1."""
-        if len(keys) < FEW:
-            found = [np.flatnonzero(self.keys == key) for key in keys]
-            return np.array([places[0] if len(places) else -1 for places in found], np.intp)
-        known = {key: slot for slot, key in enumerate(self.keys.tolist())}
+        known = _aside(self).known(self.keys)
         return np.array([known.get(key, -1) for key in keys.tolist()], np.intp)
 
     def decided_rows(self, keys: NDArray[np.uint64]) -> Indices:
@@ -287,45 +238,33 @@ class Memory:
             return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
         return np.flatnonzero(np.isin(keys, self.decided, kind="sort"))
 
-    def recalled(self, keys: NDArray[np.uint64], queries: Array, shares: Array) -> Array:
+    def recalled(
+        self, keys: NDArray[np.uint64], queries: Array, decided: Indices, shares: Array
+    ) -> Array:
         """m(q) for each query: its own memory, or else, by κ, that of its neighbours.
 
-        `shares` are those of the scales, for each kind of memory.
+        `decided` are the rows that someone has decided about, `shares` those of the scales, for
+        each kind of memory.
         """
         found = np.zeros((len(queries), self.vectors.shape[-1]), self.vectors.dtype)
         slots = self._places(keys)
-        own, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        decided = np.zeros(len(keys), bool)
-        decided[self.decided_rows(keys)] = True
-        for kind, rows in ((OWN, own[~decided[own]]), (DECIDED, own[decided[own]])):
+        kinds = np.where(slots < 0, NEIGHBORS, OWN)
+        kinds[decided[slots[decided] >= 0]] = DECIDED
+        for kind in (OWN, DECIDED):
+            rows = np.flatnonzero(kinds == kind)
             if len(rows) and shares[kind].any():
                 found[rows] = self._means(shares[kind], slots[rows])
-        if len(new) and shares[NEIGHBORS].any():
-            for t in new:
+        if shares[NEIGHBORS].any():
+            for t in np.flatnonzero(kinds == NEIGHBORS):
                 near, kernel = self._neighbors(queries[t])
                 found[t] = kernel @ self._means(shares[NEIGHBORS], near)
         return found
 
     def _neighbors(self, query: Array) -> tuple[Indices, Array]:
         """Where the neighbours of a query that is not remembered are, and κ of each."""
-        near, cosines = self._near(unit_rows(query))
-        return near, self._closeness(cosines)
-
-    def _near(self, unit: Array) -> tuple[Indices, Array]:
-        """Where queries near this one of length 1 are, and their cosines."""
-        if len(self.keys) < MANY:
-            cosines = self.queries @ unit
-            near = np.flatnonzero(cosines > self.near)
-            return near, cosines[near]
-        aside = _aside(self)
-        if aside.sketches is None:
-            aside.sketches = NearRows(self.queries, self.near)
-        found: tuple[Indices, Array] = aside.sketches.find(self.queries, unit, self.near)
-        return found
-
-    def _closeness(self, cosines: Array) -> Array:
-        kernel: Array = np.maximum(cosines - self.near, 0) / (1 - self.near)
-        return kernel
+        unit = unit_rows(query)
+        near, cosines = _aside(self).near.find(self.queries, unit, float(self.near))
+        return near, (cosines - self.near) / (1 - self.near)
 
     def expected_weights(self, keys: NDArray[np.uint64]) -> Array:
         """What the next answer about each query is likely to weigh, from those before it.
@@ -340,21 +279,16 @@ class Memory:
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
         """Variance of what is remembered in any direction, as far as memory is trusted."""
         shares = np.exp(self.evidence[OWN] - np.logaddexp.reduce(self.evidence[OWN])) * self.trust
-        known = {key: slot for slot, key in enumerate(self.keys.tolist())}
-        prior = float(shares @ SCALES)
-        found = [
-            float(shares @ self.variances[:, known[key]]) if key in known else prior
-            for key in keys.tolist()
-        ]
-        return np.array(found)
+        known = np.append(self.variances, SCALES[:, None], axis=1)  # -1 is the prior
+        found: Array = shares @ known[:, self._places(keys)]
+        return found
 
     def behind(
         self, key: np.uint64, query: Array, item: Array, shares: Array
     ) -> list[tuple[int, float]]:
         """Last judgement of each remembered query that moves this item, and by how much."""
-        slots, kind = np.flatnonzero(self.keys == key), OWN
-        kernel = np.ones(len(slots))
-        if not len(slots):
+        slots, kernel, kind = self._places(np.array([key])), np.ones(1), OWN
+        if slots[0] < 0:
             kind, (slots, kernel) = NEIGHBORS, self._neighbors(query)
         elif (self.decided == key).any():
             kind = DECIDED
@@ -384,8 +318,8 @@ class Aside:
 
     def __init__(self) -> None:
         self.rooms = Rooms()
-        #: of the queries
-        self.sketches: NearRows | None = None
+        #: finds neighbours among the queries
+        self.near = NearRows()
         self._known: dict[int, int] = {}
 
     def known(self, keys: NDArray[np.uint64]) -> dict[int, int]:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from similia.linalg.compiled import compiled
+from similia.linalg.compiled import compiled, overwrite
+from similia.linalg.near_rows import find_near, keep_row
 from similia.updates.blend import add_choices, choices, log_sum
 
 #: largest variance of a score: beyond it, rounding would swallow what the other items say
@@ -10,7 +11,7 @@ WIDEST = 1e12
 
 
 @compiled
-def remember_lists(lists, rows, offsets, others, state, scales):
+def remember_lists(lists, rows, offsets, others, state, known, scales):
     """Learn an item-space vector for the query of each list, one after the other.
 
     m ~ N(0, v I) for each query and each prior variance v of `scales`. The total score of an item p
@@ -22,12 +23,17 @@ def remember_lists(lists, rows, offsets, others, state, scales):
     `WIDEST`.
 
     Evidence for a query's own memory is what it adds to repeats of the query; for that of its
-    neighbours, weighted by `kernel`, what it adds to the query's first list. In `totals` scales mix
-    by what each had in evidence before the list.
+    neighbours, weighted by κ, what it adds to the query's first list. In `totals` scales mix by
+    what each had in evidence before the list.
+
+    `known` are the queries of the lists, of length 1, those that are remembered, by slot, what
+    `find_near` needs, and the cosine from which on two are neighbours.
     """
-    starts, gains, weights, slots, fresh, left, near_starts, near_slots, kernel = lists
+    starts, gains, weights, slots, fresh, left = lists
     vectors, variances, met, weight, evidence, totals = state
+    units, queries, kept, limit = known
     gained, logs, place = np.zeros(len(scales)), np.zeros(len(scales)), 0
+    near, cosines = np.empty(len(queries), np.intp), np.empty(len(queries), queries.dtype)
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
         n, slot = end - begin, slots[t]
@@ -37,6 +43,8 @@ def remember_lists(lists, rows, offsets, others, state, scales):
         if fresh[t]:
             vectors[:, slot], met[slot], weight[slot] = 0.0, 0, 0.0
             variances[:, slot] = scales
+            overwrite(queries[slot], units[t])
+            keep_row(kept, slot, units[t])
         elif left[t] < 1.0:
             vectors[:, slot] *= left[t]
             variances[:, slot] = scales - left[t] * (scales - variances[:, slot])
@@ -46,15 +54,17 @@ def remember_lists(lists, rows, offsets, others, state, scales):
         inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
         plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
         kind = 0 if met[slot] else 1
+        n_near = find_near(kept, queries, units[t], limit, near, cosines) if kind else 0
         for c in range(len(scales)):
             g, H = np.zeros(n), np.zeros((n, n))
             scores = offsets[begin:end] + (R @ vectors[c, slot]).astype(np.float64)
             found = add_choices(scores, gain, weights[t], g, H)
-            if not met[slot]:
-                near = np.zeros(R.shape[1], R.dtype)
-                for i in range(near_starts[t], near_starts[t + 1]):
-                    near += kernel[i] * vectors[c, near_slots[i]]
-                scores = offsets[begin:end] + (R @ near).astype(np.float64)
+            if kind:
+                m = np.zeros(R.shape[1], R.dtype)
+                for i in range(n_near):
+                    if near[i] != slot:
+                        m += (cosines[i] - limit) / (1 - limit) * vectors[c, near[i]]
+                scores = offsets[begin:end] + (R @ m).astype(np.float64)
                 found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
             gained[c] = found - plain
             v = variances[c, slot]
