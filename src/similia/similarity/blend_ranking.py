@@ -192,11 +192,9 @@ class BlendRanking(BlendState):
         queries = self._base_rows(Q, np.arange(Q.shape[0]))
         memory = self.memory_part_
         keys = row_keys(queries)
-        added = self._moved_by_W(queries) / ranking.strength
-        # Among the few items of a list the base explains less than among all: its weight for what
-        # is remembered is at least 1.
-        shares = self.published_part_.shares
-        added += memory.recalled(keys, queries, shares) / max(1.0, ranking.strength)
+        added = self._moved_by_W(queries)
+        added += memory.recalled(keys, queries, self.published_part_.shares)
+        added /= ranking.strength
         for row in memory.decided_rows(keys):
             added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
         return added / self._scale(1)
@@ -204,7 +202,7 @@ class BlendRanking(BlendState):
     def _moved_by_W(self, queries: Array) -> Array:
         W = self.published_part_.W
         if not self.published_part_.W_ranks:
-            return np.zeros((len(queries), self.matrix_part_.W.shape[2]), queries.dtype)
+            return np.zeros((len(queries), self.matrix_part_.W.shape[1]), queries.dtype)
         found: Array = products((queries / self._scale(0), W))[0]
         return found
 
@@ -235,9 +233,8 @@ class BlendRanking(BlendState):
             Q = self._base_rows(X, query)
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
             learnt = self.matrix_part_.variances(Q / self._scale(0), P)
-            variances += self.matrix_part_.trust * learnt / ranking.strength**2
-            remembered = self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
-            variances += remembered / max(1.0, ranking.strength) ** 2
+            learnt += self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
+            variances += learnt / ranking.strength**2
         return np.sqrt(np.maximum(variances, 0.0))
 
     def suggest(
@@ -314,9 +311,9 @@ class BlendRanking(BlendState):
         parts = dict(zip(self.names_, features.tolist(), strict=True))
         if self._is_wide:
             return Explanation(parts, [])
-        query, strength = self._base_rows(Q, one), max(1.0, ranking.strength)
+        query, strength = self._base_rows(Q, one), ranking.strength
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
-        W = self._moved_by_W(query)[0] / ranking.strength
+        W = self._moved_by_W(query)[0] / strength
         shares = self.published_part_.shares
         memory = self.memory_part_.recalled(keys, query, shares)[0] / strength
         whole = self._learnt_vectors(Q[one], ranking)
