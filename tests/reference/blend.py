@@ -12,7 +12,7 @@ from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
 from similia.similarity.published import next_publication
 from similia.updates.blend import SLIP
-from similia.updates.blend_matrix import PARTS_OF_W, SLIP_OF_PAIRS
+from similia.updates.blend_matrix import LEVEL, PARTS_OF_W, SLIP_OF_PAIRS
 from similia.updates.blend_weights import BELIEFS, GRID, NUISANCE
 
 HASH = 2**64
@@ -340,8 +340,7 @@ class Blend:
         a, b, score = q @ Lambda @ q, p @ Omega @ p, q @ W @ p
         gained = np.array(
             [
-                pair_likelihood(margin + f * score, variance + f**2 * a * b)
-                - pair_likelihood(margin, variance)
+                pair_likelihood(margin + f * score, variance) - pair_likelihood(margin, variance)
                 for f in PARTS_OF_W
             ]
         )
@@ -359,12 +358,13 @@ class Blend:
         """Evidence on queries not learnt from, how much of W counts, and the alarm."""
         if not self.matrix_heard_[key % of_weights.CLUSTERS]:
             self.matrix_heard_[key % of_weights.CLUSTERS] = True
-            self.behind -= log_mean(normalized(self.matrix_sums_), gained)
+            after = np.logaddexp.reduce(self.matrix_sums_ + gained)
+            self.behind -= after - np.logaddexp.reduce(self.matrix_sums_)
         if self.behind > of_W.ALARM:
             self.restarts += 1
             self.start_W()
             return
-        if self.behind <= 0:
+        if self.behind <= LEVEL:
             self.behind = 0.0
             self.matrix_heard_[:] = False
         if counts:

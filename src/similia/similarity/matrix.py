@@ -54,7 +54,7 @@ class MatrixPart:
     met: NDArray[np.bool_]
 
     @classmethod
-    def start(cls, m: int, n: int, dtype: DTypeLike, restarts: float = 0.0) -> Self:
+    def start(cls, m: int, n: int, dtype: DTypeLike, *, restarts: float = 0.0) -> Self:
         """W before any feedback: zero."""
         K, root, totals = len(PARTS_OF_W), np.sqrt(SCALE), np.zeros(7)
         totals[[W_TRUST, RESTARTS]] = BELIEF / 2**restarts, restarts
@@ -101,17 +101,17 @@ class MatrixPart:
             rest = slice(begin, None)
             new, held = self._first_met(keys[rest]), keys[rest] % np.uint64(HELD_OUT) == 0
             learnt = np.where(held & ~new, 0.0, weights[rest])
-            found, state = np.empty((2, len(learnt))), (self.W, self.Lambda, self.Omega)
-            margins = offsets[rest], others[rest]
-            matrix_pass(*state, Q[rest], P[rest], *margins, learnt, found)
+            margins, state = (offsets[rest], others[rest]), (self.W, self.Lambda, self.Omega)
+            scores = matrix_pass(*state, Q[rest], P[rest], *margins, learnt)
             sums, tallies = (self.logs, self.sums, self.totals), (self.cluster, self.heard)
             given, limits = (new | held, clusters[rest]), (self._belief, ALARM)
-            alarm = count_evidence(found, *margins, *given, *sums, tallies, limits)
+            alarm = count_evidence(scores, *margins, *given, *sums, tallies, limits)
             if alarm < 0:
                 return begin > 0
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
             # that showed it, so that the outcome does not depend on how blocks are cut.
-            anew = type(self).start(*self.W.shape, self.W.dtype, self.totals[RESTARTS] + 1)
+            (m, n), restarts = self.W.shape, self.totals[RESTARTS] + 1
+            anew = type(self).start(m, n, self.W.dtype, restarts=restarts)
             vars(self).update(vars(anew))
             begin += alarm + 1
         return begin > 0
@@ -126,12 +126,14 @@ class MatrixPart:
 
     @property
     def share(self) -> float:
-        """Part of W to rank with: the mean of what suits, as far as trust in W has risen."""
-        return max(float(self._raised * np.exp(self.logs) @ PARTS_OF_W), LEAST)
+        """Part of W to rank with: what suits, as far as trust in W has risen."""
+        raised = (self.trust - self._belief) / (1 - self._belief)
+        return max(raised * self._suits, LEAST)
 
     @property
-    def _raised(self) -> float:
-        return max(0.0, (self.trust - self._belief) / (1 - self._belief))
+    def _suits(self) -> float:
+        """Part of W that suits, on average."""
+        return float(np.exp(self.logs) @ PARTS_OF_W)
 
     def mean(self) -> Array:
         """W to rank with."""
@@ -139,7 +141,7 @@ class MatrixPart:
         return found
 
     def variances(self, Q: Array, P: Array) -> Array:
-        """Posterior variances of what W adds for corresponding rows, as far as it ranks."""
-        part = self._raised * np.exp(self.logs) @ PARTS_OF_W**2
+        """Posterior variances of what W would add for corresponding rows, as far as trusted."""
+        part = (self.trust * self._suits) ** 2
         found: Array = part * np.vecdot(Q @ self.Lambda, Q) * np.vecdot(P @ self.Omega, P)
         return found

@@ -17,7 +17,9 @@ from similia.updates.blend import choices, log_sum
 SLIP_OF_PAIRS = 0.1
 #: how much of W counts: candidates side by side. W starts so wide that it learns fast, and is too
 #: sure of itself; a part of it ranks like a W of a smaller prior
-PARTS_OF_W = 0.5 ** np.arange(7)
+PARTS_OF_W = 2.0 ** np.arange(1, -7, -1)
+#: W has drawn level if it is behind by no more than this, which may be rounding
+LEVEL = 1e-9
 #: places in the `totals`
 W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_TRUST, RESTARTS = range(7)
 
@@ -68,7 +70,7 @@ def step_and_gain(s, v):
     return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
 
 
-def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, found):
+def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights):
     """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
 
     The total margin of a pair is its offset plus qᵀWp, the total variance `others` plus ab with
@@ -76,14 +78,14 @@ def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, found):
 
         W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
 
-    AROMA's (12) to (14), where h = 1/(r + ab). qᵀWp and ab, as they were before a pair was learnt,
-    go to `found`; a pair of weight 0 is only scored.
+    AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored. Returns qᵀWp as
+    it was before each pair was learnt.
     """
     (m, n), (QW, QL, PO) = W.shape, products((Q, W), (Q, Lambda), (P, Omega))
     H, G = products((QL, Q.T), (PO, P.T))
     steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
-    given = offsets, others, weights, (m, n)
-    count = _matrix_walk(H, G, row_products(QW, P), *given, steps, taken, found)
+    scores, given = row_products(QW, P), (offsets, others, weights, (m, n))
+    count = _matrix_walk(H, G, scores, *given, steps, taken)
     if count:
         taken = taken[:count]
         left, right = QL[taken], PO[taken]
@@ -94,10 +96,11 @@ def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, found):
         )
         side_by_side(tasks, count * (m * m + n * n))
         add_cross_products((W, left, right, alpha))
+    return scores
 
 
 @compiled
-def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, found):
+def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken):
     """Walk over a block in order; rows learnt from move to the front of H and G."""
     m, n = sizes
     alpha, c_Lambda, c_Omega = steps[0], steps[1], steps[2]
@@ -106,7 +109,6 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, found):
         eliminate_row(H, c_Lambda, k, t, t)
         eliminate_row(G, c_Omega, k, t, t)
         a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
-        found[0, t], found[1, t] = s[t], a * b
         _, g, h = step_and_gain(offsets[t] + s[t], others[t] + a * b)
         g, h = weights[t] * g, min(weights[t] * h, 0.99 / max(a * b, 1e-300))
         if g * a * b > 0.0:
@@ -121,10 +123,11 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, found):
 
 
 @compiled
-def count_evidence(found, offsets, others, counted, clusters, logs, sums, totals, tallies, limits):
+def count_evidence(scores, offsets, others, counted, clusters, logs, sums, totals, tallies, limits):
     """Count what W gained, judgement by judgement; return where it fell behind by `alarm`, or -1.
 
-    Each part of W is scored by log P with it minus log P without W. They mix by their gains on
+    Each part of W is scored by log P with it minus log P without W, its mean taken at its word:
+    what is unknown of a wide W would drown what is known of the base. They mix by their gains on
     what W had not learnt from; a fixed share of 1/(n + 1) lets another one win later
     [Herbster1998]_: the more W has learnt, the larger the part that suits. In the same way trust
     in W starts from `belief`, and moves with the gains and back to it. The alarm asks whether
@@ -134,18 +137,16 @@ def count_evidence(found, offsets, others, counted, clusters, logs, sums, totals
     """
     (cluster, heard), (belief, alarm), K = tallies, limits, len(logs)
     gained = np.empty(K)
-    for t in range(found.shape[1]):
+    for t in range(len(scores)):
         plain, _, _ = step_and_gain(offsets[t], others[t])
         for c in range(K):
-            f = PARTS_OF_W[c]
-            margin, variance = offsets[t] + f * found[0, t], others[t] + f * f * found[1, t]
-            gained[c] = step_and_gain(margin, variance)[0] - plain
+            gained[c] = step_and_gain(offsets[t] + PARTS_OF_W[c] * scores[t], others[t])[0] - plain
         if not heard[clusters[t]]:
             heard[clusters[t]] = True
             totals[BEHIND] -= log_sum(sums + gained) - log_sum(sums)
             if totals[BEHIND] > alarm:
                 return t
-            if totals[BEHIND] <= 0.0:
+            if totals[BEHIND] <= LEVEL:
                 totals[BEHIND] = 0.0
                 heard[:] = False
         if not counted[t]:
