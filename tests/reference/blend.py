@@ -12,7 +12,7 @@ from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
 from similia.similarity.published import next_publication
 from similia.updates.blend import SLIP
-from similia.updates.blend_matrix import OUT, SLIP_OF_PAIRS, STAKES
+from similia.updates.blend_matrix import LEVEL, PARTS_OF_W, SLIP_OF_PAIRS
 from similia.updates.blend_weights import BELIEFS, GRID, NUISANCE
 
 HASH = 2**64
@@ -115,7 +115,7 @@ class Blend:
         self.spread = 0.0
         self.n_lists = self.evidence = self.of_start = self.squares = 0.0
         self.weights_cluster_ = np.zeros(of_weights.CLUSTERS)
-        self.sizes = W.W.shape[1:]
+        self.sizes = W.W.shape
         self.restarts = 0
         self.start_W()
         self.slots, self.decisions = [], []
@@ -127,14 +127,14 @@ class Blend:
     def start_W(self):
         m, n = self.sizes
         self.published_W_ = np.zeros((m, n))
-        self.matrix_W_ = np.zeros((len(of_W.SCALES), m, n))
-        self.matrix_Lambda_ = np.array([np.sqrt(v) * np.eye(m) for v in of_W.SCALES])
-        self.matrix_Omega_ = np.array([np.sqrt(v) * np.eye(n) for v in of_W.SCALES])
-        self.matrix_logs_ = np.full(len(of_W.SCALES), -np.log(len(of_W.SCALES)))
-        self.matrix_sums_ = np.zeros(len(of_W.SCALES))
-        self.matrix_bets_ = np.zeros((len(of_W.SCALES), len(STAKES)))
+        self.matrix_W_ = np.zeros((m, n))
+        self.matrix_Lambda_ = np.sqrt(of_W.SCALE) * np.eye(m)
+        self.matrix_Omega_ = np.sqrt(of_W.SCALE) * np.eye(n)
+        self.matrix_logs_ = np.full(len(PARTS_OF_W), -np.log(len(PARTS_OF_W)))
+        self.matrix_sums_ = np.zeros(len(PARTS_OF_W))
         self.matrix_heard_ = np.zeros(of_weights.CLUSTERS, bool)
-        self.W_evidence = self.counted = self.behind = self.W_squares = self.proved = 0.0
+        self.W_evidence = self.counted = self.behind = self.W_squares = 0.0
+        self.trust_in_W = of_W.BELIEF / 2**self.restarts
         self.matrix_cluster_ = np.zeros(of_weights.CLUSTERS)
         self.matrix_met_ = np.zeros(2**of_W.BITS, bool)
 
@@ -336,65 +336,50 @@ class Blend:
         new, held = not self.matrix_met_[place], key % of_W.HELD_OUT == 0
         self.matrix_met_[place] = True
         weight = 0.0 if held and not new else weight
-        gained, turned = np.zeros((2, len(of_W.SCALES)))
-        for c in range(len(of_W.SCALES)):
-            if self.matrix_logs_[c] == OUT:
-                continue
-            W, Lambda, Omega = self.matrix_W_[c], self.matrix_Lambda_[c], self.matrix_Omega_[c]
-            a, b = q @ Lambda @ q, p @ Omega @ p
-            s, v = margin + q @ W @ p, variance + a * b
-            gained[c] = pair_likelihood(s, v) - pair_likelihood(margin, variance)
-            turned[c] = float(s > 0) - float(margin > 0)
-            g, h = (weight * x for x in step_and_gain(s, v))
-            if g * a * b <= 0:
-                continue
+        W, Lambda, Omega = self.matrix_W_, self.matrix_Lambda_, self.matrix_Omega_
+        a, b, score = q @ Lambda @ q, p @ Omega @ p, q @ W @ p
+        gained = np.array(
+            [
+                pair_likelihood(margin + f * score, variance) - pair_likelihood(margin, variance)
+                for f in PARTS_OF_W
+            ]
+        )
+        g, h = (weight * x for x in step_and_gain(margin + score, variance + a * b))
+        if g * a * b > 0:
             h = min(h, 0.99 / (a * b))
-            self.matrix_W_[c] = W + g * np.outer(Lambda @ q, p @ Omega)
+            self.matrix_W_ = W + g * np.outer(Lambda @ q, p @ Omega)
             shrink_Omega = a * h / (m - (m - 1) * a * b * h)
             shrink_Lambda = b * h / (n - (n - 1) * a * b * h)
-            self.matrix_Omega_[c] = Omega - shrink_Omega * np.outer(Omega @ p, p @ Omega)
-            self.matrix_Lambda_[c] = Lambda - shrink_Lambda * np.outer(Lambda @ q, q @ Lambda)
-        self.count(gained, turned, new or held, key)
+            self.matrix_Omega_ = Omega - shrink_Omega * np.outer(Omega @ p, p @ Omega)
+            self.matrix_Lambda_ = Lambda - shrink_Lambda * np.outer(Lambda @ q, q @ Lambda)
+        self.count(gained, new or held, key)
 
-    def count(self, gained, turned, counts, key):
-        """Evidence on queries not learnt from, the shares of the scales, and the alarm."""
-        logs = self.matrix_logs_
-        total = log_mean(logs, gained)
+    def count(self, gained, counts, key):
+        """Evidence on queries not learnt from, how much of W counts, and the alarm."""
         if not self.matrix_heard_[key % of_weights.CLUSTERS]:
             self.matrix_heard_[key % of_weights.CLUSTERS] = True
-            self.behind -= total
+            after = np.logaddexp.reduce(self.matrix_sums_ + gained)
+            self.behind -= after - np.logaddexp.reduce(self.matrix_sums_)
         if self.behind > of_W.ALARM:
-            self.start_W()
             self.restarts += 1
+            self.start_W()
             return
-        if self.behind <= 0:
+        if self.behind <= LEVEL:
             self.behind = 0.0
             self.matrix_heard_[:] = False
         if counts:
+            total = log_mean(self.matrix_logs_, gained)
             self.matrix_sums_ += gained
             self.W_evidence += total
             self.W_squares += total**2
             self.matrix_cluster_[key % of_weights.CLUSTERS] += total
-            effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
-            self.matrix_bets_ += np.log(1 + np.outer(turned, STAKES))
-            bets = np.mean(np.exp(self.matrix_bets_ / effect))
-            evidence = (np.exp(self.W_evidence / effect) + bets) / 2
-            if evidence >= of_W.DOUBT * 2**self.restarts:
-                self.proved = 1.0
-            elif evidence <= 1:
-                self.proved = 0.0
             self.counted += 1
-            share = 1 / (self.counted + 1)
-            running = logs > OUT
-            posterior = np.exp(normalized(logs + gained))[running]
-            logs[running] = np.log((1 - share) * posterior + share / np.sum(running))
-            for c in np.flatnonzero(running):
-                larger = self.matrix_sums_[c:][running[c:]]
-                if self.matrix_sums_[c] < larger.max() - of_W.HOPELESS:
-                    logs[c] = OUT
-            for c in np.flatnonzero(logs == OUT):
-                self.matrix_W_[c] = self.matrix_Lambda_[c] = self.matrix_Omega_[c] = 0.0
-            logs[logs > OUT] = normalized(logs[logs > OUT])
+            share, belief = 1 / (self.counted + 1), of_W.BELIEF / 2**self.restarts
+            effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
+            odds = self.trust_in_W / (1 - self.trust_in_W) * np.exp(total / effect)
+            self.trust_in_W = (1 - share) * odds / (1 + odds) + share * belief
+            posterior = np.exp(normalized(self.matrix_logs_ + gained))
+            self.matrix_logs_ = np.log((1 - share) * posterior + share / len(PARTS_OF_W))
 
     # -- ranking -------------------------------------------------------------------------------
 
@@ -408,14 +393,10 @@ class Blend:
         strength = shares @ GRID / deviation if self.n_lists else 1.0
         self.published_weights_ = weights
         self.strength, self.trust = max(strength, of_weights.WEAKEST), learnt + started
-        self.published_W_ = np.zeros(self.sizes)
-        if self.proved:
-            effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
-            shares = np.exp(self.matrix_logs_ + self.W_evidence / effect)
-            shares += np.exp(self.matrix_bets_ / effect).sum(axis=1) / self.matrix_bets_.size
-            shares *= self.matrix_logs_ > OUT
-            shares /= shares.sum()
-            self.published_W_ = np.tensordot(shares, self.matrix_W_, 1)
+        belief = of_W.BELIEF / 2**self.restarts
+        trusted = max((self.trust_in_W - belief) / (1 - belief), 0.0)
+        self.share_of_W = max(trusted * np.exp(self.matrix_logs_) @ PARTS_OF_W, of_W.LEAST)
+        self.published_W_ = self.share_of_W * self.matrix_W_
         ratio, belief = np.exp(self.memory_totals_[of_memory.OWN]), of_memory.DECIDED_BELIEF
         decided = belief * ratio / (belief * ratio + 1 - belief)
         self.published_shares_ = np.array(
@@ -433,8 +414,7 @@ class Blend:
     def scores(self, q, x, rows):
         """Scores of items with these features and rows, in typical gaps of the base."""
         weights, strength = self.published_weights_, self.strength
-        added = q / self.lengths_[0] @ self.published_W_ / strength
-        added = added + self.recalled(q) / max(1.0, strength)
+        added = (q / self.lengths_[0] @ self.published_W_ + self.recalled(q)) / strength
         return x @ weights + rows / self.lengths_[1] @ self.obeying(q, weights, added)
 
     def recalled(self, q):
@@ -471,10 +451,10 @@ class Blend:
         self.matrix_totals_ = np.array(
             [
                 *(self.W_evidence, self.counted, self.behind, self.W_squares),
-                *(clustered, self.proved, self.restarts),
+                *(clustered, self.trust_in_W, self.restarts),
             ]
         )
-        ranks = float(self.published_W_.any())
+        ranks = self.share_of_W if self.published_W_.any() else 0.0
         self.published_numbers_ = np.array([self.strength, self.trust, self.next, ranks])
         m, n = self.sizes
         K, S, D = len(of_memory.SCALES), len(self.slots), len(self.decisions)

@@ -119,7 +119,7 @@ def test_one_person_who_insists_is_no_change_of_taste(learnt):
     order = np.argsort(-blend.pairwise_score(queries[:1], items)[0])
     blend.learn(queries, [[0, order[-1], order[0]]] * 40, items=items)
     assert blend.triplet_scores(queries, [[0, order[-1], order[0]]], items=items)[0] > 0
-    assert (blend.trust_["W"], blend.matrix_part_.totals[W_COUNTED]) >= (0.99, before[1])
+    assert (blend.trust_["W"], blend.matrix_part_.totals[W_COUNTED]) >= before > (0.9, 0)
 
 
 @pytest.mark.parametrize("way", ["pickle", "joblib", "deepcopy", "state"])

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from similia import Blend, Impressions, Views
-from similia.similarity import memory
-from similia.similarity.matrix import DOUBT
+from similia.similarity import matrix, memory
 from similia.similarity.weights import design_effect, trust
 from similia.updates.blend_weights import BASE, BELIEFS
 from tests.similarity.blend_cases import (
@@ -23,7 +22,7 @@ def test_the_base_ranks_until_something_is_better_beyond_doubt():
     queries, items = problem(rng, n_queries=200)
     blend = Blend().learn(queries, np.empty((0, 3), int), items=items)
     assert blend.trust_ == pytest.approx(
-        {"views": 1 - BELIEFS[BASE], "W": 1 / (1 + DOUBT), "memory": memory.BELIEF}
+        {"views": 1 - BELIEFS[BASE], "W": matrix.BELIEF, "memory": memory.BELIEF}
     )
     scores = blend.pairwise_score(queries, items)
     base = queries["meaning"] @ items["meaning"].T / blend.gaps_[0]
@@ -104,7 +103,7 @@ def test_parts_that_mean_nothing_are_trusted_at_most_as_much_as_believed_on_aver
         blend = Blend().learn(queries, lists, items=items)
         near = trust(blend.memory_part_.totals[memory.NEIGHBORS], memory.BELIEF)
         found.append([*blend.trust_.values(), near])
-    beliefs = np.array([1 - BELIEFS[BASE], 1 / (1 + DOUBT), memory.BELIEF, memory.BELIEF])
+    beliefs = np.array([1 - BELIEFS[BASE], matrix.BELIEF, memory.BELIEF, memory.BELIEF])
     error = 2 * np.std(found, axis=0) / np.sqrt(len(found)) + 1e-9
     assert (np.mean(found, axis=0) <= beliefs + error).all()
 
@@ -129,8 +128,8 @@ def test_evidence_is_wrong_at_most_at_its_level(noise):
         blend, ever = Blend(obey=False), np.zeros(3, bool)
         for part in np.split(triplets, 12):
             blend.learn(X, part)
-            remembered = blend.memory_part_.totals >= np.log(DOUBT)
-            ever |= np.array([blend.trust_["W"] > 0.5, *remembered])
+            found = np.array([blend.matrix_part_.evidence, *blend.memory_part_.totals])
+            ever |= found >= np.log(100)
         opened += ever
     assert (opened <= 5).all(), opened
 

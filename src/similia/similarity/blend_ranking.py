@@ -193,11 +193,9 @@ class BlendRanking(BlendState):
         memory = self.memory_part_
         keys = row_keys(queries)
         decided = memory.decided_rows(keys)
-        added = self._moved_by_W(queries) / ranking.strength
-        # Among the few items of a list the base explains less than among all: its weight for what
-        # is remembered is at least 1.
-        shares = self.published_part_.shares
-        added += memory.recalled(keys, queries, decided, shares) / max(1.0, ranking.strength)
+        added = self._moved_by_W(queries)
+        added += memory.recalled(keys, queries, decided, self.published_part_.shares)
+        added /= ranking.strength
         for row in decided:
             added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
         return added / self._scale(1)
@@ -205,7 +203,7 @@ class BlendRanking(BlendState):
     def _moved_by_W(self, queries: Array) -> Array:
         W = self.published_part_.W
         if not self.published_part_.W_ranks:
-            return np.zeros((len(queries), self.matrix_part_.W.shape[2]), queries.dtype)
+            return np.zeros((len(queries), self.matrix_part_.W.shape[1]), queries.dtype)
         found: Array = products((queries / self._scale(0), W))[0]
         return found
 
@@ -236,9 +234,8 @@ class BlendRanking(BlendState):
             Q = self._base_rows(X, query)
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
             learnt = self.matrix_part_.variances(Q / self._scale(0), P)
-            variances += self.matrix_part_.trust * learnt / ranking.strength**2
-            remembered = self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
-            variances += remembered / max(1.0, ranking.strength) ** 2
+            learnt += self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
+            variances += learnt / ranking.strength**2
         return np.sqrt(np.maximum(variances, 0.0))
 
     def suggest(
@@ -315,9 +312,9 @@ class BlendRanking(BlendState):
         parts = dict(zip(self.names_, features.tolist(), strict=True))
         if self._is_wide:
             return Explanation(parts, [])
-        query, strength = self._base_rows(Q, one), max(1.0, ranking.strength)
+        query, strength = self._base_rows(Q, one), ranking.strength
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
-        W = self._moved_by_W(query)[0] / ranking.strength
+        W = self._moved_by_W(query)[0] / strength
         shares, remembered = self.published_part_.shares, self.memory_part_
         decided = remembered.decided_rows(keys)
         memory = remembered.recalled(keys, query, decided, shares)[0] / strength

@@ -7,50 +7,45 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from similia.contract import Array, Matrix
-from similia.similarity.weights import CLUSTERS, design_effect, trust
+from similia.similarity.weights import CLUSTERS, design_effect
 from similia.updates.blend_matrix import (
-    OUT,
+    PARTS_OF_W,
     RESTARTS,
-    STAKES,
     W_CLUSTERED,
     W_EVIDENCE,
-    W_PROVED,
     W_SQUARES,
-    W_evidence,
+    W_TRUST,
     count_evidence,
     matrix_pass,
 )
 
-#: prior variances of the change to a typical gap, in typical gaps: candidates side by side
-SCALES = (1.0, 8.0, 64.0)
-#: W ranks once doing without it is so many times less likely (wrongly one time in so many, ever)
-#: and for as long as anything is left of that evidence
-DOUBT = 100.0
+#: prior variance of the change to a typical gap, in typical gaps
+SCALE = 64.0
+#: belief that W generalises; each start anew is another test, at half of it
+BELIEF = 0.1
+#: part of W that ranks in any case: it orders what the base cannot tell apart
+LEAST = 2.0**-10
 #: one query in so many is held out: once met it is scored, and no longer learnt from
 HELD_OUT = 8
 #: queries met before are known by so many bits of their keys
 BITS = 16
-#: log-likelihood by which a scale must trail a larger one to drop out of the running
-HOPELESS = float(np.log(1e4))
 #: log-likelihood lost against doing without W after which W starts anew
 ALARM = float(np.log(1e4))
 
 
 @dataclass
 class MatrixPart:
-    """Gaussians over W with covariance Λ ⊗ Ω, one for each prior scale."""
+    """A Gaussian over W with covariance Λ ⊗ Ω, and how much of W counts."""
 
     W: Array
     Lambda: Array
     Omega: Array
-    #: log weights of the scales, and their sums of log-likelihood against doing without W
+    #: log weights of the parts of W, and their sums of log-likelihood against doing without W
     logs: NDArray[np.float64]
     sums: NDArray[np.float64]
-    #: winnings of each scale's bets
-    bets: NDArray[np.float64]
     #: log-likelihood ratio against doing without W on queries that W has not learnt from, the
-    #: number of judgements in it, how far W has fallen behind lately, sums of squares, and whether
-    #: W has proved itself; at last how often W started anew
+    #: number of judgements in it, how far W has fallen behind lately, sums of squares, trust in W,
+    #: and how often W started anew
     totals: NDArray[np.float64]
     #: evidence by cluster of queries, and which of them were heard since W last drew level
     cluster: NDArray[np.float64]
@@ -59,18 +54,17 @@ class MatrixPart:
     met: NDArray[np.bool_]
 
     @classmethod
-    def start(cls, m: int, n: int, dtype: DTypeLike) -> Self:
+    def start(cls, m: int, n: int, dtype: DTypeLike, *, restarts: float = 0.0) -> Self:
         """W before any feedback: zero."""
-        K = len(SCALES)
-        roots = np.sqrt(np.array(SCALES, dtype=dtype))[:, None, None]
+        K, root, totals = len(PARTS_OF_W), np.sqrt(SCALE), np.zeros(7)
+        totals[[W_TRUST, RESTARTS]] = BELIEF / 2**restarts, restarts
         return cls(
-            np.zeros((K, m, n), dtype),
-            roots * np.eye(m, dtype=dtype),
-            roots * np.eye(n, dtype=dtype),
+            np.zeros((m, n), dtype),
+            (root * np.eye(m)).astype(dtype),
+            (root * np.eye(n)).astype(dtype),
             np.full(K, -np.log(K)),
             np.zeros(K),
-            np.zeros((K, len(STAKES))),
-            np.zeros(7),
+            totals,
             np.zeros(CLUSTERS),
             np.zeros(CLUSTERS, bool),
             np.zeros(2**BITS, bool),
@@ -79,21 +73,17 @@ class MatrixPart:
     @property
     def trust(self) -> float:
         """Probability that W ranks better than doing without it."""
-        return trust(self._evidence, 1 / (1 + np.exp(self._proof)))
+        return float(self.totals[W_TRUST])
 
     @property
-    def _evidence(self) -> float:
-        effect = self._design_effect
-        return float(W_evidence(self.totals[W_EVIDENCE] / effect, self.bets / effect))
+    def evidence(self) -> float:
+        """Log-likelihood ratio for W, with repeats of a query counted once."""
+        effect = design_effect(self.totals[W_CLUSTERED], self.totals[W_SQUARES])
+        return float(self.totals[W_EVIDENCE] / effect)
 
     @property
-    def _design_effect(self) -> float:
-        return design_effect(self.totals[W_CLUSTERED], self.totals[W_SQUARES])
-
-    @property
-    def _proof(self) -> float:
-        """Evidence from which on W ranks: each start anew is another test, at half the level."""
-        return float(np.log(DOUBT) + self.totals[RESTARTS] * np.log(2))
+    def _belief(self) -> float:
+        return float(BELIEF / 2 ** self.totals[RESTARTS])
 
     def learn(
         self,
@@ -111,25 +101,18 @@ class MatrixPart:
             rest = slice(begin, None)
             new, held = self._first_met(keys[rest]), keys[rest] % np.uint64(HELD_OUT) == 0
             learnt = np.where(held & ~new, 0.0, weights[rest])
-            gained, running = np.zeros((len(SCALES), 2, len(learnt))), self.logs > OUT
-            states = [(self.W[c], self.Lambda[c], self.Omega[c]) for c in np.flatnonzero(running)]
-            found = np.empty((len(states), 2, len(learnt)))
-            given = Q[rest], P[rest], offsets[rest], others[rest], learnt
-            matrix_pass(states, *given, found)
-            gained[running] = found
-            tallies = self.logs, self.sums, self.bets, self.totals, self.cluster, self.heard
-            limits = self._proof, HOPELESS, ALARM
-            counted = new | held
-            alarm = count_evidence(gained, counted, clusters[rest], *tallies, limits)
-            for array in (self.W, self.Lambda, self.Omega):
-                array[running & (self.logs <= OUT)] = 0.0
+            margins, state = (offsets[rest], others[rest]), (self.W, self.Lambda, self.Omega)
+            scores = matrix_pass(*state, Q[rest], P[rest], *margins, learnt)
+            sums, tallies = (self.logs, self.sums, self.totals), (self.cluster, self.heard)
+            given, limits = (new | held, clusters[rest]), (self._belief, ALARM)
+            alarm = count_evidence(scores, *margins, *given, *sums, tallies, limits)
             if alarm < 0:
                 return begin > 0
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
             # that showed it, so that the outcome does not depend on how blocks are cut.
-            (_, m, n), restarts = self.W.shape, self.totals[RESTARTS] + 1
-            vars(self).update(vars(type(self).start(m, n, self.W.dtype)))
-            self.totals[RESTARTS] = restarts
+            (m, n), restarts = self.W.shape, self.totals[RESTARTS] + 1
+            anew = type(self).start(m, n, self.W.dtype, restarts=restarts)
+            vars(self).update(vars(anew))
             begin += alarm + 1
         return begin > 0
 
@@ -141,26 +124,24 @@ class MatrixPart:
         self.met[places] = True
         return new
 
-    def mean(self) -> Array:
-        """W to rank with: zero until it has proved itself, then the mean over the scales."""
-        if not self.totals[W_PROVED]:
-            return np.zeros_like(self.W[0])
-        found: Array = np.tensordot(self.shares().astype(self.W.dtype), self.W, 1)
-        return found
+    @property
+    def share(self) -> float:
+        """Part of W to rank with: what suits, as far as trust in W has risen."""
+        raised = (self.trust - self._belief) / (1 - self._belief)
+        return max(raised * self._suits, LEAST)
 
-    def shares(self) -> Array:
-        """Shares of the scales in the evidence for W."""
-        effect = self._design_effect
-        won = np.logaddexp.reduce(self.bets / effect, axis=1) - np.log(self.bets.size)
-        logs = np.logaddexp(self.logs + self.totals[W_EVIDENCE] / effect, won)
-        logs[self.logs <= OUT] = -np.inf
-        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
+    @property
+    def _suits(self) -> float:
+        """Part of W that suits, on average."""
+        return float(np.exp(self.logs) @ PARTS_OF_W)
+
+    def mean(self) -> Array:
+        """W to rank with."""
+        found: Array = self.W * self.W.dtype.type(self.share)
         return found
 
     def variances(self, Q: Array, P: Array) -> Array:
-        """Posterior variances of qᵀWp for corresponding rows."""
-        shares = self.shares()
-        total: Array = np.zeros(len(Q))
-        for share, Lambda, Omega in zip(shares, self.Lambda, self.Omega, strict=True):
-            total += share * np.vecdot(Q @ Lambda, Q) * np.vecdot(P @ Omega, P)
-        return total
+        """Posterior variances of what W would add for corresponding rows, as far as trusted."""
+        part = (self.trust * self._suits) ** 2
+        found: Array = part * np.vecdot(Q @ self.Lambda, Q) * np.vecdot(P @ self.Omega, P)
+        return found

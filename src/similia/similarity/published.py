@@ -37,7 +37,7 @@ class Published:
     """Weights, W and shares of memory to rank with."""
 
     weights: NDArray[np.float64]
-    #: strength of the base, trust in the views, next publication, and whether W ranks
+    #: strength of the base, trust in the views, next publication, and the part of W that ranks
     numbers: NDArray[np.float64]
     W: Array
     #: shares of the scales for each kind of memory
@@ -77,7 +77,7 @@ class Published:
         self.weights = ranking.weights
         self.W = matrix.mean()
         self.shares = np.array([memory.shares(kind) for kind in KINDS])
-        next_one, ranks = next_publication(n), float(self.W.any())
+        next_one, ranks = next_publication(n), matrix.share if self.W.any() else 0.0
         self.numbers = np.array([ranking.strength, ranking.trust, next_one, ranks])
 
     def withdraw_W(self) -> None:

@@ -26,8 +26,9 @@ from similia.updates.blend_weights import (
 
 #: how uncertain the starts of all weights are as a whole
 AS_A_WHOLE = 0.25
-#: least strength of the base: below it W alone would rank
-WEAKEST = 0.05
+#: least strength of the base beside what W and memory add: among the few items of a list it
+#: explains less than among all, and of noise nothing
+WEAKEST = 1.0
 #: queries are counted in so many clusters, by their keys
 CLUSTERS = 4096
 
@@ -62,7 +63,7 @@ class Ranking(NamedTuple):
 
     #: weight of each view, the base first with 1, in units of their typical gaps
     weights: NDArray[np.float64]
-    #: how much one typical gap of the base explains of people's choices
+    #: how much one typical gap of the base explains of people's choices, at least `WEAKEST`
     strength: float
     #: probability that the blend ranks better than the base
     trust: float

@@ -15,12 +15,13 @@ from similia.updates.blend import choices, log_sum
 
 #: share of choices between two items that say nothing
 SLIP_OF_PAIRS = 0.1
+#: how much of W counts: candidates side by side. W starts so wide that it learns fast, and is too
+#: sure of itself; a part of it ranks like a W of a smaller prior
+PARTS_OF_W = 2.0 ** np.arange(1, -7, -1)
+#: W has drawn level if it is behind by no more than this, which may be rounding
+LEVEL = 1e-9
 #: places in the `totals`
-W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_PROVED, RESTARTS = range(7)
-#: stakes of bets that W turns more orders from wrong to right than from right to wrong
-STAKES = np.array([0.25, 0.5])
-#: log weight of a scale that is out of the running: finite, so that it can be saved
-OUT = -1e9
+W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_TRUST, RESTARTS = range(7)
 
 
 @compiled
@@ -69,44 +70,37 @@ def step_and_gain(s, v):
     return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
 
 
-def matrix_pass(states, Q, P, offsets, others, weights, gained):
-    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs, for several (W, Λ, Ω) side by side.
+def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights):
+    """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
 
-    The updates are those of one pair at a time. The total margin of a pair is its offset plus qᵀWp,
-    the total variance `others` plus ab with a = qᵀΛq and b = pᵀΩp. With their step g and gain h,
+    The total margin of a pair is its offset plus qᵀWp, the total variance `others` plus ab with
+    a = qᵀΛq and b = pᵀΩp. With their step g and gain h,
 
         W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
 
-    AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored: log P with W
-    minus log P without it goes to `gained[i, 0]` for state i and every pair, and to `gained[i, 1]`
-    1 if W turned the order from wrong to right, -1 from right to wrong.
+    AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored. Returns qᵀWp as
+    it was before each pair was learnt.
     """
-    moved = products(
-        *[pair for W, Lambda, Omega in states for pair in ((Q, W), (Q, Lambda), (P, Omega))]
-    )
-    QW, QL, PO = moved[::3], moved[1::3], moved[2::3]
-    crossed = products(*[(A, Q.T) for A in QL], *[(A, P.T) for A in PO])
-    tasks, terms, work = [], [], 0
-    for i, (W, Lambda, Omega) in enumerate(states):
-        (m, n), scores = W.shape, row_products(QW[i], P)
-        H, G = crossed[i], crossed[len(states) + i]
-        steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
-        given = offsets, others, weights, (m, n)
-        count = _matrix_walk(H, G, scores, *given, steps, taken, gained[i])
-        if count:
-            taken = taken[:count]
-            left, right = QL[i][taken], PO[i][taken]
-            alpha, c_Lambda, c_Omega = steps[:, :count]
-            tasks.append(partial(downdate, Lambda, left, H, c_Lambda, taken))
-            tasks.append(partial(downdate, Omega, right, G, c_Omega, taken))
-            work += count * (m * m + n * n)
-            terms.append((W, left, right, alpha))
-    side_by_side(tasks, work)
-    add_cross_products(*terms)
+    (m, n), (QW, QL, PO) = W.shape, products((Q, W), (Q, Lambda), (P, Omega))
+    H, G = products((QL, Q.T), (PO, P.T))
+    steps, taken = np.zeros((3, len(weights)), W.dtype), np.empty(len(weights), np.intp)
+    scores, given = row_products(QW, P), (offsets, others, weights, (m, n))
+    count = _matrix_walk(H, G, scores, *given, steps, taken)
+    if count:
+        taken = taken[:count]
+        left, right = QL[taken], PO[taken]
+        alpha, c_Lambda, c_Omega = steps[:, :count]
+        tasks = (
+            partial(downdate, Lambda, left, H, c_Lambda, taken),
+            partial(downdate, Omega, right, G, c_Omega, taken),
+        )
+        side_by_side(tasks, count * (m * m + n * n))
+        add_cross_products((W, left, right, alpha))
+    return scores
 
 
 @compiled
-def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, gained):
+def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken):
     """Walk over a block in order; rows learnt from move to the front of H and G."""
     m, n = sizes
     alpha, c_Lambda, c_Omega = steps[0], steps[1], steps[2]
@@ -115,10 +109,7 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, gained)
         eliminate_row(H, c_Lambda, k, t, t)
         eliminate_row(G, c_Omega, k, t, t)
         a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
-        plain, _, _ = step_and_gain(offsets[t], others[t])
-        log_p, g, h = step_and_gain(offsets[t] + s[t], others[t] + a * b)
-        gained[0, t] = log_p - plain
-        gained[1, t] = (np.sign(offsets[t] + s[t]) - np.sign(offsets[t])) / 2
+        _, g, h = step_and_gain(offsets[t] + s[t], others[t] + a * b)
         g, h = weights[t] * g, min(weights[t] * h, 0.99 / max(a * b, 1e-300))
         if g * a * b > 0.0:
             alpha[k] = g
@@ -132,37 +123,35 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken, gained)
 
 
 @compiled
-def W_evidence(likelihood, bets):
-    """Evidence for W: half of the stake is on its likelihood, half is spread over the bets."""
-    return np.logaddexp(likelihood, log_sum(bets.ravel()) - np.log(bets.size)) - np.log(2.0)
-
-
-@compiled
-def count_evidence(gained, counted, clusters, logs, sums, bets, totals, cluster, heard, limits):
+def count_evidence(scores, offsets, others, counted, clusters, logs, sums, totals, tallies, limits):
     """Count what W gained, judgement by judgement; return where it fell behind by `alarm`, or -1.
 
-    Scales mix by their gains on what W had not learnt from; a fixed share of 1/(n + 1) lets another
-    scale win later [Herbster1998]_. The more is known, the larger the scale that suits: one that
-    trails a larger one by `hopeless` drops out. What W lost counts once for each query until it is
-    made up for, as one person who insists is no change of taste. Beside the likelihood each scale
-    bets on the orders that it turns: a large W is too sure of itself, but can be right. W has
-    proved itself from `proof` on, and until nothing is left of its evidence: between the two a
-    search does not flicker.
+    Each part of W is scored by log P with it minus log P without W, its mean taken at its word:
+    what is unknown of a wide W would drown what is known of the base. They mix by their gains on
+    what W had not learnt from; a fixed share of 1/(n + 1) lets another one win later
+    [Herbster1998]_: the more W has learnt, the larger the part that suits. In the same way trust
+    in W starts from `belief`, and moves with the gains and back to it. The alarm asks whether
+    W is worse than nothing with what was right so far, so the parts mix by their sums there, and
+    nobody switches. What W lost counts once for each query until it is made up for, as one person
+    who insists is no change of taste.
     """
-    proof, hopeless, alarm = limits
-    K, n = gained.shape[0], gained.shape[2]
-    for t in range(n):
-        total = log_sum(logs + gained[:, 0, t])
+    (cluster, heard), (belief, alarm), K = tallies, limits, len(logs)
+    gained = np.empty(K)
+    for t in range(len(scores)):
+        plain, _, _ = step_and_gain(offsets[t], others[t])
+        for c in range(K):
+            gained[c] = step_and_gain(offsets[t] + PARTS_OF_W[c] * scores[t], others[t])[0] - plain
         if not heard[clusters[t]]:
             heard[clusters[t]] = True
-            totals[BEHIND] -= total
+            totals[BEHIND] -= log_sum(sums + gained) - log_sum(sums)
             if totals[BEHIND] > alarm:
                 return t
-            if totals[BEHIND] <= 0.0:
+            if totals[BEHIND] <= LEVEL:
                 totals[BEHIND] = 0.0
                 heard[:] = False
         if not counted[t]:
             continue
+        total = log_sum(logs + gained)
         totals[W_EVIDENCE] += total
         totals[W_COUNTED] += 1.0
         totals[W_SQUARES] += total * total
@@ -170,29 +159,9 @@ def count_evidence(gained, counted, clusters, logs, sums, bets, totals, cluster,
         totals[W_CLUSTERED] += (before + total) ** 2 - before * before
         cluster[clusters[t]] = before + total
         effect = max(1.0, totals[W_CLUSTERED] / max(totals[W_SQUARES], 1e-12))
+        share, odds = 1.0 / (totals[W_COUNTED] + 1.0), totals[W_TRUST] * np.exp(total / effect)
+        totals[W_TRUST] = (1 - share) * odds / (odds + 1 - totals[W_TRUST]) + share * belief
         for c in range(K):
-            for b in range(len(STAKES) if logs[c] > OUT else 0):
-                bets[c, b] += np.log(1.0 + STAKES[b] * gained[c, 1, t])
-        evidence = W_evidence(totals[W_EVIDENCE] / effect, bets / effect)
-        if evidence >= proof:
-            totals[W_PROVED] = 1.0
-        elif evidence <= 0.0:
-            totals[W_PROVED] = 0.0
-        share, running = 1.0 / (totals[W_COUNTED] + 1.0), 0
-        for c in range(K):
-            if logs[c] > OUT:
-                sums[c] += gained[c, 0, t]
-                running += 1
-        best = K - 1
-        for c in range(K - 1, -1, -1):
-            if logs[c] > OUT:
-                mixed = (1 - share) * np.exp(logs[c] + gained[c, 0, t] - total) + share / running
-                logs[c] = np.log(mixed)
-                if sums[c] < sums[best] - hopeless:
-                    logs[c] = OUT
-                elif sums[c] > sums[best]:
-                    best = c
-        norm = log_sum(logs)
-        for c in range(K):
-            logs[c] -= norm if logs[c] > OUT else 0.0
+            sums[c] += gained[c]
+            logs[c] = np.log((1 - share) * np.exp(logs[c] + gained[c] - total) + share / K)
     return -1
