@@ -76,8 +76,9 @@ def _one_domain(rows: list[Row], tuning: list[Row]) -> list[str]:
         "libraries. LMNN of metric-learn then hardly leaves its start, since its first step is "
         "1e-7. The default picks one of the four forms by a trial on its training points; the "
         "named forms hold points out unless they say otherwise. The learners of metric-learn were "
-        "not run on dslr and caltech, and nothing was tuned there. The values that the paper "
-        "prints for these sets are not beside ours, since its text was not at hand.",
+        "not run on dslr and caltech, and nothing was tuned there. The errors that the NIPS paper "
+        "prints for such sets are not beside ours: we could read its abstract and the beginning "
+        "of its introduction only, which name no number, and the notes name none.",
     ]
     for (problem, options), here in _by_problem(rows, DOMAINS).items():
         title = DOMAINS[problem].format(**json.loads(options))

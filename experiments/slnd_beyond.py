@@ -3,6 +3,8 @@
 import json
 import math
 
+from scipy import stats
+
 from experiments.rows import Row, select
 from experiments.slnd_curves import SETS, best_curve, mean_curve, of_set, reached, shown
 from experiments.summary import markdown_table, mean_error
@@ -37,7 +39,7 @@ def forms_part(rows: list[Row]) -> list[str]:
         for rival in (SGD, TUNED):
             seeds = sorted(set(found[DEFAULT]) & set(found[rival]))
             gaps = [100 * (found[DEFAULT][seed] - found[rival][seed]) for seed in seeds]
-            verdicts.append((rival, name, *mean_error(gaps)))
+            verdicts.append((rival, name, len(gaps), *mean_error(gaps)))
     if not lines:
         return []
     return [
@@ -84,19 +86,28 @@ def _chosen(rows: list[Row]) -> str:
     )
 
 
-def _level(verdicts: list[tuple[str, str, float, float]], rival: str) -> str:
-    """Say where the default is ahead of or behind a rival by more than two standard errors."""
-    mine = [(name, gap, error) for other, name, gap, error in verdicts if other == rival]
+def _level(verdicts: list[tuple[str, str, int, float, float]], rival: str) -> str:
+    """Say where the default is behind a rival at the 95 % level, by Student's t over seeds."""
+    mine = [found for other, *found in verdicts if other == rival]
     told = ", ".join(
-        f"{name} {gap:+.1f}" + ("" if math.isnan(error) else f" ± {error:.1f}")
-        for name, gap, error in mine
+        f"{name} {gap:+.2f}" + ("" if math.isnan(error) else f" ± {_width(n) * error:.2f}")
+        for name, n, gap, error in mine
     )
-    behind = [name for name, gap, error in mine if gap < -2 * (0 if math.isnan(error) else error)]
+    behind = [
+        name
+        for name, n, gap, error in mine
+        if gap < -(0.0 if math.isnan(error) else _width(n) * error)
+    ]
     where = ", ".join(behind) if behind else "none of them"
     return (
-        f"The default against {FORMS[rival]}, in points, paired by seed: {told}; behind by more "
-        f"than two standard errors on {where}."
+        f"The default against {FORMS[rival]}, in points, paired by seed, ± half of a 95 % interval "
+        f"(Student's t): {told}; behind on {where}."
     )
+
+
+def _width(n: int) -> float:
+    """Half of a 95 % interval of a mean of n, in standard errors."""
+    return float(stats.t.ppf(0.975, n - 1))
 
 
 def balance_part(rows: list[Row]) -> list[str]:

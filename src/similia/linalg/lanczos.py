@@ -24,6 +24,7 @@ SMALL = 320  #: side up to which a few factorizations cost less than many produc
 PATIENCE = 24  #: products after which a small matrix is factorized; they provide the first guess
 #: most factorizations for one eigenvalue; from a good guess it takes three or four
 FACTORIZATIONS = 40
+KEPT = 0.7  #: share of a vector that remains where one subtraction of components is exact enough
 HUGE = 1e12  #: squared length at which a growing vector is rescaled; within single precision
 
 
@@ -49,10 +50,7 @@ def negative_eigenpair(A, R, c, v, alpha, tol):
         scale = max(scale, diagonal[step])
         zero = 4.0 * np.finfo(A.dtype).eps * scale  # up to rounding
         root = _lowest_root(diagonal, beside, step + 1, drop, min(root, -zero), zero, pivots)
-        # Twice is enough: the basis stays orthogonal to rounding.
-        _orthogonalize(basis, step + 1, w)
-        _orthogonalize(basis, step + 1, w)
-        beside[step] = np.sqrt(_dot(w, w))
+        beside[step] = _orthogonalize(basis, step, w, diagonal[step], beside)
         residual = _residual(beside, pivots, step + 1, drop, root < -zero)
         if residual <= tol * scale or step + 1 == n:
             break
@@ -166,12 +164,30 @@ def _product(A, R, c, q):
 
 
 @compiled
-def _orthogonalize(basis, size, w):
-    """Subtract from w its components along the first rows of the basis."""
-    for i in range(size):
-        factor = _dot(basis[i], w)
-        for k in range(len(w)):
-            w[k] -= factor * basis[i, k]
+def _orthogonalize(basis, step, w, along, beside):
+    """Subtract from w its components along rows 0 … step of the basis; return what is left of |w|.
+
+    The last two are known; rounding makes the others. Where subtracting these shortens w, it is
+    repeated: twice is enough to leave the basis orthogonal to rounding.
+    """
+    _subtract(w, w.dtype.type(along), basis[step])
+    if step:
+        _subtract(w, w.dtype.type(beside[step - 1]), basis[step - 1])
+    before = np.sqrt(_dot(w, w))
+    for _ in range(2):
+        for i in range(step + 1):
+            _subtract(w, _dot(basis[i], w), basis[i])
+        after = np.sqrt(_dot(w, w))
+        if after >= KEPT * before:
+            break
+        before = after
+    return after
+
+
+@compiled
+def _subtract(w, factor, row):
+    for k in range(len(w)):
+        w[k] -= factor * row[k]
 
 
 @compiled

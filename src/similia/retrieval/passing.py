@@ -35,6 +35,8 @@ FEWEST = 32
 MANY = 64
 #: scores that each share of the items may set aside for a relevant item
 ASIDE = 64
+#: scores searched together for those to set aside
+STRIP = 64
 #: shares per processor, so that uneven shares balance out
 SHARES = 2
 
@@ -157,10 +159,10 @@ def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]
 
     def count(share: int) -> None:
         own = Counts(*(part[share] for part in counts))
-        tile = np.empty((len(q), ITEMS), q.dtype)
+        tile = np.empty(len(q) * ITEMS, q.dtype)
         for start in ITEMS * shares[share]:
             some = items[start : start + ITEMS]
-            part = tile[:, : len(some)]
+            part = tile[: len(q) * len(some)].reshape(len(q), len(some))
             with np.errstate(over="ignore", invalid="ignore"):
                 np.matmul(q, some.T, out=part)
             _count_tile(own, sure, part, start, watched)
@@ -193,13 +195,19 @@ def _count_tile(
 @compiled_in_order
 def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, high: float) -> bool:
     """Keep the scores in the band; return whether there was room for them."""
-    n = counts.n_aside[w]
-    for i in range(len(scores)):
-        if low <= scores[i] <= high:
-            if n == counts.aside.shape[1]:
-                return False
-            counts.aside[w, n], counts.scores[w, n] = start + i, scores[i]
-            n += 1
+    # Strips are compared as a whole: score by score the branch would be foreseen wrongly too often.
+    n, items, values = counts.n_aside[w], counts.aside[w], counts.scores[w]
+    for first in range(0, len(scores), STRIP):
+        strip = scores[first : first + STRIP]
+        beyond, reaching = count_band(strip, low, high)
+        if beyond == reaching:
+            continue
+        for i in range(len(strip)):
+            if low <= strip[i] <= high:
+                if n == len(items):
+                    return False
+                items[n], values[n] = start + first + i, strip[i]
+                n += 1
     counts.n_aside[w] = n
     return True
 
