@@ -319,7 +319,8 @@ def _obedience(table: Table) -> str:
         "What generalises is published at some judgements, from the 64th on at most at one in 64, "
         "whatever these say; of 50 in a row one may be such, and then all queries change, by what "
         "was learnt from everybody. *Apart* compares with a learner that was not told of the "
-        "judgement and publishes when the other does: what the judgement itself changes. "
+        "judgement and publishes when the other does: what the judgement itself changes. Runs from "
+        "before that comparison have –. "
         f"Goal 3 asks for 0.98 and 1.\n\n{markdown_table(head, lines)}\n"
     )
 

@@ -11,7 +11,7 @@ from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
 from similia.similarity.weights import raised, trust
-from similia.updates.blend_memory import remember_lists
+from similia.updates.blend_memory import obey_decisions, remember_lists
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
 SCALES = np.array([0.25, 1.0, 4.0, 16.0])
@@ -299,18 +299,10 @@ class Memory:
     def obey(self, key: int, weights: Array, vector: Array) -> Array:
         """Smallest change to a query's vector after which its decisions hold, the newest last."""
         own = np.flatnonzero(self.decided == np.uint64(key))
-        features, vectors = self.decided_features[own], self.decided_vectors[own]
-        lengths = np.vecdot(vectors, vectors)
-        gaps = features @ weights
-        for _ in range(SWEEPS):
-            moved = False
-            for x, gap, length in zip(vectors, gaps, lengths, strict=True):
-                short = MARGIN - gap - x @ vector
-                if short > 0 and length > 1e-12:
-                    vector, moved = vector + short * 1.0001 / length * x, True
-            if not moved:
-                break
-        return vector
+        gaps = self.decided_features[own] @ weights
+        found = vector.astype(np.float64)
+        obey_decisions(found, self.decided_vectors[own], gaps, MARGIN, SWEEPS)
+        return found
 
 
 class Aside:

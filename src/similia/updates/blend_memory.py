@@ -113,3 +113,26 @@ def decided_pairs(starts, gains, trusted):
                         found[1, total] = -1
                     total += 1
     return found[0, :total], found[1, :total], found[2, :total]
+
+
+@compiled
+def obey_decisions(vector, better, gaps, margin, sweeps):
+    """Move a vector by the least that puts each decision above the margin, the newest last.
+
+    `better` are differences between items, better less worse, and `gaps` what else is between them.
+    """
+    for _ in range(sweeps):
+        moved = False
+        for i in range(len(gaps)):
+            x = better[i]
+            length = score = 0.0
+            for d in range(len(x)):
+                length += np.float64(x[d]) * x[d]
+                score += x[d] * vector[d]
+            short = margin - gaps[i] - score
+            if short > 0.0 and length > 1e-12:
+                moved = True
+                for d in range(len(x)):
+                    vector[d] += short * 1.0001 / length * x[d]
+        if not moved:
+            break
