@@ -140,9 +140,9 @@ def learn_shares(
         Folder for what is under way, shared by all workers and removed at the end; by default
         `output` plus ``.work``. It takes about 40 bytes a judgement and a model for each share.
     held_out : path or Source, optional
-        Judgements of any kind about other queries, such as those that ``similia split`` holds out.
-        If a part proves better on them than what is merged, the merge is refused
-        (see `Learner.merge`), and the parts are kept in the work folder.
+        Judgements of any kind about other queries, which no part has learnt from. If a part proves
+        better on them than what is merged, the merge is refused (see `Learner.merge`), and the
+        parts are kept in the work folder.
     patience : float
         Seconds without progress after which a worker is taken to hang, and its share given to
         another.
