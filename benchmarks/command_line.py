@@ -144,7 +144,7 @@ def evaluate_command():
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for n_items in (10_000, 100_000, 300_000):
+        for n_items in (10_000, 30_000, 100_000):
             Q, Z = unit_vectors(1000, D, seed=1), unit_vectors(n_items, D, seed=2)
             np.save(folder / "Q.npy", Q)
             np.save(folder / "Z.npy", Z)

@@ -63,7 +63,8 @@ CAUSES = [
     "paper's OASIS is at 22 % on Caltech-256 and ours at 36 %. Sizes of "
     "classes are not the cause: with at most 60 images a class (three splits) the "
     "level falls to 14 % at the first item and d-AROMA (× 0.77) and f-AROMA (× 0.82) are further "
-    "behind, not ahead. LMNN ran on Caltech-101 only; *identity, distance* is the Euclidean distance.",
+    "behind, not ahead. LMNN ran on Caltech-101 only; *identity, distance* is the Euclidean "
+    "distance.",
 ]
 
 

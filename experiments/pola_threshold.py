@@ -11,6 +11,13 @@ from experiments.summary import markdown_table
 
 SWEPT, BATCH = "POLA, threshold", "POLA, batch"
 CUTS = (1, 3, 5)
+#: what the batch form shows
+VERDICT = [
+    "Repeating the pairs does not lead to the claim: on each of these pairs of digits and for each "
+    "k the last matrix is worse than after one pass, and in the mean worse than the Euclidean "
+    "distance. It has not converged: after 40 passes some pair still loses 1.0 to 1.6, more than "
+    "the margin of 1, where 0.1 was asked for.",
+]
 
 
 def threshold_part(rows: list[Row]) -> list[str]:
@@ -71,32 +78,40 @@ def _setting(text: str) -> tuple[float, float]:
 
 def _batch(rows: list[Row]) -> list[str]:
     here = select(rows, contender=BATCH)
-    lines = []
+    lines, sides = [], {name: [] for name in ("Euclidean", "one pass", "last", "average")}
     for options in sorted({row["options"] for row in here}):
-        digits = json.loads(options)["digits"]
         some = select(here, options=options)
-        plain = select(
-            rows, contender="Euclidean", options=options, seed=some[0]["seed"], score="l2"
-        )
-        streams = select(rows, contender="POLA", options=options, seed=some[0]["seed"])
-        sides = [
-            plain,
-            select(streams, score="last"),
-            *(select(some, score=score) for score in ("last", "average")),
-        ]
-        lines.append([digits, *map(_errors, sides), some[0]["note"]])
+        plain = {"options": options, "seed": some[0]["seed"]}
+        found = {
+            "Euclidean": select(rows, contender="Euclidean", score="l2", **plain),
+            "one pass": select(rows, contender="POLA", score="last", **plain),
+            **{score: select(some, score=score) for score in ("last", "average")},
+        }
+        cells = []
+        for name, each in found.items():
+            sides[name].append(_errors(each))
+            cells.append(_shown(sides[name][-1]))
+        lines.append([json.loads(options)["digits"], *cells, some[0]["note"]])
     if not lines:
         return []
+    means = [
+        _shown([fmean(column) for column in zip(*each, strict=True)]) for each in sides.values()
+    ]
+    lines.append(["mean", *means, ""])
+    header = ["digits", "Euclidean", "one pass, last", "batch, last", "batch, average", "batch"]
     return [
-        "The batch form, as printed in all 784 dimensions: the same 1,000 pairs again and again. "
-        "Errors in percent of 1-, 3- and 5-NN.",
-        markdown_table(
-            ["digits", "Euclidean", "one pass, last", "batch, last", "batch, average", "batch"],
-            lines,
-        ),
+        "The batch form, as printed (b₁ = 1, pixels between 0 and 1) in all 784 dimensions: the "
+        "same 1,000 pairs again and again, until none loses more than 0.1 or 40 passes are made, "
+        f"on {len(sides['last'])} pairs of digits that look alike (all 45 were too dear), seed "
+        "0. Errors in percent of 1-, 3- and 5-NN.",
+        markdown_table(header, lines),
+        *VERDICT,
     ]
 
 
-def _errors(rows: list[Row]) -> str:
-    values = [select(rows, measure=f"accuracy@{k}") for k in CUTS]
-    return " / ".join(f"{100 - 100 * found[0]['value']:.2f}" if found else "–" for found in values)
+def _errors(rows: list[Row]) -> list[float]:
+    return [100 - 100 * select(rows, measure=f"accuracy@{k}")[0]["value"] for k in CUTS]
+
+
+def _shown(errors: list[float]) -> str:
+    return " / ".join(f"{error:.2f}" for error in errors)

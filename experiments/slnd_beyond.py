@@ -48,9 +48,9 @@ def forms_part(rows: list[Row]) -> list[str]:
         "seeds, which draw the order and the Hessian's examples (and the images of MNIST, of "
         "Fashion-MNIST and of Caltech-101 themselves; the Fourier features have one seed). The "
         "forms have a damping of 60, the diagonal one of 3; the default chooses among rank 500 "
-        "with a damping of 60, 3 or 0 and the diagonal form, by trials within the training part, "
-        "and is diagonal at once for texts. SGD is tuned over steps of 0.03, 0.1, 0.3, 1 and 3 on "
-        "a quarter of the training part.",
+        "with a damping of 250, 60, 3 or 0 and the diagonal form, by trials within the training "
+        "part, and is diagonal at once for texts. SGD is tuned over steps of 0.03, 0.1, 0.3, 1 and "
+        "3 on a quarter of the training part.",
         markdown_table(["features", *FORMS.values(), "chosen"], lines),
         *(_level(verdicts, rival) for rival in (SGD, TUNED)),
     ]

@@ -9,6 +9,7 @@ from similia.linear.examples import Examples, Task
 from similia.linear.trials import clearly_best, trial_task
 
 CHOICES = [
+    {"hessian": "low-rank", "damping": 250},
     {"hessian": "low-rank", "damping": 60},
     {"hessian": "low-rank", "damping": 3},
     {"hessian": "low-rank", "damping": 0},
@@ -34,13 +35,13 @@ def prefer(number, monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("more", [{}, {"refresh": True, "max_iter": 3}, {"average": True}], ids=str)
 def test_the_default_is_the_form_that_trials_prefer(problem, number, more, monkeypatch):
     told = SLNDClassifier(random_state=0, **CHOICES[number], **more).fit(*problem)
     made = prefer(number, monkeypatch)
     chosen = SLNDClassifier(random_state=0, **more).fit(*problem)
-    assert len(made) == 4
+    assert len(made) == 5
     assert chosen.damping_ == CHOICES[number].get("damping", 3)
     np.testing.assert_array_equal(chosen.coef_, told.coef_)
 
@@ -52,8 +53,8 @@ def test_what_is_named_is_not_tried(problem, monkeypatch):
         ({"sampling": "balanced"}, 0),
         ({"schedule": "sqrt"}, 0),
         ({"shared": False}, 0),
-        ({"hessian": "low-rank"}, 3),
-        ({"rank": 4}, 3),
+        ({"hessian": "low-rank"}, 4),
+        ({"rank": 4}, 4),
     ):
         made = prefer(0, monkeypatch)
         SLNDClassifier(random_state=0, **options).fit(*problem)
@@ -61,7 +62,7 @@ def test_what_is_named_is_not_tried(problem, monkeypatch):
 
 
 def test_few_rows_are_not_tried(problem, monkeypatch):
-    made = prefer(2, monkeypatch)
+    made = prefer(3, monkeypatch)
     X, y = problem
     assert SLNDClassifier(random_state=0).fit(X[:79], y[:79]).damping_ == 60
     assert not made

@@ -23,7 +23,9 @@ from similia.validation import between, boolean, non_negative, one_of, positive_
 BALANCED = 0.3
 #: automatic damping of passes over all examples with steps that fall linearly to zero: the one
 #: that decides best on rows held out, the first unless another is clearly better
-DAMPINGS = (60.0, 3.0, 0.0)
+DAMPINGS = (250.0, 60.0, 3.0, 0.0)
+#: the one of them where rows are too few for trials, or each class has a Hessian of its own
+UNTRIED = 60.0
 #: automatic damping otherwise, where a larger one learns too slowly (`experiments.damping`)
 SMALL_DAMPING = 3.0
 
@@ -104,11 +106,11 @@ class SLNDClassifier(StochasticOneVsRest):
         doc="Added to each eigenvalue, in units of the mean variance of a feature (without an "
         "intercept, and for a diagonal Hessian, of its mean square). It shortens steps along "
         "directions of little variance, which few examples determine badly. The paper has 0, and "
-        'then too large a rank costs accuracy. "auto" is 60, 3 or 0 in `fit` over all examples '
-        "with steps that fall linearly: what decides best on rows that short trials hold out, 60 "
-        "unless another gains more than a standard error (and for fewer than 80 rows, and with "
-        "``shared=False``). It is 3 in a stream, for balanced examples, for other schedules and "
-        "for a diagonal Hessian.",
+        'then too large a rank costs accuracy. "auto" is 250, 60, 3 or 0 in `fit` over all '
+        "examples with steps that fall linearly: what decides best on rows that short trials hold "
+        "out, 250 unless another gains more than a standard error, and 60 without trials (for "
+        "fewer than 80 rows, and with ``shared=False``). It is 3 in a stream, for balanced "
+        "examples, for other schedules and for a diagonal Hessian.",
     )
     hessian: str = parameter(
         default="auto",
@@ -182,6 +184,11 @@ class SLNDClassifier(StochasticOneVsRest):
         large = linear and self.sampling == "full" and not diagonal
         return DAMPINGS if large else (SMALL_DAMPING,)
 
+    def _untried(self) -> float:
+        """Damping of a low rank in `fit` without trials."""
+        dampings = self._dampings(diagonal=False)
+        return UNTRIED if len(dampings) > 1 else dampings[0]
+
     # -- the Hessian in `fit` ------------------------------------------------------------------
 
     def _needs_held_out(self) -> bool:
@@ -211,7 +218,7 @@ class SLNDClassifier(StochasticOneVsRest):
         def accuracy(k: int) -> float:
             start = (np.zeros_like(self.w_), self.moment_[:0], 0)
             trial = Passes(task, self._descent(len(task.rows)), *start)
-            trial.rescale(self._scaling(every.first(k), self._dampings(diagonal=False)[0]))
+            trial.rescale(self._scaling(every.first(k), self._untried()))
             trial.make(np.random.default_rng(seed))
             return task.accuracy(trial.state()[0])
 
@@ -241,16 +248,15 @@ class SLNDClassifier(StochasticOneVsRest):
 
     def _chosen(self, hessian: Hessian, sample: Matrix, task: Task) -> tuple[Hessian, float]:
         """The Hessian or the diagonal one, and the damping, that decide best on rows held out."""
-        dampings = self._dampings(hessian.diagonal)
-        candidates = [(hessian, damping) for damping in dampings]
-        if not self.shared or len(candidates) == 1:
+        candidates = [(hessian, damping) for damping in self._dampings(hessian.diagonal)]
+        if len(candidates) == 1:
             return candidates[0]
+        part = trial_task(task, np.random.default_rng(self.seed_)) if self.shared else None
+        if part is None:
+            return hessian, UNTRIED
         if self.hessian == self.rank == "auto":
             diagonal = HessianForm("diagonal", "auto").of(sample, None, 0)
             candidates.append((diagonal, SMALL_DAMPING))
-        part = trial_task(task, np.random.default_rng(self.seed_))
-        if part is None:
-            return candidates[0]
         trial = Trial(part, self.max_iter, self._descent, self.w_, self.seed_)
         rights = [trial.right(self._scaling(*candidate)) for candidate in candidates]
         return candidates[clearly_best(rights)]
