@@ -31,7 +31,7 @@ HELD_OUT = 8
 #: queries met before are known by so many bits of their keys
 BITS = 16
 #: log-likelihood lost against doing without W after which W starts anew
-ALARM = float(np.log(1e4))
+ALARM = float(np.log(1e8))
 
 
 @dataclass
