@@ -14,7 +14,6 @@ from similia import Blend, FactoredAROMA, Impressions, Views
 from similia.index import build_index
 from similia.linalg.near_rows import NearRows
 from similia.similarity.memory import SCALES
-from similia.updates.blend_matrix import OUT
 
 FEATURES, SHOWN, K = 384, 20, 10
 
@@ -77,14 +76,11 @@ def blend_matrix():
         X, T = unit_vectors(2000, d), triplets(2000, 2000, n)
         log = click_log(2000, 2000, n // 4)
         start = Blend(memory=0).learn(X, T[:1]), Blend().learn(X, T[:1])
-        settled = deepcopy(start[0])
-        settled.matrix_part_.logs[:] = [OUT, OUT, 0.0]  # as after thousands of judgements
         aroma = FactoredAROMA(update_on="margin", average=False).learn(X, T[:1])
         times = seconds(
             {
                 "aroma": lambda X=X, T=T, a=aroma: deepcopy(a).learn(X, T),
                 "W": lambda X=X, T=T, s=start: deepcopy(s[0]).learn(X, T),
-                "settled": lambda X=X, T=T, s=settled: deepcopy(s).learn(X, T),
                 "all": lambda X=X, T=T, s=start: deepcopy(s[1]).learn(X, T),
                 "lists": lambda X=X, T=log, s=start: deepcopy(s[1]).learn(X, T),
             },
@@ -92,13 +88,12 @@ def blend_matrix():
         )
         micro = {name: 1e6 * value / n for name, value in times.items()}
         micro["lists"] *= n / len(log)
-        ratios = [micro[name] / micro["aroma"] for name in ("W", "settled", "all")]
+        ratios = [micro[name] / micro["aroma"] for name in ("W", "all")]
         rows.append([d, *micro.values(), *ratios])
     table(
         "Blend with W against f-AROMA, dense, float32: µs a triplet, or a list of 20 without W",
         [
-            *("features", "f-AROMA", "no memory", "one scale left", "all", "lists"),
-            *("no memory ×", "one scale left ×", "all ×"),
+            *("features", "f-AROMA", "no memory", "all", "lists", "no memory ×", "all ×"),
         ],
         rows,
     )

@@ -134,7 +134,7 @@ class Blend:
         self.matrix_sums_ = np.zeros(len(PARTS_OF_W))
         self.matrix_heard_ = np.zeros(of_weights.CLUSTERS, bool)
         self.W_evidence = self.counted = self.behind = self.W_squares = 0.0
-        self.trust_in_W = of_W.BELIEF / 2**self.restarts
+        self.trust_in_W = self.trust_in_orders = of_W.BELIEF / 2**self.restarts
         self.matrix_cluster_ = np.zeros(of_weights.CLUSTERS)
         self.matrix_met_ = np.zeros(2**of_W.BITS, bool)
 
@@ -352,9 +352,10 @@ class Blend:
             shrink_Lambda = b * h / (n - (n - 1) * a * b * h)
             self.matrix_Omega_ = Omega - shrink_Omega * np.outer(Omega @ p, p @ Omega)
             self.matrix_Lambda_ = Lambda - shrink_Lambda * np.outer(Lambda @ q, q @ Lambda)
-        self.count(gained, new or held, key)
+        turned = np.sign(margin + PARTS_OF_W * score) != np.sign(margin)
+        self.count(gained, turned, new or held, key)
 
-    def count(self, gained, counts, key):
+    def count(self, gained, turned, counts, key):
         """Evidence on queries not learnt from, how much of W counts, and the alarm."""
         if not self.matrix_heard_[key % of_weights.CLUSTERS]:
             self.matrix_heard_[key % of_weights.CLUSTERS] = True
@@ -378,6 +379,9 @@ class Blend:
             effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
             odds = self.trust_in_W / (1 - self.trust_in_W) * np.exp(total / effect)
             self.trust_in_W = (1 - share) * odds / (1 + odds) + share * belief
+            of_orders = log_mean(self.matrix_logs_, gained * turned)
+            odds = self.trust_in_orders / (1 - self.trust_in_orders) * np.exp(of_orders / effect)
+            self.trust_in_orders = (1 - share) * odds / (1 + odds) + share * belief
             posterior = np.exp(normalized(self.matrix_logs_ + gained))
             self.matrix_logs_ = np.log((1 - share) * posterior + share / len(PARTS_OF_W))
 
@@ -395,6 +399,7 @@ class Blend:
         self.strength, self.trust = max(strength, of_weights.WEAKEST), learnt + started
         belief = of_W.BELIEF / 2**self.restarts
         trusted = max((self.trust_in_W - belief) / (1 - belief), 0.0)
+        trusted *= np.clip(self.trust_in_orders / belief - 1, 0, 1)
         self.share_of_W = max(trusted * np.exp(self.matrix_logs_) @ PARTS_OF_W, of_W.LEAST)
         self.published_W_ = self.share_of_W * self.matrix_W_
         ratio, belief = np.exp(self.memory_totals_[of_memory.OWN]), of_memory.DECIDED_BELIEF
@@ -451,7 +456,7 @@ class Blend:
         self.matrix_totals_ = np.array(
             [
                 *(self.W_evidence, self.counted, self.behind, self.W_squares),
-                *(clustered, self.trust_in_W, self.restarts),
+                *(clustered, self.trust_in_W, self.trust_in_orders, self.restarts),
             ]
         )
         ranks = self.share_of_W if self.published_W_.any() else 0.0

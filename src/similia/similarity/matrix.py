@@ -13,6 +13,7 @@ from similia.updates.blend_matrix import (
     RESTARTS,
     W_CLUSTERED,
     W_EVIDENCE,
+    W_ORDERS,
     W_SQUARES,
     W_TRUST,
     count_evidence,
@@ -30,7 +31,7 @@ HELD_OUT = 8
 #: queries met before are known by so many bits of their keys
 BITS = 16
 #: log-likelihood lost against doing without W after which W starts anew
-ALARM = float(np.log(1e4))
+ALARM = float(np.log(1e8))
 
 
 @dataclass
@@ -44,8 +45,8 @@ class MatrixPart:
     logs: NDArray[np.float64]
     sums: NDArray[np.float64]
     #: log-likelihood ratio against doing without W on queries that W has not learnt from, the
-    #: number of judgements in it, how far W has fallen behind lately, sums of squares, trust in W,
-    #: and how often W started anew
+    #: number of judgements in it, how far W has fallen behind lately, sums of squares, trust in W
+    #: and in the orders that it turns, and how often W started anew
     totals: NDArray[np.float64]
     #: evidence by cluster of queries, and which of them were heard since W last drew level
     cluster: NDArray[np.float64]
@@ -56,8 +57,8 @@ class MatrixPart:
     @classmethod
     def start(cls, m: int, n: int, dtype: DTypeLike, *, restarts: float = 0.0) -> Self:
         """W before any feedback: zero."""
-        K, root, totals = len(PARTS_OF_W), np.sqrt(SCALE), np.zeros(7)
-        totals[[W_TRUST, RESTARTS]] = BELIEF / 2**restarts, restarts
+        K, root, totals = len(PARTS_OF_W), np.sqrt(SCALE), np.zeros(8)
+        totals[[W_TRUST, W_ORDERS]], totals[RESTARTS] = BELIEF / 2**restarts, restarts
         return cls(
             np.zeros((m, n), dtype),
             (root * np.eye(m)).astype(dtype),
@@ -126,9 +127,13 @@ class MatrixPart:
 
     @property
     def share(self) -> float:
-        """Part of W to rank with: what suits, as far as trust in W has risen."""
-        raised = (self.trust - self._belief) / (1 - self._belief)
-        return max(raised * self._suits, LEAST)
+        """Part of W to rank with: what suits, as far as trust in W and in its orders has risen.
+
+        That in its orders need only be twice as large as at first.
+        """
+        raised = max(self.trust - self._belief, 0.0) / (1 - self._belief)
+        orders = min(max(self.totals[W_ORDERS] / self._belief - 1, 0.0), 1.0)
+        return max(float(raised * orders * self._suits), LEAST)
 
     @property
     def _suits(self) -> float:

@@ -21,7 +21,8 @@ PARTS_OF_W = 2.0 ** np.arange(1, -7, -1)
 #: W has drawn level if it is behind by no more than this, which may be rounding
 LEVEL = 1e-9
 #: places in the `totals`
-W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED, W_TRUST, RESTARTS = range(7)
+W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED = range(5)
+W_TRUST, W_ORDERS, RESTARTS = range(5, 8)
 
 
 @compiled
@@ -130,17 +131,21 @@ def count_evidence(scores, offsets, others, counted, clusters, logs, sums, total
     what is unknown of a wide W would drown what is known of the base. They mix by their gains on
     what W had not learnt from; a fixed share of 1/(n + 1) lets another one win later
     [Herbster1998]_: the more W has learnt, the larger the part that suits. In the same way trust
-    in W starts from `belief`, and moves with the gains and back to it. The alarm asks whether
+    in W starts from `belief`, and moves with the gains and back to it; so does trust in the orders
+    that W turns, with the gains on these judgements alone, as a W that only makes the base surer of
+    itself ranks no better. The alarm asks whether
     W is worse than nothing with what was right so far, so the parts mix by their sums there, and
     nobody switches. What W lost counts once for each query until it is made up for, as one person
     who insists is no change of taste.
     """
     (cluster, heard), (belief, alarm), K = tallies, limits, len(logs)
-    gained = np.empty(K)
+    gained, turned = np.empty(K), np.empty(K)
     for t in range(len(scores)):
         plain, _, _ = step_and_gain(offsets[t], others[t])
         for c in range(K):
-            gained[c] = step_and_gain(offsets[t] + PARTS_OF_W[c] * scores[t], others[t])[0] - plain
+            margin = offsets[t] + PARTS_OF_W[c] * scores[t]
+            gained[c] = step_and_gain(margin, others[t])[0] - plain
+            turned[c] = gained[c] if np.sign(margin) != np.sign(offsets[t]) else 0.0
         if not heard[clusters[t]]:
             heard[clusters[t]] = True
             totals[BEHIND] -= log_sum(sums + gained) - log_sum(sums)
@@ -159,8 +164,10 @@ def count_evidence(scores, offsets, others, counted, clusters, logs, sums, total
         totals[W_CLUSTERED] += (before + total) ** 2 - before * before
         cluster[clusters[t]] = before + total
         effect = max(1.0, totals[W_CLUSTERED] / max(totals[W_SQUARES], 1e-12))
-        share, odds = 1.0 / (totals[W_COUNTED] + 1.0), totals[W_TRUST] * np.exp(total / effect)
-        totals[W_TRUST] = (1 - share) * odds / (odds + 1 - totals[W_TRUST]) + share * belief
+        share = 1.0 / (totals[W_COUNTED] + 1.0)
+        for place, gain in ((W_TRUST, total), (W_ORDERS, log_sum(logs + turned))):
+            odds = totals[place] * np.exp(gain / effect)
+            totals[place] = (1 - share) * odds / (odds + 1 - totals[place]) + share * belief
         for c in range(K):
             sums[c] += gained[c]
             logs[c] = np.log((1 - share) * np.exp(logs[c] + gained[c] - total) + share / K)
