@@ -81,6 +81,13 @@ def test_rows_and_nuisances_out_of_range_are_refused_and_change_nothing(rng):
     assert blend.nuisances_ == ["position"]
 
 
+def test_queries_beyond_the_precision_of_W_are_refused(rng):
+    X = rng.normal(size=(6, 4)).astype(np.float32)
+    blend = Blend().learn(X, [[0, 1, 2]])
+    with pytest.raises(ValueError, match=r"^Blend: X must have entries of magnitude .* float32"):
+        blend.pairwise_score(X.astype(np.float64) * 1e39, X)
+
+
 def test_a_copy_of_the_base_has_no_variance_of_its_own():
     """Regression on the base leaves (1 - c²) of the variance, whichever items are chosen by it."""
     rng = np.random.default_rng(0)

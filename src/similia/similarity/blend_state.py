@@ -206,6 +206,8 @@ class BlendState(Learner):
             check_widths(self._owner, "queries", queries, self.widths_, 1)
         if finite:
             check_magnitude(self._owner, "X", queries)
+            if fitted and queries.base.dtype != (kind := self.matrix_part_.W.dtype):
+                check_magnitude(self._owner, "X", queries.base, dtype=kind)  # W is of that kind
         if queries_only or items is None:
             if not queries_only and fitted:
                 check_widths(self._owner, "items", queries, self.widths_, 2)
