@@ -107,7 +107,7 @@ def a_head(**environment):
             yield f"ray://127.0.0.1:{port}"
         finally:
             head.terminate()  # it ends what it has started
-            head.wait(60)
+            head.wait(300)  # which takes a while on a busy machine
 
 
 @pytest.fixture(scope="module")
