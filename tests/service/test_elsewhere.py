@@ -21,7 +21,7 @@ def vectors():
 
 def in_qdrant(tmp_path, field):
     qdrant = pytest.importorskip("qdrant_client", reason="needs qdrant-client")
-    models = qdrant.models
+    models = pytest.importorskip("qdrant_client.models")
     folder = str(tmp_path / "qdrant")
     client = qdrant.QdrantClient(path=folder)
     params = models.VectorParams(size=WIDTH, distance=models.Distance.DOT)
@@ -146,7 +146,8 @@ def test_distances_that_no_inner_product_orders_are_refused(tmp_path):
     qdrant = pytest.importorskip("qdrant_client", reason="needs qdrant-client")
     folder = str(tmp_path / "qdrant")
     client = qdrant.QdrantClient(path=folder)
-    params = qdrant.models.VectorParams(size=4, distance=qdrant.models.Distance.EUCLID)
+    models = pytest.importorskip("qdrant_client.models")
+    params = models.VectorParams(size=4, distance=models.Distance.EUCLID)
     client.create_collection("items", params)
     client.close()
     with pytest.raises(ValueError, match="distance Dot or Cosine"):
