@@ -204,6 +204,9 @@ class Learner(BaseEstimator, ABC):
         """Shapes of the learnt arrays that grow with what was learnt, by name."""
         return {}
 
+    def _check_values(self) -> None:
+        """Raise ValueError if no learning could have left these numbers, and more would fail."""
+
     def _example(self, m: int, n: int, dtype: DTypeLike) -> tuple[Any, Any]:
         """Vectors of m and n features to start a learner with."""
         return np.zeros((m, m), dtype), np.zeros((1, n), dtype)  # square: it may be a kernel matrix

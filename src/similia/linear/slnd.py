@@ -17,7 +17,14 @@ from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.safety.bounds import check_room
 from similia.updates.balanced import LINEAR
-from similia.validation import between, boolean, non_negative, one_of, positive_integer
+from similia.validation import (
+    between,
+    boolean,
+    check_magnitude,
+    non_negative,
+    one_of,
+    positive_integer,
+)
 
 #: factor of automatic steps with balanced sampling, where a class meets few of the others
 BALANCED = 0.3
@@ -311,3 +318,12 @@ class SLNDClassifier(StochasticOneVsRest):
         columns = 0 if self._hessian.diagonal and self.rank_ == d else self.rank_
         own = {"hessian_values_": (self.rank_,), "hessian_vectors_": (d, columns)}
         return {**super()._shapes(), **own}
+
+    def _check_values(self) -> None:
+        values, vectors, _ = self._hessian
+        check_magnitude(self._owner, "recent_", self.recent_)
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=0)
+        if values.min(initial=0.0) < 0.0 or lengths.max(initial=0.0) > 2.0:  # rounded, if small
+            raise ValueError("the Hessian has no eigenvalues of 0 or more with unit eigenvectors")
+        if self.n_hessian_ * values.sum(dtype=np.float64) > np.finfo(values.dtype).max ** 0.75:
+            raise ValueError("the Hessian is too large to grow")

@@ -72,6 +72,8 @@ class _Checkable(Stateful, Protocol):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]: ...
 
+    def _check_values(self) -> None: ...
+
     def _example(self, m: int, n: int, dtype: DTypeLike) -> tuple[Any, Any]: ...
 
 
@@ -83,7 +85,7 @@ class _Size(NamedTuple):
 
 
 def _check_consistency(learner: _Checkable) -> None:
-    """Raise ValueError if types, shapes or dtypes are not those of a learner of this size."""
+    """Raise ValueError if types, shapes, dtypes or numbers are not those of such a learner."""
     state = learner.get_state()
     names = state.pop("feature_names_in_", None)
     for name, value in state.items():
@@ -108,6 +110,7 @@ def _check_consistency(learner: _Checkable) -> None:
                     f"{name} is of shape {value.shape} and dtype {value.dtype}, "
                     f"not {shape} and {dtype}"
                 )
+    learner._check_values()
 
 
 def _sizes(state: State) -> list[_Size]:
