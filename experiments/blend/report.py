@@ -41,7 +41,8 @@ before it (from lists of more than two W does not learn). Trust in the orders th
 added after the first run of mistakes with one W, where seed 1000 fell to 0.48, and all of these \
 rows were made again; W then started anew when behind by log 10⁴, which on bags of words at \
 10,000 (seed 1001) it once did by chance, so that it is log 10⁸ now; bags of words and drift \
-were made again with that, the others were not. Nothing of Blend is set. Seeds 4000 to 4004, which nobody had looked at while Blend \
+were made again with that, the others were not. Nothing of Blend is set. Seeds 4000 to 4004, \
+which nobody had looked at while Blend \
 was written, split queries and simulate people. The sets themselves are not fresh: how views \
 start (the first hundred items, fields at zero, the beliefs) was settled with nDCG on all of \
 their queries, so only other sets can tell how far that carries; how far memory is trusted, and \
