@@ -112,7 +112,7 @@ class Sent:
         room.held += self._size
 
     def end(self) -> bool:
-        """Give it back; False if that was done before."""
+        """Return the room; False if that was done before."""
         if self._over:
             return False
         self._over, room = True, self._direct.service.room
