@@ -96,14 +96,17 @@ def verbs(rng, folder):
     made = files(rng, folder)
     (folder / "keys.json").write_text(json.dumps(hostile.pick(rng, hostile.VALUES)))
     called = [words(rng, made, folder), words(rng, made, folder)]
+    whole = set(made.values())
     for command in called:  # the second may go on where the first ended
         if rng.random() < 0.7:
             named = [part for part in command if part in made.values()]
             victim = hostile.pick(rng, named or list(made.values()))
             if victim.suffix in (".safetensors", ".index") and rng.random() < 0.6:
-                forge(rng, victim, victim)
+                if victim in whole:  # what is damaged cannot be forged
+                    forge(rng, victim, victim)
             else:
                 victim.write_bytes(hostile.damaged_bytes(rng, victim.read_bytes()))
+            whole.discard(victim)
         if rng.random() < 0.3:
             value = str(hostile.pick(rng, hostile.VALUES))[:100].replace("\0", "")
             command = [*command, hostile.pick(rng, OPTIONS), value.replace("/", "_")]
