@@ -227,7 +227,7 @@ class Service:
                 journal.logger.exception("the logs could not be opened")
             return
         self.ready = True
-        self.metrics.ready.set(1)
+        self.metrics.ready = True
         journal.note(logging.INFO, "ready")
         if self.settings.warm_up == "beside":
             await asyncio.to_thread(self._warm_up)

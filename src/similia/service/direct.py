@@ -83,7 +83,7 @@ class Direct:
             scope["route"] = self._route
             sent = Sent(self, exchange, len(body), done)
             sent.request = Request(entries, committer.told, sent.arrived)
-            found.log.send(sent.request)
+            committer.send(sent.request)
         except Exception:  # the long way tells what is wrong
             return None
         sent.begin()
@@ -137,7 +137,7 @@ class Sent:
             self._done(None, b"")
             return
         new = sum(not place.duplicate for place in answer)
-        metrics.acknowledge_all(self._exchange.scope["state"]["tenant"], new, len(answer) - new)
+        metrics.acknowledge(self._exchange.scope["state"]["tenant"], new, len(answer) - new)
         content = _encoder.encode(Receipts(receipts(request.batch, answer)))
         id = self._exchange.id.encode()
         self._done(b"%s%s\r\ncontent-length: %d\r\n" % (LINES, id, len(content)), content)
