@@ -37,6 +37,10 @@ class Committer:
         """Entries of few judgements, without waiting; None if that is work for a thread."""
         return self.tenant.entries_at_once(judgements) if _is_small(judgements) else None
 
+    def plain(self, judgements: list[Judgement]) -> list[Entry] | None:
+        """The same for judgements that need no more than a glance; None if any needs more."""
+        return self.tenant.plain_entries(judgements) if len(judgements) <= FEW else None
+
     async def store(self, judgements: list[Judgement]) -> list[Receipt]:
         """Store judgements, all or none; return once they are on the disk."""
         entries = self.prepared(judgements)
