@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from starlette.types import Scope
 
-from similia.service.endpoints import Decoders, Endpoint
+from similia.service.endpoints import Decoders, Endpoint, is_json
 from similia.service.entries import receipts
 from similia.service.errors import ServiceError
 from similia.service.guard import LINES, VERDICT, Exchange
@@ -68,6 +68,8 @@ class Direct:
         #: when to give up, on what, and how; the oldest first
         self._watched: deque[tuple[float, Sent, Callable[[], None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        #: whether keys were looked at in this turn of the loop
+        self._looked = False
         self._own: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
 
     def tenant_of(self, method: bytes, url: bytes) -> str | None:
@@ -95,6 +97,7 @@ class Direct:
             len(content) <= LONGEST_HEAD
             and CLEAR.fullmatch(content)
             and len(headers) == len(scope["headers"])
+            and is_json(headers)
             and length.isdigit()
             and 0 < int(length) <= LONGEST
             and not headers.keys() & {b"transfer-encoding", b"x-request-id", b"upgrade"}
@@ -102,6 +105,9 @@ class Direct:
             if len(self._heads) >= MOST_HEADS:
                 self._heads.clear()
             self._heads[content] = Head(tenant, int(length), dict(scope))
+
+    def _begin_turn(self) -> None:
+        self._looked = False
 
     def own_lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
         """Headers of the server as lines; a new list comes every second, with the date."""
@@ -128,21 +134,30 @@ class Direct:
         if watched:
             self._timer = loop.call_at(watched[0][0], self._look)
 
-    def send(self, scope: Scope, body: bytes, tenant: str, done: "Done") -> "Sent | None":
-        """Hand judgements to the log; None if the request must go the long way."""
+    def send(
+        self, scope: Scope, body: bytes, tenant: str, done: "Done", *, known: bool = False
+    ) -> "Sent | None":
+        """Hand judgements to the log; None if the request must go the long way.
+
+        The body of a request with a known head is JSON.
+        """
         service = self.service
         exchange = Exchange(service, scope)
         try:
-            key = service.admit(exchange, self._endpoint, tenant)
+            key = service.admit(exchange, self._endpoint, tenant, looked=self._looked)
         except Problem as problem:
             scope[VERDICT] = problem
             return None
         scope[VERDICT] = key
+        if not self._looked:  # once in each turn of the loop is enough
+            self._looked = True
+            asyncio.get_running_loop().call_soon(self._begin_turn)
         room = service.room
         if room.active >= room.requests or room.held + len(body) > room.size:
             return None
         try:
-            judgements = given(self._decoders.decoded(exchange, body))
+            decoders = self._decoders
+            judgements = given(decoders.parsed(body) if known else decoders.decoded(exchange, body))
             found = service.tenants.get(tenant)
             if service.elsewhere(found) is not None:
                 return None

@@ -7,7 +7,15 @@ from similia.service.checking import check_judgement
 from similia.service.errors import Invalid
 from similia.service.items import Layout
 from similia.service.log import Appended, Entry
-from similia.service.records import Judgement, Receipt, Triplet, encoded, query_key, written
+from similia.service.records import (
+    Judgement,
+    Receipt,
+    Triplet,
+    encoded,
+    judged_bytes,
+    query_key,
+    written,
+)
 
 #: characters of an id that needs no further look
 PLAIN_ID = 128
@@ -68,7 +76,7 @@ def plain_entries(
             and known(judgement.worse)
         ):
             return None
-        found.append(Entry("triplet", encoded(judgement), id, f"item:{item}"))
+        found.append(Entry("triplet", judged_bytes(judgement), id, f"item:{item}"))
     return found
 
 

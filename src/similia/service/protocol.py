@@ -243,12 +243,13 @@ class BoundedProtocol(HttpToolsProtocol):
         brief = Brief(head.tenant, {**head.scope, **own})
         brief.body, brief.more_body = body, False
         self.cycle = brief  # type: ignore[assignment]
-        self._serve(brief)
+        self._serve(brief, known=True)
 
-    def _serve(self, brief: Brief) -> None:
+    def _serve(self, brief: Brief, *, known: bool = False) -> None:
         if len(brief.body) <= LONGEST:
             done = partial(self._arrived, brief)
-            brief.sent = self.direct.send(brief.scope, brief.body, brief.tenant, done)
+            send = self.direct.send
+            brief.sent = send(brief.scope, brief.body, brief.tenant, done, known=known)
         if brief.sent is None:
             self._unset_keepalive_if_required()
             self._go_the_long_way(brief)
