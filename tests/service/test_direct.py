@@ -75,6 +75,19 @@ def test_both_ways_answer_alike(start, tmp_path, requests):
     assert answers[0] == answers[1]
 
 
+def test_a_batch_beyond_the_limit_is_refused_though_it_looks_plain(start):
+    running = start(max_batch=2)
+    judgements = [triplet(id=str(i)) for i in range(3)]
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        for _ in range(2):
+            answer = client.post("/v1/default/feedback", json={"judgements": judgements})
+            assert answer.status_code == 422
+            assert "at most 2" in answer.json()["error"]
+    status, answer = answer_to(running, json.dumps({"judgements": judgements}).encode())
+    assert status == 422
+    assert "at most 2" in answer["error"]
+
+
 def direct_of(running):
     return running.server.config.http.direct
 
@@ -90,9 +103,13 @@ def test_what_is_ordinary_goes_the_short_way(http, monkeypatch):
 
 
 def answer_to_good(running):
-    """Answer to a judgement that comes in one piece, as the short way asks for."""
+    return answer_to(running, json.dumps(GOOD).encode())
+
+
+def answer_to(running, body):
+    """Answer to feedback that comes in one piece: a head that is new goes the short way so."""
     with socket.create_connection(("127.0.0.1", running.port), PATIENCE) as connection:
-        connection.sendall(raw(json.dumps(GOOD).encode()))
+        connection.sendall(raw(body))
         return answers_of(connection, 1)[0]
 
 

@@ -161,6 +161,7 @@ class Direct:
             found = service.tenants.get(tenant)
             if service.elsewhere(found) is not None:
                 return None
+            service.bounds.batch("judgements", judgements)
             committer = service.committer(found)
             entries = committer.plain(judgements) if key.judge is None else None
             if entries is None:
