@@ -1,8 +1,11 @@
 """Nothing that a client sends, or fails to send, makes a service grow, hang or fall."""
 
 import asyncio
+import contextlib
 import json
 import socket
+import statistics
+import time
 
 import httpx
 import pytest
@@ -315,3 +318,36 @@ def test_work_that_waits_has_a_limit(start):
         await asyncio.gather(*tasks)
 
     asyncio.run(crowd())
+
+
+# -- connections ---------------------------------------------------------------------------------
+
+
+def test_connections_that_do_nothing_disturb_nobody(http):
+    """As many as the system lets both ends have in this process; 10,000 are a benchmark."""
+    resource = pytest.importorskip("resource", reason="needs limits of open files")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    many = min(1000, (hard - 300) // 2)
+    running = http.running
+    connections = running.server.server_state.connections
+
+    def seconds():
+        times = []
+        for i in range(30):
+            start = time.perf_counter()
+            assert http.get("/livez").status_code == 200
+            assert http.post(FEEDBACK, json=triplet(id=f"n{i}")).status_code == 200
+            times.append(time.perf_counter() - start)
+        return statistics.median(times)
+
+    alone = seconds()
+    with contextlib.ExitStack() as idle:
+        idle.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(many):
+            idle.enter_context(connect(running))
+        until(lambda: len(connections) > many)
+        assert seconds() < 10 * alone + 0.05
+        assert len(connections) > many
+    until(lambda: len(connections) <= 1)
+    assert seconds() < 10 * alone + 0.05

@@ -3,11 +3,13 @@
 import json
 import socket
 import threading
+import time
 
 import httpx
 import pytest
 
-from similia.service import guard
+from similia.client import Client
+from similia.service import direct, guard, protocol
 from similia.service.errors import Full
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
@@ -66,10 +68,24 @@ def test_both_ways_answer_alike(start, tmp_path, requests):
         running = start(store=str(tmp_path / str(short)))
         direct_of(running)._open = short
         with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
-            answers.append(told(client, requests))
+            # The second time heads are known, and bodies come after them.
+            answers.append(told(client, requests) + told(client, requests))
         room = running.service.room
         assert (room.active, room.present, room.held) == (0, 0, 0)
     assert answers[0] == answers[1]
+
+
+def test_a_batch_beyond_the_limit_is_refused_though_it_looks_plain(start):
+    running = start(max_batch=2)
+    judgements = [triplet(id=str(i)) for i in range(3)]
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        for _ in range(2):
+            answer = client.post("/v1/default/feedback", json={"judgements": judgements})
+            assert answer.status_code == 422
+            assert "at most 2" in answer.json()["error"]
+    status, answer = answer_to(running, json.dumps({"judgements": judgements}).encode())
+    assert status == 422
+    assert "at most 2" in answer["error"]
 
 
 def direct_of(running):
@@ -87,15 +103,19 @@ def test_what_is_ordinary_goes_the_short_way(http, monkeypatch):
 
 
 def answer_to_good(running):
-    """Answer to a judgement that comes in one piece, as the short way asks for."""
+    return answer_to(running, json.dumps(GOOD).encode())
+
+
+def answer_to(running, body):
+    """Answer to feedback that comes in one piece: a head that is new goes the short way so."""
     with socket.create_connection(("127.0.0.1", running.port), PATIENCE) as connection:
-        connection.sendall(raw(json.dumps(GOOD).encode()))
+        connection.sendall(raw(body))
         return answers_of(connection, 1)[0]
 
 
-def raw(body):
+def raw(body, more=""):
     head = f"POST /v1/default/feedback HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
-    return f"{head}\r\ncontent-type: application/json\r\n\r\n".encode() + body
+    return f"{head}\r\n{more}content-type: application/json\r\n\r\n".encode() + body
 
 
 def answers_of(connection, n):
@@ -189,3 +209,176 @@ def test_a_disk_that_was_full_for_a_moment_is_no_error(http):
     status, answer = answer_to_good(http.running)
     assert status == 200
     assert answer["results"][0]["duplicate"] is False
+
+
+# -- heads that are known ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def known(http):
+    """A connection to a service that knows the head of its requests, and their head and body."""
+    with socket.create_connection(("127.0.0.1", http.running.port), PATIENCE) as connection:
+        connection.sendall(raw(judged("k0")))
+        assert answers_of(connection, 1)[0][0] == 200
+        yield http.running, connection
+
+
+def judged(id):
+    return json.dumps(triplet(id=id)).encode()
+
+
+def is_empty(room):
+    return (room.active, room.present, room.held) == (0, 0, 0)
+
+
+@pytest.fixture
+def only_short(monkeypatch):
+    """Nothing is parsed, and nothing goes the long way, once this is called."""
+
+    def begin():
+        async def long_way(*_):
+            raise AssertionError("the long way")
+
+        def parsed(*_):
+            raise AssertionError("parsed")
+
+        monkeypatch.setattr(guard.Exchange, "run", long_way)
+        monkeypatch.setattr(protocol.BoundedProtocol, "_parse", parsed)
+
+    return begin
+
+
+def test_a_known_head_is_not_parsed_again(known, only_short):
+    _, connection = known
+    only_short()
+    for id in ("k0", "k1", "k2"):
+        connection.sendall(raw(judged(id)))
+        assert answers_of(connection, 1)[0][1]["results"][0]["duplicate"] is (id == "k0")
+
+
+@pytest.mark.parametrize("cuts", [(-67,), (-30,), (-67, -30, -1), (10,), (60, 80)])
+def test_a_known_request_may_come_in_parts(known, cuts):
+    running, connection = known
+    request = raw(judged("k1"))
+    for begin, end in zip((0, *cuts), (*cuts, None), strict=True):
+        connection.sendall(request[begin:end])
+        time.sleep(0.02)  # so that parts arrive apart, mostly
+    assert answers_of(connection, 1)[0][1]["results"][0]["id"] == "k1"
+    assert is_empty(running.service.room)
+
+
+def test_a_body_after_a_known_head_takes_the_short_way(known, only_short):
+    running, connection = known
+    head, _, body = raw(judged("k1")).partition(b"\r\n\r\n")
+    only_short()
+    connection.sendall(head + b"\r\n\r\n")
+    until(lambda: running.service.room.active == 1)
+    assert running.service.room.held == len(body)
+    connection.sendall(body)
+    assert answers_of(connection, 1)[0][1]["results"][0]["id"] == "k1"
+    assert is_empty(running.service.room)
+
+
+def test_requests_behind_a_known_one_are_answered_in_order(known):
+    _, connection = known
+    requests = raw(judged("k1")), raw(judged("k2")), raw(b"{")
+    connection.sendall(b"".join(requests)[:-40])
+    connection.sendall(b"".join(requests)[-40:])
+    assert [status for status, _ in answers_of(connection, 3)] == [200, 200, 400]
+
+
+def test_a_body_that_never_comes_is_refused_and_gives_its_room_back(start):
+    running = start(body_timeout=0.3)
+    with socket.create_connection(("127.0.0.1", running.port), PATIENCE) as connection:
+        connection.sendall(raw(judged("k0")))
+        answers_of(connection, 1)
+        connection.sendall(raw(judged("k1"))[:-5])
+        status, answer = answers_of(connection, 1)[0]
+        assert status == 408
+        assert "0.3 seconds" in answer["error"]
+        assert connection.recv(1) == b""
+    assert is_empty(running.service.room)
+
+
+def test_a_client_that_leaves_before_its_body_gives_its_room_back(known):
+    running, connection = known
+    connection.sendall(raw(judged("k1"))[:-5])
+    until(lambda: running.service.room.active == 1)
+    connection.close()
+    until(lambda: is_empty(running.service.room))
+
+
+def test_what_has_no_room_to_wait_goes_the_long_way(known):
+    running, connection = known
+    request, running.service.room.size = raw(judged("k1")), 10
+    connection.sendall(request[:-5])
+    status, answer = answers_of(connection, 1)[0]
+    assert status == 503
+    assert "large" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"x-request-id: a\r\n",
+        b"x: a\r\n b\r\n",
+        b"x: a\nb: c\r\n",
+        b"x: \xff\r\n",
+        b"x: a\r\nx: b\r\n",
+        b"content-encoding: gzip\r\n",
+        b"x: %s\r\n" % (b"a" * 3000),
+    ],
+)
+def test_a_head_that_may_be_read_otherwise_is_not_remembered(http, head):
+    heads = direct_of(http.running)._heads
+    heads.clear()
+    with socket.create_connection(("127.0.0.1", http.running.port), PATIENCE) as connection:
+        request = raw(judged("k0")).replace(b"host:", head + b"host:")
+        connection.sendall(request)
+        answers_of(connection, 1)
+    assert not heads
+
+
+def test_heads_are_forgotten_before_there_are_too_many(known, monkeypatch):
+    running, connection = known
+    monkeypatch.setattr(direct, "MOST_HEADS", 5)
+    for i in range(12):
+        connection.sendall(raw(judged("k1"), f"x: {i}\r\n"))
+        assert answers_of(connection, 1)[0][0] == 200
+        assert len(direct_of(running)._heads) <= 5
+
+
+def test_a_known_head_with_a_key_that_was_revoked_is_refused(start):
+    running = start()
+    keys = running.service.keys
+    key, token = keys.add("default", ("feedback",))
+    request = raw(judged("k0"), f"authorization: Bearer {token}\r\n")
+    with socket.create_connection(("127.0.0.1", running.port), PATIENCE) as connection:
+        statuses = []
+        for _ in range(2):
+            connection.sendall(request)
+            statuses.append(answers_of(connection, 1)[0][0])
+        keys.revoke(key.id)
+        connection.sendall(request)
+        statuses.append(answers_of(connection, 1)[0][0])
+    assert statuses == [200, 200, 401]
+
+
+def test_our_own_client_takes_the_short_way_with_a_head_that_is_known(http, only_short):
+    with Client(http.running.url) as client:
+        client.prefer({"item": "i0"}, "i1", "i2", id="c0")
+        only_short()
+        for i in range(1, 5):
+            receipt = client.prefer({"item": "i0"}, "i1", "i2", id=f"c{i}")
+            assert (receipt.id, receipt.duplicate) == (f"c{i}", False)
+
+
+def test_a_connection_in_use_is_not_idle(start):
+    running = start(keep_alive=1)
+    with socket.create_connection(("127.0.0.1", running.port), PATIENCE) as connection:
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            connection.sendall(raw(judged("k0")))
+            assert answers_of(connection, 1)[0][0] == 200
+            time.sleep(0.1)
+        assert connection.recv(1) == b""  # once it is

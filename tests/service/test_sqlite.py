@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from similia.service.errors import Damaged, Full, NotFound, Unavailable
-from similia.service.log import Entry
+from similia.service.log import GENESIS, Entry, first_link
 from similia.service.sqlite import (
     MIGRATIONS,
     NAME,
@@ -53,7 +53,7 @@ def test_every_commit_is_synchronous(folder):
 
 
 def test_a_log_of_the_first_version_migrates(tmp_path, folder):
-    rows = list(_rows_of(folder))
+    rows = list(hashed_as_then(_rows_of(folder)))
     old = tmp_path / "old"
     old.mkdir()
     connection = apsw.Connection(str(old / NAME))
@@ -63,11 +63,22 @@ def test_a_log_of_the_first_version_migrates(tmp_path, folder):
     connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     connection.close()
     log = SQLiteLog(old)
-    assert log._store._connection.pragma("user_version") == len(MIGRATIONS) == 2
+    assert log._store._connection.pragma("user_version") == len(MIGRATIONS) == 3
     assert list(log.rows()) == rows
     assert log.append([entry(3), entry(77)]) == [(4, True), (21, False)]
     assert log.check().rows == 21
     log.close()
+    changed(old, "UPDATE rows SET judge = 'x' WHERE seq = 7")
+    with pytest.raises(Damaged, match="row 7 "):
+        check_log(old / NAME)
+
+
+def hashed_as_then(rows):
+    """Rows as earlier versions wrote them."""
+    previous = GENESIS
+    for row in rows:
+        previous = first_link(previous, row.seq, row.time, Entry(*row[2:8]))
+        yield row._replace(hash=previous)
 
 
 def _rows_of(folder):

@@ -117,11 +117,13 @@ class Service:
 
     # -- who is let in -------------------------------------------------------------------------
 
-    def admit(self, exchange: Exchange, endpoint: Endpoint, tenant: str | None) -> Key:
-        """The caller's key, or 401, 403 or 429."""
+    def admit(
+        self, exchange: Exchange, endpoint: Endpoint, tenant: str | None, *, looked: bool = False
+    ) -> Key:
+        """The caller's key, or 401, 403 or 429; `looked` if keys were read in this moment."""
         if endpoint.scopes is None:
             return LOCAL_OWNER
-        key = self.caller(exchange)
+        key = self.caller(exchange, looked=looked)
         place = key.tenant if endpoint.place == "any" else tenant
         place = None if endpoint.place == "service" else place
         if not key.allows(place, endpoint.scopes):
@@ -129,10 +131,10 @@ class Service:
         self.rates.check(key.id)
         return key
 
-    def caller(self, exchange: Exchange) -> Key:
+    def caller(self, exchange: Exchange, *, looked: bool = False) -> Key:
         """The key of whoever asks, for any tenant; 401, 403 or 429 without one that is known."""
         try:
-            needed, key = self.keys.asked(bearer(exchange.header(b"authorization")))
+            needed, key = self.keys.asked(bearer(exchange.header(b"authorization")), looked=looked)
         except (ValueError, OSError) as error:
             journal.note(logging.ERROR, "keys cannot be read", reason=str(error))
             raise Problem(503, "keys cannot be read.", retry_after=5) from None
@@ -227,7 +229,7 @@ class Service:
                 journal.logger.exception("the logs could not be opened")
             return
         self.ready = True
-        self.metrics.ready.set(1)
+        self.metrics.ready = True
         journal.note(logging.INFO, "ready")
         if self.settings.warm_up == "beside":
             await asyncio.to_thread(self._warm_up)

@@ -30,10 +30,16 @@ class Committer:
         self._loop = asyncio.get_running_loop()
         #: tells requests of a commit; one object, by which the log knows that they belong together
         self.told = self._tell
+        #: what came in this turn of the loop
+        self._gathered: list[Request] = []
 
     def prepared(self, judgements: list[Judgement]) -> list[Entry] | None:
         """Entries of few judgements, without waiting; None if that is work for a thread."""
         return self.tenant.entries_at_once(judgements) if _is_small(judgements) else None
+
+    def plain(self, judgements: list[Judgement]) -> list[Entry] | None:
+        """The same for judgements that need no more than a glance; None if any needs more."""
+        return self.tenant.plain_entries(judgements) if len(judgements) <= FEW else None
 
     async def store(self, judgements: list[Judgement]) -> list[Receipt]:
         """Store judgements, all or none; return once they are on the disk."""
@@ -47,12 +53,28 @@ class Committer:
                 answer.set_result(None)
 
         request = Request(entries, self.told, waken)
-        self.tenant.log.send(request)
+        self.send(request)
         await answer
         if isinstance(request.answer, ServiceError):
             raise request.answer
         assert request.answer is not None
         return receipts(entries, request.answer)
+
+    def send(self, request: Request) -> None:
+        """Store a request with all others that come in this turn of the loop."""
+        self._gathered.append(request)
+        if len(self._gathered) == 1:
+            self._loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        """Hand all that was gathered to the log, whose thread then wakes up once."""
+        requests, self._gathered = self._gathered, []
+        try:
+            self.tenant.log.send(*requests)
+        except ServiceError as error:
+            for request in requests:
+                request.answer = error
+            _wake(requests)
 
     def _tell(self, requests: list[Request]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more

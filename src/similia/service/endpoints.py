@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -191,8 +191,13 @@ class Decoders:
         """The struct of a body; 400, 415 or 422 if it is none."""
         if not content and self.endpoint.optional_body:
             content = b"{}"
-        else:
-            _check_media(exchange)
+        elif not is_json(exchange.headers):
+            media = exchange.header(b"content-type") or "no type"
+            raise Problem(415, f"a body must be {JSON}, uncompressed, got {media!r:.80}.")
+        return self.parsed(content)
+
+    def parsed(self, content: bytes) -> Any:
+        """The same for a body whose type is known."""
         try:
             if self._batch is not None and self._is_batch(content):
                 return self._batch.decode(content)
@@ -211,11 +216,11 @@ class Decoders:
         return bool(self._probe.decode(content).judgements)
 
 
-def _check_media(exchange: Exchange) -> None:
-    media = (exchange.header(b"content-type") or "").partition(";")[0].strip().lower()
-    encoding = (exchange.header(b"content-encoding") or "identity").lower()
-    if media != JSON or encoding != "identity":
-        raise Problem(415, f"a body must be {JSON}, uncompressed, got {media or 'no type'!r:.80}.")
+def is_json(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a body is what is taken: JSON, uncompressed."""
+    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    encoding = headers.get(b"content-encoding", b"identity").lower()
+    return media == JSON.encode() and encoding == b"identity"
 
 
 def _of_query(endpoint: Endpoint, request: Request) -> Any:

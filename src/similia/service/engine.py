@@ -17,9 +17,9 @@ from similia.service.snapshots import Snapshots
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
 REST, LONGEST = 9, 1.0
 #: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
-PLENTY, PORTION = 20_000, 4096
+PLENTY, PORTION = 50_000, 4096
 #: rows, and bytes of them, that may wait to be learnt; then the log waits, too
-MOST_ROWS, MOST_BYTES = 50_000, 256_000_000
+MOST_ROWS, MOST_BYTES = 100_000, 256_000_000
 #: seconds after which another thread has its turn
 SWITCH = 0.0005
 

@@ -7,7 +7,18 @@ from similia.service.checking import check_judgement
 from similia.service.errors import Invalid
 from similia.service.items import Layout
 from similia.service.log import Appended, Entry
-from similia.service.records import Judgement, Receipt, encoded, query_key, written
+from similia.service.records import (
+    Judgement,
+    Receipt,
+    Triplet,
+    encoded,
+    judged_bytes,
+    query_key,
+    written,
+)
+
+#: characters of an id that needs no further look
+PLAIN_ID = 128
 
 
 class Behind(Exception):
@@ -32,6 +43,41 @@ def judged_entries(
     if wrong:
         raise Invalid(next(iter(wrong.values())), wrong)
     return [judged_entry(judgement) for judgement in judgements]
+
+
+def plain_entries(
+    judgements: Sequence[Judgement], known: Callable[[str], bool]
+) -> list[Entry] | None:
+    """Entries of the most frequent judgements, if they pass all checks at a glance.
+
+    One known item is better than another, for a third, under a short id, and little else is said.
+    None means that the checks must decide, not that anything is wrong.
+    """
+    found = []
+    for judgement in judgements:
+        query, id = judgement.query, judgement.id
+        item = query.item
+        if not (
+            isinstance(judgement, Triplet)
+            and id
+            and len(id) <= PLAIN_ID
+            and "\0" not in id
+            and item is not None
+            and query.id is None
+            and query.text is None
+            and query.vectors is None
+            and judgement.judge is None
+            and judgement.source is None
+            and judgement.trusted is None
+            and judgement.weight == 1.0
+            and judgement.better != judgement.worse
+            and known(item)
+            and known(judgement.better)
+            and known(judgement.worse)
+        ):
+            return None
+        found.append(Entry("triplet", judged_bytes(judgement), id, f"item:{item}"))
+    return found
 
 
 def judged_entry(judgement: Judgement) -> Entry:

@@ -223,13 +223,12 @@ class Fold:
             return False
         return bool(held_out(np.array([key], object), self.settings.held_out)[0])
 
-    def _query(self, query: Query, vectors: list[Packed]) -> bytes | None:
-        """Bytes of the row that stands for a query; of its item's row if it has no vectors."""
+    def _query(self, query: Query, vectors: list[Packed]) -> int | bytes | None:
+        """What stands for a query: the bytes of its vectors, or else the row of its item."""
         assert self.items is not None
         if vectors:
             return self.items.layout.query_bytes(vectors[0])
-        place = None if query.item is None else self.items.row(query.item)
-        return None if place is None else self.items.matrix([place]).tobytes()
+        return None if query.item is None else self.items.row(query.item)
 
     def _complete(self, seq: int) -> None:
         """Count a full block, which this row completed."""
@@ -295,10 +294,24 @@ class Fold:
     def _gathered(self, lessons: list[Lesson]) -> tuple[Rows, Rows, Impressions]:
         """Rows of the queries and items of lessons, and the lists made of them."""
         assert self.items is not None
-        together = b"".join([lesson.query for lesson in lessons])
-        queries = np.frombuffer(together, "<f4").reshape(len(lessons), self._layout.width)
         shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
-        return queries, shown, impressions(lessons)
+        return self._queries(lessons), shown, impressions(lessons)
+
+    def _queries(self, lessons: list[Lesson]) -> Rows:
+        """Rows that stand for the queries of lessons, those of items gathered at once."""
+        assert self.items is not None
+        given = [lesson.query for lesson in lessons]
+        places = [query for query in given if isinstance(query, int)]
+        if len(places) == len(given):
+            return self.items.matrix(places)
+        own = b"".join([query for query in given if isinstance(query, bytes)])
+        rows = np.frombuffer(own, "<f4").reshape(-1, self._layout.width)
+        if not places:
+            return rows
+        found = np.empty((len(given), self._layout.width), np.float32)
+        of_items = np.array([isinstance(query, int) for query in given])
+        found[of_items], found[~of_items] = self.items.matrix(places), rows
+        return found
 
     @property
     def _layout(self) -> Layout:

@@ -87,9 +87,13 @@ class Keys:
         """The key of a token, or None if it is unknown, expired or revoked."""
         return self.asked(token)[1]
 
-    def asked(self, token: str | None) -> tuple[bool, Key | None]:
-        """Whether requests need a key, and that of a token: one look at the file for both."""
-        self._refresh()
+    def asked(self, token: str | None, *, looked: bool = False) -> tuple[bool, Key | None]:
+        """Whether requests need a key, and that of a token: one look at the file for both.
+
+        None if the caller has `looked` in this very moment, for another token.
+        """
+        if not looked:
+            self._refresh()
         needed = self._needed
         return needed, None if token is None else self._find(token)
 

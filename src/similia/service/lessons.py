@@ -29,8 +29,8 @@ class Lesson(NamedTuple):
     """One list: rows of the items shown, their gains and places, and how much it counts."""
 
     seq: int
-    #: bytes of the row that stands for the query
-    query: bytes
+    #: what stands for the query: the number of an item's row, or the bytes of a row of its own
+    query: int | bytes
     rows: Sequence[int]
     gains: Sequence[float]
     #: logarithms of the places, of clicks only
@@ -59,7 +59,7 @@ def shown_items(judgement: Judgement) -> list[str]:
 def lessons_of(
     seq: int,
     judgement: Judgement,
-    query: bytes,
+    query: int | bytes,
     row: Row,
     pairs: Sequence[tuple[str, bool]] = (),
 ) -> list[Lesson]:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
 from similia.service.errors import Damaged
 
 if TYPE_CHECKING:
@@ -62,8 +64,16 @@ class Checked(NamedTuple):
     head: str
 
 
+_encode = msgspec.msgpack.Encoder().encode
+
+
 def link(previous: bytes, seq: int, time: int, entry: Entry) -> bytes:
     """Hash of a row, which covers all rows before it."""
+    return hashlib.blake2b(_encode((previous, seq, time, entry)), digest_size=32).digest()
+
+
+def first_link(previous: bytes, seq: int, time: int, entry: Entry) -> bytes:
+    """The same for rows that were written before version 3 of the schema."""
     digest = hashlib.blake2b(previous, digest_size=32)
     parts = (entry.kind, entry.id, entry.query, entry.judge, entry.target, len(entry.body))
     digest.update(repr((seq, time, *parts)).encode())
@@ -80,7 +90,8 @@ def checked(name: str, rows: Iterator[Row]) -> Checked:
         entry = Entry(row.kind, row.body, row.id, row.query, row.judge, row.target)
         if row.seq != seq:
             raise Damaged(f"log: row {seq} of {name} is missing; restore the log from a backup.")
-        if row.time < time or row.hash != link(previous, row.seq, row.time, entry):
+        given = (previous, row.seq, row.time, entry)
+        if row.time < time or (row.hash != link(*given) and row.hash != first_link(*given)):
             raise Damaged(
                 f"log: row {row.seq} of {name} is not what was written; restore the log from a "
                 "backup."
@@ -99,8 +110,8 @@ class Log(Protocol):
         written.
         """
 
-    def send(self, request: "Request") -> None:
-        """The same for a batch whose client does not wait here."""
+    def send(self, *requests: "Request") -> None:
+        """The same for batches whose clients do not wait here."""
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""

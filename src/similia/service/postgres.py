@@ -11,7 +11,7 @@ from typing import Any
 from similia.exceptions import MissingExtraError
 from similia.service.errors import Damaged, Full, NotFound, ServiceError, Unavailable
 from similia.service.log import Checked, Row, checked
-from similia.service.sql import COLUMNS, INDICES, TABLE, SqlLog
+from similia.service.sql import COLUMNS, HASHES, INDICES, TABLE, SqlLog
 from similia.service.sqlite import write_log
 from similia.service.writer import Head, Writer
 
@@ -28,7 +28,7 @@ PAGE = 4096
 #: seconds to wait for the lock of a tenant
 MOMENT = 2.0
 #: what leads from each version of the schema to the next
-MIGRATIONS = (TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES)
+MIGRATIONS = (TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
 Connection = psycopg.Connection[Any]
 

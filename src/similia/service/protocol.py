@@ -17,8 +17,9 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from similia.service.direct import LONGEST, Direct, Sent
-from similia.service.guard import HEADERS, SHORTCUT
+from similia.service.direct import LONGEST, Direct, Head, Sent
+from similia.service.guard import HEADERS, SHORTCUT, Exchange
+from similia.service.limits import Room
 from similia.service.problems import Error
 from similia.service.settings import Settings
 
@@ -28,7 +29,7 @@ LONGEST_HEAD = 64 * 1024
 
 def bounded(settings: Settings, direct: Direct) -> type[HttpToolsProtocol]:
     """A protocol with these time limits and this short way."""
-    names = ("header_timeout", "write_timeout", "timeout")
+    names = ("header_timeout", "body_timeout", "write_timeout", "timeout")
     limits = {name: getattr(settings, name) for name in names}
     return type("Bounded", (BoundedProtocol,), {**limits, "direct": direct})
 
@@ -78,7 +79,6 @@ class Brief:
         "scope",
         "sent",
         "tenant",
-        "timer",
     )
 
     def __init__(self, tenant: str, scope: Scope) -> None:
@@ -88,16 +88,45 @@ class Brief:
         self.disconnected = self.response_complete = False
         self.message_event = self  # nobody waits for one
         self.sent: Sent | None = None
-        self.timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
         """Nobody waits."""
+
+
+class Late:
+    """A request whose head is known and whose body is still to come; it takes room meanwhile."""
+
+    __slots__ = ("_room", "_size", "head", "missing", "parts", "timer")
+
+    def __init__(
+        self, head: Head, room: Room, data: bytes, end: int, timer: asyncio.TimerHandle
+    ) -> None:
+        self.head, self.parts, self.timer = head, [data], timer
+        self.missing = end + head.length - len(data)
+        self._room, self._size = room, head.length
+        room.active += 1
+        room.present += 1
+        room.held += self._size
+
+    def add(self, data: bytes) -> None:
+        """Take a part."""
+        self.parts.append(data)
+        self.missing -= len(data)
+
+    def end(self) -> bytes:
+        """Return the room; all that came."""
+        self.timer.cancel()
+        self._room.active -= 1
+        self._room.present -= 1
+        self._room.held -= self._size
+        return b"".join(self.parts)
 
 
 class BoundedProtocol(HttpToolsProtocol):
     """A connection that cannot take forever, nor grow without bound, before there is a request."""
 
     header_timeout: float
+    body_timeout: float
     write_timeout: float
     timeout: float
     direct: Direct
@@ -110,6 +139,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._idle_bytes = 0
         self._moved = False
         self._in_head = True
+        #: whether all that was parsed are whole requests, after which others may follow
+        self._between = True
+        #: what is parsed, as long as no head has ended in it
+        self._fresh: bytes | None = None
+        self._waiting: Late | None = None
+        #: when the last request on the short way was answered
+        self._answered = 0.0
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -119,8 +155,25 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_head_timer()
 
     def data_received(self, data: bytes) -> None:
+        """Serve what begins with a known head; parse anything else."""
+        if self._waiting is not None:
+            self._waiting.add(data)
+            if self._waiting.missing > 0:
+                return
+            data, self._waiting = self._waiting.end(), None
+        if self._between and (self.cycle is None or self.cycle.response_complete):
+            head, end = self.direct.known(data)
+            if head is not None and len(data) == end + head.length:
+                self._serve_known(head, data[end:])
+                return
+            if head is not None and len(data) < end + head.length and self._wait(head, data, end):
+                return
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
         """Parse what came; refuse what never comes to a point."""
         self._moved = False
+        self._fresh = data if self._between else None
         super().data_received(data)
         brief: Any = self.cycle
         if isinstance(brief, Brief) and brief.more_body:  # the rest may never come
@@ -135,12 +188,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin a head."""
-        self._in_head = True
+        self._in_head, self._between = True, False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """End a head."""
         self._in_head, self._moved = False, True
+        fresh, self._fresh = self._fresh, None
         self._stop_head_timer()
         tenant = self.direct.tenant_of(self.parser.get_method(), self.url)
         if tenant is not None and self._is_plain():
@@ -151,7 +205,10 @@ class BoundedProtocol(HttpToolsProtocol):
                 "raw_path": self.url,
                 "query_string": b"",
             }
-            self.cycle = Brief(tenant, self.scope)  # type: ignore[arg-type, assignment]
+            scope: Any = self.scope
+            if fresh is not None:
+                self.direct.remember(fresh, tenant, scope)
+            self.cycle = Brief(tenant, scope)  # type: ignore[assignment]
             return
         before = self.cycle
         super().on_headers_complete()
@@ -172,17 +229,62 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Serve a request on the short way, if it is one for it."""
+        self._between = self.parser.should_keep_alive()
         super().on_message_complete()
         brief: Any = self.cycle
-        if not isinstance(brief, Brief) or brief.response_complete or brief.sent is not None:
-            return
+        if isinstance(brief, Brief) and not brief.response_complete and brief.sent is None:
+            self._serve(brief)
+
+    def _serve_known(self, head: Head, body: bytes) -> None:
+        """Serve a request that needs no parsing."""
+        self._in_head, self._idle_bytes = False, 0
+        self._stop_head_timer()
+        own = {"server": self.server, "client": self.client, "scheme": self.scheme}
+        brief = Brief(head.tenant, {**head.scope, **own})
+        brief.body, brief.more_body = body, False
+        self.cycle = brief  # type: ignore[assignment]
+        self._serve(brief, known=True)
+
+    def _serve(self, brief: Brief, *, known: bool = False) -> None:
         if len(brief.body) <= LONGEST:
             done = partial(self._arrived, brief)
-            brief.sent = self.direct.send(brief.scope, brief.body, brief.tenant, done)
+            send = self.direct.send
+            brief.sent = send(brief.scope, brief.body, brief.tenant, done, known=known)
         if brief.sent is None:
+            self._unset_keepalive_if_required()
             self._go_the_long_way(brief)
         else:
-            brief.timer = self.loop.call_later(self.timeout, self._out_of_time, brief)
+            self.direct.watch(brief.sent, self.timeout, partial(self._out_of_time, brief))
+
+    def _wait(self, head: Head, data: bytes, end: int) -> bool:
+        """Wait for the rest of a body, if there is room for it."""
+        room = self.direct.service.room
+        if room.active >= room.requests or room.held + head.length > room.size:
+            return False
+        self._in_head, self._idle_bytes = False, 0
+        self._stop_head_timer()
+        timer = self.loop.call_later(self.body_timeout, self._too_late)
+        self._waiting = Late(head, room, data, end, timer)
+        return True
+
+    def _too_late(self) -> None:
+        """Refuse a request whose body did not come."""
+        late, self._waiting = self._waiting, None
+        if late is None:
+            return
+        late.end()
+        exchange = Exchange(self.direct.service, {**late.head.scope, "client": self.client})
+        exchange.status = 408
+        exchange.record()
+        sentence = f"a body must arrive within {self.body_timeout:g} seconds."
+        self.refuse(408, sentence, exchange.id)
+
+    def shutdown(self) -> None:
+        """Close, once what is under way is answered."""
+        late, self._waiting = self._waiting, None
+        if late is not None:  # the application waits for the rest
+            self._parse(late.end())
+        super().shutdown()
 
     def _go_the_long_way(self, brief: Brief) -> None:
         """Let the application serve what has come of a request."""
@@ -212,20 +314,35 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _arrived(self, brief: Brief, head: bytes | None, body: bytes) -> None:
         """Answer what is on the disk."""
-        if brief.timer is not None:
-            brief.timer.cancel()
         if brief.disconnected or self.transport.is_closing():
             return
         if head is None:
             self._go_the_long_way(brief)
             return
-        own = b"".join([b"%s: %s\r\n" % header for header in self.server_state.default_headers])
+        own = self.direct.own_lines(self.server_state.default_headers)
         end = b"" if brief.keep_alive else b"connection: close\r\n"
         brief.response_complete = True
         self.transport.write(b"%s%s%s%s\r\n%s" % (STATUS_LINE[200], own, head, end, body))
-        self.on_response_complete()
+        self._answered = self.loop.time()
+        if self.timeout_keep_alive_task is None or self.pipeline or self.flow.read_paused:
+            self.on_response_complete()
+        else:  # a timer is there, and nobody waits
+            self.server_state.total_requests += 1
         if not brief.keep_alive:
             self.transport.close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection on which nothing has happened for long."""
+        if self.transport.is_closing():
+            return
+        busy = self._waiting is not None or not (self.cycle is None or self.cycle.response_complete)
+        now = self.loop.time()
+        ends = (now if busy else self._answered) + self.timeout_keep_alive
+        if ends <= now:
+            self.transport.close()
+        else:
+            again = self.loop.call_at(ends, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = again
 
     def _out_of_time(self, brief: Brief) -> None:
         id = None if brief.sent is None else brief.sent.give_up()
@@ -281,6 +398,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """Forget the timers."""
         self._stop_head_timer()
         self._stop_write_timer()
+        self._unset_keepalive_if_required()
+        if self._waiting is not None:
+            self._waiting.end()
+            self._waiting = None
         super().connection_lost(exc)
 
     # -- answers without a request ---------------------------------------------------------------

@@ -235,7 +235,7 @@ def encoded(record: Record) -> bytes:
         bare = [structs.replace(item, vectors={}) for item in record.items]
         return _encoder.encode(_Body(Put(items=bare), vectors))
     if isinstance(record, JUDGEMENTS):
-        return _judged_bytes(*_apart(record))
+        return judged_bytes(*_apart(record))
     return _encoder.encode(_Body(record))
 
 
@@ -248,7 +248,8 @@ def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
     return without, packed(query.vectors)
 
 
-def _judged_bytes(without: Judgement, vectors: Packed | None) -> bytes:
+def judged_bytes(without: Judgement, vectors: Packed | None = None) -> bytes:
+    """Canonical bytes of a judgement whose query has its vectors apart, if any."""
     return _encoder.encode(_Body(without) if vectors is None else _Body(without, [vectors]))
 
 
@@ -291,11 +292,11 @@ def with_id(judgement: Judgement) -> tuple[Judgement, bytes]:
 def written(judgement: Judgement) -> tuple[str, bytes, Packed | None]:
     """Id and bytes of a judgement, and its query's vectors; the id may be a digest of the rest."""
     without, vectors = _apart(judgement)
-    body = _judged_bytes(without, vectors)
+    body = judged_bytes(without, vectors)
     if judgement.id is not None:
         return judgement.id, body, vectors
     id = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return id, _judged_bytes(structs.replace(without, id=id), vectors), vectors
+    return id, judged_bytes(structs.replace(without, id=id), vectors), vectors
 
 
 def query_key(query: Query, vectors: Packed | None = None) -> str:

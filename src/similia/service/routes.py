@@ -55,7 +55,7 @@ async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
         await call.run(elsewhere.bring, call.tenant, ready)
     receipts = await service.committer(call.tenant).store(ready) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
-    service.metrics.acknowledge_all(call.path["tenant"], new, len(receipts) - new)
+    service.metrics.acknowledge(call.path["tenant"], new, len(receipts) - new)
     return s.Receipts(receipts)
 
 

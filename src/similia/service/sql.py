@@ -25,6 +25,8 @@ INDICES = """
     CREATE INDEX others ON rows (seq) WHERE query IS NULL;
     CREATE INDEX judged ON rows (seq, query, judge) WHERE query IS NOT NULL;
     """
+#: rows after it are hashed in another form, which earlier versions of similia do not know
+HASHES = "SELECT 1"
 #: rows of the lookup read at a time
 PART = 50_000
 
@@ -85,9 +87,9 @@ class SqlLog(ABC):
         """Append all of a batch or nothing; return once it is on the disk."""
         return self._writer.append(batch)
 
-    def send(self, request: Request) -> None:
-        """The same for a batch whose client does not wait here."""
-        self._writer.send(request)
+    def send(self, *requests: Request) -> None:
+        """The same for batches whose clients do not wait here."""
+        self._writer.send(*requests)
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""

@@ -15,7 +15,7 @@ from similia.exceptions import MissingExtraError
 from similia.safety.whole import make_folder, replacing
 from similia.service.errors import Damaged, Full, NotFound, ServiceError, Unavailable
 from similia.service.log import Checked, Row, checked
-from similia.service.sql import COLUMNS, INDICES, TABLE, SqlLog
+from similia.service.sql import COLUMNS, HASHES, INDICES, TABLE, SqlLog
 from similia.service.writer import Head, Writer
 
 try:
@@ -33,7 +33,7 @@ TOGETHER = 64
 NAME = "log.sqlite"
 
 #: what leads from each version of the schema to the next
-MIGRATIONS = (TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES)
+MIGRATIONS = (TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES, HASHES)
 
 
 def check_version(found: str) -> None:

@@ -14,7 +14,7 @@ from similia.service.champions import Champions
 from similia.service.checking import check_items, check_query, check_settings
 from similia.service.elsewhere import Store
 from similia.service.engine import Engine
-from similia.service.entries import Behind, entry, judged_entries, receipts
+from similia.service.entries import Behind, entry, judged_entries, plain_entries, receipts
 from similia.service.errors import Invalid, UnknownJudgement
 from similia.service.items import Layout
 from similia.service.log import Entry, Log
@@ -191,6 +191,11 @@ class Tenant:
             return judged_entries(self._layout(), judgements, self._knows_now)
         except Behind:
             return None
+
+    def plain_entries(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
+        """Entries of judgements that pass all checks at a glance; None if any does not."""
+        items = self._engine.items
+        return None if items is None else plain_entries(judgements, items.__contains__)
 
     def _knows_now(self, id: str) -> bool:
         items = self._engine.items

@@ -114,16 +114,18 @@ class Writer:
         assert request.answer is not None
         return request.answer
 
-    def send(self, request: Request) -> None:
-        """Put a batch in line; the thread that writes tells of it once it has its answer."""
-        if len(self._waiting) >= WAITING:
+    def send(self, *requests: Request) -> None:
+        """Put batches in line; the thread that writes tells of them once they have answers."""
+        if len(self._waiting) + len(requests) > WAITING:
             raise Busy(f"log: at most {WAITING} batches may wait; try again later.")
         with self._sending:  # nothing comes after the end, and nobody else's batch is counted
             if self._closed:
                 raise Unavailable("log: the log must be open, got one that is closing; try later.")
-            self._waiting.append(request)
+            before = len(self._waiting)
+            self._waiting.extend(requests)
             # One ring is enough: whoever hears it looks at all that waits.
-            if len(self._waiting) in (1, self._expected) and self._bell.empty():
+            enough = before < self._expected <= len(self._waiting)
+            if (before == 0 or enough) and self._bell.empty():
                 self._bell.put(None)
 
     def close(self) -> None:
@@ -138,11 +140,12 @@ class Writer:
     def _run(self) -> None:
         while requests := self._taken():
             try:
-                written = self._write(requests)
+                rows = self._write(requests)
             except Exception as error:
                 self._fail(requests, error)
-                continue
-            self._tell(written)
+                rows = []
+            _answer(requests)
+            self._tell(rows)
         self._store.close()
 
     def _tell(self, rows: list[Row]) -> None:
@@ -194,30 +197,30 @@ class Writer:
         self._head = head
         for request, answer in zip(requests, answers, strict=True):
             request.answer = answer
-        _answer(requests)
         return rows
 
     def _numbered(
         self, requests: list[Request], known: dict[str, tuple[int, bytes]]
     ) -> tuple[Head, list[Row], list[list[Appended] | Conflict]]:
         """Rows for all that is new, and what to answer."""
-        head, now = self._head, time.time_ns() // 1000
+        seq, earlier, previous = self._head
+        moment = max(time.time_ns() // 1000, earlier)
         known, rows = dict(known), []
         answers: list[list[Appended] | Conflict] = []
         for request in requests:
-            answer = _sorted_out(request.batch, known, head.seq)
+            answer = _sorted_out(request.batch, known, seq)
             answers.append(answer)
             if isinstance(answer, Conflict):
                 continue
-            for entry, place in zip(request.batch, answer, strict=True):
-                if place.duplicate:
+            for entry, (place, duplicate) in zip(request.batch, answer, strict=True):
+                if duplicate:
                     continue
-                moment = max(now, head.time)
-                head = Head(place.seq, moment, link(head.hash, place.seq, moment, entry))
-                rows.append(Row(place.seq, moment, *entry, head.hash))
+                previous = link(previous, place, moment, entry)
+                rows.append(Row(place, moment, *entry, previous))
                 if entry.id is not None:
-                    known[entry.id] = place.seq, entry.body
-        return head, rows, answers
+                    known[entry.id] = place, entry.body
+                seq = place
+        return Head(seq, moment if rows else earlier, previous), rows, answers
 
     def _recover(self) -> None:
         """Connect anew. What the failed transaction left is part of the log, if anything is."""
@@ -234,10 +237,8 @@ class Writer:
             f"log: nothing could be written ({type(error).__name__}: {error}); try again later."
         )
         meaning.__cause__ = error
-        left = [request for request in requests if request.answer is None]
-        for request in left:
+        for request in requests:
             request.answer = meaning
-        _answer(left)
 
 
 def _answer(requests: list[Request]) -> None:
@@ -256,6 +257,9 @@ def _sorted_out(
     batch: Sequence[Entry], known: dict[str, tuple[int, bytes]], last: int
 ) -> list[Appended] | Conflict:
     """Where each entry of a batch is or goes; a conflict if an id is taken by another body."""
+    ids = {entry.id for entry in batch}
+    if len(ids) == len(batch) and known.keys().isdisjoint(ids):  # as almost always
+        return [Appended(seq, False) for seq in range(last + 1, last + 1 + len(batch))]
     found: list[Appended] = []
     own: dict[str, tuple[int, bytes]] = {}
     wrong: dict[int, str] = {}
