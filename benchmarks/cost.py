@@ -270,7 +270,7 @@ def model(r, n, n_items, d, u, judged, asked, n_lists, n_probe, *, shares=8, par
         "learn": Stage(
             r.start,
             n * (r.sort + KEPT * r.hash) + (shares + 1) * (2 * r.invert + part * r.open),
-            n * learnt + mappers * touched,
+            n * learnt + min(mappers * items / PIECE, 2 * n) * r.page,
             shares,
             n * (KEPT + 3 * 4 * d),
             shares * part,
@@ -292,15 +292,15 @@ def model(r, n, n_items, d, u, judged, asked, n_lists, n_probe, *, shares=8, par
             items,
             ranges * asked * 10 * 16,
         ),
-        # Lists are trained in ten rounds. Each shard opens what was trained, and holds its items
-        # five times: in lists, read out twice, as bytes of a file, and for the exact search, whose
-        # scores come on top.
+        # Lists are trained in ten rounds. Each shard opens what was trained, and at most holds its
+        # items four times, in lists, read out, as bytes of a file and for the exact search, and the
+        # scores of that.
         "index": Stage(
             r.index,
             10 * trained + shards * SAMPLE * 22 * r.merge,
             shards * trained + lists + items * (r.read + r.listed / 2 + r.save + r.hash)
             + SAMPLE * (n_items * r.best + found) + touched
-            + (5 * items + shards * min(BLOCK_BYTES, 4 * SAMPLE * n_items / shards)) * r.fresh,
+            + (4 * items + shards * min(BLOCK_BYTES, 4 * SAMPLE * n_items / shards)) * r.fresh,
             shards,
             items,
             shards * SAMPLE * 22 * 16,
@@ -308,7 +308,7 @@ def model(r, n, n_items, d, u, judged, asked, n_lists, n_probe, *, shares=8, par
         "search the shards": Stage(
             r.start,
             shards * asked * 10 * r.merge,
-            lists + items * (r.open + 3 * r.fresh) + asked * found,
+            lists + items * (r.open + 2 * r.fresh) + asked * found,
             shards,
             items,
             shards * asked * 10 * 16,
