@@ -1,6 +1,9 @@
 """What merging costs in quality: learners of shares, merged, against one learner of everything.
 
-``FORCED=1`` also merges what is refused for having learnt too little, to show what that would cost.
+Every merge is guarded by judgements about one half of the test points. The best part is chosen by
+these, too, and compared on the other half. ``FORCED=1`` also merges what is refused for having
+learnt too little, to show what that would cost; ``FIRST=5 SEEDS=20`` takes twenty other seeds, and
+``CELLS="32,1;2,4"`` some numbers of parts and rounds.
 """
 
 import copy
@@ -30,12 +33,16 @@ from similia import (
     evaluate,
 )
 from similia.base import Learner
-from similia.retrieval.best import gain_over_best
 from similia.sampling import BalancedPairs, UniformTriplets
 
-N, SEEDS = 20_000, int(os.environ.get("SEEDS", "5"))
-PARTS, ROUNDS = (2, 8, 32), (1, 4, 16)
-ALWAYS = "always"
+N, FIRST = 20_000, int(os.environ.get("FIRST", "0"))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("SEEDS", "5")))
+CLOSE = 0.01
+#: parts and rounds
+CELLS = list(product((2, 8, 32), (1, 4, 16)))
+if "CELLS" in os.environ:
+    CELLS = [tuple(map(int, cell.split(","))) for cell in os.environ["CELLS"].split(";")]
+ALWAYS, BETTER = "always", "a part is better"
 #: a start that is neither nothing nor the identity
 MIXED = 0.5 * np.eye(64) + 0.1 * np.random.default_rng(0).normal(size=(64, 64))
 CONTENDERS = {
@@ -63,7 +70,7 @@ CONTENDERS = {
 
 
 class Digits:
-    """Judgements about one half of the digits, and the other half to be judged on."""
+    """Judgements about half of the digits; a quarter to choose by, and a quarter to judge on."""
 
     def __init__(self, seed, n=N):
         X, y = load_digits(return_X_y=True)
@@ -75,6 +82,8 @@ class Digits:
         self.held_out = UniformTriplets(self.labels).draw(5000, rng)
         self.pairs = BalancedPairs(self.y).draw(n, rng)
         self.rows = rng.integers(len(self.y), size=n)
+        #: whether each mark is one to choose by, by its query
+        self.chosen_by = [np.arange(len(self.test)) % 2 == 0, self.held_out[:, 0] % 2 == 0]
 
     def teach(self, learner, chosen):
         if learner.learns_from == "triplets":
@@ -94,25 +103,33 @@ class Digits:
         right = scores[query, better] > scores[query, worse]
         return [found.per_query["map"], right.astype(float)]
 
+    def guard(self, learner):
+        """Marks that `merge` may see."""
+        return self.marks(learner)[0][self.chosen_by[0]]
+
+    def gains_over_best(self, merged, parts):
+        """For each kind of marks, gain over the part that others choose, and its standard error."""
+        gains = []
+        for chosen_by, own, *others in zip(
+            self.chosen_by[: len(merged)], merged, *parts, strict=True
+        ):
+            best = max(others, key=lambda marks, by=chosen_by: marks[by].mean())
+            gain = (own - best)[~chosen_by]
+            gains.append([gain.mean(), gain.std(ddof=1) / len(gain) ** 0.5])
+        return np.array(gains).T
+
 
 def quality(marks):
     return np.array([mark.mean() for mark in marks])
 
 
-def gains_over_best(merged, parts):
-    """What merging gains over the part that is best on the other half of the test: mean, error."""
-    return np.array(
-        [gain_over_best(m, others) for m, *others in zip(merged, *parts, strict=True)]
-    ).T
-
-
-def in_rounds(problem, start, n_parts, n_rounds):
+def in_rounds(problem, start, n_parts, n_rounds, guard=None):
     """The merged learner of the last round, and its parts."""
     for piece in np.array_split(np.arange(N), n_rounds):
         parts = start.split(n_parts)
         for place, part in enumerate(parts):
             problem.teach(part, piece[place::n_parts])
-        start = start.merge(parts)
+        start = start.merge(parts, guard)
     return start, parts
 
 
@@ -133,24 +150,26 @@ def compared(name, seed):
     first = 20 if start.learns_from == "labels" else 0
     problem.teach(start, np.arange(first))
     whole = quality(problem.marks(problem.teach(copy.deepcopy(start), np.arange(N))))
-    for n_parts, n_rounds in product(PARTS, ROUNDS):
+    for n_parts, n_rounds in CELLS:
         try:
-            merged, parts = in_rounds(problem, start, n_parts, n_rounds)
+            merged, parts = in_rounds(problem, start, n_parts, n_rounds, problem.guard)
             refused = ""
         except ValueError as error:
             refused = _reason(str(error))
-            if refused == ALWAYS or "FORCED" not in os.environ:
+            if refused in (ALWAYS, BETTER) or "FORCED" not in os.environ:
                 yield n_parts, n_rounds, Cell(whole, refused=refused)
                 continue
             with mock.patch.object(Learner, "_check_learnt"):
                 merged, parts = in_rounds(problem, start, n_parts, n_rounds)
         merged, parts = problem.marks(merged), [problem.marks(part) for part in parts]
         best = np.max([quality(part) for part in parts], axis=0)
-        over_best = gains_over_best(merged, parts)
+        over_best = problem.gains_over_best(merged, parts)
         yield n_parts, n_rounds, Cell(whole, quality(merged), best, over_best, refused)
 
 
 def _reason(message):
+    if "as good as its best part" in message:
+        return BETTER
     steps = re.search(r"at least (\d+) steps each, got (\d+)", message)
     return f"{steps[2]} of {steps[1]} steps" if steps else ALWAYS
 
@@ -158,26 +177,32 @@ def _reason(message):
 def merging():
     rows = []
     for name in os.environ.get("LEARNERS", ";".join(CONTENDERS)).split(";"):
-        runs = [row for seed in range(SEEDS) for row in compared(name, seed)]
-        for n_parts, n_rounds in product(PARTS, ROUNDS):
+        runs = [row for seed in SEEDS for row in compared(name, seed)]
+        for n_parts, n_rounds in CELLS:
             cells = [row[2] for row in runs if row[:2] == (n_parts, n_rounds)]
             done = [cell for cell in cells if cell.merged is not None]
             row = [name, n_parts, n_rounds, _shown(np.mean([c.whole for c in cells], axis=0))]
             if done:
-                over = np.array([cell.over_best for cell in done])
+                over, error = np.moveaxis([cell.over_best for cell in done], 1, 0)
+                of_mean = over.std(axis=0, ddof=1) / len(over) ** 0.5 if len(over) > 1 else None
+                behind = np.array([cell.merged - cell.whole for cell in done])
                 row += [
                     _shown(np.mean([cell.merged for cell in done], axis=0)),
-                    _shown(np.min([c.merged - c.whole for c in done], axis=0), "+.3f"),
+                    _shown(behind.mean(axis=0), "+.3f"),
+                    _shown(behind.min(axis=0), "+.3f"),
+                    int((behind < -CLOSE).any(axis=1).sum()),
                     _shown(np.min([c.merged - c.best for c in done], axis=0), "+.3f"),
-                    _shown(over[:, 0].mean(axis=0), "+.3f"),
-                    _shown((over[:, 0] / np.maximum(over[:, 1], 1e-9)).min(axis=0), "+.1f"),
+                    _shown(over.mean(axis=0), "+.4f"),
+                    "" if of_mean is None else _shown(of_mean, ".4f"),
+                    _shown((over / np.maximum(error, 1e-9)).min(axis=0), "+.1f"),
                 ]
             else:
-                row += [""] * 5
+                row += [""] * 8
             refused = [cell.refused for cell in cells if cell.refused]
             rows.append([*row, f"{len(refused)} ({refused[0]})" if refused else "0"])
+            print(*rows[-1], sep=" | ", flush=True)
     table(
-        f"Merging {N:,} judgements about digits, {SEEDS} seeds: mAP / held-out order right "
+        f"Merging {N:,} judgements about digits, {len(SEEDS)} seeds: mAP / held-out order right "
         "(accuracy for classifiers)",
         [
             "learner",
@@ -185,10 +210,13 @@ def merging():
             "rounds",
             "whole",
             "merged",
-            "least gain over the whole",
+            "mean gain over the whole",
+            "least of these",
+            f"seeds more than {CLOSE} behind it",
             "least gain over the best part by the same test",
-            "mean gain over the best part by the other half",
-            "least of these in standard errors",
+            "mean gain over the part that other points choose",
+            "its standard error over seeds",
+            "least of these gains in standard errors",
             "refused",
         ],
         rows,

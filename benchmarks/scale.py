@@ -2,6 +2,8 @@
 
 ``SCALE=1e7 FOLDER=somewhere python -m benchmarks scale`` needs 6 GB of disk per 1e7, and 6 more for
 the shards of the index. What is finished in the folder is not repeated, and so not timed again.
+``TO=postgresql://…`` or ``TO=qdrant:…`` exports the items, too; ``STAGES="index;export"`` does some
+of it.
 """
 
 import os
@@ -17,11 +19,13 @@ from benchmarks.timing import table
 from similia import FactoredAROMA
 from similia.distributed import (
     evaluate_parts,
+    export_items,
     index_shards,
     learn_shares,
     search_ranges,
     search_shards,
 )
+from similia.persistence import load
 
 N_QUERIES, D, RELEVANT, N_PROBE = 100_000, 128, 16, 32
 #: queries with grades; two blocks of an evaluation, so that two workers have some
@@ -142,6 +146,9 @@ def scale():
                 folder / "shards", asked, 10, model=model, work=folder / "together", **given
             )[0]
 
+        def export():
+            export_items(items, to, "items", work=folder / "export", **given)
+
         stages = {
             f"learn, {size:,} judgements in 8 shares": learn,
             f"evaluate, 2 × {JUDGED:,} queries × {size:,} items": measure,
@@ -149,23 +156,29 @@ def scale():
             f"index, {size:,} items in shards": build,
             "search the shards, 256 queries": search_together,
         }
-        rates = cost.measured(folder, n_lists := int(lists[3:].partition(",")[0]))
-        print(rates, flush=True)
-        expected = cost.model(rates, size, size, D, JUDGED, 256, n_lists, N_PROBE, int(workers))
+        if to := os.environ.get("TO"):
+            stages[f"export, {size:,} items"] = export
+        rates = cost.measured(folder, n_lists := int(lists[3:].partition(",")[0]), to)
+        print(cost.shown(rates), flush=True)
         only, rows = os.environ.get("STAGES", ""), []
         for what, stage in stages.items():
             name = what.split(",")[0]
             if only and name not in only.split(";"):
                 continue
-            load, begun, used = os.getloadavg()[0], time.perf_counter(), os.times()
+            busy, begun, used = os.getloadavg()[0], time.perf_counter(), os.times()
             with Memory() as memory:
                 stage()
             after = os.times()
             cpu = sum(after[:4]) - sum(used[:4])
             seconds = time.perf_counter() - begun
             held = [memory.driver, memory.worker, memory.mapped]
-            by_model = [f"{expected[name]:.1f}", f"{cpu / expected[name]:.2f}"]
-            rows.append([what, f"{seconds:.0f}", f"{cpu:.1f}", *by_model, *held, f"{load:.0f}"])
+            learnt = load(model)
+            u = learnt.n_updates_ / learnt.n_seen_
+            sizes = size, size, D, u, JUDGED, 256, n_lists, N_PROBE
+            stages_ = cost.model(rates, *sizes, mappers=int(workers))
+            expected = stages_[name].spent(int(workers))
+            by_model = [f"{expected:.1f}", f"{cpu / expected:.2f}"]
+            rows.append([what, f"{seconds:.0f}", f"{cpu:.1f}", *by_model, *held, f"{busy:.0f}"])
             print(*rows[-1], flush=True)
         header = [
             "",
@@ -189,4 +202,40 @@ def scale():
             print(f"recall@10 of the shards by what was learnt: {recall:.4f}")
 
 
-ALL = [scale]
+def on_paper():
+    """The model carried to 1e9 judgements about 1e9 items, with the rates of this machine."""
+    size, workers = int(float(os.environ.get("SCALE", "1e6"))), 1000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(os.environ.get("FOLDER", name))
+        make(folder, size, size)
+        rates = cost.measured(folder, 512, os.environ.get("TO"))
+    print(cost.shown(rates))
+    sizes = 10**9, 10**9, D, 0.05, 512_000, 256, 512, N_PROBE
+    stages = cost.model(rates, *sizes, shares=workers, parts=workers, mappers=workers)
+    rows = [
+        [
+            name,
+            f"{stage.work:,.0f}",
+            f"{stage.tasks:,}",
+            f"{stage.work / stage.tasks:,.1f}",
+            f"{stage.driver:,.1f}",
+            f"{stage.clock(workers):,.0f}",
+            f"{stage.read / 1e9:,.0f}",
+            f"{stage.brought / 1e9:,.2f}",
+        ]
+        for name, stage in stages.items()
+    ]
+    header = [
+        "",
+        "CPU seconds of all tasks",
+        "tasks",
+        "of one",
+        "of the driver",
+        "clock",
+        "GB read by workers",
+        "GB to the driver",
+    ]
+    table(f"On paper: 1e9 judgements, 1e9 × {D} items, {workers:,} workers", header, rows)
+
+
+ALL = [scale, on_paper]

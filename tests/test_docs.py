@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
 #: pages whose commands are run, in a shell, in their order
-TUTORIALS = ["docs/tutorial.md"]
+TUTORIALS = ["docs/tutorial.md", "docs/scale.md"]
 #: pages that show lines which are no programs; those of stores are run in tests/stores, and that of
 #: the service in tests/service
 FRAGMENTS = [

@@ -1,12 +1,22 @@
 """Tasks on processes: deaths, hangs, errors, and nothing done twice."""
 
 import json
+import pickle
 
+import numpy as np
 import pytest
 
+from similia.distributed import (
+    evaluate_parts,
+    index_shards,
+    learn_shares,
+    search_ranges,
+    search_shards,
+)
 from similia.distributed import tasks as tasks_module
 from similia.distributed.engines import engine_named
 from similia.distributed.tasks import finished, run_all
+from tests.distributed.conftest import Inline
 from tests.distributed.hostile import Writing
 
 
@@ -75,3 +85,34 @@ def test_reports_of_all_tasks_are_added_up(tmp_path, inline):
 def test_an_unknown_engine_is_refused(name):
     with pytest.raises(ValueError, match="executor must be processes, processes:N"):
         engine_named(name)
+
+
+class Weighing(Inline):
+    """Notes how many bytes a call would send to a worker."""
+
+    def __init__(self):
+        self.sent = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.sent.append(len(pickle.dumps((fn, args, kwargs))))
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_workers_are_sent_paths_and_numbers_and_never_arrays(problem):
+    engine, X = Weighing(), np.tile(problem.X, (20, 1))
+    np.save(problem.vectors, X)
+    given = {"executor": engine}
+    model = problem.output("model")
+    learn_shares(problem.learner(), problem.vectors, problem.feedback, output=model, **given)
+
+    def folder(name):
+        return problem.folder / name
+
+    scorers = {"plain": "cosine", "own": model}
+    evaluate_parts(scorers, problem.vectors, problem.feedback, work=folder("measured"), **given)
+    sides = problem.vectors, problem.vectors
+    search_ranges(model, *sides, 3, work=folder("exact"), range_size=999, **given)
+    index_shards(problem.vectors, folder("shards"), backend="exact", shard_size=999, **given)
+    search_shards(folder("shards"), problem.vectors, 3, work=folder("found"), **given)
+    assert len(engine.sent) >= 8 + 8 + 3 + 3 + 3
+    assert max(engine.sent) < 1500 < min(X.nbytes, problem.triplets.nbytes) / 10

@@ -1,5 +1,7 @@
 """Item vectors in a FAISS index."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
 from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
+from similia.linalg.threads import free_processors
 from similia.validation import Rule
 
 try:
@@ -37,6 +40,20 @@ _OPTIONS = {
     "ef_search": (64, BREADTH),
     "n_probe": (16, BREADTH),
 }
+
+
+@contextmanager
+def _own_threads() -> Iterator[None]:
+    """Let FAISS, and the BLAS that it brings, use the processors that are free.
+
+    The limit is one of OpenMP, which holds for the calling thread.
+    """
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(min(before, free_processors()))
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 class Implementation:
@@ -81,18 +98,21 @@ class Implementation:
         vectors = np.ascontiguousarray(vectors)
         if self.native is None:
             self._start(len(vectors))
-        if not self.native.is_trained:
-            self.native.train(vectors)
-        self.native.add(vectors)
+        with _own_threads():
+            if not self.native.is_trained:
+                self.native.train(vectors)
+            self.native.add(vectors)
 
     def search(self, Q: Array, k: int) -> Found:
         """Return the best k items of each query; row -1 where FAISS finds fewer."""
-        scores, rows = self.native.search(np.ascontiguousarray(Q), k)
+        with _own_threads():
+            scores, rows = self.native.search(np.ascontiguousarray(Q), k)
         return rows, -scores if self._l2 else scores
 
     def vectors(self) -> Array:
         """Vectors of all items."""
-        return self.native.reconstruct_n(0, len(self))
+        with _own_threads():
+            return self.native.reconstruct_n(0, len(self))
 
     def tensors(self) -> dict[str, Array]:
         """The vectors, and the centers of lists if there are any."""

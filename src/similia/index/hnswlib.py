@@ -7,7 +7,7 @@ import numpy as np
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
 from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
-from similia.linalg.threads import processors
+from similia.linalg.threads import free_processors
 
 try:
     import hnswlib
@@ -40,7 +40,6 @@ class Implementation:
             0, M=self.options["M"], ef_construction=self.options["ef_construction"]
         )
         self.native.set_ef(self._ef)
-        self.native.set_num_threads(processors())
 
     def __len__(self) -> int:
         return int(self.native.get_current_count())
@@ -50,14 +49,14 @@ class Implementation:
         total = len(self) + len(vectors)
         if total > self.native.get_max_elements():
             self.native.resize_index(max(total, 2 * len(self)))
-        self.native.add_items(vectors, np.arange(len(self), total))
+        self.native.add_items(vectors, np.arange(len(self), total), free_processors())
 
     def search(self, Q: Array, k: int) -> Found:
         """Return the best k items of each query; only rows -1 if hnswlib finds fewer."""
         if k > self._ef:
             self.native.set_ef(k)
         try:
-            rows, distances = self.native.knn_query(Q, k)
+            rows, distances = self.native.knn_query(Q, k, free_processors())
         except RuntimeError:  # it returns k items for every query, or nothing
             return np.full((len(Q), k), -1), np.zeros((len(Q), k), np.float32)
         finally:

@@ -7,7 +7,7 @@ import numpy as np
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
 from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
-from similia.linalg.threads import processors
+from similia.linalg.threads import free_processors
 
 try:
     from usearch.index import BatchMatches, Matches
@@ -55,7 +55,7 @@ class Implementation:
 
     def search(self, Q: Array, k: int) -> Found:
         """Return the best k items of each query; row -1 where USearch finds fewer."""
-        found = self.native.search(np.ascontiguousarray(Q), k, threads=processors())
+        found = self.native.search(np.ascontiguousarray(Q), k, threads=free_processors())
         if isinstance(found, Matches) and len(found) < k:
             return np.full((1, k), -1), np.zeros((1, k), np.float32)
         rows = np.asarray(found.keys).astype(np.int64).reshape(len(Q), k)

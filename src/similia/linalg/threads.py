@@ -82,7 +82,8 @@ def processors() -> int:
 def one_processor() -> Iterator[None]:
     """Let `side_by_side` do its tasks one after another, as other processes use the processors.
 
-    Work is still cut up for all of them, so that it rounds the same.
+    Work is still cut up for all of them, so that it rounds the same. Libraries with threads of
+    their own are to use `free_processors`.
     """
     token = _alone.set(True)
     try:
@@ -91,12 +92,17 @@ def one_processor() -> Iterator[None]:
         _alone.reset(token)
 
 
+def free_processors() -> int:
+    """Number of processors that work may use just now: within `one_processor`, one."""
+    return 1 if _alone.get() else processors()
+
+
 def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
     """Run tasks that touch different data on all processors; then raise the first error, if any.
 
     `work` is the number of multiplications in all of them: a small one is not shared out.
     """
-    helpers = 0 if _alone.get() else min(processors(), len(tasks)) - 1
+    helpers = min(free_processors(), len(tasks)) - 1
     if helpers < 1 or work < SMALL:
         with _gate:
             for task in tasks:

@@ -115,3 +115,7 @@ class AROW(LinearOneVsRest):
         vectors = zip(*(zip(part.w_, part.Sigma_, strict=True) for part in parts), strict=True)
         w, Sigma = zip(*map(mean_posterior, vectors), strict=True)
         return {"w_": np.array(w), "Sigma_": np.array(Sigma)}
+
+    def _steps_to_merge(self) -> int:
+        """Six for each weight, over all weight vectors."""
+        return 6 * self.w_.size
