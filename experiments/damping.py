@@ -15,7 +15,7 @@ from experiments.datasets import load_fashion_mnist, load_isolet, load_mnist, lo
 from experiments.summary import markdown_table
 from similia import SGDOneVsRest, SLNDClassifier
 
-DAMPINGS = (0, 3, 60, 250)
+DAMPINGS = (0, 3, 60)
 SEEDS = (0, 1)
 STEPS = (0.03, 0.1, 0.3, 1.0, 3.0)  # in units of 1/(F''(0) mean |x|²)
 BEST = "SGD, best step"

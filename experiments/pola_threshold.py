@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from statistics import fmean, stdev
 
 from experiments.duels import Side, duel
@@ -9,21 +10,14 @@ from experiments.pola_default import WIDTH
 from experiments.rows import Row, select
 from experiments.summary import markdown_table
 
-SWEPT, BATCH = "POLA, threshold", "POLA, batch"
+SWEPT, BATCH, SOLVED = "POLA, threshold", "POLA, batch", "POLA, batch solved"
 CUTS = (1, 3, 5)
-#: what the batch form shows
-VERDICT = [
-    "Repeating the pairs does not lead to the claim: on each of these pairs of digits and for each "
-    "k the last matrix is worse than after one pass, and in the mean worse than the Euclidean "
-    "distance. It has not converged: after 40 passes some pair still loses 1.0 to 1.6, more than "
-    "the margin of 1, where 0.1 was asked for.",
-]
 
 
 def threshold_part(rows: list[Row]) -> list[str]:
     """Tables of the sweep on all pairs of digits and of the batch form."""
     found = select(rows, problem="mnist_pair")
-    parts = [*_sweep(_scaled(found)), *_batch(found)]
+    parts = [*_sweep(_scaled(found)), *_batch(found), *_solved(found)]
     return ["## Why not 45 of 45", *parts] if parts else []
 
 
@@ -42,13 +36,7 @@ def _sweep(rows: list[Row]) -> list[str]:
         here = [*select(swept, parameters=text), *plain]
         for step in sorted({row["step"] for row in swept}):
             for score in ("last", "average"):
-                cells = []
-                for k in CUTS:
-                    ours = Side(SWEPT, score, step)
-                    found = duel(here, ours, Side("Euclidean"), "digits", f"accuracy@{k}")
-                    changes = [us - them for them, us in found.pairs]
-                    half = WIDTH * stdev(changes) / math.sqrt(len(changes))
-                    cells.append(f"{found} ({100 * fmean(changes):+.2f} ± {100 * half:.2f})")
+                cells = _duels(here, Side(SWEPT, score, step), Side("Euclidean"))
                 b, unit = _setting(text)
                 lines.append([f"{b:g}", f"{unit:g}", f"{step:,}", score, *cells])
     return [
@@ -69,6 +57,17 @@ def _sweep(rows: list[Row]) -> list[str]:
         "several times as large, or a weaker Euclidean error than ours (0.8 to 0.9 %), which the "
         "paper shows only as a picture.",
     ]
+
+
+def _duels(rows: list[Row], ours: Side, theirs: Side) -> list[str]:
+    """Better / equal / worse and the change of the error, with its interval, for every k."""
+    cells = []
+    for k in CUTS:
+        found = duel(rows, ours, theirs, "digits", f"accuracy@{k}")
+        changes = [us - them for them, us in found.pairs]
+        half = WIDTH * stdev(changes) / math.sqrt(len(changes)) if len(changes) > 1 else math.nan
+        cells.append(f"{found} ({100 * fmean(changes):+.2f} ± {100 * half:.2f})")
+    return cells
 
 
 def _setting(text: str) -> tuple[float, float]:
@@ -102,11 +101,67 @@ def _batch(rows: list[Row]) -> list[str]:
     return [
         "The batch form, as printed (b₁ = 1, pixels between 0 and 1) in all 784 dimensions: the "
         "same 1,000 pairs again and again, until none loses more than 0.1 or 40 passes are made, "
-        f"on {len(sides['last'])} pairs of digits that look alike (all 45 were too dear), seed "
-        "0. Errors in percent of 1-, 3- and 5-NN.",
+        f"on {len(sides['last'])} pairs of digits that look alike, seed 0. Errors in percent of "
+        "1-, 3- and 5-NN. After 40 passes some pair still loses more than the margin of 1, where "
+        "0.1 was asked for.",
         markdown_table(header, lines),
-        *VERDICT,
     ]
+
+
+def _solved(rows: list[Row]) -> list[str]:
+    """The solution of the batch problem on all pairs of digits."""
+    here = select(rows, contender=SOLVED)
+    if not here:
+        return []
+    lines, notes = [], []
+    seeds = {row["seed"] for row in here}
+    rivals = [
+        row
+        for row in rows
+        if row["seed"] in seeds
+        and row["contender"] in ("Euclidean", "POLA")
+        and set(json.loads(row["options"])) == {"digits"}
+    ]
+    for text in sorted({row["parameters"] for row in here}, key=_n_pairs):
+        some = select(here, parameters=text)
+        for name, theirs in (("Euclidean", Side("Euclidean")), ("one pass", Side("POLA", "last"))):
+            cells = _duels([*rivals, *some], Side(SOLVED, "last"), theirs)
+            lines.append([f"{_n_pairs(text):,}", name, *cells])
+        notes.append(_certificates(some, _n_pairs(text)))
+    return [
+        "Passes would end at some metric that satisfies every pair. The one nearest to the start, "
+        "min ½|A|² + ½(b - 1)² over A ⪰ 0 and b ≥ 1, can be had without them, since the problem is "
+        "convex: it was found from the dual (L-BFGS-B) until the duality gap was below 1 %, on all "
+        "45 pairs of digits, seed 0. Better / equal / worse and the change of the error as above, "
+        "against the Euclidean distance and against one pass of the printed form (of 1,000 pairs).",
+        markdown_table(["pairs", "against", *(f"{k}-NN" for k in CUTS)], lines),
+        *notes,
+        "So what the batch form converges to is not what the claim needs. Pairs satisfied in full "
+        "are fitted too closely: the solution is worse than the Euclidean distance nearly "
+        "everywhere, and worse than a single pass, which ends long before.",
+    ]
+
+
+def _n_pairs(text: str) -> int:
+    return json.loads(text)["n_pairs"]
+
+
+def _certificates(rows: list[Row], n_pairs: int) -> str:
+    """Ranges of what the solver says about its solutions."""
+    found = {row["options"]: row["note"] for row in rows}
+    numbers = [
+        [float(text) for text in re.findall(r"\d+(?:\.\d+)?(?:e[+-]\d+)?", note)]
+        for note in found.values()
+    ]
+    gaps, losses, evaluations, distances, passes = zip(*numbers, strict=True)
+    return (
+        f"With {n_pairs:,} pairs all {len(found)} problems are solved: gaps of at most "
+        f"{max(gaps):.2g} %, losses of at most {max(losses):.1g}, after {min(evaluations):.0f} to "
+        f"{max(evaluations):.0f} evaluations. D = |A|² + (b - 1)² is {min(distances):.2g} to "
+        f"{max(distances):.2g}, and since squared differences are above a hundred the bound of "
+        f"Theorem 1 on the passes to a loss of 0.1 is {min(passes):.1g} to {max(passes):.1g}: so "
+        "40 said nothing."
+    )
 
 
 def _errors(rows: list[Row]) -> list[float]:

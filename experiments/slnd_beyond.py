@@ -2,12 +2,12 @@
 
 import json
 import math
-
-from scipy import stats
+from collections import Counter
+from statistics import fmean
 
 from experiments.rows import Row, select
 from experiments.slnd_curves import SETS, best_curve, mean_curve, of_set, reached, shown
-from experiments.summary import markdown_table, mean_error
+from experiments.summary import half_interval, markdown_table, mean_error
 
 DEFAULT, SGD, TUNED = "SLND, our defaults", "SGD, all examples", "SGD, all examples, tuned"
 FORMS = {
@@ -19,6 +19,8 @@ FORMS = {
     TUNED: "SGD, tuned",
 }
 RIVALS = ("SGDClassifier", "LogisticRegression")
+#: first of the seeds by which the default is judged; its form was chosen before they were run
+FRESH = 10
 CLASSES = {
     **{f'{{"classes":{n}}}': (n, 50) for n in (10, 25, 50, 100)},
     "{}": (200, 50),
@@ -32,27 +34,37 @@ def forms_part(rows: list[Row]) -> list[str]:
     lines, verdicts = [], []
     for place, name in SETS.items():
         found = {form: _after_five(of_set(rows, place), form) for form in FORMS}
-        if not found[DEFAULT] or not found[TUNED]:
+        for judged in (DEFAULT, SGD, TUNED):
+            found[judged] = {s: value for s, value in found[judged].items() if s >= FRESH}
+        if not found[DEFAULT]:
             continue
         chosen = _chosen(of_set(rows, place))
         lines.append([name, *(_accuracy(values) for values in found.values()), chosen])
         for rival in (SGD, TUNED):
             seeds = sorted(set(found[DEFAULT]) & set(found[rival]))
             gaps = [100 * (found[DEFAULT][seed] - found[rival][seed]) for seed in seeds]
-            verdicts.append((rival, name, len(gaps), *mean_error(gaps)))
+            if gaps:
+                verdicts.append((rival, name, fmean(gaps), half_interval(gaps)))
     if not lines:
         return []
     return [
         "## The default, its forms and SGD",
         "Top-1 accuracy in percent after 5 passes over all examples, mean ± standard error over "
         "seeds, which draw the order and the Hessian's examples (and the images of MNIST, of "
-        "Fashion-MNIST and of Caltech-101 themselves; the Fourier features have one seed). The "
-        "forms have a damping of 60, the diagonal one of 3; the default chooses among rank 500 "
-        "with a damping of 250, 60, 3 or 0 and the diagonal form, by trials within the training "
-        "part, and is diagonal at once for texts. SGD is tuned over steps of 0.03, 0.1, 0.3, 1 and "
-        "3 on a quarter of the training part.",
+        "Fashion-MNIST and of Caltech-101 themselves). The forms have a damping of 60, the "
+        "diagonal one of 3, and seeds 0 to 9 (images) or 0 to 2. The default chooses among plain "
+        "steps, rank 500 with a damping of 60, 3 or 0 and the diagonal form, by trials within the "
+        "training part, and is diagonal at once for texts; with 250 in place of plain steps it was "
+        "0.13 ± 0.06 behind SGD on MNIST (seeds 0 to 9). That was changed on other draws of "
+        "training images, and the new default was judged once, with seeds from 10 on, as SGD is "
+        "here. SGD is tuned over steps of 0.03, 0.1, 0.3, 1 and 3 on a quarter of the training "
+        "part.",
         markdown_table(["features", *FORMS.values(), "chosen"], lines),
-        *(_level(verdicts, rival) for rival in (SGD, TUNED)),
+        *(
+            _level(verdicts, rival)
+            for rival in (SGD, TUNED)
+            if any(other == rival for other, *_ in verdicts)
+        ),
     ]
 
 
@@ -69,9 +81,13 @@ def _accuracy(values: dict[int, float]) -> str:
 
 
 def _chosen(rows: list[Row]) -> str:
-    """Say which forms the default chose, seed by seed."""
+    """Say which forms the default chose, and for how many seeds."""
     mine = select(rows, stage="run", contender=DEFAULT)
-    mine = [row for row in mine if json.loads(row["parameters"])["max_iter"] == 5]
+    mine = [
+        row
+        for row in mine
+        if row["seed"] >= FRESH and json.loads(row["parameters"])["max_iter"] == 5
+    ]
     ranks, dampings = (
         {row["seed"]: row["value"] for row in select(mine, measure=measure)}
         for measure in ("rank", "damping")
@@ -80,34 +96,28 @@ def _chosen(rows: list[Row]) -> str:
         row["value"]
         for row in select(rows, contender="SLND, all examples, diagonal", measure="rank")
     }
-    return ", ".join(
-        "diagonal" if ranks[seed] in diagonal and dampings[seed] == 3 else f"{dampings[seed]:.0f}"
-        for seed in sorted(ranks)
+    told = Counter(
+        "diagonal"
+        if ranks[seed] in diagonal and dampings[seed] == 3
+        else ("plain" if math.isinf(dampings[seed]) else f"{dampings[seed]:.0f}")
+        for seed in ranks
     )
+    return ", ".join(f"{form} (×{n})" for form, n in told.most_common())
 
 
-def _level(verdicts: list[tuple[str, str, int, float, float]], rival: str) -> str:
+def _level(verdicts: list[tuple[str, str, float, float]], rival: str) -> str:
     """Say where the default is behind a rival at the 95 % level, by Student's t over seeds."""
     mine = [found for other, *found in verdicts if other == rival]
     told = ", ".join(
-        f"{name} {gap:+.2f}" + ("" if math.isnan(error) else f" ± {_width(n) * error:.2f}")
-        for name, n, gap, error in mine
+        f"{name} {gap:+.2f}" + ("" if math.isnan(half) else f" ± {half:.2f}")
+        for name, gap, half in mine
     )
-    behind = [
-        name
-        for name, n, gap, error in mine
-        if gap < -(0.0 if math.isnan(error) else _width(n) * error)
-    ]
+    behind = [name for name, gap, half in mine if gap < -(0.0 if math.isnan(half) else half)]
     where = ", ".join(behind) if behind else "none of them"
     return (
         f"The default against {FORMS[rival]}, in points, paired by seed, ± half of a 95 % interval "
         f"(Student's t): {told}; behind on {where}."
     )
-
-
-def _width(n: int) -> float:
-    """Half of a 95 % interval of a mean of n, in standard errors."""
-    return float(stats.t.ppf(0.975, n - 1))
 
 
 def balance_part(rows: list[Row]) -> list[str]:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable
 from statistics import fmean, stdev
 
+from scipy import stats
+
 from experiments.rows import Row
 
 
@@ -14,6 +16,12 @@ def mean_error(values: Iterable[float]) -> tuple[float, float]:
         return math.nan, math.nan
     error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return fmean(values), error
+
+
+def half_interval(values: Iterable[float]) -> float:
+    """Half of a 95 % interval of the mean over splits, by Student's t; NaN for a single one."""
+    values = list(values)
+    return float(stats.t.ppf(0.975, len(values) - 1)) * mean_error(values)[1]
 
 
 def with_error(values: Iterable[float], digits: int = 3) -> str:

@@ -14,6 +14,7 @@ from experiments.contenders.classifiers import Classifier, Spectrum
 from experiments.contenders.filters import ByDistance, ByNeighbor, ByPAUM, ByPerceptron
 from experiments.contenders.gerrymandering import ClassRegression, Gerrymander
 from experiments.contenders.kernels import BoundedKernel, OnlineKernel, TargetKernel
+from experiments.contenders.nearest_metric import NearestMetric
 from experiments.contenders.ordinal import ByDefiniteBoost, ByFeatures, ByMDS, ByMEG, ByTSTE
 from experiments.contenders.states import LinearInversion, OnlineState
 from experiments.contenders.tuples import RCA, FromPairs, FromTriplets, PseudoMetric, RepeatedPairs
@@ -26,6 +27,7 @@ CONTENDERS = {
     "POLA": partial(PseudoMetric, "POLA"),
     "POLA fit": FittedPOLA,
     "POLA batch": RepeatedPairs,
+    "POLA solved": NearestMetric,
     "RCA": RCA,
     "PCA": PCA,
     "FDA": FDA,

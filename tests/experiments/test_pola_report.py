@@ -5,6 +5,7 @@ import pytest
 
 from experiments.duels import Side, duel
 from experiments.exhibits import along, keep_exhibits, noisy_digits, read_exhibits
+from experiments.pola_threshold import SOLVED, threshold_part
 from experiments.report import main
 from experiments.rows import append_rows
 
@@ -184,3 +185,25 @@ def test_points_are_put_on_the_line_through_the_mean(rng):
     Z = along(X, np.array([0.0, 2.0, 0.0]))
     np.testing.assert_allclose(Z[:, 1], X[:, 1])
     np.testing.assert_allclose(Z[:, [0, 2]], np.tile(X.mean(0)[[0, 2]], (20, 1)))
+
+
+def test_solved_batch_problems_are_compared_by_their_number_of_pairs():
+    note = "gap 0.{} %, largest loss 0.002, {} evaluations, D = 0.{}, passes at most {}e+06"
+    rows = []
+    for number, digits in enumerate(PAIRS):
+        for k in (1, 3, 5):
+            shared = {"options": {"digits": digits}, "measure": f"accuracy@{k}"}
+            rows.append(_row("mnist_pair", "Euclidean", 0.95, **shared))
+            rows.append(_row("mnist_pair", "POLA", 0.9, **shared, score="last"))
+            for n_pairs in (1000, 3000)[: 1 + (digits == "49")]:
+                value = 0.96 if number == 0 else 0.93
+                given = {"parameters": {"n_pairs": n_pairs}, "score": "last", "step": 0}
+                told = note.format(5 + number, 50 + number, 1 + number, 2 + number)
+                rows.append(_row("mnist_pair", SOLVED, value, **shared, **given, note=told))
+    text = "\n".join(threshold_part(rows))
+    assert "| 1,000 | Euclidean | 1 / 0 / 2 (+1.00 ± 1.96)" in text
+    assert "| 1,000 | one pass | 3 / 0 / 0 (-4.00 ± 1.96)" in text
+    assert "| 3,000 | Euclidean | 0 / 0 / 1 (+2.00 ± nan)" in text
+    assert "all 3 problems are solved: gaps of at most 0.7 %" in text
+    assert "after 50 to 52 evaluations. D = |A|² + (b - 1)² is 0.1 to 0.3" in text
+    assert "2e+06 to 4e+06" in text

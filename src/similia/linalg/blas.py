@@ -19,7 +19,7 @@ PANEL = 96  #: fewest rows or columns of a panel that still keep a processor bus
 
 def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
     """Ends of `count` consecutive ranges of about the same length that make up range(n)."""
-    return pairwise(np.linspace(0, n, count + 1).astype(int).tolist())
+    return pairwise(n * i // count for i in range(count + 1))
 
 
 def _shares(n: int, work: int) -> Iterable[tuple[int, int]]:

@@ -53,6 +53,11 @@ class Hessian(NamedTuple):
         """The k largest eigenpairs."""
         return Hessian(self.values[:k], self.vectors[:, :k], self.energy)
 
+    def level(self) -> "Hessian":
+        """Diagonal one of the same energy, with every feature alike."""
+        values = np.full(len(self.vectors), self.energy / max(len(self.vectors), 1))
+        return Hessian(values.astype(self.values.dtype), self.vectors[:, :0], self.energy)
+
     def rank_of_energy(self, share: float) -> int:
         """Least k whose eigenvalues sum to that share of the trace, or all there are."""
         enough = np.cumsum(self.values) >= share * self.energy * (1 - 1e-6)

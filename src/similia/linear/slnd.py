@@ -1,5 +1,6 @@
 """SLND: one-vs-rest classifiers by stochastic low-rank Newton steps."""
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -30,9 +31,9 @@ from similia.validation import (
 BALANCED = 0.3
 #: automatic damping of passes over all examples with steps that fall linearly to zero: the one
 #: that decides best on rows held out, the first unless another is clearly better
-DAMPINGS = (250.0, 60.0, 3.0, 0.0)
-#: the one of them where rows are too few for trials, or each class has a Hessian of its own
-UNTRIED = 60.0
+DAMPINGS = (60.0, 3.0, 0.0)
+#: limit of a large damping: all directions alike, so plain gradient steps. Tried before the others
+PLAIN = math.inf
 #: automatic damping otherwise, where a larger one learns too slowly (`experiments.damping`)
 SMALL_DAMPING = 3.0
 
@@ -61,7 +62,7 @@ class SLNDClassifier(StochasticOneVsRest):
     rank_, n_hessian_ : int
         k, and the number of examples behind the Hessian.
     damping_ : float
-        The damping of the last `fit`; files do not keep it.
+        The damping of the last `fit`, infinite for plain steps; files do not keep it.
     multilabel_ : bool
     class_counts_ : array of shape (1 or n_classes, 2)
         Positive and negative examples of each weight vector.
@@ -78,7 +79,7 @@ class SLNDClassifier(StochasticOneVsRest):
     ``pyarrow.parquet.ParquetFile(path).iter_batches()``.
 
     The defaults differ from the paper: damping, all examples instead of balanced ones, steps that
-    shrink, and a diagonal Hessian where it decides better. The paper's algorithm is
+    shrink, and a diagonal Hessian or none where that decides better. The paper's algorithm is
     ``SLNDClassifier(rank=..., damping=0, sampling="balanced", schedule="constant", eta=...)``. P is
     d × k there as here (it prints m × k).
 
@@ -113,10 +114,11 @@ class SLNDClassifier(StochasticOneVsRest):
         doc="Added to each eigenvalue, in units of the mean variance of a feature (without an "
         "intercept, and for a diagonal Hessian, of its mean square). It shortens steps along "
         "directions of little variance, which few examples determine badly. The paper has 0, and "
-        'then too large a rank costs accuracy. "auto" is 250, 60, 3 or 0 in `fit` over all '
-        "examples with steps that fall linearly: what decides best on rows that short trials hold "
-        "out, 250 unless another gains more than a standard error, and 60 without trials (for "
-        "fewer than 80 rows, and with ``shared=False``). It is 3 in a stream, for balanced "
+        'then too large a rank costs accuracy. "auto" is infinite, 60, 3 or 0 in `fit` over '
+        "all examples with steps that fall linearly: what decides best on rows that short trials "
+        "hold out, the first unless another gains more than a standard error. Infinite means plain "
+        "gradient steps and is left out if `rank` or `hessian` is named; without trials (for fewer "
+        "than 80 rows, and with ``shared=False``) it is 60. It is 3 in a stream, for balanced "
         "examples, for other schedules and for a diagonal Hessian.",
     )
     hessian: str = parameter(
@@ -177,6 +179,8 @@ class SLNDClassifier(StochasticOneVsRest):
 
     def _scaling(self, hessian: Hessian, damping: float) -> Scaling:
         """Coordinates and steps."""
+        if damping == PLAIN:
+            hessian, damping = hessian.level(), 0.0
         damped = (damping, bool(self.fit_intercept))
         horizon = max(hessian.dimension(*damped), 1.0)
         automatic = (BALANCED if self.sampling == "balanced" else 1.0) / horizon
@@ -184,17 +188,12 @@ class SLNDClassifier(StochasticOneVsRest):
         return Scaling(hessian.scale(LOSSES[self.loss].steepest, *damped), eta, horizon)
 
     def _dampings(self, diagonal: bool) -> tuple[float, ...]:
-        """Dampings of `fit` to choose from."""
+        """Dampings of `fit` to choose from; without trials, the first."""
         if not isinstance(self.damping, str):
             return (float(self.damping),)
         linear = SCHEDULES[self.schedule][0] == LINEAR
         large = linear and self.sampling == "full" and not diagonal
         return DAMPINGS if large else (SMALL_DAMPING,)
-
-    def _untried(self) -> float:
-        """Damping of a low rank in `fit` without trials."""
-        dampings = self._dampings(diagonal=False)
-        return UNTRIED if len(dampings) > 1 else dampings[0]
 
     # -- the Hessian in `fit` ------------------------------------------------------------------
 
@@ -225,7 +224,7 @@ class SLNDClassifier(StochasticOneVsRest):
         def accuracy(k: int) -> float:
             start = (np.zeros_like(self.w_), self.moment_[:0], 0)
             trial = Passes(task, self._descent(len(task.rows)), *start)
-            trial.rescale(self._scaling(every.first(k), self._untried()))
+            trial.rescale(self._scaling(every.first(k), self._dampings(diagonal=False)[0]))
             trial.make(np.random.default_rng(seed))
             return task.accuracy(trial.state()[0])
 
@@ -255,15 +254,16 @@ class SLNDClassifier(StochasticOneVsRest):
 
     def _chosen(self, hessian: Hessian, sample: Matrix, task: Task) -> tuple[Hessian, float]:
         """The Hessian or the diagonal one, and the damping, that decide best on rows held out."""
-        candidates = [(hessian, damping) for damping in self._dampings(hessian.diagonal)]
-        if len(candidates) == 1:
-            return candidates[0]
+        dampings = self._dampings(hessian.diagonal)
+        if len(dampings) == 1:
+            return hessian, dampings[0]
         part = trial_task(task, np.random.default_rng(self.seed_)) if self.shared else None
         if part is None:
-            return hessian, UNTRIED
+            return hessian, dampings[0]
+        candidates = [(hessian, damping) for damping in dampings]
         if self.hessian == self.rank == "auto":
             diagonal = HessianForm("diagonal", "auto").of(sample, None, 0)
-            candidates.append((diagonal, SMALL_DAMPING))
+            candidates = [(hessian, PLAIN), *candidates, (diagonal, SMALL_DAMPING)]
         trial = Trial(part, self.max_iter, self._descent, self.w_, self.seed_)
         rights = [trial.right(self._scaling(*candidate)) for candidate in candidates]
         return candidates[clearly_best(rights)]

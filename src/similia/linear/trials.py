@@ -11,7 +11,7 @@ from similia.linear.frames import Descent, Scaling
 from similia.linear.passes import Passes
 
 #: most rows that a trial learns from, that it is judged by, and most of its passes
-LEARNT, JUDGED, PASSES = 3000, 1000, 5
+LEARNT, JUDGED, PASSES = 3000, 2500, 5
 #: rows to judge by below which their errors say too little
 FEWEST = 20
 

@@ -39,14 +39,16 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
         if not len(near):
             return updates
         first, columns = near[0], near - near[0]
-        QL, PO = products((Q[near], Lambda), (P[near], Omega))
+        rows = _rows(near)
+        QL, PO = products((Q[rows], Lambda), (P[rows], Omega))
         H, G = products((QL, Q[first:].T), (PO, P[first:].T))
         given = (m * r, n * r, r, threshold)
         steps, taken = np.zeros((3, len(near)), W.dtype), np.empty(len(near), np.intp)
         count, length = _factored_walk(H, G, scores[first:], columns, given, steps, taken)
         start, updates, taken = first + length, updates + count, taken[:count]
         if count:
-            left, right, columns = QL[taken], PO[taken], columns[taken]
+            rows = _rows(taken)
+            left, right, columns = QL[rows], PO[rows], columns[rows]
             alpha, c_Lambda, c_Omega = steps[:, :count]
             tasks = (
                 partial(downdate, Lambda, left, H, c_Lambda, columns),
@@ -57,6 +59,12 @@ def factored_pass(W, Lambda, Omega, moment, t, Q, P, r, threshold):
             if moment.size:
                 terms.append((moment, left, right, alpha * (t + 1 + first + columns)))
             add_cross_products(*terms)
+
+
+def _rows(places):
+    """Increasing places, as a slice if they are consecutive, so that rows are not copied."""
+    consecutive = places[-1] - places[0] == len(places) - 1
+    return slice(places[0], places[-1] + 1) if consecutive else places
 
 
 @compiled
