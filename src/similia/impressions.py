@@ -267,16 +267,18 @@ class Impressions:
         sizes = np.diff(self.starts)[lists]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         shown = np.arange(starts[-1]) + np.repeat(self.starts[lists] - starts[:-1], sizes)
-        return type(self)(
-            self.queries[lists],
-            starts,
-            self.items[shown],
-            self.gains[shown],
-            {name: values[shown] for name, values in self.nuisance.items()},
-            self.weights[lists],
-            self.trusted[lists],
-            self.times[shown] if len(self.times) else self.times,
+        found = object.__new__(type(self))  # what was checked needs no other check
+        vars(found).update(
+            queries=self.queries[lists],
+            starts=starts,
+            items=self.items[shown],
+            gains=self.gains[shown],
+            nuisance={name: values[shown] for name, values in self.nuisance.items()},
+            weights=self.weights[lists],
+            trusted=self.trusted[lists],
+            times=self.times[shown] if len(self.times) else self.times,
         )
+        return found
 
     def without(self, retracted: ArrayLike) -> Self:
         """All lists but the retracted ones, given by their places.

@@ -43,16 +43,13 @@ def test_what_sketches_miss_has_no_weight(monkeypatch, alike):
     new = queries[np.arange(250, 300)]
     plain, sketched = (learnt_with(monkeypatch, exact, alike, 4) for exact in (10**9, 0))
     base = plain.pairwise_score(new, items)
-    moved = plain.memory_part_.recalled(row_keys(new["vectors"]), new["vectors"], *nothing(plain))
+    moved, published = np.zeros_like(new["vectors"]), plain.published_part_
+    asked = row_keys(new["vectors"]), new["vectors"]
+    plain.memory_part_.recall(moved, *asked, published.shares, published.ranking)
     assert np.abs(moved).max() > 0.1
     np.testing.assert_allclose(sketched.pairwise_score(new, items), base, atol=0.01)
     evidence = [blend.memory_part_.totals for blend in (sketched, plain)]
     np.testing.assert_allclose(*evidence, atol=0.05)
-
-
-def nothing(blend):
-    """No decisions, and the shares of memory."""
-    return np.zeros(0, np.intp), blend.published_part_.shares
 
 
 @pytest.mark.parametrize("pieces", [3, 57, 400])

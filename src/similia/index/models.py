@@ -32,7 +32,8 @@ def check_model(owner: str, model: Searchable) -> None:
                 "distances only."
             )
         _learns[type(model)] = isinstance(model, LearntRanker)
-    check_parameters(owner, {"model.geometry": geometry}, {"model.geometry": model.geometry})
+    if not geometry.holds(model.geometry):
+        check_parameters(owner, {"model.geometry": geometry}, {"model.geometry": model.geometry})
 
 
 def is_learnt(model: Searchable) -> TypeGuard[LearntRanker]:

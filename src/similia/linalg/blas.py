@@ -44,6 +44,25 @@ def products(*pairs):
     return results
 
 
+@compiled
+def row_product(q, B):
+    """Product of one row with a matrix: on this thread, as a BLAS would wake up others for it."""
+    out = np.zeros(B.shape[1], B.dtype)
+    n = len(q) - len(q) % 8
+    for i in range(0, n, 8):  # an eighth of the traffic of one at a time
+        x, rows = q[i : i + 8], B[i : i + 8]
+        for j in range(len(out)):
+            first = (x[0] * rows[0, j] + x[1] * rows[1, j]) + (
+                x[2] * rows[2, j] + x[3] * rows[3, j]
+            )
+            last = (x[4] * rows[4, j] + x[5] * rows[5, j]) + (x[6] * rows[6, j] + x[7] * rows[7, j])
+            out[j] += first + last
+    for i in range(n, len(q)):
+        for j in range(len(out)):
+            out[j] += q[i] * B[i, j]
+    return out
+
+
 def _multiply(A, B, out):
     if sparse.issparse(B):
         out[:] = (B.T @ A.T).T
@@ -74,6 +93,18 @@ def row_products(A, B):
     if sparse.issparse(B):
         return np.asarray(B.multiply(A).sum(axis=1)).ravel().astype(A.dtype, copy=False)
     return np.vecdot(A, B)
+
+
+@compiled
+def wide_row_products(A, B):
+    """Inner products of corresponding rows, in double precision whatever theirs is."""
+    found = np.empty(len(A))
+    for i in range(len(A)):
+        total = 0.0
+        for j in range(A.shape[1]):
+            total += np.float64(A[i, j]) * np.float64(B[i, j])
+        found[i] = total
+    return found
 
 
 def bilinear_forms(W, Q, P):

@@ -24,6 +24,7 @@ EXACT = 1024  #: rows that are compared one by one
 LANES = 64  #: rows that are scanned side by side
 WORDS, WORD = 8, 64  #: numbers in a sketch, and bits in a number
 BITS = WORDS * WORD
+TOGETHER = 16  #: rows that are sketched side by side
 DOUBT = 2.0  #: standard deviations by which a row at the limit may differ in more bits
 SIGNS_SEED = 7
 ONE = np.uint64(1)
@@ -74,22 +75,35 @@ def _signs(n):
 
 
 @compiled_in_order
+def _add_and_subtract(x, y):
+    """Replace x by x + y and y by x - y. Of two arrays, not of one, whole vectors are loaded."""
+    for j in range(len(x)):
+        a, b = x[j], y[j]
+        x[j], y[j] = a + b, a - b
+
+
+@compiled_in_order
+def _turn(x, signs, side_by_side):
+    """Multiply by HDHD as many vectors as are side by side in x."""
+    for D in signs:
+        for i in range(len(D)):
+            for j in range(i * side_by_side, (i + 1) * side_by_side):
+                x[j] *= D[i]
+        half = side_by_side
+        while half < len(x):
+            for i in range(0, len(x), 2 * half):
+                _add_and_subtract(x[i : i + half], x[i + half : i + 2 * half])
+            half *= 2
+
+
+@compiled_in_order
 def sketch(x, signs, code):
     """Signs of the first coordinates of HDHDx: Hadamard's matrix H and random signs D, twice."""
     n = signs.shape[1]
     turned = np.zeros(n, x.dtype)
     for j in range(len(x)):
         turned[j] = x[j]
-    for D in signs:
-        for j in range(n):
-            turned[j] *= D[j]
-        half = 1
-        while half < n:
-            for i in range(0, n, 2 * half):
-                for j in range(i, i + half):
-                    a, b = turned[j], turned[j + half]
-                    turned[j], turned[j + half] = a + b, a - b
-            half *= 2
+    _turn(turned, signs, 1)
     for w in range(WORDS):
         code[w] = np.uint64(0)
         for j in range(WORD):
@@ -106,9 +120,24 @@ def keep_row(kept, place, x):
 
 @compiled_in_order
 def _keep_rows(codes, signs, exact, rows, begin):
-    for i in range(max(begin, exact), len(rows)):
-        if rows[i].any():  # the others have no bits, as there are
-            keep_row((codes, signs, exact), i, rows[i])
+    """Sketch the rows from `begin` on as `sketch` does, in every bit, but several side by side."""
+    n, begin = signs.shape[1], max(begin, exact)
+    turned, code = np.empty((n, TOGETHER), rows.dtype), np.empty((WORDS, TOGETHER), np.uint64)
+    for start in range(begin, len(rows), TOGETHER):
+        some = rows[start : start + TOGETHER]
+        turned[:] = 0
+        for i in range(len(some)):
+            for j in range(some.shape[1]):
+                turned[j, i] = some[i, j]
+        _turn(turned.reshape(-1), signs, TOGETHER)
+        code[:] = 0
+        for w in range(WORDS):
+            for j in range(WORD):
+                for i in range(TOGETHER):
+                    code[w, i] |= np.uint64(turned[WORD * w + j, i] > 0) << np.uint64(j)
+        for i in range(len(some)):
+            for w in range(WORDS):
+                codes[(start + i) // LANES, w, (start + i) % LANES] = code[w, i]
 
 
 @compiled

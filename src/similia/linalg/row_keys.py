@@ -10,6 +10,7 @@ from similia.linalg.compiled import compiled
 #: of the multipliers
 KEY_SEED = 5
 LAST = np.uint64(0x9E3779B97F4A7C15)
+MINUS_ZERO = np.uint32(0x80000000)
 
 
 @cache
@@ -26,16 +27,17 @@ def row_keys(X):
     a sparse matrix may have one entry at most.
     """
     values = X.data if sparse.issparse(X) else X
-    bits = (values.astype(np.float32) + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     multipliers = _multipliers(X.shape[1])
     if sparse.issparse(X):
         return _sparse_keys(X.indptr, X.indices, bits, multipliers)
-    return _dense_keys(np.ascontiguousarray(bits), multipliers)
+    return _dense_keys(bits, multipliers)
 
 
 @compiled
 def _mixed(bits, multiplier):
-    mixed = (np.uint64(bits) + np.uint64(1)) * multiplier
+    known = np.uint64(0) if bits == MINUS_ZERO else np.uint64(bits)  # -0 is 0
+    mixed = (known + np.uint64(1)) * multiplier
     return mixed ^ (mixed >> np.uint64(29))
 
 

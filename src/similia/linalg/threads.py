@@ -26,22 +26,22 @@ SMALL = 2_000_000  #: multiplications below which sharing out costs more than it
 
 _lock = Lock()
 _users: Counter[int] = Counter()  # of the limit, by thread
-_limit: Any = None
+_limited: list[tuple[Any, int]] | None = None  # libraries and their own numbers of threads
 _alone = ContextVar("alone", default=False)
 
 
 @cache
-def _controller() -> Any:
-    """Knows the BLAS of numpy and that of scipy: what is not loaded yet could not be limited."""
+def _libraries() -> list[Any]:
+    """The BLAS of numpy and that of scipy: what is not loaded yet could not be limited."""
     import_module("scipy.linalg")
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _take_control() -> None:
-    """Let this thread set the limit: threadpoolctl 3.8 obeys the first one alone, in silence."""
-    for library in _controller().lib_controllers:
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
+def _set_threads(library: Any, n: int) -> None:
+    """Set from any thread: threadpoolctl 3.8 obeys the first one alone, in silence."""
+    if hasattr(library, "clear_controlling_thread"):
+        library.clear_controlling_thread(force=True)
+    library.set_num_threads(n)
 
 
 @contextmanager
@@ -51,12 +51,14 @@ def single_blas_thread() -> Iterator[None]:
     Products round differently on more threads. All that ends in a state is computed within, so that
     what is learnt does not depend on whether other threads learn at the same time.
     """
-    global _limit
+    global _limited
     me = get_ident()
     with _lock:
-        if _limit is None:
-            _take_control()
-            _limit = _controller().limit(limits=1, user_api="blas")
+        if _limited is None:
+            numbers = [(library, library.num_threads) for library in _libraries()]
+            _limited = [(library, n) for library, n in numbers if n > 1]
+            for library, _ in _limited:
+                _set_threads(library, 1)
         _users[me] += 1
     try:
         yield
@@ -65,9 +67,9 @@ def single_blas_thread() -> Iterator[None]:
             _users[me] -= 1
             if not +_users:
                 _users.clear()
-                _take_control()
-                _limit.restore_original_limits()
-                _limit = None
+                for library, n in _limited or ():
+                    _set_threads(library, n)
+                _limited = None
 
 
 @cache

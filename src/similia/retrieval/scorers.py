@@ -1,7 +1,7 @@
 """Blocks of scores from any scorer: a learner, a function or a named plain similarity."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,6 +62,8 @@ PLAIN_SCORERS = {
     "euclidean": PlainScorer(floating, "l2"),
 }
 _plain = one_of(*PLAIN_SCORERS)
+#: what makes a scorer `Searchable`
+VECTORS = ("geometry", "query_vectors", "item_vectors")
 
 
 class Scores(NamedTuple):
@@ -147,7 +149,7 @@ def _source(owner: str, scorer: AnyScorer, Q: Side, Z: Side) -> Callable[[Any, F
         scorer = PLAIN_SCORERS[scorer]
     # Dense and sparse views side by side are faster multiplied one by one.
     mixed = isinstance(Z, Views) and len({is_sparse(Z[name]) for name in Z}) == 2
-    if isinstance(scorer, Searchable) and not (mixed and isinstance(scorer, Scorer)):
+    if _is_searchable(scorer) and not (mixed and isinstance(scorer, Scorer)):
         return products_of(owner, scorer, Q, Z)
     score = scorer.pairwise_score if isinstance(scorer, Scorer) else scorer
     if not callable(score):
@@ -156,6 +158,11 @@ def _source(owner: str, scorer: AnyScorer, Q: Side, Z: Side) -> Callable[[Any, F
             f"(Q, Z) -> scores, or {_plain.words}, got {type(scorer).__name__}."
         )
     return lambda rows, _: score(rows, Z)
+
+
+def _is_searchable(scorer: object) -> TypeGuard[Searchable]:
+    """Whether a scorer has vectors: its class is asked first, which is faster than a protocol."""
+    return all(hasattr(type(scorer), name) for name in VECTORS) or isinstance(scorer, Searchable)
 
 
 def _check_plain_vectors(owner: str, Q: Matrix, Z: Matrix) -> None:

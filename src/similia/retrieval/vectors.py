@@ -98,13 +98,15 @@ def products_of(owner: str, scorer: Searchable, Q: Side, Z: Side) -> Products:
     name = "scorer.geometry"
     check_parameters(owner, {name: geometry}, {name: scorer.geometry})
     l2 = scorer.geometry == "l2"
-    items = floating(scorer.item_vectors(Z))
-    dtype = np.result_type(floating(scorer.query_vectors(Q[:1])).dtype, items.dtype)
+    items, first = floating(scorer.item_vectors(Z)), floating(scorer.query_vectors(Q[:1]))
+    dtype = np.result_type(first.dtype, items.dtype)
     items = items.astype(dtype, copy=False)
     items = longer_items(items) if l2 else items
 
     def queries(rows: Side) -> Matrix:
-        q = floating(scorer.query_vectors(rows)).astype(dtype, copy=False)
+        only = rows.shape[0] == Q.shape[0] == 1
+        q = first if only else floating(scorer.query_vectors(rows))
+        q = q.astype(dtype, copy=False)
         q = longer_queries(q) if l2 else q
         return q.toarray() if is_sparse(q) and not is_sparse(items) else q
 

@@ -243,7 +243,8 @@ class Blend(BlendRanking):
 
     def _learn_block(self, X: Views, Z: Views, part: Impressions) -> int:
         says = part.say_something()
-        part, times = part.part(says), self.n_seen_ + np.flatnonzero(says)
+        part = part if says.all() else part.part(says)
+        times = self.n_seen_ + np.flatnonzero(says)
         if not len(part):
             return 0
         sizes = np.diff(part.starts)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, Side
-from similia.linalg.blas import products, row_products
+from similia.linalg.blas import products, row_product, row_products
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.row_keys import row_keys
 from similia.sampling import UniformTriplets
@@ -184,28 +185,23 @@ class BlendRanking(BlendState):
                 column += n
         if not self._is_wide:
             base = self.widths_[0][0]
-            found[base] = dense(found[base]) + self._learnt_vectors(Q, ranking)
+            found[base] = dense(found[base]) + self._learnt_vectors(self._queries(Q), ranking)
         return found
 
-    def _learnt_vectors(self, Q: Views, ranking: Ranking) -> Array:
+    def _learnt_vectors(self, queries: Array, ranking: Ranking) -> Array:
         """What W, memory and decisions add to the queries' vectors for the base view."""
-        queries = self._base_rows(Q, np.arange(Q.shape[0]))
-        memory = self.memory_part_
-        keys = row_keys(queries)
-        decided = memory.decided_rows(keys)
-        added = self._moved_by_W(queries)
-        added += memory.recalled(keys, queries, decided, self.published_part_.shares)
-        added /= ranking.strength
-        for row in decided:
-            added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
-        return added / self._scale(1)
+        found, shares = self._moved_by_W(queries), self.published_part_.shares
+        self.memory_part_.recall(found, row_keys(queries), queries, shares, ranking)
+        found /= self._scale(1)
+        return found
 
     def _moved_by_W(self, queries: Array) -> Array:
         W = self.published_part_.W
         if not self.published_part_.W_ranks:
-            return np.zeros((len(queries), self.matrix_part_.W.shape[1]), queries.dtype)
-        found: Array = products((queries / self._scale(0), W))[0]
-        return found
+            return np.zeros((len(queries), W.shape[1]), queries.dtype)
+        scaled = queries / self._scale(0)
+        found: Array = products((scaled, W))[0] if len(scaled) != 1 else row_product(scaled[0], W)
+        return found.reshape(len(scaled), W.shape[1])
 
     def _features(self, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
         """Scores of all views for these pairs of rows, in typical gaps."""
@@ -218,6 +214,13 @@ class BlendRanking(BlendState):
     def _base_rows(self, views: Views, rows: Indices) -> Array:
         base = views[self.widths_[0][0]]
         return dense(rows_of(base, rows, self.matrix_part_.W.dtype))
+
+    def _queries(self, Q: Views) -> Array:
+        """A dense copy of the base view, in the precision of W."""
+        base, dtype = Q[self.widths_[0][0]], self.matrix_part_.W.dtype
+        if sparse.issparse(base):
+            return self._base_rows(Q, np.arange(Q.shape[0]))
+        return np.array(base, dtype, order="C")
 
     def _scale(self, side: int) -> Any:
         """Typical length of queries (0), or of differences between items (1)."""
@@ -312,14 +315,13 @@ class BlendRanking(BlendState):
         parts = dict(zip(self.names_, features.tolist(), strict=True))
         if self._is_wide:
             return Explanation(parts, [])
-        query, strength = self._base_rows(Q, one), ranking.strength
+        query, shares = self._base_rows(Q, one), self.published_part_.shares
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
-        W = self._moved_by_W(query)[0] / strength
-        shares, remembered = self.published_part_.shares, self.memory_part_
-        decided = remembered.decided_rows(keys)
-        memory = remembered.recalled(keys, query, decided, shares)[0] / strength
-        whole = self._learnt_vectors(Q[one], ranking)
-        parts["W"], parts["memory"] = float(W @ item), float(memory @ item)
-        parts["decisions"] = float((whole[0] * self._scale(1) - W - memory) @ item)
-        behind = remembered.behind(keys[0], query[0], item / strength, shares)
+        remembered, memory = self.memory_part_, np.zeros((1, len(item)), item.dtype)
+        remembered.recall(memory, keys, query, shares, ranking, sweeps=0)
+        W = self._moved_by_W(query)[0] / ranking.strength
+        whole = self._learnt_vectors(query, ranking)[0] * self._scale(1)
+        parts["W"], parts["memory"] = float(W @ item), float(memory[0] @ item)
+        parts["decisions"] = float((whole - W - memory[0]) @ item)
+        behind = remembered.behind(keys[0], query[0], item / ranking.strength, shares)
         return Explanation(parts, behind)

@@ -196,14 +196,14 @@ class BlendState(Learner):
         queries_only: bool = False,
     ) -> tuple[Views, Views]:
         fitted = self.__sklearn_is_fitted__()
-        if fitted and self._is_plain(X):
+        if fitted and self._is_plain(X, 1):
             queries = checked_views(X)
         else:
             if not isinstance(X, Views) and fitted:
                 X = validated(self, X, reset=False, ensure_all_finite=finite)
             queries = self._checked_views("X", X)
-        if fitted:
-            check_widths(self._owner, "queries", queries, self.widths_, 1)
+            if fitted:
+                check_widths(self._owner, "queries", queries, self.widths_, 1)
         if finite:
             check_magnitude(self._owner, "X", queries)
             if fitted and queries.base.dtype != (kind := self.matrix_part_.W.dtype):
@@ -214,16 +214,21 @@ class BlendState(Learner):
             return queries, queries
         return queries, self._checked_items(items, finite=finite)
 
-    def _is_plain(self, X: Side) -> TypeGuard[Array]:
-        """Whether X needs no conversion: all that is left to check is how large its entries are."""
+    def _is_plain(self, X: Side, side: int) -> TypeGuard[Array]:
+        """Whether queries (1) or items (2) need no conversion.
+
+        All that is left to check is how large their entries are.
+        """
+        width = self.n_features_in_ if side == 1 else self.n_item_features_
         return (
             type(X) is np.ndarray
             and X.ndim == 2
-            and X.dtype in FLOATS
+            and X.dtype.type in FLOATS
+            and X.dtype.isnative
             and X.shape[0] > 0
-            and X.shape[1] == self.n_features_in_ == self.widths_[0][1]
+            and X.shape[1] == width == self.widths_[0][side]
             and self.widths_[0][0] == VECTORS
-            and not hasattr(self, "feature_names_in_")
+            and not (side == 1 and hasattr(self, "feature_names_in_"))
         )
 
     def _checked_views(self, name: str, X: Side) -> Views:
@@ -235,9 +240,13 @@ class BlendState(Learner):
         return as_views(X)
 
     def _checked_items(self, Z: Side, *, finite: bool) -> Views:
-        items = self._checked_views("items", Z)
-        if self.__sklearn_is_fitted__():
-            check_widths(self._owner, "items", items, self.widths_, 2)
+        fitted = self.__sklearn_is_fitted__()
+        if fitted and self._is_plain(Z, 2):
+            items = checked_views(Z)
+        else:
+            items = self._checked_views("items", Z)
+            if fitted:
+                check_widths(self._owner, "items", items, self.widths_, 2)
         if finite:
             check_magnitude(self._owner, "items", items)
         return items

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix
-from similia.linalg.blas import row_products
+from similia.linalg.blas import row_products, wide_row_products
 from similia.linalg.blocks import dense, rows_of
 from similia.linalg.threads import single_blas_thread
 from similia.views import Views
@@ -98,17 +98,16 @@ def scores_of_pairs(widths: Widths, X: Views, Z: Views, queries: Indices, items:
     """Scores of all views for these pairs of rows, a column for each weight."""
     columns = []
     for name, width, _ in widths:
-        rows = rows_of(Z[name], items, np.float64)
-        if width:
-            asked = rows_of(X[name], queries, np.float64)
-            if sparse.issparse(rows) != sparse.issparse(asked):
-                rows, asked = dense(rows), dense(asked)
-            if sparse.issparse(rows):
-                columns.append(np.asarray(asked.multiply(rows).sum(axis=1)).reshape(-1, 1))
-            else:
-                columns.append(np.vecdot(asked, rows)[:, None])
+        if not width:
+            columns.append(dense(rows_of(Z[name], items, np.float64)))
+            continue
+        pairs = (X[name], queries), (Z[name], items)
+        if all(sparse.issparse(side) for side, _ in pairs):
+            asked, rows = (rows_of(side, some, np.float64) for side, some in pairs)
+            columns.append(np.asarray(asked.multiply(rows).sum(axis=1)).reshape(-1, 1))
         else:
-            columns.append(dense(rows))
+            asked, rows = (dense(rows_of(side, some, side.dtype)) for side, some in pairs)
+            columns.append(wide_row_products(asked, rows)[:, None])
     return np.ascontiguousarray(np.hstack(columns))
 
 

@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
-from similia.similarity.weights import raised, trust
-from similia.updates.blend_memory import obey_decisions, remember_lists
+from similia.similarity.weights import Ranking, raised, trust
+from similia.updates.blend_memory import (
+    DECIDED,
+    NEIGHBORS,
+    OWN,
+    recall_queries,
+    remember_lists,
+)
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
 SCALES = np.array([0.25, 1.0, 4.0, 16.0])
@@ -23,8 +29,6 @@ DECIDED_BELIEF = 0.5
 NEAR, RARE = 0.5, 1000
 #: queries that are looked up one by one
 FEW = 32
-#: kinds of evidence, and a query's own memory where someone has decided about it
-OWN, NEIGHBORS, DECIDED = 0, 1, 2
 #: lists and decisions kept of one query, and passes over these; older ones are only remembered
 LISTS, KEPT, SWEEPS = 10, 100, 5
 #: margin with which a decision is obeyed, in typical gaps of the base
@@ -232,33 +236,32 @@ class Memory:
         known = _aside(self).known(self.keys)
         return np.array([known.get(key, -1) for key in keys.tolist()], np.intp)
 
-    def decided_rows(self, keys: NDArray[np.uint64]) -> Indices:
-        """Which of these queries someone has decided about."""
-        if len(keys) < FEW:
-            return np.array([t for t, key in enumerate(keys) if (self.decided == key).any()], int)
-        return np.flatnonzero(np.isin(keys, self.decided, kind="sort"))
+    def recall(
+        self,
+        vectors: Array,
+        keys: NDArray[np.uint64],
+        queries: Array,
+        shares: NDArray[np.float64],
+        ranking: Ranking,
+        *,
+        sweeps: int = SWEEPS,
+    ) -> None:
+        """Add m(q) to vectors, divide by the strength of the base, and obey what was decided.
 
-    def recalled(
-        self, keys: NDArray[np.uint64], queries: Array, decided: Indices, shares: Array
-    ) -> Array:
-        """m(q) for each query: its own memory, or else, by κ, that of its neighbours.
-
-        `decided` are the rows that someone has decided about, `shares` those of the scales, for
-        each kind of memory.
+        `shares` are those of the scales, for each kind of memory. Without sweeps nothing is obeyed.
         """
-        found = np.zeros((len(queries), self.vectors.shape[-1]), self.vectors.dtype)
-        slots = self._places(keys)
-        kinds = np.where(slots < 0, NEIGHBORS, OWN)
-        kinds[decided[slots[decided] >= 0]] = DECIDED
-        for kind in (OWN, DECIDED):
-            rows = np.flatnonzero(kinds == kind)
-            if len(rows) and shares[kind].any():
-                found[rows] = self._means(shares[kind], slots[rows])
-        if shares[NEIGHBORS].any():
-            for t in np.flatnonzero(kinds == NEIGHBORS):
-                near, kernel = self._neighbors(queries[t])
-                found[t] = kernel @ self._means(shares[NEIGHBORS], near)
-        return found
+        aside, slots = _aside(self), self._places(keys)
+        sketched = (slots < 0).any() and shares[NEIGHBORS].any()
+        kept = aside.near.kept(self.queries if sketched else self.queries[:0])
+        recall_queries(
+            vectors,
+            (queries, keys, slots),
+            (aside.rooms.whole("vectors", self.vectors), self.queries, kept, float(self.near)),
+            (self.decided, self.decided_features, self.decided_vectors),
+            shares,
+            (ranking.weights, ranking.strength, MARGIN),
+            sweeps,
+        )
 
     def _neighbors(self, query: Array) -> tuple[Indices, Array]:
         """Where the neighbours of a query that is not remembered are, and κ of each."""
@@ -296,14 +299,6 @@ class Memory:
         order = [i for i in np.argsort(-np.abs(moved)) if moved[i]]
         return [(int(self.times[slots[i]]), float(moved[i])) for i in order]
 
-    def obey(self, key: int, weights: Array, vector: Array) -> Array:
-        """Smallest change to a query's vector after which its decisions hold, the newest last."""
-        own = np.flatnonzero(self.decided == np.uint64(key))
-        gaps = self.decided_features[own] @ weights
-        found = vector.astype(np.float64)
-        obey_decisions(found, self.decided_vectors[own], gaps, MARGIN, SWEEPS)
-        return found
-
 
 class Aside:
     """What a memory keeps to be fast, and could compute again."""
@@ -325,6 +320,7 @@ _asides: WeakKeyDictionary[Memory, Aside] = WeakKeyDictionary()
 
 
 def _aside(memory: Memory) -> Aside:
-    if memory not in _asides:
-        _asides[memory] = Aside()
-    return _asides[memory]
+    found = _asides.get(memory)
+    if found is None:
+        found = _asides[memory] = Aside()
+    return found

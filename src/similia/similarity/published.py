@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.similarity.matrix import MatrixPart
-from similia.similarity.memory import DECIDED, NEIGHBORS, OWN, Memory
+from similia.similarity.memory import Memory
 from similia.similarity.weights import Ranking, Weights
+from similia.updates.blend_memory import DECIDED, NEIGHBORS, OWN
 
 #: judgements until the next publication: as many as there were, but at least and at most so many,
 #: or this part of all judgements if that is more

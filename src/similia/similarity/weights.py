@@ -1,6 +1,7 @@
 """One weight for each view: the part of a blend that learns from tens of judgements."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -58,6 +59,15 @@ def design_effect(clustered: float, squares: float) -> float:
     return max(1.0, clustered / max(squares, 1e-12))
 
 
+@lru_cache(maxsize=64)
+def _prior_of(*numbers: bytes) -> tuple[Array, Array, Array]:
+    """The prior of weights with this start, doubt and units: the same before every block."""
+    a, doubt, units = (np.frombuffer(array) for array in numbers)
+    covariance = np.diag(doubt**2) + AS_A_WHOLE**2 * np.outer(a, a)
+    precision = np.linalg.inv(covariance) / np.outer(units, units)
+    return precision @ (a * units), precision, a * units
+
+
 class Ranking(NamedTuple):
     """What the weights come to when items are ranked."""
 
@@ -111,10 +121,7 @@ class Weights:
     @property
     def _prior(self) -> tuple[Array, Array, Array]:
         """Precision of the weights times their start, the precision, and the start itself."""
-        a = self.start
-        covariance = np.diag(self.doubt**2) + AS_A_WHOLE**2 * np.outer(a, a)
-        precision = np.linalg.inv(covariance) / np.outer(self.units, self.units)
-        return precision @ (a * self.units), precision, a * self.units
+        return _prior_of(self.start.tobytes(), self.doubt.tobytes(), self.units.tobytes())
 
     @property
     def _design_effect(self) -> float:
@@ -177,7 +184,7 @@ class Weights:
         strength = max(strength, WEAKEST)
         models = self._models()
         learnt = models[LEARNT] * (shares @ means) + models[STARTED] * self._prior[2]
-        return Ranking(np.concatenate([[1.0], learnt]), strength, self.trust)
+        return Ranking(np.concatenate([[1.0], learnt]), strength, float(1 - models[BASE]))
 
     def covariance(self) -> NDArray[np.float64]:
         """Covariance of the weights of all views but the base."""

@@ -6,6 +6,8 @@ from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.near_rows import find_near, keep_row
 from similia.updates.blend import add_choices, choices, log_sum
 
+#: kinds of evidence, and a query's own memory where someone has decided about it
+OWN, NEIGHBORS, DECIDED = 0, 1, 2
 #: largest variance of a score: beyond it, rounding would swallow what the other items say
 WIDEST = 1e12
 
@@ -116,15 +118,77 @@ def decided_pairs(starts, gains, trusted):
 
 
 @compiled
-def obey_decisions(vector, better, gaps, margin, sweeps):
-    """Move a vector by the least that puts each decision above the margin, the newest last.
+def recall_queries(found, asked, memory, decisions, shares, ranking, sweeps):
+    """Turn what W adds to queries into all that was learnt about them, one query after the other.
+
+    To each row of `found` is added m(q), the query's own memory or else, by κ, that of its
+    neighbours. The sum is divided by the strength of the base, and then moved by the least that
+    obeys decisions about the query.
+
+    `asked` are the queries, their keys, and where they are remembered, or -1. Shares of the scales
+    are those for each kind of memory.
+    """
+    (queries, keys, slots), (vectors, known, kept, limit) = asked, memory
+    (decided, features, better), (weights, strength, margin) = decisions, ranking
+    real = found.dtype.type
+    room = len(known) if (slots < 0).any() and shares[NEIGHBORS].any() else 0
+    near, cosines = np.empty(room, np.intp), np.empty(room, known.dtype)
+    for t in range(len(found)):
+        row, key, slot, n_own = found[t], keys[t], slots[t], 0
+        for i in range(len(decided)):
+            n_own += decided[i] == key
+        if slot >= 0:
+            _add_mean(row, 1.0, vectors, slot, shares[DECIDED if n_own else OWN])
+        elif room:
+            q = _unit(queries[t])
+            for i in range(find_near(kept, known, q, limit, near, cosines)):
+                kappa = (cosines[i] - limit) / (1 - limit)
+                _add_mean(row, kappa, vectors, near[i], shares[NEIGHBORS])
+        for d in range(len(row)):
+            row[d] /= real(strength)
+        if n_own and sweeps:
+            own, gaps, k = np.empty(n_own, np.intp), np.zeros(n_own), 0
+            for i in range(len(decided)):
+                if decided[i] == key:
+                    own[k] = i
+                    for v in range(len(weights)):
+                        gaps[k] += features[i, v] * weights[v]
+                    k += 1
+            vector = row.astype(np.float64)
+            _obey_decisions(vector, better, own, gaps, margin, sweeps)
+            overwrite(row, vector)
+
+
+@compiled
+def _unit(x):
+    """A vector of length 1; zeros stay."""
+    total = x.dtype.type(0)
+    for value in x:
+        total += value * value
+    return x / x.dtype.type(max(np.sqrt(total), 1e-30))
+
+
+@compiled
+def _add_mean(row, kappa, vectors, slot, shares):
+    """Add κ times the mean over the scales of what is remembered."""
+    for c in range(len(shares)):
+        weight = row.dtype.type(kappa * shares[c])
+        if weight != 0:
+            x = vectors[c, slot]
+            for d in range(len(row)):
+                row[d] += weight * x[d]
+
+
+@compiled
+def _obey_decisions(vector, better, own, gaps, margin, sweeps):
+    """Move a vector by the least that puts its own decisions above the margin, the newest last.
 
     `better` are differences between items, better less worse, and `gaps` what else is between them.
     """
     for _ in range(sweeps):
         moved = False
-        for i in range(len(gaps)):
-            x = better[i]
+        for i in range(len(own)):
+            x = better[own[i]]
             length = score = 0.0
             for d in range(len(x)):
                 length += np.float64(x[d]) * x[d]

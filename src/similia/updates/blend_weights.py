@@ -122,11 +122,15 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
     started; these learn γ alone. What the weights made of each list before they learnt it goes to
     `offsets`, the mean scores, and to `others`, the covariance of the scores of each list, row by
     row. If `others` is empty neither is wanted.
+
+    Where there are neither views nor nuisances the models are one and the same, and so are their
+    sums.
     """
     starts, features, nuisance, gains, weights, clusters = lists
     information, natural, likelihood, totals, cluster = state
     K, V, k = len(GRID), len(prior[0]), nuisance.shape[1]
     p, none, longest, told = V + k, np.zeros((0, 0)), 0, len(others) > 0
+    models = 3 if p else 1
     for t in range(len(weights)):
         longest = max(longest, starts[t + 1] - starts[t])
     logs, shares = np.zeros((3, K)), np.zeros((3, K))
@@ -172,13 +176,15 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                 y[j, V + v] = nuisance[begin + j, v]
         deviation = np.sqrt(max(totals[SPREAD] / max(totals[LISTS], 1.0), 1e-12))
         phi = max(1.0, totals[CLUSTERED] / max(totals[SQUARES], 1e-12))
-        for m in range(3):
+        for m in range(models):
             for c in range(K):
                 logs[m, c] = likelihood[m, c] / phi
             norm = log_sum(logs[m])
             for c in range(K):
                 logs[m, c] -= norm
                 shares[m, c] = np.exp(logs[m, c]) if told else 0.0
+        for m in range(models, 3):
+            shares[m] = shares[0]
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
         trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
         trust[BASE] = 0.0
@@ -239,7 +245,7 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             likelihood *= fading
             totals[EVIDENCE] *= fading
             totals[OF_START] *= fading
-        for m in range(3):
+        for m in range(models):
             free = 0 if m == LEARNT else V
             for c in range(K):
                 tau = GRID[c] / deviation
@@ -257,6 +263,8 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                         information[m, c, v, w] += total
                         natural[m, c, v] += total * mean[m, c, w]
             totals_of_list[m] = log_sum(logs[m])
+        for m in range(models, 3):
+            likelihood[m], totals_of_list[m] = likelihood[0], totals_of_list[0]
         totals[OF_START] += totals_of_list[STARTED] - totals_of_list[BASE]
         gained = totals_of_list[LEARNT] - totals_of_list[BASE]
         totals[EVIDENCE] += gained
