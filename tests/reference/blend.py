@@ -10,7 +10,7 @@ from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
-from similia.similarity.published import next_publication
+from similia.similarity.published import BLOCK, next_publication
 from similia.updates.blend import SLIP
 from similia.updates.blend_matrix import LEVEL, PARTS_OF_W, SLIP_OF_PAIRS
 from similia.updates.blend_weights import BELIEFS, GRID, NUISANCE
@@ -121,6 +121,7 @@ class Blend:
         self.slots, self.decisions = [], []
         self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
         self.memory_totals_ = np.zeros(2)
+        self.since, self.next = 0, 0
         self.publish()
         self.tell()
 
@@ -149,6 +150,8 @@ class Blend:
         nuisance = np.zeros((len(gains), self.k)) if nuisance is None else nuisance
         chosen = gains.max() > gains.min()
         says = weight > 0 and (chosen or (trusted and not gains.any()))
+        if says and self.n_updates + 1 == self.next:
+            self.publish()
         self.n_updates += says
         if says:
             key, r = key_of(q), rows / self.lengths_[1]
@@ -165,8 +168,6 @@ class Blend:
                         q / self.lengths_[0], r[i] - r[j], margin, variance, weight, key
                     )
         self.n_seen += 1
-        if says and self.n_updates == self.next:
-            self.publish()
         self.tell()
 
     # -- weights of views ----------------------------------------------------------------------
@@ -364,6 +365,8 @@ class Blend:
         if self.behind > of_W.ALARM:
             self.restarts += 1
             self.start_W()
+            self.since = (self.n_updates - 1) // BLOCK * BLOCK
+            self.next = self.since + BLOCK + 1
             return
         if self.behind <= LEVEL:
             self.behind = 0.0
@@ -414,7 +417,7 @@ class Blend:
                 decided * np.exp(self.scales_of(of_memory.OWN)),
             ]
         )
-        self.next = next_publication(self.n_updates)
+        self.next = next_publication(self.next, self.since)
 
     def scores(self, q, x, rows):
         """Scores of items with these features and rows, in typical gaps of the base."""
@@ -460,7 +463,9 @@ class Blend:
             ]
         )
         ranks = self.share_of_W if self.published_W_.any() else 0.0
-        self.published_numbers_ = np.array([self.strength, self.trust, self.next, ranks])
+        self.published_numbers_ = np.array(
+            [self.strength, self.trust, self.next, ranks, self.since]
+        )
         m, n = self.sizes
         K, S, D = len(of_memory.SCALES), len(self.slots), len(self.decisions)
         self.memory_keys_ = np.array([s["key"] for s in self.slots], np.uint64)
