@@ -16,6 +16,7 @@ from similia.sampling import UniformTriplets
 from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
 from similia.similarity.comparing import scores_of_pairs, side_by_side
+from similia.similarity.matrix import held_out
 from similia.similarity.weights import Ranking
 from similia.validation import check_tuples
 from similia.views import Views
@@ -193,18 +194,21 @@ class BlendRanking(BlendState):
         memory = self.memory_part_
         keys = row_keys(queries)
         decided = memory.decided_rows(keys)
-        added = self._moved_by_W(queries)
+        added = self._moved_by_W(keys, queries)
         added += memory.recalled(keys, queries, decided, self.published_part_.shares)
         added /= ranking.strength
         for row in decided:
             added[row] = memory.obey(int(keys[row]), ranking.weights, added[row])
         return added / self._scale(1)
 
-    def _moved_by_W(self, queries: Array) -> Array:
-        W = self.published_part_.W
-        if not self.published_part_.W_ranks:
-            return np.zeros((len(queries), self.matrix_part_.W.shape[1]), queries.dtype)
-        found: Array = products((queries / self._scale(0), W))[0]
+    def _moved_by_W(self, keys: NDArray[np.uint64], queries: Array) -> Array:
+        """What W adds, by the part of it that suits queries it has learnt from, or others."""
+        published, dtype = self.published_part_, queries.dtype
+        if not published.W_ranks:
+            return np.zeros((len(queries), self.matrix_part_.W.shape[1]), dtype)
+        learnt = self.memory_part_.remembers(keys) & ~held_out(keys)
+        parts = published.parts_of_W[learnt.astype(np.intp)].astype(dtype)
+        found: Array = products((queries / self._scale(0) * parts[:, None], published.W))[0]
         return found
 
     def _features(self, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
@@ -314,7 +318,7 @@ class BlendRanking(BlendState):
             return Explanation(parts, [])
         query, strength = self._base_rows(Q, one), ranking.strength
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
-        W = self._moved_by_W(query)[0] / strength
+        W = self._moved_by_W(keys, query)[0] / strength
         shares, remembered = self.published_part_.shares, self.memory_part_
         decided = remembered.decided_rows(keys)
         memory = remembered.recalled(keys, query, decided, shares)[0] / strength

@@ -28,7 +28,7 @@ KINDS = OWN, NEIGHBORS, DECIDED
 BLOCK = 128
 
 #: places in `numbers`
-STRENGTH, TRUST, NEXT, RANKS, SINCE = range(5)
+STRENGTH, TRUST, NEXT, SINCE, PARTS = range(5)
 
 
 def next_publication(n: int, since: int = 0) -> int:
@@ -47,8 +47,8 @@ class Published:
     """Weights, W and shares of memory to rank with."""
 
     weights: NDArray[np.float64]
-    #: strength of the base, trust in the views, the judgement at which is published next, the part
-    #: of W that ranks, and the judgement from which on W learns
+    #: strength of the base, trust in the views, the judgement at which is published next, that
+    #: from which on W learns, and the parts of W that rank new queries and those it has learnt from
     numbers: NDArray[np.float64]
     W: Array
     #: shares of the scales for each kind of memory
@@ -60,8 +60,8 @@ class Published:
         ranking = weights.ranking()
         return cls(
             ranking.weights,
-            np.array([ranking.strength, ranking.trust, next_publication(0), 0.0, 0.0]),
-            matrix.mean(),
+            np.array([ranking.strength, ranking.trust, next_publication(0), 0.0, 0.0, 0.0]),
+            matrix.W.copy(),
             np.array([memory.shares(kind) for kind in KINDS]),
         )
 
@@ -78,16 +78,22 @@ class Published:
     @property
     def W_ranks(self) -> bool:
         """Whether W adds anything."""
-        return bool(self.numbers[RANKS])
+        return bool(self.numbers[PARTS])
+
+    @property
+    def parts_of_W(self) -> NDArray[np.float64]:
+        """Parts of W that rank new queries, and those that it has learnt from."""
+        return self.numbers[PARTS:]
 
     def update(self, weights: Weights, matrix: MatrixPart, memory: Memory) -> None:
         """Publish what the parts have learnt from all judgements before the one that is due."""
         ranking, since = weights.ranking(), int(self.numbers[SINCE])
         self.weights = ranking.weights
-        self.W = matrix.mean()
+        self.W = matrix.W.copy()
         self.shares = np.array([memory.shares(kind) for kind in KINDS])
-        next_one, ranks = next_publication(self.due, since), matrix.share if self.W.any() else 0.0
-        self.numbers = np.array([ranking.strength, ranking.trust, next_one, ranks, since])
+        parts = matrix.shares if self.W.any() else np.zeros(2)
+        next_one = next_publication(self.due, since)
+        self.numbers = np.array([ranking.strength, ranking.trust, next_one, since, *parts])
 
     def withdraw_W(self, n: int) -> None:
         """Rank without W after n judgements: it has fallen behind doing without it.
@@ -96,4 +102,5 @@ class Published:
         """
         self.W = np.zeros_like(self.W)
         end = end_of_block(n)
-        self.numbers[[RANKS, NEXT, SINCE]] = 0.0, end + 1, end - BLOCK
+        self.numbers[[NEXT, SINCE]] = end + 1, end - BLOCK
+        self.numbers[PARTS:] = 0.0
