@@ -35,17 +35,16 @@ INTRODUCTION = """# Blend: feedback as people give it
 
 Made by `python -m experiments.blend` (`make peers` first), which takes names of parts, sets, \
 feedback and methods to run them one by one; so these rows were made. Those of Blend on tastes, \
-digits, shoes, bags of words, drift and mistakes are of the code with one W, of which a part \
-counts (chosen on seeds 100 to 107); those of clicks, obedience and other methods were made \
-before it (from lists of more than two W does not learn). Trust in the orders that W turns was \
-added after the first run of mistakes with one W, where seed 1000 fell to 0.48, and all of these \
-rows were made again; W then started anew when behind by log 10⁴, which on bags of words at \
-10,000 (seed 1001) it once did by chance, so that it is log 10⁸ now; bags of words and drift \
-were made again with that, the others were not. Nothing of Blend is set. Seeds 4000 to 4004, \
-which nobody had looked at while Blend \
-was written, split queries and simulate people. The sets themselves are not fresh: how views \
-start (the first hundred items, fields at zero, the beliefs) was settled with nDCG on all of \
-their queries, so only other sets can tell how far that carries; how far memory is trusted, and \
+digits, shoes, bags of words, drift, mistakes and obedience are of the code in which W is trusted \
+apart for queries that it has learnt from; how it is, how much of W may count and what is \
+published was chosen on seeds 200 to 205, and each of these rows was made once after it. Seeds \
+1000 to 1004, on which they are, had been seen with earlier forms of Blend. Rows of clicks and \
+of other methods are older; W does not learn from lists of more than two, so there only what is \
+published has changed since, by the one list at which it is. Nothing of Blend is set. Seeds 4000 \
+to 4004, which nobody had looked at while Blend was written, split queries and simulate people. \
+The sets themselves are not fresh: how views start (the first hundred items, fields at zero, the \
+beliefs) was settled with nDCG on all of their queries, so only other sets can tell how far that \
+carries; how far memory is trusted, and \
 its kernel, on SciFact and Cranfield with seeds 3000 to 3002. For single judgements, and where \
 Blend is compared with other methods, the seeds are 1000 to 1004, whose earlier report was \
 known. Which queries a split draws moves a gain by more than most changes to Blend do: the \
@@ -188,7 +187,10 @@ def _other_goals(table: Table) -> list[list[str]]:
     wanted = {"obedience", "drift", "mistakes"}
     if wanted - {key[0] for key in table.values if key[2] == "Blend"}:
         return []
-    obeyed, far = (least("obedience", measure) for measure in ("obeyed", "far: same ten"))
+    obeyed, far, apart = (
+        least("obedience", measure)
+        for measure in ("obeyed", "far: same ten", "far: same ten, apart")
+    )
     changed, fresh = (
         table["drift", "{}", "Blend", measure, 4000] for measure in ("after a change", "fresh")
     )
@@ -199,7 +201,8 @@ def _other_goals(table: Table) -> list[list[str]]:
     right = least("mistakes", "ndcg@10")
     return [
         _goal("3. obeyed, least", "≥ 0.98", f"{obeyed:.3f}", obeyed >= 0.98),
-        _goal("3. far queries keep their ten, least", "1", f"{far:.3f}", far == 1),
+        _goal("3. what one judgement says leaves far tens, least", "1", f"{apart:.3f}", apart == 1),
+        _goal("3. far tens where is published too, least", "1", f"{far:.3f}", far == 1),
         _goal(
             "4. 4,000 after a change − fresh", "level: ≥ -0.002", cell(lost), np.mean(lost) > -0.002
         ),
@@ -240,7 +243,15 @@ def _clicks(table: Table) -> str:
 
 
 def _rivals(table: Table) -> str:
-    parts = ["## Against what users do today: gains over the base\n"]
+    parts = [
+        "## Against what users do today: gains over the base\n",
+        "Where Blend is behind beyond chance, in bold, the cause is on CISI with grades that "
+        "Qdrant's `best_score` keeps every good item as a query of its own: of 9.3 relevant items "
+        "shown for a query 6.7 are among its first ten, of Blend, which has one vector for a "
+        "query, 5.6; of the items never shown that take the other places 7 % and 28 % are relevant "
+        "(1,000 searches, seeds 2000 and 2001). Wider priors of the memory explain the grades "
+        "better and rank the other items worse (-0.03 with variances up to 256).\n",
+    ]
     for name in SETS:
         for kind in FEEDBACK:
             steps = _steps(table, name, kind)
@@ -322,11 +333,12 @@ def _obedience(table: Table) -> str:
         "not judged before: an item of places 21 to 100 is above the first. *Obeyed* is the share "
         "that holds at the next search, *far* that of queries at a cosine below 0.5 (20 for each "
         "judgement) whose first ten are the same as before it, as a set and in order. "
-        "What generalises is published at some judgements, from the 64th on at most at one in 64, "
-        "whatever these say; of 50 in a row one may be such, and then all queries change, by what "
-        "was learnt from everybody. *Apart* compares with a learner that was not told of the "
-        "judgement and publishes when the other does: what the judgement itself changes. Runs from "
-        "before that comparison have –. "
+        "What generalises is published at some judgements, from the 64th on at most at one in 64: "
+        "what those before it have taught, without that one. Of 50 in a row one may be such, and "
+        "then the tens of all queries may change, not by what it says. Something must mark the "
+        "time, and there is nothing but judgements, so this cannot be 1 for whoever gives them one "
+        "by one. *Apart* compares with a learner that was not told of the judgement and publishes "
+        "when the other does: what the judgement itself changes. "
         f"Goal 3 asks for 0.98 and 1.\n\n{markdown_table(head, lines)}\n"
     )
 
@@ -353,7 +365,10 @@ def _drift(table: Table) -> str:
         "64 Gaussian features, of which 16 say what is alike; after 20,000 judgements it is 16 "
         "others. Order right on 5,000 triplets of other points. *Fresh* has only the judgements "
         "after the change. By default nothing fades (`half_life=None`), so that without drift "
-        "there is nothing to pay; W starts anew when it does worse than nothing.\n\n"
+        "there is nothing to pay; W starts anew when it does worse than nothing. "
+        "It has then lost what it was told until that was beyond doubt, some tens of judgements, "
+        "and is published at other places than the fresh one, up to a sixteenth earlier or later; "
+        "2,000 judgements more bring about 0.035 here, so a sixteenth of 4,000 is 0.004.\n\n"
         f"{markdown_table(head, lines)}\n"
     )
 

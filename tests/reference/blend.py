@@ -10,7 +10,7 @@ from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
 from similia.similarity import weights as of_weights
-from similia.similarity.published import next_publication
+from similia.similarity.published import BLOCK, next_publication
 from similia.updates.blend import SLIP
 from similia.updates.blend_matrix import LEVEL, PARTS_OF_W, SLIP_OF_PAIRS
 from similia.updates.blend_weights import BELIEFS, GRID, NUISANCE
@@ -121,6 +121,7 @@ class Blend:
         self.slots, self.decisions = [], []
         self.memory_evidence_ = np.zeros((2, len(of_memory.SCALES)))
         self.memory_totals_ = np.zeros(2)
+        self.since, self.next = 0, 0
         self.publish()
         self.tell()
 
@@ -130,12 +131,14 @@ class Blend:
         self.matrix_W_ = np.zeros((m, n))
         self.matrix_Lambda_ = np.sqrt(of_W.SCALE) * np.eye(m)
         self.matrix_Omega_ = np.sqrt(of_W.SCALE) * np.eye(n)
-        self.matrix_logs_ = np.full(len(PARTS_OF_W), -np.log(len(PARTS_OF_W)))
+        self.matrix_logs_ = np.full((2, len(PARTS_OF_W)), -np.log(len(PARTS_OF_W)))
         self.matrix_sums_ = np.zeros(len(PARTS_OF_W))
         self.matrix_heard_ = np.zeros(of_weights.CLUSTERS, bool)
-        self.W_evidence = self.counted = self.behind = self.W_squares = 0.0
-        self.trust_in_W = self.trust_in_orders = of_W.BELIEF / 2**self.restarts
-        self.matrix_cluster_ = np.zeros(of_weights.CLUSTERS)
+        self.behind, self.trust_in_orders = 0.0, of_W.BELIEF / 2**self.restarts
+        self.W_evidence, self.counted, self.W_squares = np.zeros(2), np.zeros(2), np.zeros(2)
+        self.trust_in_W = np.full(2, self.trust_in_orders)
+        self.matrix_cluster_ = np.zeros((2, of_weights.CLUSTERS))
+        self.matrix_told_ = np.zeros(of_weights.CLUSTERS, int)
         self.matrix_met_ = np.zeros(2**of_W.BITS, bool)
 
     # -- learning ------------------------------------------------------------------------------
@@ -149,6 +152,8 @@ class Blend:
         nuisance = np.zeros((len(gains), self.k)) if nuisance is None else nuisance
         chosen = gains.max() > gains.min()
         says = weight > 0 and (chosen or (trusted and not gains.any()))
+        if says and self.n_updates + 1 == self.next:
+            self.publish()
         self.n_updates += says
         if says:
             key, r = key_of(q), rows / self.lengths_[1]
@@ -165,8 +170,6 @@ class Blend:
                         q / self.lengths_[0], r[i] - r[j], margin, variance, weight, key
                     )
         self.n_seen += 1
-        if says and self.n_updates == self.next:
-            self.publish()
         self.tell()
 
     # -- weights of views ----------------------------------------------------------------------
@@ -364,26 +367,36 @@ class Blend:
         if self.behind > of_W.ALARM:
             self.restarts += 1
             self.start_W()
+            self.since = (self.n_updates - 1) // BLOCK * BLOCK
+            self.next = self.since + BLOCK + 1
             return
         if self.behind <= LEVEL:
             self.behind = 0.0
             self.matrix_heard_[:] = False
-        if counts:
-            total = log_mean(self.matrix_logs_, gained)
-            self.matrix_sums_ += gained
-            self.W_evidence += total
-            self.W_squares += total**2
-            self.matrix_cluster_[key % of_weights.CLUSTERS] += total
-            self.counted += 1
-            share, belief = 1 / (self.counted + 1), of_W.BELIEF / 2**self.restarts
-            effect = design_effect(np.sum(self.matrix_cluster_**2), self.W_squares)
-            odds = self.trust_in_W / (1 - self.trust_in_W) * np.exp(total / effect)
-            self.trust_in_W = (1 - share) * odds / (1 + odds) + share * belief
-            of_orders = log_mean(self.matrix_logs_, gained * turned)
-            odds = self.trust_in_orders / (1 - self.trust_in_orders) * np.exp(of_orders / effect)
-            self.trust_in_orders = (1 - share) * odds / (1 + odds) + share * belief
-            posterior = np.exp(normalized(self.matrix_logs_ + gained))
-            self.matrix_logs_ = np.log((1 - share) * posterior + share / len(PARTS_OF_W))
+        self.matrix_sums_ += counts * gained
+        belief, cluster = of_W.BELIEF / 2**self.restarts, key % of_weights.CLUSTERS
+        queries = np.count_nonzero(self.matrix_told_)
+        ahead = queries and self.matrix_told_[cluster] > self.matrix_told_.sum() / queries + 1
+        self.matrix_told_[cluster] += 1
+        for kind, says in enumerate((counts, not ahead)):  # new queries, any
+            if not says:
+                continue
+            logs = self.matrix_logs_[kind]
+            total, of_orders = log_mean(logs, gained), log_mean(logs, gained * turned)
+            self.W_evidence[kind] += total
+            self.W_squares[kind] += total**2
+            self.matrix_cluster_[kind, cluster] += total
+            self.counted[kind] += 1
+            share = 1 / (self.counted[kind] + 1)
+            effect = design_effect(np.sum(self.matrix_cluster_[kind] ** 2), self.W_squares[kind])
+            odds = self.trust_in_W[kind] / (1 - self.trust_in_W[kind]) * np.exp(total / effect)
+            self.trust_in_W[kind] = (1 - share) * odds / (1 + odds) + share * belief
+            if kind == 1:
+                odds = self.trust_in_orders / (1 - self.trust_in_orders)
+                odds *= np.exp(of_orders / effect)
+                self.trust_in_orders = (1 - share) * odds / (1 + odds) + share * belief
+            posterior = np.exp(normalized(logs + gained))
+            self.matrix_logs_[kind] = np.log((1 - share) * posterior + share / len(PARTS_OF_W))
 
     # -- ranking -------------------------------------------------------------------------------
 
@@ -398,10 +411,11 @@ class Blend:
         self.published_weights_ = weights
         self.strength, self.trust = max(strength, of_weights.WEAKEST), learnt + started
         belief = of_W.BELIEF / 2**self.restarts
-        trusted = max((self.trust_in_W - belief) / (1 - belief), 0.0)
+        trusted = np.maximum((self.trust_in_W - belief) / (1 - belief), 0.0)
         trusted *= np.clip(self.trust_in_orders / belief - 1, 0, 1)
-        self.share_of_W = max(trusted * np.exp(self.matrix_logs_) @ PARTS_OF_W, of_W.LEAST)
-        self.published_W_ = self.share_of_W * self.matrix_W_
+        suits = [np.prod(PARTS_OF_W ** np.exp(logs)) for logs in self.matrix_logs_]
+        self.shares_of_W = np.maximum(trusted * suits, of_W.LEAST)
+        self.published_W_ = self.matrix_W_
         ratio, belief = np.exp(self.memory_totals_[of_memory.OWN]), of_memory.DECIDED_BELIEF
         decided = belief * ratio / (belief * ratio + 1 - belief)
         self.published_shares_ = np.array(
@@ -414,12 +428,14 @@ class Blend:
                 decided * np.exp(self.scales_of(of_memory.OWN)),
             ]
         )
-        self.next = next_publication(self.n_updates)
+        self.next = next_publication(self.next, self.since)
 
     def scores(self, q, x, rows):
         """Scores of items with these features and rows, in typical gaps of the base."""
         weights, strength = self.published_weights_, self.strength
-        added = (q / self.lengths_[0] @ self.published_W_ + self.recalled(q)) / strength
+        learnt = any(s["key"] == key_of(q) for s in self.slots) and key_of(q) % of_W.HELD_OUT
+        moved = self.shares_of_W[int(bool(learnt))] * (q / self.lengths_[0] @ self.published_W_)
+        added = (moved + self.recalled(q)) / strength
         return x @ weights + rows / self.lengths_[1] @ self.obeying(q, weights, added)
 
     def recalled(self, q):
@@ -452,15 +468,20 @@ class Blend:
         self.weights_totals_ = np.array(
             [self.n_lists, self.evidence, self.squares, clustered, self.spread, self.of_start]
         )
-        clustered = np.sum(self.matrix_cluster_**2)
+        clustered = np.sum(self.matrix_cluster_**2, axis=1)
+        self.matrix_tallies_ = np.column_stack(
+            [self.W_evidence, self.counted, self.W_squares, clustered, self.trust_in_W]
+        )
         self.matrix_totals_ = np.array(
             [
-                *(self.W_evidence, self.counted, self.behind, self.W_squares),
-                *(clustered, self.trust_in_W, self.trust_in_orders, self.restarts),
+                *(self.behind, self.trust_in_orders, self.matrix_told_.sum()),
+                *(np.count_nonzero(self.matrix_told_), self.restarts),
             ]
         )
-        ranks = self.share_of_W if self.published_W_.any() else 0.0
-        self.published_numbers_ = np.array([self.strength, self.trust, self.next, ranks])
+        ranks = self.shares_of_W * self.published_W_.any()
+        self.published_numbers_ = np.array(
+            [self.strength, self.trust, self.next, self.since, *ranks]
+        )
         m, n = self.sizes
         K, S, D = len(of_memory.SCALES), len(self.slots), len(self.decisions)
         self.memory_keys_ = np.array([s["key"] for s in self.slots], np.uint64)

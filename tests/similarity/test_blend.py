@@ -10,7 +10,7 @@ from scipy import optimize
 
 from similia import Blend, Impressions, Views
 from similia.updates.blend import add_choices
-from similia.updates.blend_matrix import W_COUNTED, step_and_gain
+from similia.updates.blend_matrix import NEW, W_COUNTED, step_and_gain
 from similia.updates.blend_weights import solve
 from tests.reference import blend as naive
 from tests.similarity.blend_cases import (
@@ -63,7 +63,7 @@ def test_open_gates_rank_as_transcribed_and_a_change_of_taste_starts_W_anew():
             reference.learn(X[q], X[better] - X[worse])
         in_pieces(rng, blend, X, Impressions.from_triplets(part, trusted=False), X)
         assert_agree(blend, reference, Views(vectors=X[:5]), Views(vectors=X[:30]))
-        counted.append(blend.matrix_part_.totals[W_COUNTED])
+        counted.append(blend.matrix_part_.tallies[NEW, W_COUNTED])
         if len(counted) == 6:
             assert blend.trust_["W"] > 0.99
     assert (np.diff(counted[:6]) >= 0).all()

@@ -50,6 +50,26 @@ def test_a_decision_leaves_the_first_ten_of_distant_queries(busy):
     assert all(kept)
 
 
+def test_what_one_judgement_says_changes_no_distant_query_even_where_is_published():
+    """Two blends hear the opposite at one judgement, whichever it is; only its query differs."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 4))
+    triplets = np.column_stack([rng.integers(30, size=70), rng.integers(30, 60, size=(70, 2))])
+    triplets = triplets[triplets[:, 1] != triplets[:, 2]]
+    blend, published = Blend(), []
+    before = None
+    for query, better, worse in triplets:
+        other = copy.deepcopy(blend).learn(X, [[query, worse, better]])
+        blend.learn(X, [[query, better, worse]])
+        cosines = X @ X[query] / np.linalg.norm(X, axis=1) / np.linalg.norm(X[query])
+        far = X[cosines < 0.5]
+        np.testing.assert_array_equal(blend.pairwise_score(far, X), other.pairwise_score(far, X))
+        now = blend.pairwise_score(X[30:], X)  # of queries that nobody judges
+        published.append(before is not None and not np.array_equal(before, now))
+        before = now
+    assert 3 <= sum(published) <= 4  # at the 16th, 32nd and 64th
+
+
 def test_the_newest_of_contradictory_decisions_holds():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(30, 4))

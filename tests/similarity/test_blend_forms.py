@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from similia import Blend, Views
-from similia.updates.blend_matrix import W_COUNTED
+from similia.linalg.row_keys import row_keys
+from similia.similarity.matrix import held_out
+from similia.updates.blend_matrix import NEW, W_COUNTED, W_ORDERS
 from tests.similarity.blend_cases import (
     problem,
     shown,
@@ -115,11 +117,50 @@ def test_suggestions_are_about_different_queries(learnt):
 def test_one_person_who_insists_is_no_change_of_taste(learnt):
     """W survives a decision against it that is repeated; other queries keep their order."""
     blend, queries, items = copy.deepcopy(learnt)
-    before = blend.trust_["W"], blend.matrix_part_.totals[W_COUNTED]
+    before = blend.trust_["W"], blend.matrix_part_.tallies[NEW, W_COUNTED]
     order = np.argsort(-blend.pairwise_score(queries[:1], items)[0])
     blend.learn(queries, [[0, order[-1], order[0]]] * 40, items=items)
     assert blend.triplet_scores(queries, [[0, order[-1], order[0]]], items=items)[0] > 0
-    assert (blend.trust_["W"], blend.matrix_part_.totals[W_COUNTED]) >= before > (0.9, 0)
+    assert (blend.trust_["W"], blend.matrix_part_.tallies[NEW, W_COUNTED]) >= before > (0.9, 0)
+
+
+def few_queries(n, seed=0):
+    """Twelve queries that are judged by another taste than the base's, and their items."""
+    rng = np.random.default_rng(seed)
+    Q, Z = rng.normal(size=(12, 30)), rng.normal(size=(200, 30))
+    triplets = np.column_stack([rng.integers(12, size=n), rng.integers(200, size=(n, 2))])
+    taste = Q @ rng.normal(size=(30, 30))
+    wrong = np.vecdot(taste[triplets[:, 0]], Z[triplets[:, 1]] - Z[triplets[:, 2]]) < 0
+    triplets[wrong] = triplets[wrong][:, [0, 2, 1]]
+    return Q, Z, triplets
+
+
+def test_W_ranks_queries_that_it_has_learnt_from_before_it_is_trusted_with_others():
+    """Twelve queries tell little about others, but all judgements of them about themselves."""
+    Q, Z, triplets = few_queries(600)
+    blend = Blend(obey=False).learn(Q, triplets, items=Z)
+    new, learnt = blend.published_part_.parts_of_W
+    assert learnt > 5 * new
+    known, held = ~held_out(row_keys(Q)), held_out(row_keys(Q))
+    moved = [blend.explain(Q[[i]], Z[:1])[0][0].parts["W"] for i in range(12)]
+    W = Q / blend.lengths_[0] @ blend.published_part_.W @ Z[0] / blend.lengths_[1]
+    W /= blend.published_part_.ranking.strength
+    np.testing.assert_allclose(np.array(moved)[known], learnt * W[known], rtol=1e-9)
+    np.testing.assert_allclose(np.array(moved)[held], new * W[held], rtol=1e-9)
+    other = blend.explain(2 * Q[:1], Z[:1])[0][0].parts["W"]  # nobody judged that one
+    assert other == pytest.approx(2 * new * W[0])
+
+
+def test_one_thing_said_many_times_does_not_raise_trust_in_W():
+    Q, Z, triplets = few_queries(300)
+    blend = Blend(obey=False).learn(Q, triplets, items=Z)
+    insisted = triplets[~held_out(row_keys(Q))[triplets[:, 0]]][0]
+    blend.learn(Q, [insisted] * 8, items=Z)
+    before = blend.matrix_part_.shares.copy(), blend.matrix_part_.totals[W_ORDERS]
+    blend.learn(Q, [insisted] * 40, items=Z)
+    after = blend.matrix_part_.shares, blend.matrix_part_.totals[W_ORDERS]
+    np.testing.assert_allclose(after[0], before[0], rtol=1e-9)
+    assert after[1] == pytest.approx(before[1])
 
 
 @pytest.mark.parametrize("way", ["pickle", "joblib", "deepcopy", "state"])

@@ -74,7 +74,7 @@ def read_shares(path: PathLike) -> tuple[dict[str, float], dict[str, float]]:
     weights, numbers, shares = read_some(path, document, names).values()
     try:
         views = decode_all({"names_": document["attributes"]["names_"]}, {})["names_"]
-        _, trust, _, ranks = numbers.tolist()
+        _, trust, _, _, ranks, _ = numbers.tolist()
         parts = {"views": trust, "W": ranks, "memory": float(shares[0].sum())}
         return dict(zip(views, weights.tolist(), strict=True)), parts
     except Exception as error:  # whatever the contents cause, the file is at fault

@@ -20,6 +20,7 @@ from similia.sampling import TRIPLET_SAMPLERS
 from similia.sampling.labels import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
+from similia.similarity.published import BLOCK, end_of_block
 from similia.updates.blend_matrix import pairs_of_lists
 from similia.updates.blend_memory import decided_pairs
 from similia.validation import (
@@ -34,8 +35,6 @@ from similia.validation import (
 )
 from similia.views import Views, as_views
 
-#: lists learnt at a time
-BLOCK = 128
 #: the same where there are only weights, whose pass costs nothing but its arrays
 WIDE_BLOCK = 2048
 #: largest entry of a row, in typical lengths; beyond it, rounding would swallow all other rows
@@ -226,20 +225,25 @@ class Blend(BlendRanking):
             begin, said = 0, self.n_updates_ + np.cumsum(lists.say_something())
             while begin < len(lists):
                 longest = size if every is None else min(size, every - begin % every)
-                end = min(begin + longest, len(lists))
-                due = self.published_part_.last_due(int(said[end - 1]))
-                if due is not None:  # any before it are published over within the block
-                    end = max(begin, int(np.searchsorted(said, due))) + 1
-                part = lists.part(slice(begin, end))
-                begin = end
+                end = min(begin + longest, len(lists), self._end_of_block(said))
+                due = int(np.searchsorted(said, self.published_part_.due))
+                if due <= begin:
+                    parts = self.weights_part_, self.matrix_part_, self.memory_part_
+                    self.published_part_.update(*parts)
+                    continue
+                part = lists.part(slice(begin, min(end, due)))
+                begin += len(part)
                 self.n_updates_ += self._learn_block(X, Z, part)
                 self.n_seen_ += len(part)
-                if due is not None:
-                    parts = self.weights_part_, self.matrix_part_, self.memory_part_
-                    self.published_part_.update(self.n_updates_, *parts)
                 if advance is not None:
                     advance(len(part))
                 let_signals_in()
+
+    def _end_of_block(self, said: Indices) -> int:
+        """Which of some lists is the first beyond the block, if they are the `said`-th to count."""
+        if self._is_wide:
+            return len(said)
+        return int(np.searchsorted(said, end_of_block(self.n_updates_), side="right"))
 
     def _learn_block(self, X: Views, Z: Views, part: Impressions) -> int:
         says = part.say_something()
@@ -287,7 +291,7 @@ class Blend(BlendRanking):
                     keys[lists],
                 )
                 if restarted:
-                    self.published_part_.withdraw_W()
+                    self.published_part_.withdraw_W(self.n_updates_)
         return len(part)
 
     def _decide(

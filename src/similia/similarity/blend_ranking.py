@@ -17,6 +17,7 @@ from similia.sampling import UniformTriplets
 from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
 from similia.similarity.comparing import scores_of_pairs, side_by_side
+from similia.similarity.matrix import held_out
 from similia.similarity.weights import Ranking
 from similia.validation import check_tuples
 from similia.views import Views
@@ -190,16 +191,21 @@ class BlendRanking(BlendState):
 
     def _learnt_vectors(self, queries: Array, ranking: Ranking) -> Array:
         """What W, memory and decisions add to the queries' vectors for the base view."""
-        found, shares = self._moved_by_W(queries), self.published_part_.shares
-        self.memory_part_.recall(found, row_keys(queries), queries, shares, ranking)
+        keys, shares = row_keys(queries), self.published_part_.shares
+        found = self._moved_by_W(keys, queries)
+        self.memory_part_.recall(found, keys, queries, shares, ranking)
         found /= self._scale(1)
         return found
 
-    def _moved_by_W(self, queries: Array) -> Array:
-        W = self.published_part_.W
-        if not self.published_part_.W_ranks:
+    def _moved_by_W(self, keys: NDArray[np.uint64], queries: Array) -> Array:
+        """What W adds, by the part of it that suits queries it has learnt from, or others."""
+        published = self.published_part_
+        W = published.W
+        if not published.W_ranks:
             return np.zeros((len(queries), W.shape[1]), queries.dtype)
-        scaled = queries / self._scale(0)
+        learnt = self.memory_part_.remembers(keys) & ~held_out(keys)
+        parts = published.parts_of_W[learnt.astype(np.intp)].astype(queries.dtype)
+        scaled = queries / self._scale(0) * parts[:, None]
         found: Array = products((scaled, W))[0] if len(scaled) != 1 else row_product(scaled[0], W)
         return found.reshape(len(scaled), W.shape[1])
 
@@ -319,7 +325,7 @@ class BlendRanking(BlendState):
         item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
         remembered, memory = self.memory_part_, np.zeros((1, len(item)), item.dtype)
         remembered.recall(memory, keys, query, shares, ranking, sweeps=0)
-        W = self._moved_by_W(query)[0] / ranking.strength
+        W = self._moved_by_W(keys, query)[0] / ranking.strength
         whole = self._learnt_vectors(query, ranking)[0] * self._scale(1)
         parts["W"], parts["memory"] = float(W @ item), float(memory[0] @ item)
         parts["decisions"] = float((whole - W - memory[0]) @ item)

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from similia.contract import Array, Matrix
 from similia.similarity.weights import CLUSTERS, design_effect
 from similia.updates.blend_matrix import (
+    NEW,
     PARTS_OF_W,
     RESTARTS,
     W_CLUSTERED,
@@ -41,15 +42,20 @@ class MatrixPart:
     W: Array
     Lambda: Array
     Omega: Array
-    #: log weights of the parts of W, and their sums of log-likelihood against doing without W
+    #: log weights of the parts of W for new queries and for any, and the parts' sums of
+    #: log-likelihood against doing without W, on new ones
     logs: NDArray[np.float64]
     sums: NDArray[np.float64]
-    #: log-likelihood ratio against doing without W on queries that W has not learnt from, the
-    #: number of judgements in it, how far W has fallen behind lately, sums of squares, trust in W
-    #: and in the orders that it turns, and how often W started anew
+    #: for new queries and for any: log-likelihood ratio against doing without W, the number of
+    #: judgements in it, sums of squares, and trust in W
+    tallies: NDArray[np.float64]
+    #: how far W has fallen behind lately, trust in the orders that it turns, the number of
+    #: judgements and of clusters they were about, and how often W started anew
     totals: NDArray[np.float64]
-    #: evidence by cluster of queries, and which of them were heard since W last drew level
+    #: evidence by cluster of queries, the number of its judgements, and which clusters were heard
+    #: since W last drew level
     cluster: NDArray[np.float64]
+    told: NDArray[np.int64]
     heard: NDArray[np.bool_]
     #: queries met before
     met: NDArray[np.bool_]
@@ -57,30 +63,33 @@ class MatrixPart:
     @classmethod
     def start(cls, m: int, n: int, dtype: DTypeLike, *, restarts: float = 0.0) -> Self:
         """W before any feedback: zero."""
-        K, root, totals = len(PARTS_OF_W), np.sqrt(SCALE), np.zeros(8)
-        totals[[W_TRUST, W_ORDERS]], totals[RESTARTS] = BELIEF / 2**restarts, restarts
+        K, root, tallies, totals = len(PARTS_OF_W), np.sqrt(SCALE), np.zeros((2, 5)), np.zeros(5)
+        tallies[:, W_TRUST] = totals[W_ORDERS] = BELIEF / 2**restarts
+        totals[RESTARTS] = restarts
         return cls(
             np.zeros((m, n), dtype),
             (root * np.eye(m)).astype(dtype),
             (root * np.eye(n)).astype(dtype),
-            np.full(K, -np.log(K)),
+            np.full((2, K), -np.log(K)),
             np.zeros(K),
+            tallies,
             totals,
-            np.zeros(CLUSTERS),
+            np.zeros((2, CLUSTERS)),
+            np.zeros(CLUSTERS, np.int64),
             np.zeros(CLUSTERS, bool),
             np.zeros(2**BITS, bool),
         )
 
     @property
     def trust(self) -> float:
-        """Probability that W ranks better than doing without it."""
-        return float(self.totals[W_TRUST])
+        """Probability that W ranks new queries better than doing without it."""
+        return float(self.tallies[NEW, W_TRUST])
 
     @property
     def evidence(self) -> float:
-        """Log-likelihood ratio for W, with repeats of a query counted once."""
-        effect = design_effect(self.totals[W_CLUSTERED], self.totals[W_SQUARES])
-        return float(self.totals[W_EVIDENCE] / effect)
+        """Log-likelihood ratio for W on new queries, with repeats of a query counted once."""
+        tally = self.tallies[NEW]
+        return float(tally[W_EVIDENCE] / design_effect(tally[W_CLUSTERED], tally[W_SQUARES]))
 
     @property
     def _belief(self) -> float:
@@ -100,13 +109,14 @@ class MatrixPart:
         begin = 0
         while begin < len(keys):
             rest = slice(begin, None)
-            new, held = self._first_met(keys[rest]), keys[rest] % np.uint64(HELD_OUT) == 0
+            new, held = self._first_met(keys[rest]), held_out(keys[rest])
             learnt = np.where(held & ~new, 0.0, weights[rest])
             margins, state = (offsets[rest], others[rest]), (self.W, self.Lambda, self.Omega)
             scores = matrix_pass(*state, Q[rest], P[rest], *margins, learnt)
-            sums, tallies = (self.logs, self.sums, self.totals), (self.cluster, self.heard)
+            sums, by_query = (self.logs, self.sums), (self.cluster, self.told, self.heard)
             given, limits = (new | held, clusters[rest]), (self._belief, ALARM)
-            alarm = count_evidence(scores, *margins, *given, *sums, tallies, limits)
+            counts = *sums, self.tallies, self.totals, *by_query
+            alarm = count_evidence(scores, *margins, *given, counts, limits)
             if alarm < 0:
                 return begin > 0
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
@@ -126,27 +136,32 @@ class MatrixPart:
         return new
 
     @property
-    def share(self) -> float:
-        """Part of W to rank with: what suits, as far as trust in W and in its orders has risen.
+    def shares(self) -> NDArray[np.float64]:
+        """Parts of W to rank new queries with, and those that W has learnt from.
 
-        That in its orders need only be twice as large as at first.
+        What suits, as far as trust in W and in its orders has risen. That in its orders need only
+        be twice as large as at first.
         """
-        raised = max(self.trust - self._belief, 0.0) / (1 - self._belief)
-        orders = min(max(self.totals[W_ORDERS] / self._belief - 1, 0.0), 1.0)
-        return max(float(raised * orders * self._suits), LEAST)
+        trust, belief = self.tallies[:, W_TRUST], self._belief
+        raised = np.maximum(trust - belief, 0.0) / (1 - belief)
+        orders = min(max(self.totals[W_ORDERS] / belief - 1, 0.0), 1.0)
+        found: NDArray[np.float64] = np.maximum(raised * orders * self._suits, LEAST)
+        return found
 
     @property
-    def _suits(self) -> float:
-        """Part of W that suits, on average."""
-        return float(np.exp(self.logs) @ PARTS_OF_W)
-
-    def mean(self) -> Array:
-        """W to rank with."""
-        found: Array = self.W * self.W.dtype.type(self.share)
+    def _suits(self) -> NDArray[np.float64]:
+        """Parts of W that suit, on average: as they are powers of two, by the geometric mean."""
+        found: NDArray[np.float64] = np.exp(np.exp(self.logs) @ np.log(PARTS_OF_W))
         return found
 
     def variances(self, Q: Array, P: Array) -> Array:
         """Posterior variances of what W would add for corresponding rows, as far as trusted."""
-        part = (self.trust * self._suits) ** 2
+        part = (self.trust * self._suits[NEW]) ** 2
         found: Array = part * np.vecdot(Q @ self.Lambda, Q) * np.vecdot(P @ self.Omega, P)
         return found
+
+
+def held_out(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which queries W learns from once at most."""
+    found: NDArray[np.bool_] = keys % np.uint64(HELD_OUT) == 0
+    return found

@@ -236,6 +236,11 @@ class Memory:
         known = _aside(self).known(self.keys)
         return np.array([known.get(key, -1) for key in keys.tolist()], np.intp)
 
+    def remembers(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which of these queries were judged and are not forgotten."""
+        found: NDArray[np.bool_] = self._places(keys) >= 0
+        return found
+
     def recall(
         self,
         vectors: Array,

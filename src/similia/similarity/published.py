@@ -2,7 +2,8 @@
 
 A judgement changes its own query at once, by memory and decisions. What it says about all others is
 published at numbers of judgements that grow with what is known, so that the searches of other
-people do not change with every click.
+people do not change with every click. The judgement at which that happens has no part in it: it
+shows what those before it have taught, so no single one ever changes a distant query.
 """
 
 from dataclasses import dataclass
@@ -24,13 +25,22 @@ LEAST, MOST, PART = 16, 64, 16
 #: kinds of memory
 KINDS = OWN, NEIGHBORS, DECIDED
 
+#: a W that starts anew is published at the end of its block: judgements are counted in so many
+BLOCK = 128
+
 #: places in `numbers`
-STRENGTH, TRUST, NEXT, RANKS = range(4)
+STRENGTH, TRUST, NEXT, SINCE, PARTS = range(5)
 
 
-def next_publication(n: int) -> int:
-    """Number of judgements that said something at which to publish after `n`."""
-    return n + max(min(max(n, LEAST), MOST), n // PART)
+def next_publication(n: int, since: int = 0) -> int:
+    """Number of the judgement at which to publish after the n-th, if W is as old as `since`."""
+    known = n - since
+    return n + max(min(max(known, LEAST), MOST), known // PART)
+
+
+def end_of_block(n: int) -> int:
+    """Number of the last judgement in the block of the one after n."""
+    return n // BLOCK * BLOCK + BLOCK
 
 
 @dataclass
@@ -38,7 +48,8 @@ class Published:
     """Weights, W and shares of memory to rank with."""
 
     weights: NDArray[np.float64]
-    #: strength of the base, trust in the views, next publication, and the part of W that ranks
+    #: strength of the base, trust in the views, the judgement at which is published next, that
+    #: from which on W learns, and the parts of W that rank new queries and those it has learnt from
     numbers: NDArray[np.float64]
     W: Array
     #: shares of the scales for each kind of memory
@@ -50,8 +61,8 @@ class Published:
         ranking = weights.ranking()
         return cls(
             ranking.weights,
-            np.array([ranking.strength, ranking.trust, next_publication(0), 0.0]),
-            matrix.mean(),
+            np.array([ranking.strength, ranking.trust, next_publication(0), 0.0, 0.0, 0.0]),
+            matrix.W.copy(),
             np.array([memory.shares(kind) for kind in KINDS]),
         )
 
@@ -60,28 +71,37 @@ class Published:
         """Weights of the views, and what goes with them."""
         return Ranking(self.weights, float(self.numbers[STRENGTH]), float(self.numbers[TRUST]))
 
-    def last_due(self, n: int) -> int | None:
-        """Number of judgements, at most n, at which to publish last, if it is at all."""
-        due, found = int(self.numbers[NEXT]), None
-        while due <= n:
-            found, due = due, next_publication(due)
-        return found
+    @property
+    def due(self) -> int:
+        """Number of the judgement, among those that say something, at which is published next."""
+        return int(self.numbers[NEXT])
 
     @property
     def W_ranks(self) -> bool:
         """Whether W adds anything."""
-        return bool(self.numbers[RANKS])
+        return bool(self.numbers[PARTS])
 
-    def update(self, n: int, weights: Weights, matrix: MatrixPart, memory: Memory) -> None:
-        """Publish what the parts have learnt."""
-        ranking = weights.ranking()
+    @property
+    def parts_of_W(self) -> NDArray[np.float64]:
+        """Parts of W that rank new queries, and those that it has learnt from."""
+        return self.numbers[PARTS:]
+
+    def update(self, weights: Weights, matrix: MatrixPart, memory: Memory) -> None:
+        """Publish what the parts have learnt from all judgements before the one that is due."""
+        ranking, since = weights.ranking(), int(self.numbers[SINCE])
         self.weights = ranking.weights
-        self.W = matrix.mean()
+        self.W = matrix.W.copy()
         self.shares = np.array([memory.shares(kind) for kind in KINDS])
-        next_one, ranks = next_publication(n), matrix.share if self.W.any() else 0.0
-        self.numbers = np.array([ranking.strength, ranking.trust, next_one, ranks])
+        parts = matrix.shares if self.W.any() else np.zeros(2)
+        next_one = next_publication(self.due, since)
+        self.numbers = np.array([ranking.strength, ranking.trust, next_one, since, *parts])
 
-    def withdraw_W(self) -> None:
-        """Rank without W from now on: it has fallen behind doing without it."""
+    def withdraw_W(self, n: int) -> None:
+        """Rank without W after n judgements: it has fallen behind doing without it.
+
+        What it learns from now on is published as early as if it were the first.
+        """
         self.W = np.zeros_like(self.W)
-        self.numbers[RANKS] = 0.0
+        end = end_of_block(n)
+        self.numbers[[NEXT, SINCE]] = end + 1, end - BLOCK
+        self.numbers[PARTS:] = 0.0

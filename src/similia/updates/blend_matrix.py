@@ -17,12 +17,15 @@ from similia.updates.blend import choices, log_sum
 SLIP_OF_PAIRS = 0.1
 #: how much of W counts: candidates side by side. W starts so wide that it learns fast, and is too
 #: sure of itself; a part of it ranks like a W of a smaller prior
-PARTS_OF_W = 2.0 ** np.arange(1, -7, -1)
+PARTS_OF_W = 2.0 ** np.arange(2, -7, -1)
 #: W has drawn level if it is behind by no more than this, which may be rounding
 LEVEL = 1e-9
+#: queries that W has not learnt from, and any: what each judgement says before it is learnt
+NEW, ANY = range(2)
+#: places in the `tallies` of each of the two
+W_EVIDENCE, W_COUNTED, W_SQUARES, W_CLUSTERED, W_TRUST = range(5)
 #: places in the `totals`
-W_EVIDENCE, W_COUNTED, BEHIND, W_SQUARES, W_CLUSTERED = range(5)
-W_TRUST, W_ORDERS, RESTARTS = range(5, 8)
+BEHIND, W_ORDERS, JUDGED, QUERIES, RESTARTS = range(5)
 
 
 @compiled
@@ -124,21 +127,25 @@ def _matrix_walk(H, G, s, offsets, others, weights, sizes, steps, taken):
 
 
 @compiled
-def count_evidence(scores, offsets, others, counted, clusters, logs, sums, totals, tallies, limits):
+def count_evidence(scores, offsets, others, counted, clusters, state, limits):
     """Count what W gained, judgement by judgement; return where it fell behind by `alarm`, or -1.
 
     Each part of W is scored by log P with it minus log P without W, its mean taken at its word:
     what is unknown of a wide W would drown what is known of the base. They mix by their gains on
     what W had not learnt from; a fixed share of 1/(n + 1) lets another one win later
     [Herbster1998]_: the more W has learnt, the larger the part that suits. In the same way trust
-    in W starts from `belief`, and moves with the gains and back to it; so does trust in the orders
-    that W turns, with the gains on these judgements alone, as a W that only makes the base surer of
-    itself ranks no better. The alarm asks whether
-    W is worse than nothing with what was right so far, so the parts mix by their sums there, and
-    nobody switches. What W lost counts once for each query until it is made up for, as one person
-    who insists is no change of taste.
+    in W starts from `belief`, and moves with the gains and back to it. Both are counted twice, for
+    queries that W has not learnt from, `counted`, and for any, as W may know some queries before
+    it knows others; of these a query counts until it is judged more often than the average by one.
+    Trust in the orders that W turns moves with the gains on these judgements alone, of any query:
+    a W that only makes the base surer of itself ranks no better.
+
+    The alarm asks whether W is worse than nothing with what was right so far, so the parts mix by
+    their sums there, and nobody switches. What W lost counts once for each query until it is made
+    up for, as one person who insists is no change of taste.
     """
-    (cluster, heard), (belief, alarm), K = tallies, limits, len(logs)
+    logs, sums, tallies, totals, cluster, told, heard = state
+    (belief, alarm), K = limits, len(PARTS_OF_W)
     gained, turned = np.empty(K), np.empty(K)
     for t in range(len(scores)):
         plain, _, _ = step_and_gain(offsets[t], others[t])
@@ -154,21 +161,34 @@ def count_evidence(scores, offsets, others, counted, clusters, logs, sums, total
             if totals[BEHIND] <= LEVEL:
                 totals[BEHIND] = 0.0
                 heard[:] = False
-        if not counted[t]:
-            continue
-        total = log_sum(logs + gained)
-        totals[W_EVIDENCE] += total
-        totals[W_COUNTED] += 1.0
-        totals[W_SQUARES] += total * total
-        before = cluster[clusters[t]]
-        totals[W_CLUSTERED] += (before + total) ** 2 - before * before
-        cluster[clusters[t]] = before + total
-        effect = max(1.0, totals[W_CLUSTERED] / max(totals[W_SQUARES], 1e-12))
-        share = 1.0 / (totals[W_COUNTED] + 1.0)
-        for place, gain in ((W_TRUST, total), (W_ORDERS, log_sum(logs + turned))):
-            odds = totals[place] * np.exp(gain / effect)
-            totals[place] = (1 - share) * odds / (odds + 1 - totals[place]) + share * belief
-        for c in range(K):
-            sums[c] += gained[c]
-            logs[c] = np.log((1 - share) * np.exp(logs[c] + gained[c] - total) + share / K)
+        if counted[t]:
+            sums += gained
+        ahead = told[clusters[t]] * totals[QUERIES] > totals[JUDGED] + totals[QUERIES]
+        totals[QUERIES] += told[clusters[t]] == 0
+        totals[JUDGED] += 1.0
+        told[clusters[t]] += 1
+        for kind in range(NEW if counted[t] else ANY, NEW + 1 if ahead else ANY + 1):
+            of_orders = log_sum(logs[kind] + turned)
+            gain = log_sum(logs[kind] + gained)
+            tally, before = tallies[kind], cluster[kind, clusters[t]]
+            tally[W_EVIDENCE] += gain
+            tally[W_COUNTED] += 1.0
+            tally[W_SQUARES] += gain * gain
+            tally[W_CLUSTERED] += (before + gain) ** 2 - before * before
+            cluster[kind, clusters[t]] = before + gain
+            effect = max(1.0, tally[W_CLUSTERED] / max(tally[W_SQUARES], 1e-12))
+            share = 1.0 / (tally[W_COUNTED] + 1.0)
+            tally[W_TRUST] = moved_trust(tally[W_TRUST], gain / effect, share, belief)
+            if kind == ANY:
+                totals[W_ORDERS] = moved_trust(totals[W_ORDERS], of_orders / effect, share, belief)
+            for c in range(K):
+                kept = np.exp(logs[kind, c] + gained[c] - gain)
+                logs[kind, c] = np.log((1 - share) * kept + share / K)
     return -1
+
+
+@compiled
+def moved_trust(trust, gain, share, belief):
+    """Trust after a judgement of this log-likelihood ratio, less a share that falls back."""
+    odds = trust * np.exp(gain)
+    return (1 - share) * odds / (odds + 1 - trust) + share * belief
