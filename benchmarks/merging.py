@@ -15,9 +15,11 @@ from unittest import mock
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
 from benchmarks.timing import table
+from experiments.datasets import load_fashion_mnist, load_mnist
 from similia import (
     AROW,
     LEGO,
@@ -227,4 +229,36 @@ def _shown(values, form=".3f"):
     return " / ".join(format(value, form) for value in dict.fromkeys(values.tolist()))
 
 
-ALL = [merging]
+def merging_images():
+    """What AROW's merges cost on many test rows, whether refused or not, by steps for a weight."""
+    rows, cells = [], ((2, 1), (8, 1), (8, 4), (32, 1), (32, 4))
+    for data, load in {"MNIST": load_mnist, "Fashion-MNIST": load_fashion_mnist}.items():
+        images = load()
+        for seed, covariance in product(SEEDS, ("full", "diagonal")):
+            chosen = np.random.default_rng(seed).choice(60_000, N, replace=False)
+            basis = PCA(64, svd_solver="randomized", random_state=0).fit(images.X[chosen[:3000]])
+            X, test = (
+                normalize(basis.transform(images.X[some])) for some in (chosen, ~images.train)
+            )
+            y, labels = images.y[chosen], images.y[~images.train]
+            start = AROW(covariance=covariance).partial_fit(X[:20], y[:20], classes=np.unique(y))
+            whole = copy.deepcopy(start).partial_fit(X, y).score(test, labels)
+            row = [data, covariance, seed, f"{whole:.4f}"]
+            for n_parts, n_rounds in cells:
+                merged, steps = start, []
+                for piece in np.array_split(np.arange(N), n_rounds):
+                    parts = merged.split(n_parts)
+                    for place, part in enumerate(parts):
+                        part.partial_fit(X[piece[place::n_parts]], y[piece[place::n_parts]])
+                    steps.append(min(part.n_updates_ for part in parts) / start.w_.size)
+                    with mock.patch.object(Learner, "_check_learnt"):
+                        merged = merged.merge(parts)
+                row.append(f"{merged.score(test, labels) - whole:+.4f} ({steps[0]:.1f})")
+            rows.append(row)
+            print(*row, flush=True)
+    names = [f"{n} parts, {r} rounds" for n, r in cells]
+    title = f"AROW, {N:,} images in 64 dimensions: gain over the whole (first steps for a weight)"
+    table(title, ["", "covariance", "seed", "whole", *names], rows)
+
+
+ALL = [merging, merging_images]
