@@ -131,7 +131,15 @@ def write() -> None:
 
 def _goals(table: Table) -> str:
     lines = [*_never_below(table), *_gains_asked(table), *_other_goals(table)]
-    return "## The goals\n\n" + markdown_table(["goal", "asked", "found", "met"], lines) + "\n"
+    head = ["goal", "asked", "found", "met"]
+    return (
+        f"## The goals\n\n{markdown_table(head, lines)}\n\n"
+        "Cranfield at 1,000 searches: on six further splits (2000 to 2005) the gain is 0.029 too, "
+        "0.016 to 0.041, that of what is learnt 0.0295 and of the weights as they start 0.028. "
+        "Over all queries these have 0.032, and the best of 144 weights, chosen on the judgements "
+        "that measure it, 0.041 (looked at once, not kept as rows). So what is asked for lies "
+        "within what a split moves.\n"
+    )
 
 
 def _goal(name: str, asked: str, found: str, met: Any) -> list[str]:
@@ -249,7 +257,7 @@ def _rivals(table: Table) -> str:
         "Qdrant's `best_score` keeps every good item as a query of its own: of 9.3 relevant items "
         "shown for a query 6.7 are among its first ten, of Blend, which has one vector for a "
         "query, 5.6; of the items never shown that take the other places 7 % and 28 % are relevant "
-        "(1,000 searches, seeds 2000 and 2001). Wider priors of the memory explain the grades "
+        "(1,000 searches, seeds 2000 and 2001, not kept as rows). Wider priors of the memory explain the grades "
         "better and rank the other items worse (-0.03 with variances up to 256).\n",
     ]
     for name in SETS:
@@ -366,9 +374,10 @@ def _drift(table: Table) -> str:
         "others. Order right on 5,000 triplets of other points. *Fresh* has only the judgements "
         "after the change. By default nothing fades (`half_life=None`), so that without drift "
         "there is nothing to pay; W starts anew when it does worse than nothing. "
-        "It has then lost what it was told until that was beyond doubt, some tens of judgements, "
-        "and is published at other places than the fresh one, up to a sixteenth earlier or later; "
-        "2,000 judgements more bring about 0.035 here, so a sixteenth of 4,000 is 0.004.\n\n"
+        "It has then lost what it was told until that was beyond doubt (85 judgements on seed "
+        "300), and is published at other places than the fresh one, up to a sixteenth earlier or "
+        "later. 2,000 judgements more bring about 0.035 here, so the first costs 0.0015, and the "
+        "second moves a difference by 0.004 either way.\n\n"
         f"{markdown_table(head, lines)}\n"
     )
 
