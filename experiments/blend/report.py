@@ -257,8 +257,9 @@ def _rivals(table: Table) -> str:
         "Qdrant's `best_score` keeps every good item as a query of its own: of 9.3 relevant items "
         "shown for a query 6.7 are among its first ten, of Blend, which has one vector for a "
         "query, 5.6; of the items never shown that take the other places 7 % and 28 % are relevant "
-        "(1,000 searches, seeds 2000 and 2001, not kept as rows). Wider priors of the memory explain the grades "
-        "better and rank the other items worse (-0.03 with variances up to 256).\n",
+        "(1,000 searches, seeds 2000 and 2001, not kept as rows). Wider priors of the memory "
+        "explain the grades better and rank the other items worse (-0.03 with variances up to "
+        "256).\n",
     ]
     for name in SETS:
         for kind in FEEDBACK:
