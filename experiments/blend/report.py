@@ -39,9 +39,9 @@ digits, shoes, bags of words, drift, mistakes and obedience are of the code in w
 apart for queries that it has learnt from; how it is, how much of W may count and what is \
 published was chosen on seeds 200 to 205, and each of these rows was made once after it. Seeds \
 1000 to 1004, on which they are, had been seen with earlier forms of Blend. Rows of clicks on \
-Cranfield and CISI are of this code too; those on other sets and of other methods are older. W \
-does not learn from lists of more than two, so only what is published has changed since, by the \
-one list at which it is. Nothing of Blend is set. Seeds 4000 \
+seeds 4000 to 4004 were made again too; those beside other methods are older. W does not learn \
+from lists of more than two, so only what is published has changed since, by the one list at \
+which it is. Nothing of Blend is set. Seeds 4000 \
 to 4004, which nobody had looked at while Blend was written, split queries and simulate people. \
 The sets themselves are not fresh: how views start (the first hundred items, fields at zero, the \
 beliefs) was settled with nDCG on all of their queries, so only other sets can tell how far that \
