@@ -25,6 +25,30 @@ def test_the_command_learns_what_the_library_does(problem, inline):
     assert problem.output("cli").read_bytes() == expected
 
 
+def test_the_command_takes_urls(problem, inline):
+    fsspec = pytest.importorskip("fsspec")
+    expected, files = learnt(problem, inline), fsspec.filesystem("memory")
+    for path in (problem.vectors, problem.feedback):
+        files.pipe_file(f"/cli/{path.name}", path.read_bytes())
+    given = ("memory://cli/vectors.npy", "memory://cli/feedback.npy")
+    options = ("--learner", "OASIS", "-o", problem.output("cli"), "--shares", 4)
+    judged = ("--held-out", given[1])
+    found = run(*given, *options, *judged, "--executor", "processes:1")
+    assert found.exit_code == 0, found.output
+    assert problem.output("cli").read_bytes() == expected
+    here, there = (
+        run(problem.output("cli"), *pair, "--executor", "processes:1", "--json", command="evaluate")
+        for pair in ((problem.vectors, problem.feedback), given)
+    )
+    assert here.exit_code == there.exit_code == 0, there.output
+    assert there.stdout == here.stdout
+    assert not list(problem.folder.glob("*.work"))
+    files.rm("/cli", recursive=True)
+    missing = run("memory://cli/no.npy", given[1], *options, "--executor", "processes:1")
+    assert missing.exit_code != 0
+    assert "memory://cli/no.npy" in missing.output
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

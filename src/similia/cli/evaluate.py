@@ -82,9 +82,12 @@ def evaluate(
     from. Columns query,item,relevance or row,label yield all retrieval measures; query,better,worse
     and a,b,label the share in the right order.
     """
+    folder = Path(f"{model}.evaluation.work") if work is None else work
     if beir is None and vectors is not None and feedback is not None:
         whole = opt.Sides(vectors=vectors, **vars(sides))
         whole.check(feedback, outputs=(bad_log,))
+        if executor is not None:
+            whole, feedback = whole.fetched(folder), opt.fetched(feedback, folder)
         read = _read(whole, views, opt.source(feedback, columns), bad_rows, bad_log)
     elif (
         beir is not None
@@ -125,7 +128,6 @@ def evaluate(
             from similia.stream import Adaptation, base_of
 
             before = base_of(adapted, X.X, Z and Z.X) if against is None else against
-            folder = Path(f"{model}.evaluation.work") if work is None else work
             vectors_at, items_at = whole.paths()
             options["k"] = cut_offs("measure", measures, options["k"])
             parted = evaluate_parts(

@@ -102,6 +102,9 @@ def learn(
             "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
         )
     sides.check(feedback, outputs=(output, bad_log))
+    if executor is not None:
+        folder = Path(f"{output}.work") if work is None else work
+        sides, feedback = sides.fetched(folder), opt.fetched(feedback, folder)
     values = dict(map(opt.setting, settings or []))
 
     from similia.registry import DEFAULT, new_learner

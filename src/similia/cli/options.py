@@ -5,11 +5,11 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from typer import Argument, Option
@@ -254,6 +254,13 @@ def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> 
             raise typer.BadParameter(f"{output} is an input, and would be overwritten.")
 
 
+def fetched(path: Path, folder: Path, *, beside: bool = False) -> Path:
+    """A file of this machine; what a URL names is copied into the folder."""
+    from similia.files.locations import fetched as fetch
+
+    return fetch(path, folder, beside=beside)
+
+
 @dataclass(frozen=True)
 class FurtherViews:
     """Options for further views of queries and items, each NAME=FILE."""
@@ -304,6 +311,16 @@ class Sides(SideOptions):
     def check(self, *others: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
         """As `check_files`, for these files and others."""
         check_files(self.vectors, self.items, self.ids, self.item_ids, *others, outputs=outputs)
+
+    def fetched(self, folder: Path) -> Self:
+        """The same with files of this machine; what URLs name is copied into the folder."""
+        return replace(
+            self,
+            vectors=fetched(self.vectors, folder, beside=self.ids is None),
+            items=self.items and fetched(self.items, folder, beside=self.item_ids is None),
+            ids=self.ids and fetched(self.ids, folder),
+            item_ids=self.item_ids and fetched(self.item_ids, folder),
+        )
 
     def paths(self) -> "tuple[VectorPath, VectorPath | None]":
         """Where workers find the vectors of queries and items."""

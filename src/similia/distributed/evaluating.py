@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from similia.distributed.engines import Engine, engine_named
-from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.shares import VectorPath, file_mark, located, located_source
 from similia.distributed.tasks import (
     PATIENCE,
     Record,
@@ -119,8 +119,8 @@ def evaluate_parts(
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
     engine, folder, bad_rows = engine_named(executor), Path(work).absolute(), bad_rows or BadRows()
-    where = absolute(vectors), None if items is None else absolute(items)
-    source = Source(path)
+    where = located(vectors, folder), None if items is None else located(items, folder)
+    source = located_source(path, folder)
     judged, columns = str(source.path.absolute()), tuple(source.columns.items())
     with tempfile.TemporaryDirectory() as name:
         new, named = _files(scorers, Path(name), folder)

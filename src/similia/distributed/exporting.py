@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
-from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.ranges import RangedVectors, VectorRange
+from similia.distributed.shares import VectorPath, file_mark, located
 from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
 from similia.persistence import load
 from similia.progress import live_progress
@@ -59,9 +62,9 @@ class ExportRange:
     """Some of the items, for one connection."""
 
     number: int
-    start: int
-    stop: int
-    items: VectorPath
+    items: VectorRange
+    #: whether ids are numbers: those of a range alone might not tell
+    numbered: bool
     model: str | None
     to: str
     table: str
@@ -75,18 +78,18 @@ class ExportRange:
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Write the range in batches."""
-        file = self.items.read()
+        X, names = self.items.read(), self.items.names()
+        ids = names if self.numbered else [str(name) for name in names]
         model = None if self.model is None else load(self.model)
         target = open_target(self.to, self.table, self.key)
         try:
-            for start in range(self.start, self.stop, self.batch):
-                stop = min(start + self.batch, self.stop)
-                ids = file.ids.names(range(start, stop))
-                target.write(ids, _moved(file.X[start:stop], model))
-                report(stop - self.start)
+            for start in range(0, len(ids), self.batch):
+                some = slice(start, start + self.batch)
+                target.write(ids[some], _moved(X[some], model))
+                report(len(ids[: some.stop]))
         finally:
             target.close()
-        return {"n": self.stop - self.start}, []
+        return {"n": len(ids)}, []
 
 
 def export_items(
@@ -111,7 +114,8 @@ def export_items(
     Parameters
     ----------
     items : VectorPath or path
-        Vectors that all workers find; .npy files are mapped, and a worker reads its own rows.
+        Vectors that all workers find, by path or URL; .npy files are mapped, and of Parquet and
+        Arrow files a task reads its own rows.
     to : str
         ``postgresql://…``, or ``qdrant:`` and the address of a server or a folder.
     table : str
@@ -137,13 +141,15 @@ def export_items(
     """
     given = {"batch": batch, "range_size": range_size, "patience": patience}
     check_parameters("export_items", _RULES, given)
-    engine, where, folder = engine_named(executor), absolute(items), Path(work).absolute()
+    engine, folder = engine_named(executor), Path(work).absolute()
+    where = located(items, folder, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     learner = None if named is None else load(named)
-    file = where.read()
-    if is_sparse(file.X):
+    ranged = RangedVectors(where)
+    first = ranged.take(np.zeros(1, np.intp))
+    if is_sparse(first):
         raise ValueError("export_items: items must be dense vectors, got a sparse matrix.")
-    n, names = file.X.shape[0], file.ids.values
+    n, names = ranged.shape[0], ranged.ids.values
     job = {
         "export": [_without_password(to), table],
         "items": where.mark(),
@@ -154,14 +160,14 @@ def export_items(
     try:
         open_job(folder, job)
         geometry = "inner_product" if learner is None else learner.geometry
-        width = _moved(file.X[:1], learner).shape[1]
+        width = _moved(first, learner).shape[1]
         numbered = names is None or names.dtype.kind in "iu"
         target.create(width, geometry, numbered=numbered)
     finally:
         target.close()
     tasks = [
-        ExportRange(number, start, min(start + range_size, n), where, named, to, table, key, batch)
-        for number, start in enumerate(range(0, n, range_size))
+        ExportRange(number, some, numbered, named, to, table, key, batch)
+        for number, some in enumerate(ranged.ranges(range_size))
     ]
     with live_progress("export", n, enabled=verbose) as show:
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
+from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.searching import best_of_all
-from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.shares import VectorPath, file_mark, located
 from similia.distributed.tasks import (
     PATIENCE,
     Record,
@@ -24,12 +26,14 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
+from similia.files import read_vectors
 from similia.index import BuildReport, build_index, index_like, open_index
 from similia.index.backends import Space
 from similia.index.exact import exact_search
 from similia.index.recall import sampled_rows, share_found
 from similia.persistence import load
 from similia.progress import live_progress
+from similia.retrieval.vectors import is_sparse
 from similia.safety.whole import replace_text, replacing
 from similia.validation import check_parameters, positive, positive_integer
 
@@ -37,8 +41,8 @@ from similia.validation import check_parameters, positive, positive_integer
 SHARD = 2**19
 #: items that lists are trained on, evenly spread, once for all shards
 TRAINING = 2**16
-#: what all shards begin with, and the list of them
-TRAINED, SHARDS = "trained", "shards.json"
+#: what all shards begin with, what they are tried on, and the list of them
+TRAINED, SAMPLE, SHARDS = "trained", "sample", "shards.json"
 SHARD_NAME = re.compile(r"shard-\d{5,}")
 
 _RULES = {"recall_at": positive_integer, "shard_size": positive_integer, "patience": positive}
@@ -49,9 +53,8 @@ class BuildShard:
     """An index of some of the items, and what it finds for the sample, with what it should."""
 
     number: int
-    start: int
-    stop: int
-    items: VectorPath
+    items: VectorRange
+    sample: str
     model: str | None
     k: int
 
@@ -62,24 +65,22 @@ class BuildShard:
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Build the shard, search it for the sample, and save both."""
-        X = self.items.read().X
+        X, first = self.items.read(), self.items.start
         model = _loaded(self.model)
         trained = open_index(folder / f"{TRAINED}.safetensors")
-        index = index_like(
-            trained, X[self.start : self.stop], np.arange(self.start, self.stop), model=model
-        )
+        index = index_like(trained, X, np.arange(first, self.items.stop), model=model)
         index.save(folder / f"{self.name}.safetensors")
         # Items serve as queries; where those have other features, as they are.
         wide = model is None or model.get_state().get("n_features_in_") == X.shape[1]
-        sample, by = X[sampled_rows(X.shape[0])], model if wide else None
+        sample, by = read_vectors(folder / self.sample).X, model if wide else None
         k, vectors = min(self.k + 1, len(index)), index.backend.vectors()
         space = Space(vectors.shape[1], index.geometry, vectors.dtype)
         exact = exact_search(vectors, space).search(index.query_vectors(sample, model=by), k)
         found = index.search(sample, k, model=by)
-        arrays = {"best": exact[0] + self.start, "best_scores": exact[1]}
+        arrays = {"best": exact[0] + first, "best_scores": exact[1]}
         arrays |= {"found": found.ids, "found_scores": found.scores}
         _write(folder / f"{self.name}.npz", arrays)
-        size = {"n": self.stop - self.start, "n_features": index.n_features}
+        size = {"n": X.shape[0], "n_features": index.n_features}
         record = {**size, "geometry": index.geometry, "seconds": index.report.seconds}
         return record, [f"{self.name}.safetensors", f"{self.name}.npz"]
 
@@ -128,7 +129,8 @@ def index_shards(
     Parameters
     ----------
     items : VectorPath or path
-        Vectors that all workers find; .npy files are mapped, and a worker reads its own rows.
+        Vectors that all workers find, by path or URL; .npy files are mapped, and of Parquet and
+        Arrow files a task reads its own rows.
     folder : path
         New folder for the shards, shared by all workers. The same call goes on from what is
         finished.
@@ -150,7 +152,8 @@ def index_shards(
     """
     given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
     check_parameters("index_shards", _RULES, given)
-    engine, where, place = engine_named(executor), absolute(items), Path(folder).absolute()
+    engine, place = engine_named(executor), Path(folder).absolute()
+    where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     job = {
         "index": [backend, {name: str(value) for name, value in options.items()}],
@@ -159,18 +162,18 @@ def index_shards(
         "settings": [shard_size, recall_at],
     }
     open_job(place, job)
-    X = where.read().X
-    n = X.shape[0]
+    ranged = RangedVectors(where)
+    n = ranged.shape[0]
     if finished(place, TRAINED) is None:
         lists = str(options.get("factory", "")).startswith("IVF")
         rows = np.unique(np.linspace(0, n - 1, min(n, TRAINING if lists else 1)).astype(np.intp))
-        trained = build_index(X[rows], _loaded(named), backend=backend, **options)
+        trained = build_index(ranged.take(rows), _loaded(named), backend=backend, **options)
         trained.save(place / f"{TRAINED}.safetensors")
         finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
-    starts = range(0, n, shard_size)
+    sample = (finished(place, SAMPLE) or _sampled(ranged, place))["file"]
     tasks = [
-        BuildShard(number, start, min(start + shard_size, n), where, named, recall_at)
-        for number, start in enumerate(starts)
+        BuildShard(number, some, sample, named, recall_at)
+        for number, some in enumerate(ranged.ranges(shard_size))
     ]
     with live_progress("index", n, enabled=verbose) as show:
 
@@ -211,7 +214,7 @@ def search_shards(
     folder : path
         Shards of `index_shards`.
     queries : VectorPath or path
-        Queries, not yet transformed.
+        Queries, not yet transformed, by path or URL.
     k : int
         Number of items for each query, at most as many as there are.
     model : path, optional
@@ -225,11 +228,12 @@ def search_shards(
         Rows of the items, best first; among equal scores, the lower row first.
     """
     check_parameters("search_shards", {"k": positive_integer}, {"k": k})
-    engine, where, place = engine_named(executor), absolute(queries), Path(work).absolute()
+    engine, place = engine_named(executor), Path(work).absolute()
     listed = _listed(Path(folder).absolute())
     n = listed["report"]["n_items"]
     if k > n:
         raise ValueError(f"search_shards: k must be at most the {n} items, got {k}.")
+    where = located(queries, place)
     named = None if model is None else str(Path(model).absolute())
     shards = [str(Path(folder).absolute() / f"{name}.safetensors") for name in listed["shards"]]
     job = {
@@ -246,6 +250,19 @@ def search_shards(
 
 def _loaded(path: str | None) -> Any:
     return None if path is None else load(path)
+
+
+def _sampled(items: RangedVectors, folder: Path) -> Record:
+    """Write the items that serve as queries, so that no shard has to look for them elsewhere."""
+    X = items.take(sampled_rows(items.shape[0]))
+    record = {"file": f"{SAMPLE}.npz" if is_sparse(X) else f"{SAMPLE}.npy"}
+    with replacing(folder / record["file"]) as temporary:
+        if is_sparse(X):
+            sparse.save_npz(temporary, X)
+        else:
+            np.save(temporary, X)
+    finish(folder, SAMPLE, record, [record["file"]])
+    return record
 
 
 def _listed(folder: Path) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import (
     VectorPath,
-    absolute,
     file_of,
     judgements_of,
+    located,
+    located_source,
     sort_into_shares,
 )
 from similia.distributed.tasks import (
@@ -123,10 +124,11 @@ def learn_shares(
         New or fitted; it is left alone.
     vectors : VectorPath or path
         Queries, and items too unless those are given. All workers must find the path; .npy files
-        are mapped, not read.
+        are mapped, not read. What a URL such as ``s3://…`` names (extra ``remote``) is copied into
+        the work folder, once.
     path : path or Source
-        Judgements, as for `learn_file`. The driver reads them once and sorts them into shares by a
-        hash of the query.
+        Judgements, as for `learn_file`, or a URL of them. The driver reads them once and sorts them
+        into shares by a hash of the query.
     items : VectorPath or path, optional
         Items, if they are separate vectors.
     executor : str or concurrent.futures.Executor
@@ -161,8 +163,9 @@ def learn_shares(
     if work is None and output is None:
         raise ValueError("learn_shares: work or output must be given, got neither.")
     folder = Path(f"{output}.work" if work is None else work).absolute()
-    where = absolute(vectors), None if items is None else absolute(items)
-    source = Source(path)
+    where = located(vectors, folder), None if items is None else located(items, folder)
+    source = located_source(path, folder)
+    tested = None if held_out is None else located_source(held_out, folder)
     task = {
         "format": FORMAT,
         "learner": type(learner).__name__,
@@ -192,7 +195,7 @@ def learn_shares(
             bad_rows.add(str(source), number, RowError(REFUSED, reason.removeprefix(REFUSED)))
     start = load(folder / START)
     parts = [load(folder / f"{task.name}.safetensors") for task in tasks]
-    model = start.merge(parts, None if held_out is None else partial(_marks, where, held_out))
+    model = start.merge(parts, None if tested is None else partial(_marks, where, tested))
     found = Learning(model, sorted_["feedback"], _total(records), bad_rows)
     if output is not None:
         save(model, output)
@@ -251,7 +254,7 @@ def _sorted(
 
 
 def _marks(
-    where: tuple[VectorPath, VectorPath | None], held_out: Source | Path | str, model: Searchable
+    where: tuple[VectorPath, VectorPath | None], held_out: Source, model: Searchable
 ) -> Array:
     """Share of right orders, or average precision, of each query that was held out."""
     vectors, items = where[0].read(), None if where[1] is None else where[1].read()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
-from similia.distributed.shares import VectorPath, absolute, file_mark
+from similia.distributed.ranges import RangedVectors, VectorRange
+from similia.distributed.shares import VectorPath, file_mark, located
 from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
 from similia.persistence import load
 from similia.retrieval import top_k
@@ -28,11 +29,9 @@ class SearchRange:
     """All queries against some of the items."""
 
     number: int
-    start: int
-    stop: int
     scorer: str
     queries: VectorPath
-    items: VectorPath
+    items: VectorRange
     k: int
 
     @property
@@ -43,11 +42,11 @@ class SearchRange:
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Find the best of the range, and write their rows and scores."""
         scorer = load(self.scorer) if Path(self.scorer).is_file() else self.scorer
-        some = self.items.read().X[self.start : self.stop]
+        some = self.items.read()
         rows, scores = top_k(scorer, self.queries.read().X, some, min(self.k, some.shape[0]))
         file = f"{self.name}.npz"
         with replacing(folder / file) as temporary, open(temporary, "wb") as opened:
-            np.savez(opened, rows=rows + self.start, scores=scores)
+            np.savez(opened, rows=rows + self.items.start, scores=scores)
         return {"n": 1}, [file]
 
 
@@ -69,7 +68,8 @@ def search_ranges(
     scorer : path or str
         File of a model, or the name of a plain similarity.
     queries, items : VectorPath or path
-        Vectors that all workers find; items in .npy files are mapped, never held whole.
+        Vectors that all workers find, by path or URL; items in .npy files are mapped, and of
+        Parquet and Arrow files a task reads its own rows: never are they held whole.
     k : int
         Number of items for each query, at most as many as there are.
     work, executor, patience
@@ -86,8 +86,9 @@ def search_ranges(
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
     engine, folder = engine_named(executor), Path(work).absolute()
-    where = absolute(queries), absolute(items)
-    n = where[1].read().X.shape[0]
+    where = located(queries, folder), located(items, folder, ranged=True)
+    ranged = RangedVectors(where[1])
+    n = ranged.shape[0]
     if k > n:
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
     named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
@@ -99,8 +100,8 @@ def search_ranges(
     }
     open_job(folder, job)
     tasks = [
-        SearchRange(number, start, min(start + range_size, n), named, *where, k)
-        for number, start in enumerate(range(0, n, range_size))
+        SearchRange(number, named, where[0], some, k)
+        for number, some in enumerate(ranged.ranges(range_size))
     ]
     run_all(tasks, folder, engine, patience=patience)
     return best_of_all([folder / f"{task.name}.npz" for task in tasks], k)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.files import Judgements, VectorFile, read_vectors
+from similia.files import FeedbackLike, Judgements, Source, VectorFile, read_vectors
+from similia.files.locations import Location, fetched, local_path, url_of
+from similia.files.ranged import is_ranged
 
 #: rows that are read at a time
 STEP = 2**16
@@ -20,7 +22,7 @@ MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
 
 @dataclass(frozen=True)
 class VectorPath:
-    """Vectors as every worker finds them: by path. Parameters are those of `read_vectors`."""
+    """Vectors as all workers find them: by path or URL. Parameters are those of `read_vectors`."""
 
     path: str
     ids: str | None = None
@@ -33,6 +35,9 @@ class VectorPath:
 
     def mark(self) -> dict[str, Any]:
         """What must be the same for finished work to count."""
+        url = url_of(self.path)
+        if url is not None:
+            return {**asdict(self), "path": "", **Location(url).mark()}
         stat = Path(self.path).stat()
         return {**asdict(self), "size": stat.st_size, "changed": stat.st_mtime_ns}
 
@@ -45,13 +50,30 @@ def file_mark(path: str) -> list[int | str]:
     return [path, stat.st_size, stat.st_mtime_ns]
 
 
-def absolute(given: "VectorPath | Path | str") -> VectorPath:
-    """Vectors by a path that does not depend on where a worker runs."""
+def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = False) -> VectorPath:
+    """Vectors by a path that does not depend on where a worker runs.
+
+    What a URL names is copied into the folder; of Parquet, if ranges are wanted, tasks themselves
+    read what they need.
+    """
     where = given if isinstance(given, VectorPath) else VectorPath(str(given))
     if where.path == "-":
         raise ValueError("vectors must be in a file that all workers find, got standard input.")
-    ids = None if where.ids is None else str(Path(where.ids).absolute())
-    return replace(where, path=str(Path(where.path).absolute()), ids=ids)
+    ids = None if where.ids is None else str(fetched(where.ids, folder).absolute())
+    if ranged and local_path(where.path) is None and is_ranged(where.path):
+        url = url_of(where.path) or ""
+        if ids is not None or not Location(f"{url}.ids").exists():
+            return replace(where, path=url, ids=ids)
+    path = fetched(where.path, folder, beside=ids is None)
+    return replace(where, path=str(path.absolute()), ids=ids)
+
+
+def located_source(given: FeedbackLike, folder: Path) -> Source:
+    """Judgements in a file of this machine; what a URL names is copied into the folder."""
+    source = Source(given)
+    if not isinstance(source.given, Path) or url_of(source.given) is None:
+        return source
+    return Source(fetched(source.given, folder), source.columns)
 
 
 @lru_cache(maxsize=4)

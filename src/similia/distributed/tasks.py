@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
+from similia.files.locations import FETCHED
 from similia.linalg.threads import one_processor, single_blas_thread
 from similia.safety.whole import make_folder, replace_text
 from similia.validation import Rule
@@ -51,7 +52,7 @@ def open_job(folder: Path, task: Record) -> None:
     make_folder(folder)
     text, path = json.dumps(task, sort_keys=True), folder / JOB
     if not path.exists():
-        if any(folder.iterdir()):
+        if any(not path.name.startswith(FETCHED) for path in folder.iterdir()):
             raise ValueError(f"{folder}: the folder for work must be new or empty.")
         replace_text(path, text)
     elif path.read_text(encoding="utf-8") != text:

@@ -6,7 +6,7 @@ footers say more, but a forged footer does not bind the reader, so it is the par
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -137,11 +137,13 @@ def _batch(data: mmap.mmap, offset: int, header: int, body: int) -> Batch:
 # -- Parquet -----------------------------------------------------------------------------------
 
 
-def parquet_groups(path: Path, metadata: Any, names: set[str], rows: int) -> list[int]:
-    """Unpacked bytes of the named columns of each group of rows, read `rows` at a time."""
+def parquet_groups(
+    path: Path, metadata: Any, names: set[str], rows: int, groups: Iterable[int]
+) -> list[int]:
+    """Unpacked bytes of the named columns of groups of rows, read `rows` at a time."""
     found = []
     with _mapped(path) as data:
-        for number in range(metadata.num_row_groups):
+        for number in groups:
             group = metadata.row_group(number)
             size = 0
             for place in range(group.num_columns):
@@ -152,11 +154,17 @@ def parquet_groups(path: Path, metadata: Any, names: set[str], rows: int) -> lis
     return found
 
 
-def _chunk_size(data: mmap.mmap, chunk: Any, column: Any, rows: int) -> int:
+def chunk_span(chunk: Any) -> tuple[int, int]:
+    """Where the bytes of a column in a group of rows begin and end."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
         start = chunk.dictionary_page_offset
-    place, end = start, min(start + chunk.total_compressed_size, len(data))
+    return start, start + chunk.total_compressed_size
+
+
+def _chunk_size(data: mmap.mmap, chunk: Any, column: Any, rows: int) -> int:
+    place, end = chunk_span(chunk)
+    end = min(end, len(data))
     size = values = 0
     while place < end:
         header, place = _thrift(data, place)

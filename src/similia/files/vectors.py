@@ -259,15 +259,22 @@ FORMATS = (".npy", *READERS, *TABLES, *LINES)
 def _read_table(
     path: Path, vector: str | None, name: str | None, bad_rows: BadRows, allowed: int | None
 ) -> tuple[Matrix, RawIds]:
-    from similia.files.arrow.vectors import read_table
+    from similia.files.arrow.tables import Table
+    from similia.files.arrow.vectors import VectorTable
 
-    X, ids, whole = read_table(path, vector, name, allowed)
+    table = VectorTable(Table(path, "vectors", allowed), vector, name)
+    X, whole = table.read()
+    ids = table.ids()
     if whole.all():
         return X, ids
-    error = RowError("not a vector of finite numbers", f" of length {X.shape[1]}")
     for row in np.flatnonzero(~whole).tolist():
-        _leave_out(path, row + 1, error, ids is not None, bad_rows)
+        _leave_out(path, row + 1, no_vector(X.shape[1]), ids is not None, bad_rows)
     return X[whole], [value for value, good in zip(ids or [], whole, strict=True) if good]
+
+
+def no_vector(width: int) -> RowError:
+    """Reason to leave out a row of a table."""
+    return RowError("not a vector of finite numbers", f" of length {width}")
 
 
 def _read_lines(

@@ -77,12 +77,17 @@ class Table:
             self.schema = file.schema_arrow if self.is_parquet else file.schema
             self.names = _names(path, self.schema)
             if self.is_parquet:
+                groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+                self._rows = [int(group.num_rows) for group in groups]
                 self.n_rows = int(file.metadata.num_rows)
+                if self.n_rows != sum(self._rows):
+                    raise pa.ArrowInvalid("the rows of its groups are not all rows")
                 leaves = [file.schema.column(place) for place in range(len(file.schema))]
                 self._texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
             else:
                 batches, self._dictionaries = arrow_batches(path)
-                self.n_rows = sum(batch.rows for batch in batches)
+                self._rows = [batch.rows for batch in batches]
+                self.n_rows = sum(self._rows)
                 self._sizes = [batch.size for batch in batches]
 
     @contextmanager
@@ -106,27 +111,46 @@ class Table:
         for batch in self.batches(outer, encoded=True):
             yield [_column(batch, name) for name in names]
 
-    def unpacked(self, names: Iterable[str], rows: int = BATCH) -> list[int]:
+    def parts(self, start: int = 0, stop: int | None = None) -> range:
+        """Groups of rows, or record batches, that some of the rows are in; all by default."""
+        ends = np.cumsum(self._rows)
+        first = int(np.searchsorted(ends, start, "right")) if start else 0
+        last = len(ends) if stop is None else int(np.searchsorted(ends, stop)) + 1
+        return range(first, min(last, len(ends)))
+
+    def first_row(self, parts: range) -> int:
+        """First row of some parts."""
+        return sum(self._rows[: parts.start])
+
+    def unpacked(
+        self, names: Iterable[str], rows: int = BATCH, parts: range | None = None
+    ) -> list[int]:
         """Bytes of each part of the file that is unpacked at once, for the named columns."""
+        parts = self.parts() if parts is None else parts
         if not self.is_parquet:
-            return [self._dictionaries + size for size in self._sizes]
+            return [self._dictionaries + self._sizes[number] for number in parts]
         with self._file() as file:
-            return parquet_groups(self.path, file.metadata, set(names), rows)
+            return parquet_groups(self.path, file.metadata, set(names), rows, parts)
 
     def batches(
-        self, names: Iterable[str], size: int = BATCH, *, encoded: bool = False
+        self,
+        names: Iterable[str],
+        size: int = BATCH,
+        *,
+        encoded: bool = False,
+        parts: range | None = None,
     ) -> Iterator[Any]:
-        """Yield the named columns in batches of at most `size` rows."""
-        names = list(names)
+        """Yield the named columns, of some parts or of all, in batches of at most `size` rows."""
+        names, parts = list(names), self.parts() if parts is None else parts
         for kind in (self.schema.field(name).type for name in names):
             _check_kind(self.path, kind)
-        largest = max(self.unpacked(names, size), default=0)
+        largest = max(self.unpacked(names, size, parts), default=0)
         check_size(self.path, self.what, largest, self.allowed)
         with self._file(encoded=encoded) as file:
             if self.is_parquet:
-                yield from file.iter_batches(batch_size=size, columns=list(names))
+                yield from file.iter_batches(size, list(parts), list(names))
                 return
-            for number in range(file.num_record_batches):
+            for number in parts:
                 batch = file.get_batch(number)
                 batch.validate(full=True)  # Arrow trusts impossible offsets, and crashes
                 batch = batch.select(list(names))

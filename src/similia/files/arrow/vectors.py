@@ -1,5 +1,6 @@
 """Vectors in Parquet and Arrow files."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +18,71 @@ from similia.files.unpacked import check_size
 NUMBERS = 2**22
 
 
-def read_table(
-    path: Path, vector_column: str | None, id_column: str | None, allowed: int | None = None
-) -> tuple[Array, list[Any] | None, NDArray[np.bool_]]:
-    """Matrix, ids if there are any, and a mask of the rows that are whole vectors.
+class VectorTable:
+    """Vectors in a table: a column of lists or, without one, all numeric columns but the id.
 
-    Vectors are a column of lists or, without one, all numeric columns but the id. They may take the
-    `allowed` bytes.
+    What is read may take the `allowed` bytes. Lists without a fixed length have the `width`, or
+    that of the first vector.
     """
-    table = Table(path, "vectors", allowed)
-    name = id_column or ("id" if "id" in table.schema.names else None)
-    names = _vector_columns(table, vector_column, name)
-    lists = len(names) == 1 and _is_list(table.schema.field(names[0]).type)
-    width = _width(table, names[0]) if lists else len(names)
-    kinds = [table.schema.field(n).type for n in names]
-    single = all(_is_single(kind.value_type if lists else kind) for kind in kinds)
-    dtype = np.dtype(np.float32 if single else np.float64)
-    wanted = [*names, *([name] if name else [])]
-    dense = table.n_rows * (width * dtype.itemsize + 1)
-    check_size(path, "vectors", dense + sum(table.unpacked(wanted)), allowed)
-    X = np.full((table.n_rows, width), np.nan, dtype)
-    ids: list[Any] | None = None if name is None else []
-    row = 0
-    for batch in table.batches(wanted, max(1, NUMBERS // width), encoded=True):
-        part = X[row : row + batch.num_rows]
-        if lists:
-            _fill_lists(part, batch.column(0), width)
-        else:
-            for place in range(width):
-                part[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
-        if ids is not None:
-            ids += values(batch.column(batch.num_columns - 1))
-        row += batch.num_rows
-    return X, ids, np.array([np.isfinite(x).all() for x in X], dtype=bool)
+
+    def __init__(
+        self,
+        table: Table,
+        vector_column: str | None,
+        id_column: str | None,
+        width: int | None = None,
+    ) -> None:
+        self.table = table
+        self.id_column = id_column or ("id" if "id" in table.schema.names else None)
+        self.columns = _vector_columns(table, vector_column, self.id_column)
+        kinds = [table.schema.field(name).type for name in self.columns]
+        self.lists = len(kinds) == 1 and _is_list(kinds[0])
+        single = all(_is_single(kind.value_type if self.lists else kind) for kind in kinds)
+        self.dtype = np.dtype(np.float32 if single else np.float64)
+        if width is None:
+            width = _width(table, self.columns[0]) if self.lists else len(kinds)
+        self.width = width
+
+    def read(self, start: int = 0, stop: int | None = None) -> tuple[Array, NDArray[np.bool_]]:
+        """Matrix of a range of rows, and a mask of those that are whole vectors.
+
+        Of the file, the groups of rows, or batches, that the range is in are read.
+        """
+        table, n = self.table, (self.table.n_rows if stop is None else stop) - start
+        parts = table.parts(start, stop)
+        names = [*self.columns, *([self.id_column] if self.id_column else [])]
+        dense = n * (self.width * self.dtype.itemsize + 1)
+        taken = dense + sum(table.unpacked(names, parts=parts))
+        check_size(table.path, "vectors", taken, table.allowed)
+        X = np.full((n, self.width), np.nan, self.dtype)
+        for row, block in self.blocks(parts):
+            skipped, place = max(0, start - row), max(0, row - start)
+            own = block[skipped : skipped + max(0, n - place)]
+            X[place : place + len(own)] = own
+        return X, np.array([np.isfinite(x).all() for x in X], dtype=bool)
+
+    def blocks(self, parts: range) -> Iterator[tuple[int, Array]]:
+        """Yield all vectors of some parts of the file in blocks, after the first row of each."""
+        row, size = self.table.first_row(parts), max(1, NUMBERS // self.width)
+        for batch in self.table.batches(self.columns, size, parts=parts):
+            block = np.full((batch.num_rows, self.width), np.nan, self.dtype)
+            if self.lists:
+                _fill_lists(block, batch.column(0), self.width)
+            else:
+                for place in range(self.width):
+                    block[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
+            yield row, block
+            row += batch.num_rows
+
+    def ids(self, start: int = 0, stop: int | None = None) -> list[Any] | None:
+        """Ids of a range of rows, if there are any, without their vectors."""
+        if self.id_column is None:
+            return None
+        parts = self.table.parts(start, stop)
+        batches = self.table.batches([self.id_column], encoded=True, parts=parts)
+        found = [value for batch in batches for value in values(batch.column(0))]
+        first = self.table.first_row(parts)
+        return found[start - first : None if stop is None else stop - first]
 
 
 def _vector_columns(table: Table, asked: str | None, id_column: str | None) -> list[str]:
@@ -85,10 +118,11 @@ def _width(table: Table, name: str) -> int:
     kind = table.schema.field(name).type
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size)
-    for batch in table.batches([name], 1024):
-        for vector in batch.column(0):
-            if vector.is_valid and len(vector):
-                return len(vector)
+    for part in table.parts():
+        for batch in table.batches([name], 1024, parts=range(part, part + 1)):
+            for vector in batch.column(0):
+                if vector.is_valid and len(vector):
+                    return len(vector)
     raise ValueError(f"{table.path}: vectors must be at least one, got none.")
 
 

@@ -1,0 +1,143 @@
+"""Files by URL, through fsspec: copies of whole files, and ranges of their bytes."""
+
+import errno
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from similia.exceptions import MissingExtraError
+from similia.safety.whole import make_folder, replacing
+
+#: the beginning of a URL, also once a `Path` has taken away one of its slashes
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+#: beginning of the names of copies
+FETCHED = "fetched-"
+#: letters of a file's name that its copy keeps
+KEPT = 80
+#: what file systems call that which differs between two versions of a file, best first
+VERSIONS = (
+    *("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified"),
+    *("updated", "modified", "created"),
+)
+
+
+def url_of(given: Path | str) -> str | None:
+    """URL that is given, or None for a path of this machine."""
+    found = SCHEME.match(str(given))
+    if found is None:
+        return None
+    return f"{found[1].lower()}://{str(given)[found.end() :]}"
+
+
+def local_path(given: Path | str) -> Path | None:
+    """Path on this machine, also of a URL such as file:///folder/file; None for other URLs."""
+    url = url_of(given)
+    if url is None:
+        return Path(given)
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("file", "local"):
+        return None
+    return Path(unquote(rest) if re.match("[A-Za-z]:", rest) else f"/{unquote(rest)}")
+
+
+class Location:
+    """A file that fsspec finds by URL; settings and secrets are those of fsspec's own."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise MissingExtraError("a URL of a file", "fsspec", "remote") from error
+        parts = urlsplit(url)
+        #: URL for messages and records, without password and signature
+        self.name = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        self.file = PurePosixPath(parts.path or parts.netloc).name
+        self.suffix = PurePosixPath(self.file).suffix
+        self.url = url
+        try:
+            self._files, self._path = url_to_fs(url)
+        except ImportError as error:
+            raise ValueError(f"{self.name}: its file system is not installed ({error}).") from error
+        except ValueError as error:
+            raise ValueError(
+                f"{self.name}: the scheme must be one that fsspec knows, got {parts.scheme}."
+            ) from error
+
+    def mark(self) -> dict[str, Any]:
+        """URL, size and version: what must be the same for a copy or finished work to count."""
+        with self._failure_explained():
+            self._files.invalidate_cache()
+            found = self._files.info(self._path)
+        size = found.get("size")
+        if found.get("type") != "file" or size is None:
+            raise ValueError(f"{self.name}: must be a file, got {found.get('type')}.")
+        version = next((str(found[key]) for key in VERSIONS if found.get(key) is not None), "")
+        return {"url": self.name, "size": int(size), "version": version}
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        try:
+            return bool(self.mark())
+        except FileNotFoundError:
+            return False
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Some of the bytes."""
+        with self._failure_explained():
+            found = self._files.cat_file(self._path, start=start, end=stop)
+        if len(found) != stop - start:
+            raise OSError(f"{self.name}: {stop - start} bytes were asked for, got {len(found)}.")
+        return bytes(found)
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the file, whole or not at all."""
+        before = self.mark()
+        with replacing(target) as temporary:
+            with self._failure_explained():
+                self._files.get_file(self._path, str(temporary))
+            if self.mark() != before or temporary.stat().st_size != before["size"]:
+                raise changed(self.name)
+
+    @contextmanager
+    def _failure_explained(self) -> Iterator[None]:
+        """Name the file in errors, whose kinds differ from file system to file system."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name) from error
+        except Exception as error:
+            raise OSError(f"{self.name}: could not be read ({str(error)[:200]}).") from error
+
+
+def changed(name: str) -> ValueError:
+    """Error for a file that has become another while it was in use."""
+    return ValueError(f"{name}: must stay as it is while work goes on, got another version.")
+
+
+def fetched(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
+    """Path on this machine; of a URL, that of a copy in the folder, which is made once.
+
+    A copy is named by the URL and the version of the file. `beside` also fetches the ids beside
+    vectors, if they have any.
+    """
+    path, url = local_path(given), url_of(given)
+    if path is not None or url is None:
+        return Path(given) if path is None else path
+    location = Location(url)
+    ids = Location(f"{url}.ids") if beside else None
+    if ids is not None and not ids.exists():
+        ids = None
+    marks = [location.mark(), None if ids is None else ids.mark()]
+    key = hashlib.sha256(json.dumps([url, marks]).encode()).hexdigest()[:16]
+    copy = folder / f"{FETCHED}{key}-{location.file[-KEPT:]}"
+    make_folder(folder)
+    for source, target in ((ids, Path(f"{copy}.ids")), (location, copy)):
+        if source is not None and not target.exists():
+            source.copy_to(target)
+    return copy
