@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from similia.distributed import (
     VectorPath,
@@ -203,3 +204,18 @@ def test_a_url_of_nothing_is_named_before_any_work(stored):
     with pytest.raises(FileNotFoundError, match=r"memory://nowhere/items.parquet"):
         search_ranges("cosine", stored / "queries.npy", where, 3, work=stored / "w")
     assert not (stored / "w").exists()
+
+
+def test_nothing_is_fetched_into_a_folder_of_other_things(stored, elsewhere, inline):
+    (stored / "mine").mkdir()
+    (stored / "mine" / "letter.txt").write_text("dear")
+    given = {"work": stored / "mine", "executor": inline}
+    with pytest.raises(ValueError, match="must be new or empty"):
+        search_ranges("cosine", elsewhere("queries.npy"), elsewhere("items.npy"), 3, **given)
+    assert [path.name for path in (stored / "mine").iterdir()] == ["letter.txt"]
+
+
+def test_sparse_items_are_not_indexed_in_shards(tmp_path, inline):
+    sparse.save_npz(tmp_path / "items.npz", sparse.eye(300, format="csr"))
+    with pytest.raises(ValueError, match=r"^index_shards: items must be dense vectors"):
+        index_shards(tmp_path / "items.npz", tmp_path / "shards", executor=inline)

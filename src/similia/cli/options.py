@@ -256,9 +256,9 @@ def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> 
 
 def fetched(path: Path, folder: Path, *, beside: bool = False) -> Path:
     """A file of this machine; what a URL names is copied into the folder."""
-    from similia.files.locations import fetched as fetch
+    from similia.distributed.tasks import fetched_for_work
 
-    return fetch(path, folder, beside=beside)
+    return fetched_for_work(path, folder, beside=beside)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class ExportRange:
             for start in range(0, len(ids), self.batch):
                 some = slice(start, start + self.batch)
                 target.write(ids[some], _moved(X[some], model))
-                report(len(ids[: some.stop]))
+                report(min(some.stop, len(ids)))
         finally:
             target.close()
         return {"n": len(ids)}, []

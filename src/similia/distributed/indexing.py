@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
@@ -54,7 +53,6 @@ class BuildShard:
 
     number: int
     items: VectorRange
-    sample: str
     model: str | None
     k: int
 
@@ -72,7 +70,7 @@ class BuildShard:
         index.save(folder / f"{self.name}.safetensors")
         # Items serve as queries; where those have other features, as they are.
         wide = model is None or model.get_state().get("n_features_in_") == X.shape[1]
-        sample, by = read_vectors(folder / self.sample).X, model if wide else None
+        sample, by = read_vectors(folder / f"{SAMPLE}.npy").X, model if wide else None
         k, vectors = min(self.k + 1, len(index)), index.backend.vectors()
         space = Space(vectors.shape[1], index.geometry, vectors.dtype)
         exact = exact_search(vectors, space).search(index.query_vectors(sample, model=by), k)
@@ -164,15 +162,16 @@ def index_shards(
     open_job(place, job)
     ranged = RangedVectors(where)
     n = ranged.shape[0]
+    if finished(place, SAMPLE) is None:
+        _write_sample(ranged, place)
     if finished(place, TRAINED) is None:
         lists = str(options.get("factory", "")).startswith("IVF")
         rows = np.unique(np.linspace(0, n - 1, min(n, TRAINING if lists else 1)).astype(np.intp))
         trained = build_index(ranged.take(rows), _loaded(named), backend=backend, **options)
         trained.save(place / f"{TRAINED}.safetensors")
         finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
-    sample = (finished(place, SAMPLE) or _sampled(ranged, place))["file"]
     tasks = [
-        BuildShard(number, some, sample, named, recall_at)
+        BuildShard(number, some, named, recall_at)
         for number, some in enumerate(ranged.ranges(shard_size))
     ]
     with live_progress("index", n, enabled=verbose) as show:
@@ -252,17 +251,14 @@ def _loaded(path: str | None) -> Any:
     return None if path is None else load(path)
 
 
-def _sampled(items: RangedVectors, folder: Path) -> Record:
+def _write_sample(items: RangedVectors, folder: Path) -> None:
     """Write the items that serve as queries, so that no shard has to look for them elsewhere."""
     X = items.take(sampled_rows(items.shape[0]))
-    record = {"file": f"{SAMPLE}.npz" if is_sparse(X) else f"{SAMPLE}.npy"}
-    with replacing(folder / record["file"]) as temporary:
-        if is_sparse(X):
-            sparse.save_npz(temporary, X)
-        else:
-            np.save(temporary, X)
-    finish(folder, SAMPLE, record, [record["file"]])
-    return record
+    if is_sparse(X):
+        raise ValueError("index_shards: items must be dense vectors, got a sparse matrix.")
+    with replacing(folder / f"{SAMPLE}.npy") as temporary:
+        np.save(temporary, X)
+    finish(folder, SAMPLE, {}, [f"{SAMPLE}.npy"])
 
 
 def _listed(folder: Path) -> dict[str, Any]:

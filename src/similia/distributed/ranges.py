@@ -54,9 +54,9 @@ class VectorRange:
         self._check()
 
     def _check(self) -> None:
-        found = self.where.mark()
-        if json.dumps(found, sort_keys=True) != self.mark:
-            raise changed(found.get("url") or self.where.path)
+        found = _version(self.where)
+        if found != self.mark:
+            raise changed(json.loads(found).get("url") or self.where.path)
 
 
 class RangedVectors:
@@ -66,7 +66,7 @@ class RangedVectors:
     """
 
     def __init__(self, where: VectorPath) -> None:
-        self.where, self.mark = where, json.dumps(where.mark(), sort_keys=True)
+        self.where, self.mark = where, _version(where)
         if is_ranged(where.path):
             with _open(where, None) as rows:
                 self.shape, self.ids = rows.shape, rows.ids()
@@ -93,3 +93,10 @@ class RangedVectors:
 def _open(where: VectorPath, width: int | None) -> Any:
     columns = {"vector_column": where.vector_column, "id_column": where.id_column}
     return open_rows(where.path, ids=where.ids, width=width, **columns)
+
+
+def _version(where: VectorPath) -> str:
+    """Version of a file: of a path its size alone, as machines may have copies of their own."""
+    mark = where.mark()
+    mark.pop("changed", None)
+    return json.dumps(mark, sort_keys=True)

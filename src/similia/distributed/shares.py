@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.distributed.tasks import fetched_for_work
 from similia.files import FeedbackLike, Judgements, Source, VectorFile, read_vectors
-from similia.files.locations import Location, fetched, local_path, url_of
+from similia.files.locations import Location, local_path, url_of
 from similia.files.ranged import is_ranged
 
 #: rows that are read at a time
@@ -59,12 +60,12 @@ def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = Fa
     where = given if isinstance(given, VectorPath) else VectorPath(str(given))
     if where.path == "-":
         raise ValueError("vectors must be in a file that all workers find, got standard input.")
-    ids = None if where.ids is None else str(fetched(where.ids, folder).absolute())
+    ids = None if where.ids is None else str(fetched_for_work(where.ids, folder).absolute())
     if ranged and local_path(where.path) is None and is_ranged(where.path):
         url = url_of(where.path) or ""
         if ids is not None or not Location(f"{url}.ids").exists():
             return replace(where, path=url, ids=ids)
-    path = fetched(where.path, folder, beside=ids is None)
+    path = fetched_for_work(where.path, folder, beside=ids is None)
     return replace(where, path=str(path.absolute()), ids=ids)
 
 
@@ -73,7 +74,7 @@ def located_source(given: FeedbackLike, folder: Path) -> Source:
     source = Source(given)
     if not isinstance(source.given, Path) or url_of(source.given) is None:
         return source
-    return Source(fetched(source.given, folder), source.columns)
+    return Source(fetched_for_work(source.given, folder), source.columns)
 
 
 @lru_cache(maxsize=4)

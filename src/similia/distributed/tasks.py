@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from similia.distributed.engines import Engine, this_process
-from similia.files.locations import FETCHED
+from similia.files.locations import FETCHED, fetched, local_path
 from similia.linalg.threads import one_processor, single_blas_thread
 from similia.safety.whole import make_folder, replace_text
 from similia.validation import Rule
@@ -49,17 +49,31 @@ class Task(Protocol):
 
 def open_job(folder: Path, task: Record) -> None:
     """Claim a work folder, or go on in that of the same task."""
+    check_folder(folder)
     make_folder(folder)
     text, path = json.dumps(task, sort_keys=True), folder / JOB
     if not path.exists():
-        if any(not path.name.startswith(FETCHED) for path in folder.iterdir()):
-            raise ValueError(f"{folder}: the folder for work must be new or empty.")
         replace_text(path, text)
     elif path.read_text(encoding="utf-8") != text:
         raise ValueError(
             f"{folder} holds the work of another task, or its files have changed since; delete it "
             "to start over."
         )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that holds anything but work, or files that were fetched for it."""
+    if not folder.exists() or (folder / JOB).exists():
+        return
+    if any(not path.name.startswith(FETCHED) for path in folder.iterdir()):
+        raise ValueError(f"{folder}: the folder for work must be new or empty.")
+
+
+def fetched_for_work(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
+    """As `fetched`, into a folder for work."""
+    if local_path(given) is None:
+        check_folder(folder)
+    return fetched(given, folder, beside=beside)
 
 
 def checksum(path: Path) -> str:
