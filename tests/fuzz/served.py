@@ -44,7 +44,7 @@ def store():
     tenant = filled(folder)
     for start in range(0, 60, 20):
         tenant.feedback([judgement(i) for i in range(start, start + 20)])
-        tenant.rank(query(0), min_seq=tenant.log.last)
+        tenant.rank(query(0), min_seq=tenant.log.last, timeout=300)  # compiles
     tenant.close()
     return folder
 
