@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
 
+import fsspec
 import numpy as np
 from scipy import sparse
 
@@ -43,7 +44,18 @@ def files(rng, folder):
         victim.write_bytes(hostile.damaged_bytes(rng, victim.read_bytes()))
     elif way == 2:
         forge(rng, hostile.pick(rng, [model, *MODELS]), model)
-    return vectors, judged, model
+    return placed(vectors), placed(judged), model
+
+
+def placed(path):
+    """The path, or of one file in three a URL with its contents."""
+    content = path.read_bytes()
+    if sum(content) % 3:
+        return path
+    url = f"memory://{path}"
+    with fsspec.open(url, "wb") as file:
+        file.write(content)
+    return url
 
 
 def calls(rng, folder):
