@@ -17,11 +17,8 @@ import msgspec
 
 from similia.exceptions import MissingExtraError
 from similia.service import calls
-from similia.service.calls import Call, as_query, items_of
-from similia.service.problems import Error
-from similia.service.records import (
+from similia.service.answers import (
     Figures,
-    Item,
     Model,
     Question,
     Ranking,
@@ -29,6 +26,11 @@ from similia.service.records import (
     Status,
     Then,
     Verdict,
+)
+from similia.service.calls import Call, as_query, items_of
+from similia.service.problems import Error
+from similia.service.records import (
+    Item,
 )
 from similia.service.schemas import Log, QueryVectors
 

@@ -31,6 +31,14 @@ class Server:
         self.start()
         self.url = f"postgresql:///postgres?host={self.folder}&user=similia"
 
+    def database(self, name):
+        """URL of a new database, in which no other test has left tenants."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url.replace("/postgres?", f"/{name}?")
+
     def call(self, program, *arguments):
         done = subprocess.run(
             [self.programs / program, *arguments],

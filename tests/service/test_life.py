@@ -257,7 +257,8 @@ def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, 
 
 
 def test_the_same_service_on_postgresql(server, tmp_path, start):
-    running = start(store=server.url, cache=str(tmp_path / "cache"), keys=str(tmp_path / "k.json"))
+    store = server.database("life")
+    running = start(store=store, cache=str(tmp_path / "cache"), keys=str(tmp_path / "k.json"))
     with Client(running.url) as client:
         receipt = client.prefer({"item": "i0"}, "i1", "i2")
         assert client.rank({"item": "i0"}, k=3, min_seq=receipt.seq).seq >= receipt.seq

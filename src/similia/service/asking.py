@@ -7,10 +7,11 @@ from itertools import cycle, islice
 import numpy as np
 
 from similia.contract import Indices
+from similia.service.answers import Question
 from similia.service.fold import State
 from similia.service.log import Log
 from similia.service.ranking import asked_row, best, query_vector
-from similia.service.records import JUDGEMENTS, Query, Question, query_key, whole
+from similia.service.records import JUDGEMENTS, Query, query_key, whole
 from similia.similarity.blend import Blend
 from similia.trust.split import held_out
 

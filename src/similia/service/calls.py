@@ -10,19 +10,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import structs
 
-from similia.service.records import (
-    Figures,
-    Item,
-    Judgement,
-    Model,
-    Query,
-    Ranking,
-    Receipt,
-    Status,
-    Then,
-    Triplet,
-    Verdict,
-)
+from similia.service.answers import Figures, Model, Ranking, Receipt, Status, Then, Verdict
+from similia.service.records import Item, Judgement, Query, Triplet
 from similia.service.schemas import (
     Items,
     Judgements,

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from similia.contract import Searchable
+from similia.service.answers import Figures, Model, Point, Then, Verdict
 from similia.service.engine import Engine
 from similia.service.errors import Invalid, NotFound
 from similia.service.exams import Exam, exam_of, figures, interval, mark
@@ -14,7 +15,6 @@ from similia.service.fold import State
 from similia.service.generations import Base, LoggedGenerations
 from similia.service.log import Log
 from similia.service.ranking import revision
-from similia.service.records import Figures, Model, Point, Then, Verdict
 from similia.similarity.blend import Blend
 from similia.trust.calibrating import Calibration, calibration_of
 from similia.trust.judging import ACCURACY

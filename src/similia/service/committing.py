@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import logging
 
+from similia.service.answers import Receipt
 from similia.service.entries import receipts
 from similia.service.errors import ServiceError
 from similia.service.log import Entry
-from similia.service.records import Judgement, Receipt
+from similia.service.records import Judgement
 from similia.service.tenant import Tenant
 from similia.service.work import Pool
 from similia.service.writer import Request

@@ -3,19 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from similia.service.answers import Receipt
 from similia.service.checking import check_judgement
 from similia.service.errors import Invalid
 from similia.service.items import Layout
 from similia.service.log import Appended, Entry
-from similia.service.records import (
-    Judgement,
-    Receipt,
-    Triplet,
-    encoded,
-    judged_bytes,
-    query_key,
-    written,
-)
+from similia.service.records import Judgement, Triplet, encoded, judged_bytes, query_key, written
 
 #: characters of an id that needs no further look
 PLAIN_ID = 128

@@ -15,11 +15,12 @@ from scipy.stats import t
 
 from similia.contract import Indices, Searchable
 from similia.retrieval import Evaluation
+from similia.service.answers import Figures
 from similia.service.fold import State
 from similia.service.lessons import Lesson, lessons_of
 from similia.service.log import Log
 from similia.service.ranking import query_row
-from similia.service.records import Figures, Grades, Triplet, decoded
+from similia.service.records import Grades, Triplet, decoded
 from similia.trust.evidence import anytime_comparison
 from similia.trust.judging import ACCURACY, triplet_evaluation
 from similia.views import Views

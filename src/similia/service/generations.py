@@ -11,9 +11,10 @@ from similia.contract import Geometry, Matrix, Side, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import save
 from similia.safety.whole import make_folder
+from similia.service.answers import Model
 from similia.service.fold import State
 from similia.service.log import Entry, Log, Row
-from similia.service.records import Decision, Model, decoded, encoded
+from similia.service.records import Decision, decoded, encoded
 from similia.similarity.blend import Blend
 from similia.trust.evidence import Evidence
 from similia.trust.generations import Event, Generations, file_sha256

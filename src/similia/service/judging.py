@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, structs
 
 from similia.service import schemas as s
+from similia.service.answers import Point, Question
 from similia.service.endpoints import Call, Endpoint
 from similia.service.judges import (
     CHECK,
@@ -23,17 +24,7 @@ from similia.service.judges import (
 )
 from similia.service.keys import EVERY, SCOPES
 from similia.service.queries import bare
-from similia.service.records import (
-    Item,
-    Judgement,
-    NoneOfThese,
-    Point,
-    Query,
-    Question,
-    Skip,
-    Tie,
-    Triplet,
-)
+from similia.service.records import Item, Judgement, NoneOfThese, Query, Skip, Tie, Triplet
 from similia.service.routes import JUDGE, READ, SEE, V1, stored
 from similia.service.tenant import Tenant
 

@@ -3,10 +3,10 @@
 import time
 
 from similia.service import schemas as s
+from similia.service.answers import Figures, Model, Then, Verdict
 from similia.service.endpoints import Call, Endpoint
 from similia.service.errors import Invalid, NotFound
 from similia.service.keys import EVERY, Key
-from similia.service.records import Figures, Model, Then, Verdict
 from similia.service.routes import JUDGE, OWN, READ, V1
 
 

@@ -1,7 +1,7 @@
 """HTTP with bounds that uvicorn leaves open: a head that ends, in time; readers that read.
 
-An answer that is known as a whole can be written as a whole (`Shortcut`): one write instead of two
-messages, each of which uvicorn checks and copies.
+Small feedback goes the short way (`similia.service.direct`): what uvicorn would hand to a task of
+the application is served where it arrives.
 """
 
 import asyncio
@@ -10,16 +10,15 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
 
-from similia.service.direct import LONGEST, Direct, Head, Sent
+from similia.service.cycles import Brief, Late, Shortcut
+from similia.service.direct import LONGEST, Direct, Head
 from similia.service.guard import HEADERS, SHORTCUT, Exchange
-from similia.service.limits import Room
 from similia.service.problems import Error
 from similia.service.settings import Settings
 
@@ -32,94 +31,6 @@ def bounded(settings: Settings, direct: Direct) -> type[HttpToolsProtocol]:
     names = ("header_timeout", "body_timeout", "write_timeout", "timeout")
     limits = {name: getattr(settings, name) for name in names}
     return type("Bounded", (BoundedProtocol,), {**limits, "direct": direct})
-
-
-class Shortcut:
-    """What the application may ask of its connection, beside ASGI."""
-
-    __slots__ = ("_cycle",)
-
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-
-    @property
-    def has_body(self) -> bool:
-        """Whether the whole body is here."""
-        return not self._cycle.more_body
-
-    def answer(self, status: int, lines: bytes, body: bytes) -> bool:
-        """Write a whole response; False if it must go the long way. `lines` are its headers."""
-        cycle = self._cycle
-        if (
-            cycle.response_started
-            or cycle.disconnected
-            or cycle.flow.write_paused
-            or cycle.waiting_for_100_continue
-            or not cycle.keep_alive
-        ):
-            return False
-        own = b"".join([b"%s: %s\r\n" % header for header in cycle.default_headers])
-        cycle.response_started = cycle.response_complete = True
-        cycle.transport.write(b"%s%s%s\r\n%s" % (STATUS_LINE[status], own, lines, body))
-        cycle.message_event.set()
-        cycle.on_response()
-        return True
-
-
-class Brief:
-    """A request on the short way; to uvicorn it is a cycle like any other."""
-
-    __slots__ = (
-        "body",
-        "disconnected",
-        "keep_alive",
-        "message_event",
-        "more_body",
-        "response_complete",
-        "scope",
-        "sent",
-        "tenant",
-    )
-
-    def __init__(self, tenant: str, scope: Scope) -> None:
-        self.tenant, self.scope = tenant, scope
-        self.body = b""
-        self.keep_alive = self.more_body = True
-        self.disconnected = self.response_complete = False
-        self.message_event = self  # nobody waits for one
-        self.sent: Sent | None = None
-
-    def set(self) -> None:
-        """Nobody waits."""
-
-
-class Late:
-    """A request whose head is known and whose body is still to come; it takes room meanwhile."""
-
-    __slots__ = ("_room", "_size", "head", "missing", "parts", "timer")
-
-    def __init__(
-        self, head: Head, room: Room, data: bytes, end: int, timer: asyncio.TimerHandle
-    ) -> None:
-        self.head, self.parts, self.timer = head, [data], timer
-        self.missing = end + head.length - len(data)
-        self._room, self._size = room, head.length
-        room.active += 1
-        room.present += 1
-        room.held += self._size
-
-    def add(self, data: bytes) -> None:
-        """Take a part."""
-        self.parts.append(data)
-        self.missing -= len(data)
-
-    def end(self) -> bytes:
-        """Return the room; all that came."""
-        self.timer.cancel()
-        self._room.active -= 1
-        self._room.present -= 1
-        self._room.held -= self._size
-        return b"".join(self.parts)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -214,6 +125,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is not before:  # its task has not run yet
             self.cycle.scope[SHORTCUT] = Shortcut(self.cycle)  # type: ignore[literal-required]
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a part of a body."""
+        self._moved = True
+        super().on_body(body)
 
     def _is_plain(self) -> bool:
         """Whether nothing is to be said, or waited for, before the answer."""
@@ -352,12 +268,7 @@ class BoundedProtocol(HttpToolsProtocol):
         sentence = f"no answer within {self.timeout:g} seconds; try again later."
         self.refuse(503, sentence, id, b"retry-after: 1\r\n")
 
-    # -- reading ---------------------------------------------------------------------------------
-
-    def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body."""
-        self._moved = True
-        super().on_body(body)
+    # -- time for heads --------------------------------------------------------------------------
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:

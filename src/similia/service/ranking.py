@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.linalg.threads import processors, side_by_side
+from similia.service.answers import Ranked, Ranking
 from similia.service.approximate import FOR_EACH, LEAST, Approximate
 from similia.service.elsewhere import Store, Vectors
 from similia.service.errors import Invalid, Unavailable
 from similia.service.fold import State
 from similia.service.items import Layout, Shelf
 from similia.service.log import Row
-from similia.service.records import Packed, Query, Ranked, Ranking, Vector, packed, unpacked
+from similia.service.records import Packed, Query, Vector, packed, unpacked
 
 #: items of one answer
 MOST = 1000

@@ -5,10 +5,11 @@ from typing import Any
 from msgspec import structs
 
 from similia.service import schemas as s
+from similia.service.answers import Ranking, Receipt, Status
 from similia.service.endpoints import Call, Endpoint
 from similia.service.errors import NotFound
 from similia.service.problems import Problem
-from similia.service.records import Item, Judgement, Ranking, Receipt, Status
+from similia.service.records import Item, Judgement
 from similia.service.ubi import judgements_of
 
 READ, JUDGE, OWN = ("read",), ("feedback",), ("admin",)

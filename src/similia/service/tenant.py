@@ -8,6 +8,18 @@ from pathlib import Path
 from msgspec import structs
 
 from similia.service import ranking
+from similia.service.answers import (
+    Figures,
+    Logged,
+    Model,
+    Question,
+    Ranked,
+    Ranking,
+    Receipt,
+    Status,
+    Then,
+    Verdict,
+)
 from similia.service.approximate import Approximate
 from similia.service.asking import questions
 from similia.service.champions import Champions
@@ -22,22 +34,12 @@ from similia.service.opening import opened_log
 from similia.service.records import (
     Configured,
     Delete,
-    Figures,
     Item,
     Judgement,
-    Logged,
-    Model,
     Put,
     Query,
-    Question,
-    Ranked,
-    Ranking,
-    Receipt,
     Retraction,
     Settings,
-    Status,
-    Then,
-    Verdict,
     View,
     query_key,
     whole,

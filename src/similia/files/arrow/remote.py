@@ -1,8 +1,7 @@
 """Parquet files elsewhere, of which no more is fetched than is read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from similia.files.arrow.tables import BATCH, Table
 from similia.files.locations import Location
@@ -28,8 +27,9 @@ class RemoteTable(Table):
         self.size = location.mark()["size"]
         #: bytes fetched so far
         self.fetched = 0
-        self._n_files, self._held = 0, None
-        self._end = b""
+        self._n_files = 0
+        #: columns and groups of rows that are on this machine
+        self._held: tuple[frozenset[str], range] | None = None
         self._end = self._last(min(TAIL, self.size))
         length = int.from_bytes(self._end[-8:-4], "little") + 8
         if self._end[-4:] != MAGIC or length > self.size:
@@ -38,28 +38,13 @@ class RemoteTable(Table):
             self._end = self._last(length)
         super().__init__(self._file_with([]), what)
 
-    _held: tuple[frozenset[str], range] | None
-
     def unpacked(
         self, names: Iterable[str], rows: int = BATCH, parts: range | None = None
     ) -> list[int]:
-        """As for a table; what is asked about is fetched."""
+        """As for a table, which asks before it reads; what is asked about is fetched."""
         names, parts = list(names), self.parts() if parts is None else parts
         self._hold(names, parts)
         return super().unpacked(names, rows, parts)
-
-    def batches(
-        self,
-        names: Iterable[str],
-        size: int = BATCH,
-        *,
-        encoded: bool = False,
-        parts: range | None = None,
-    ) -> Iterator[Any]:
-        """As for a table; what is read is fetched."""
-        names, parts = list(names), self.parts() if parts is None else parts
-        self._hold(names, parts)
-        yield from super().batches(names, size, encoded=encoded, parts=parts)
 
     def _hold(self, names: Iterable[str], parts: range) -> None:
         """Have the named columns of some groups of rows on this machine."""
