@@ -4,6 +4,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from similia.service.app import Service
 from similia.service.errors import Busy, Full, Unavailable
 from similia.service.server import listen
 from similia.service.settings import Settings
+from similia.service.sqlite import NAME
 from similia.service.warming import warm_up
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
 from tests.service.problems import filled, judgement, query
@@ -78,16 +80,48 @@ def test_nothing_is_left_to_compile_after_the_rehearsal(tmp_path):
     assert recorder.buffer == []
 
 
-def test_logs_that_cannot_be_opened_leave_a_service_that_says_so(settings):
+def test_a_service_whose_logs_another_one_has_says_so_and_takes_over_from_it(settings):
+    second = Service(Settings(**settings))
+    running = Running(second)
     with Running(Service(Settings(**settings))):
-        second = Service(Settings(**settings))  # the first has the log
-        running = Running(second)
         running.thread.start()
         until(lambda: second.failure is not None)
         answer = httpx.get(f"{running.url}/readyz", timeout=PATIENCE)
         assert answer.status_code == 503
         assert "could not be opened" in answer.json()["error"]
+    try:
+        until(lambda: second.ready)
+        assert second.failure is None
+        assert httpx.get(f"{running.url}/v1/default/status", timeout=PATIENCE).status_code == 200
+    finally:
         running.__exit__()
+
+
+def test_a_service_ends_while_it_waits_for_its_logs(settings):
+    with Running(Service(Settings(**settings))):
+        second = Running(Service(Settings(**settings)))
+        second.thread.start()
+        until(lambda: second.service.failure is not None)
+        second.__exit__()
+
+
+def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(settings, start, caplog):
+    with Running(Service(Settings(**settings))) as running:
+        running.service.create("other")
+    log = Path(settings["store"]) / "other" / NAME
+    log.write_bytes(b"no log" + log.read_bytes()[6:])
+    running = start()
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        assert client.get("/readyz").status_code == 200
+        assert client.post("/v1/default/feedback", json=triplet()).status_code == 200
+        answer = client.get("/v1/other/status")
+        assert answer.status_code == 503
+        assert "restore it from a backup" in answer.json()["error"]
+        page = client.get("/metrics").text
+    assert 'similia_usable{tenant="other"} 0.0' in page
+    assert 'similia_usable{tenant="default"} 1.0' in page
+    assert "a log cannot be used" in caplog.text
+    assert log.read_bytes().startswith(b"no log")
 
 
 def test_a_drain_finishes_what_is_under_way(start):
@@ -266,3 +300,19 @@ def test_the_same_service_on_postgresql(server, tmp_path, start):
         assert told == [False, True]
         assert client.status().judgements == 2
     assert "password" not in json.dumps(running.service.settings.shown())
+
+
+def test_a_service_waits_for_a_database_that_starts_later(server, tmp_path, settings):
+    store = server.database("later")
+    places = {"store": store, "cache": str(tmp_path / "cache"), "keys": str(tmp_path / "k.json")}
+    service = Service(Settings(**settings | places))
+    running = Running(service)
+    server.stop()
+    try:
+        running.thread.start()
+        until(lambda: service.failure is not None)
+    finally:
+        server.start()
+    until(lambda: service.ready)
+    assert httpx.get(f"{running.url}/readyz", timeout=PATIENCE).status_code == 200
+    running.__exit__()

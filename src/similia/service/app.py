@@ -1,6 +1,7 @@
 """The service: its parts in one place, who is let in, and the application made of them."""
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from similia.service.committing import Committer
 from similia.service.elsewhere import Elsewhere, open_store
 from similia.service.embedder import Embedder, open_embedder
 from similia.service.endpoints import Endpoint, Resource, routes
-from similia.service.errors import Conflict
+from similia.service.errors import Conflict, Unavailable
 from similia.service.guard import Exchange, Guard
 from similia.service.images import Images
 from similia.service.keys import LOCAL_OWNER, Key, Keys, bearer
@@ -42,6 +43,8 @@ from similia.service.work import Pool
 
 #: threads that prepare what is large, or names items that are to come
 WRITERS = 4
+#: seconds after which logs that were out of reach are tried again
+AGAIN = 1.0
 #: how browsers and clients on this machine name it
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -97,6 +100,7 @@ class Service:
         self._tenants: Tenants | None = None
         self.ready = False
         self.draining = False
+        self._ending = asyncio.Event()
         self._committers: dict[str, Committer] = {}
         #: why the logs could not be opened
         self.failure: BaseException | None = None
@@ -201,9 +205,13 @@ class Service:
         if not self.ready or self._tenants is None:
             return
         for name in self._tenants.names():
+            if name in self._tenants.unusable:
+                yield name, {"usable": 0.0}
+                continue
             status = self._tenants.get(name).status()
             numbers = ("seq", "learnt_seq", "items", "judgements", "queries")
-            yield name, {number: float(getattr(status, number)) for number in numbers}
+            found = {number: float(getattr(status, number)) for number in numbers}
+            yield name, {"usable": 1.0, **found}
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -214,13 +222,15 @@ class Service:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self.ready = False
+        self._ending.set()
         await opening
         await asyncio.to_thread(self.close)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _open(self) -> None:
         try:
-            await asyncio.to_thread(self._open_tenants)
+            if not await self._reach_logs():
+                return
             if self.settings.warm_up == "first":
                 await asyncio.to_thread(self._warm_up)
         except Exception as error:
@@ -228,11 +238,32 @@ class Service:
             if self.unreadable is None:
                 journal.logger.exception("the logs could not be opened")
             return
+        self.failure = None
         self.ready = True
         self.metrics.ready = True
         journal.note(logging.INFO, "ready")
         if self.settings.warm_up == "beside":
             await asyncio.to_thread(self._warm_up)
+
+    async def _reach_logs(self) -> bool:
+        """Open the logs, whether at once or after a database, or a service that has them, lets us.
+
+        False if the service ends before.
+        """
+        while not self._ending.is_set():
+            try:
+                await asyncio.to_thread(self._open_tenants)
+                return True
+            except Unavailable as error:
+                if str(error) != str(self.failure):
+                    journal.note(logging.WARNING, "the logs are out of reach", reason=str(error))
+                self.failure = error
+            if self._tenants is not None:
+                await asyncio.to_thread(self._tenants.close)
+                self._tenants = None
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), AGAIN)
+        return False
 
     def _warm_up(self) -> None:
         seconds = warm_up()
@@ -242,6 +273,8 @@ class Service:
         self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
         first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self._tenants.open_all()
+        for name, error in self._tenants.unusable.items():
+            journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))
         try:
             if self._elsewhere is not None:
                 self._elsewhere.begin(first, self.settings.embedder_view)

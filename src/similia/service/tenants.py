@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 from similia.service.engine import answer_promptly
-from similia.service.errors import NotFound
+from similia.service.errors import NotFound, Unavailable
 from similia.service.opening import check_name, names_in
 from similia.service.records import Settings
 from similia.service.tenant import Tenant
@@ -21,6 +21,8 @@ class Tenants:
         self._cache = cache
         self._lock = threading.Lock()
         self._open: dict[str, Tenant] = {}
+        #: why tenants could not be opened, by name
+        self.unusable: dict[str, Exception] = {}
         answer_promptly()
 
     def names(self) -> list[str]:
@@ -33,6 +35,11 @@ class Tenants:
         if found is not None:
             return found
         check_name(name)
+        if name in self.unusable:
+            raise Unavailable(
+                f"tenant: the log of {name!r} cannot be used; restore it from a backup, and start "
+                "the service again."
+            )
         with self._lock:
             if name not in self._open:
                 self._open[name] = Tenant.open(self.where, name, cache=self._cache)
@@ -52,9 +59,17 @@ class Tenants:
             return self.create(name, settings)
 
     def open_all(self) -> None:
-        """Open all tenants, so that none is replayed while somebody waits."""
+        """Open all tenants, so that none is replayed while somebody waits.
+
+        One that is damaged is put aside, and does not keep the others from being served.
+        """
         for name in self.names():
-            self.get(name)
+            try:
+                self.get(name)
+            except Unavailable:
+                raise
+            except Exception as error:
+                self.unusable[name] = error
 
     def close(self) -> None:
         """Close all tenants; whatever waits is written first."""
