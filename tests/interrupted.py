@@ -12,7 +12,7 @@ from similia.adapters import Adapters
 from similia.index import build_index
 from similia.registry import LEARNERS, learner_class
 from similia.safety.whole import held_signals
-from tests.checks import case_of
+from tests.cases import case_of
 
 # Python itself ignores, and tells, what is raised while a generator is being closed.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

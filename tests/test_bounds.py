@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from similia.linalg.compiled import compiled
 from similia.registry import learner_class
-from tests.checks import case_of
+from tests.cases import case_of
 
 @compiled
 def last(x):

@@ -9,7 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from similia.registry import LEARNERS, learner_class
-from tests.checks import CHECKS, case_of
+from tests.cases import case_of
+from tests.checks import CHECKS
 
 SMALL = {"n_triplets": 500, "n_pairs": 500}
 

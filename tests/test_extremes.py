@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from similia.registry import LEARNERS, learner_class
-from tests.checks import case_of
+from tests.cases import case_of
 
 SMALL = {"float32": [-12, -20, -38, -44], "float64": [-80, -120, -155, -160, -165, -300, -320]}
 

@@ -23,7 +23,7 @@ from similia.safety.bounds import check_sparse
 from similia.sampling import RelevanceTriplets
 from similia.trust.exam import exam_of_grades, exam_of_triplets
 from similia.trust.judging import triplet_margins
-from tests.checks import case_of
+from tests.cases import case_of
 
 REFUSED = "with all entries inside its shape"
 

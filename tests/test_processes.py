@@ -10,7 +10,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from similia.registry import learner_class
-from tests.checks import case_of
+from tests.cases import case_of
 
 #: seconds after which a process that waits for ever is ended
 PATIENCE = 120

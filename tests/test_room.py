@@ -20,7 +20,7 @@ from similia.exceptions import ModelFileError
 from similia.persistence import file, load
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
 from similia.safety import bounds
-from tests.checks import case_of
+from tests.cases import case_of
 from tests.fixtures.make import FOLDER
 
 NARROW = "must have few enough features for 1e-06 GB of memory"

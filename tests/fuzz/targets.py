@@ -38,7 +38,7 @@ from similia.stream.checkpoint import PROGRESS
 from similia.stream.checkpoint import _seal as progress_seal
 from similia.stream.lessons import learn_stream, lessons_for
 from similia.trust.generations import HISTORY, Generations, _seal
-from tests.checks import case_of
+from tests.cases import case_of
 from tests.fixtures.make import FOLDER, data
 from tests.fuzz import hostile
 from tests.fuzz.crashes import crash_case, kill_case

@@ -10,7 +10,7 @@ from similia.index import StaleIndexError, build_index
 from similia.index.backends import Space, backend_class
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import top_k
-from tests.checks import case_of
+from tests.cases import case_of
 from tests.problems import triplets_of
 
 

@@ -129,7 +129,7 @@ def test_what_is_learnt_does_not_depend_on_other_threads_that_learn(name, wide):
 PROGRAM = """
 import hashlib, pickle
 from similia.registry import learner_class
-from tests.checks import case_of
+from tests.cases import case_of
 state = case_of(learner_class("DiagonalAROMA")).learn().get_state()
 print(hashlib.sha256(pickle.dumps(state)).hexdigest())
 """

@@ -7,7 +7,7 @@ from scipy import sparse
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.trust import pairs_as_triplets, triplet_evaluation, triplet_margins
-from tests.checks import case_of
+from tests.cases import case_of
 from tests.problems import triplets_of
 
 RANKING = [

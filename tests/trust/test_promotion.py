@@ -9,7 +9,7 @@ from similia.exceptions import ModelFileError
 from similia.registry import LEARNERS, learner_class
 from similia.trust import Promotion
 from similia.trust.generations import HISTORY, LOCK, _seal
-from tests.checks import case_of
+from tests.cases import case_of
 from tests.problems import triplets_of
 
 

@@ -10,7 +10,7 @@ from similia.exceptions import ModelFileError
 from similia.registry import learner_class
 from similia.trust import Promotion
 from similia.trust.generations import HISTORY
-from tests.checks import case_of
+from tests.cases import case_of
 from tests.trust.test_promotion import problem, promotion_in
 
 
