@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from similia.base import validated
@@ -20,6 +20,7 @@ from similia.sampling import TRIPLET_SAMPLERS
 from similia.sampling.labels import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
+from similia.similarity.matrix import Standing
 from similia.similarity.published import BLOCK, end_of_block
 from similia.updates.blend_matrix import pairs_of_lists
 from similia.updates.blend_memory import decided_pairs
@@ -226,13 +227,7 @@ class Blend(BlendRanking):
             while begin < len(lists):
                 longest = size if every is None else min(size, every - begin % every)
                 end = min(begin + longest, len(lists), self._end_of_block(said))
-                due = int(np.searchsorted(said, self.published_part_.due))
-                if due <= begin:
-                    parts = self.weights_part_, self.matrix_part_, self.memory_part_
-                    self.published_part_.update(*parts)
-                    continue
-                part = lists.part(slice(begin, min(end, due)))
-                begin += len(part)
+                part, begin = lists.part(slice(begin, end)), end
                 self.n_updates_ += self._learn_block(X, Z, part)
                 self.n_seen_ += len(part)
                 if advance is not None:
@@ -251,8 +246,9 @@ class Blend(BlendRanking):
         times = self.n_seen_ + np.flatnonzero(says)
         if not len(part):
             return 0
-        sizes = np.diff(part.starts)
-        asked = np.repeat(part.queries, sizes)
+        due = self.published_part_.due_after(self.n_updates_, len(part))
+        stops = [max(number - self.n_updates_ - 1, 0) for number in due]
+        asked = np.repeat(part.queries, np.diff(part.starts))
         features = _bounded(self._features(X, Z, asked, part.items), LARGEST_SCORE)
         nuisance = np.zeros((len(asked), len(self.nuisances_)))
         for column, name in enumerate(self.nuisances_):
@@ -260,39 +256,61 @@ class Blend(BlendRanking):
         queries = rows_of(X[self.widths_[0][0]], part.queries, self.matrix_part_.W.dtype)
         queries = queries if self._is_wide else dense(queries)
         keys = row_keys(queries)
-        common = part.starts, part.gains, part.weights
         fading = 0.5 ** (1 / self.half_life) if self.half_life else 1.0
-        offsets, others = self.weights_part_.learn(
+        offsets, others, weights = self.weights_part_.learn(
             *(part.starts, features, nuisance, part.gains, part.weights, keys, fading),
             alone=self._is_wide,
+            stops=stops,
         )
+        restart, W, shares = len(part), None, self.published_part_.shares
         if not self._is_wide:
             rows = _bounded(self._base_rows(Z, part.items) / self._scale(1))
+            scores = offsets, others
+            restart, W = self._learn_W(part, keys, queries, rows, scores, stops)
+            stops = [place for place in stops if place <= restart]
             if self.memory:
-                self.memory_part_.learn(
-                    *common, keys, queries, rows, offsets, others, self.memory, times, fading
+                shares = self.memory_part_.learn(
+                    *(part.starts, part.gains, part.weights, keys, queries, rows, *scores),
+                    *(self.memory, times, fading),
+                    stop=stops[-1] if stops else None,
                 )
                 self._decide(part, keys, times, features, rows)
-            lists, pairs, margins, variances = pairs_of_lists(
-                part.starts, part.gains, offsets, others
-            )
-            # What people did with a long list says little about items that were not in it.
-            kept = sizes[lists] == 2
-            lists, pairs, margins, variances = (
-                array[kept] for array in (lists, pairs, margins, variances)
-            )
-            if len(lists):
-                restarted = self.matrix_part_.learn(
-                    _bounded(queries / self._scale(0))[lists],
-                    rows[pairs[:, 0]] - rows[pairs[:, 1]],
-                    margins,
-                    variances,
-                    part.weights[lists],
-                    keys[lists],
-                )
-                if restarted:
-                    self.published_part_.withdraw_W(self.n_updates_)
+        if stops:
+            last = len(stops) - 1
+            self.published_part_.update(due[last], weights[last].ranking(), W, shares)
+        if restart < len(part):
+            self.published_part_.withdraw_W(self.n_updates_)
         return len(part)
+
+    def _learn_W(
+        self,
+        part: Impressions,
+        keys: NDArray[np.uint64],
+        queries: Array,
+        rows: Array,
+        scores: tuple[Array, Array],
+        stops: list[int],
+    ) -> tuple[int, Standing | None]:
+        """Learn W; return the list at which it started anew, or else their number.
+
+        If it did not, also return how it stood before the last list of `stops`.
+        """
+        lists, pairs, margins, variances = pairs_of_lists(part.starts, part.gains, *scores)
+        # What people did with a long list says little about items that were not in it.
+        kept = np.diff(part.starts)[lists] == 2
+        lists, pairs, margins, variances = (
+            array[kept] for array in (lists, pairs, margins, variances)
+        )
+        alarm, W = self.matrix_part_.learn(
+            _bounded(queries / self._scale(0))[lists],
+            rows[pairs[:, 0]] - rows[pairs[:, 1]],
+            margins,
+            variances,
+            part.weights[lists],
+            keys[lists],
+            stop=int(np.searchsorted(lists, stops[-1])) if stops else None,
+        )
+        return len(part) if alarm < 0 else int(lists[alarm]), W
 
     def _decide(
         self, part: Impressions, keys: Array, times: Indices, features: Array, rows: Array

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
-from similia.similarity.weights import Ranking, raised, trust
+from similia.similarity.weights import Ranking, pieces, raised, trust
+from similia.updates.blend import log_sum
 from similia.updates.blend_memory import (
     DECIDED,
     NEIGHBORS,
@@ -118,25 +119,33 @@ class Memory:
         budget: int,
         times: Indices,
         fading: float,
-    ) -> None:
+        stop: int | None = None,
+    ) -> NDArray[np.float64]:
         """Learn lists of items with these `rows`, given the total scores of the other parts.
 
-        What is known of a query fades with the lists since its last one.
+        What is known of a query fades with the lists since its last one. Returns the shares of the
+        scales before the list `stop`, or else before all.
         """
         slots, fresh, ages = self._slots(keys, budget, times)
         self.keys[slots[fresh]] = keys[fresh]  # of several, the last owner's
         aside = _aside(self)
         vectors = aside.rooms.whole("vectors", self.vectors)
         variances = aside.rooms.whole("variances", self.variances)
-        remember_lists(
-            (starts, gains, weights, slots, fresh, fading**ages),
-            rows,
-            offsets,
-            others,
-            (vectors, variances, self.met, self.weight, self.evidence, self.totals),
-            (unit_rows(queries), self.queries, aside.near.kept(self.queries), float(self.near)),
-            SCALES,
-        )
+        left, units, kept = fading**ages, unit_rows(queries), aside.near.kept(self.queries)
+        shares = self.shares()
+        for lists, places in pieces(starts, [stop] if stop else []):
+            own = starts[lists.start : lists.stop + 1]
+            remember_lists(
+                (own, gains, weights[lists], slots[lists], fresh[lists], left[lists]),
+                rows,
+                offsets,
+                others[places],
+                (vectors, variances, self.met, self.weight, self.evidence, self.totals),
+                (units[lists], self.queries, kept, float(self.near)),
+                SCALES,
+            )
+            shares = self.shares() if lists.stop == stop else shares
+        return shares
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
@@ -213,17 +222,20 @@ class Memory:
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def shares(self, kind: int) -> Array:
-        """Shares of the scales when ranking: memory ranks as far as evidence has raised trust.
+    def shares(self) -> NDArray[np.float64]:
+        """Shares of the scales when ranking, for each kind of memory.
 
-        What is remembered of decisions ranks as far as it is trusted.
+        Memory ranks as far as evidence has raised trust, and what is remembered of decisions as
+        far as it is trusted.
         """
         own, near = self.evidence
-        logs = own + near if kind == NEIGHBORS else own
-        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
-        if kind == DECIDED:
-            return found * trust(self.totals[OWN], DECIDED_BELIEF)
-        return found * raised(self.totals[kind], BELIEF)
+        found = np.empty((3, len(own)))
+        for kind, logs in ((OWN, own), (NEIGHBORS, own + near)):
+            found[kind] = np.exp(logs - log_sum(logs))
+        found[DECIDED] = found[OWN] * trust(self.totals[OWN], DECIDED_BELIEF)
+        for kind in (OWN, NEIGHBORS):
+            found[kind] *= raised(self.totals[kind], BELIEF)
+        return found
 
     def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""

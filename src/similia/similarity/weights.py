@@ -1,7 +1,9 @@
 """One weight for each view: the part of a blend that learns from tens of judgements."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -57,6 +59,13 @@ def design_effect(clustered: float, squares: float) -> float:
     Σ_q S_q² / Σ_t d_t² for evidence d_t with the sum S_q for query q; 1 if they are independent.
     """
     return max(1.0, clustered / max(squares, 1e-12))
+
+
+def pieces(starts: Indices, stops: Sequence[int]) -> Iterator[tuple[slice, slice]]:
+    """Lists from one stop to the next, with the places of the covariances of their scores."""
+    ends = [0, *np.cumsum(np.diff(starts) ** 2).tolist()]
+    for begin, end in pairwise([0, *stops, len(starts) - 1]):
+        yield slice(begin, end), slice(ends[begin], ends[end])
 
 
 @lru_cache(maxsize=64)
@@ -150,25 +159,41 @@ class Weights:
         fading: float = 1.0,
         *,
         alone: bool = False,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        stops: Sequence[int] = (),
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[Self]]:
         """Learn lists; return the scores and covariances that the weights gave them before.
 
-        What was learnt counts `fading` times as much after each list. If the weights are `alone`,
-        no other part asks for these, and they are zero and empty.
+        Also return the weights as they stood before the lists at `stops`, increasing places. What
+        was learnt counts `fading` times as much after each list. If the weights are `alone`, no
+        other part asks for scores and covariances, and they are zero and empty.
         """
         offsets = np.empty(len(features))
         others = np.empty(0 if alone else int((np.diff(starts) ** 2).sum()))
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
         state = self.information, self.natural, self.likelihood, self.totals
-        weigh_lists(
-            (starts, features, nuisance, gains, weights, clusters),
-            (*state, self.cluster),
-            self._prior,
-            fading,
-            offsets,
-            others,
+        then, prior = [], self._prior
+        for lists, places in pieces(starts, stops):
+            own = starts[lists.start : lists.stop + 1]
+            weigh_lists(
+                (own, features, nuisance, gains, weights[lists], clusters[lists]),
+                (*state, self.cluster),
+                prior,
+                fading,
+                offsets,
+                others[places],
+            )
+            then.append(self._standing())
+        return offsets, others, then[:-1]
+
+    def _standing(self) -> Self:
+        """The weights as they stand, for `ranking`."""
+        return replace(
+            self,
+            information=self.information.copy(),
+            natural=self.natural.copy(),
+            likelihood=self.likelihood.copy(),
+            totals=self.totals.copy(),
         )
-        return offsets, others
 
     def widen(self, n_nuisances: int) -> None:
         """Make room for nuisances, which the lists so far did not have."""
