@@ -223,15 +223,20 @@ class Blend(BlendRanking):
             self.weights_part_.widen(len(self.nuisances_))
         size = WIDE_BLOCK if self._is_wide else min(BLOCK, self.memory) or BLOCK
         with held_signals() as let_signals_in, single_blas_thread():
-            begin, said = 0, self.n_updates_ + np.cumsum(lists.say_something())
+            begin, says = 0, lists.say_something()
+            said = self.n_updates_ + np.cumsum(says)
             while begin < len(lists):
                 longest = size if every is None else min(size, every - begin % every)
                 end = min(begin + longest, len(lists), self._end_of_block(said))
-                part, begin = lists.part(slice(begin, end)), end
-                self.n_updates_ += self._learn_block(X, Z, part)
-                self.n_seen_ += len(part)
+                part, times = lists.part(slice(begin, end)), np.flatnonzero(says[begin:end])
+                if len(times):
+                    part = part if len(times) == len(part) else part.part(times)
+                    self._learn_block(X, Z, part, self.n_seen_ + times)
+                self.n_updates_ += len(times)
+                self.n_seen_ += end - begin
                 if advance is not None:
-                    advance(len(part))
+                    advance(end - begin)
+                begin = end
                 let_signals_in()
 
     def _end_of_block(self, said: Indices) -> int:
@@ -240,12 +245,8 @@ class Blend(BlendRanking):
             return len(said)
         return int(np.searchsorted(said, end_of_block(self.n_updates_), side="right"))
 
-    def _learn_block(self, X: Views, Z: Views, part: Impressions) -> int:
-        says = part.say_something()
-        part = part if says.all() else part.part(says)
-        times = self.n_seen_ + np.flatnonzero(says)
-        if not len(part):
-            return 0
+    def _learn_block(self, X: Views, Z: Views, part: Impressions, times: Indices) -> None:
+        """Learn lists that say something, and publish what is due before some of them."""
         due = self.published_part_.due_after(self.n_updates_, len(part))
         stops = [max(number - self.n_updates_ - 1, 0) for number in due]
         asked = np.repeat(part.queries, np.diff(part.starts))
@@ -269,18 +270,18 @@ class Blend(BlendRanking):
             restart, W = self._learn_W(part, keys, queries, rows, scores, stops)
             stops = [place for place in stops if place <= restart]
             if self.memory:
-                shares = self.memory_part_.learn(
+                then = self.memory_part_.learn(
                     *(part.starts, part.gains, part.weights, keys, queries, rows, *scores),
                     *(self.memory, times, fading),
-                    stop=stops[-1] if stops else None,
+                    stops=stops[-1:],
                 )
+                shares = then[0] if then else shares
                 self._decide(part, keys, times, features, rows)
         if stops:
             last = len(stops) - 1
             self.published_part_.update(due[last], weights[last].ranking(), W, shares)
         if restart < len(part):
             self.published_part_.withdraw_W(self.n_updates_)
-        return len(part)
 
     def _learn_W(
         self,
@@ -298,16 +299,19 @@ class Blend(BlendRanking):
         lists, pairs, margins, variances = pairs_of_lists(part.starts, part.gains, *scores)
         # What people did with a long list says little about items that were not in it.
         kept = np.diff(part.starts)[lists] == 2
-        lists, pairs, margins, variances = (
-            array[kept] for array in (lists, pairs, margins, variances)
-        )
+        queries, weights = _bounded(queries / self._scale(0)), part.weights
+        if len(lists) != len(part) or not kept.all():  # else there is one pair of each list
+            lists, pairs, margins, variances = (
+                array[kept] for array in (lists, pairs, margins, variances)
+            )
+            queries, weights, keys = queries[lists], weights[lists], keys[lists]
         alarm, W = self.matrix_part_.learn(
-            _bounded(queries / self._scale(0))[lists],
+            queries,
             rows[pairs[:, 0]] - rows[pairs[:, 1]],
             margins,
             variances,
-            part.weights[lists],
-            keys[lists],
+            weights,
+            keys,
             stop=int(np.searchsorted(lists, stops[-1])) if stops else None,
         )
         return len(part) if alarm < 0 else int(lists[alarm]), W
@@ -321,10 +325,12 @@ class Blend(BlendRanking):
         """
         lists, above, below = decided_pairs(part.starts, part.gains, part.trusted)
         if len(lists):
-            none = (above < 0)[:, None]
-            gained = np.where(none, self.middle_, features[above]) - features[below]
-            moved = np.where(none, self.mean_, rows[above]) - rows[below]
-            self.memory_part_.decide(keys[lists], times[lists], gained, moved, self.memory)
+            none, better, rows_of_better = above < 0, features[above], rows[above]
+            better[none], rows_of_better[none] = self.middle_, self.mean_
+            better -= features[below]
+            rows_of_better -= rows[below]
+            decisions = keys[lists], times[lists], better, rows_of_better
+            self.memory_part_.decide(*decisions, self.memory)
 
 
 def _bounded(values: Array, limit: float = LONGEST) -> Array:

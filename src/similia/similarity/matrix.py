@@ -20,6 +20,7 @@ from similia.updates.blend_matrix import (
     W_TRUST,
     count_evidence,
     matrix_pass,
+    meet,
 )
 
 #: prior variance of the change to a typical gap, in typical gaps
@@ -175,11 +176,7 @@ class MatrixPart:
         return Standing(self.W.copy(), self.shares if self.W.any() else np.zeros(2))
 
     def _first_met(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        places = (keys >> np.uint64(64 - BITS)).astype(np.intp)
-        first = np.zeros(len(keys), bool)
-        first[np.unique(places, return_index=True)[1]] = True
-        new = first & ~self.met[places]
-        self.met[places] = True
+        new: NDArray[np.bool_] = meet(self.met, (keys >> np.uint64(64 - BITS)).astype(np.intp))
         return new
 
     @property

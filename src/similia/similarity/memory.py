@@ -1,5 +1,6 @@
 """Memory: what was said about a query, for that query and its neighbours."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from similia.updates.blend_memory import (
     DECIDED,
     NEIGHBORS,
     OWN,
+    meet,
     recall_queries,
     remember_lists,
 )
@@ -119,12 +121,12 @@ class Memory:
         budget: int,
         times: Indices,
         fading: float,
-        stop: int | None = None,
-    ) -> NDArray[np.float64]:
+        stops: Sequence[int] = (),
+    ) -> list[NDArray[np.float64]]:
         """Learn lists of items with these `rows`, given the total scores of the other parts.
 
         What is known of a query fades with the lists since its last one. Returns the shares of the
-        scales before the list `stop`, or else before all.
+        scales before the lists at `stops`, increasing places.
         """
         slots, fresh, ages = self._slots(keys, budget, times)
         self.keys[slots[fresh]] = keys[fresh]  # of several, the last owner's
@@ -132,8 +134,8 @@ class Memory:
         vectors = aside.rooms.whole("vectors", self.vectors)
         variances = aside.rooms.whole("variances", self.variances)
         left, units, kept = fading**ages, unit_rows(queries), aside.near.kept(self.queries)
-        shares = self.shares()
-        for lists, places in pieces(starts, [stop] if stop else []):
+        then: list[NDArray[np.float64]] = []
+        for lists, places in pieces(starts, stops):
             own = starts[lists.start : lists.stop + 1]
             remember_lists(
                 (own, gains, weights[lists], slots[lists], fresh[lists], left[lists]),
@@ -144,8 +146,9 @@ class Memory:
                 (units[lists], self.queries, kept, float(self.near)),
                 SCALES,
             )
-            shares = self.shares() if lists.stop == stop else shares
-        return shares
+            if len(then) < len(stops):
+                then.append(self.shares())
+        return then
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
@@ -156,17 +159,18 @@ class Memory:
         self.reserve(max(len(known), min(len(known) + new, budget)), len(self.decided), budget)
         slots, fresh = np.empty(len(keys), np.intp), np.zeros(len(keys), bool)
         owners: dict[int, int] = {}
-        ages = np.zeros(len(keys), np.intp)
+        ages, met = np.empty(len(keys), np.intp), 0
         for t, key in enumerate(keys.tolist()):
-            if key not in known:
+            slot = known.get(key, -1)
+            if slot < 0:
                 slot = len(known)
                 if slot == len(self.keys):
-                    slot = int(np.argmin(self.times))
+                    meet(self.times, slots[met:t], times[met:t], ages[met:t])
+                    met, slot = t, int(np.argmin(self.times))
                     del known[owners.get(slot, int(self.keys[slot]))]
                 known[key], owners[slot], fresh[t] = slot, key, True
-            slots[t] = slot = known[key]
-            ages[t] = times[t] - self.times[slot]
-            self.times[slot] = times[t]
+            slots[t] = slot
+        meet(self.times, slots[met:], times[met:], ages[met:])
         return slots, fresh, ages
 
     def reserve(self, n_queries: int, n_decisions: int, most: int = 0) -> None:

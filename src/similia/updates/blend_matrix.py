@@ -74,6 +74,16 @@ def step_and_gain(s, v):
     return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
 
 
+@compiled
+def meet(met, places):
+    """Note that queries, known by their places, are met; return which were not before."""
+    new = np.empty(len(places), np.bool_)
+    for t in range(len(places)):
+        new[t] = not met[places[t]]
+        met[places[t]] = True
+    return new
+
+
 def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, stop=None):
     """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
 
