@@ -250,8 +250,8 @@ def _single(
         place = np.argsort(after[0])
         without = before
         if isinstance(twin, Blend) and twin.published_part_.due == learner.n_updates_:
-            parts = twin.weights_part_, twin.matrix_part_, twin.memory_part_
-            twin.published_part_.update(*parts)
+            parts = twin.weights_part_.ranking(), twin.matrix_part_.standing()
+            twin.published_part_.update(learner.n_updates_, *parts, twin.memory_part_.shares())
             without = np.argsort(-twin.pairwise_score(Q[rows], Z), axis=1)
         counts += [
             place[triplet[0][1]] < place[triplet[0][2]],

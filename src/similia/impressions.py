@@ -263,8 +263,11 @@ class Impressions:
 
     def part(self, chosen: slice | Array) -> Self:
         """Some of the lists, by a slice, by their places or by truth values."""
-        lists = np.arange(len(self))[chosen]
-        sizes = np.diff(self.starts)[lists]
+        if isinstance(chosen, slice):
+            lists = np.arange(*chosen.indices(len(self)))
+        else:
+            lists = np.arange(len(self))[chosen]
+        sizes = self.starts[lists + 1] - self.starts[lists]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         shown = np.arange(starts[-1]) + np.repeat(self.starts[lists] - starts[:-1], sizes)
         found = object.__new__(type(self))  # what was checked needs no other check

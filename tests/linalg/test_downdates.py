@@ -106,12 +106,12 @@ def test_downdates_may_also_add(rng):
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_large_products_are_shared_out_and_come_together(rng, form):
     """Two pairs at once, large enough for panels."""
-    A, B, D = (rng.normal(size=s) for s in ((40, 250), (250, 230), (40, 230)))
+    A, B, D = (rng.normal(size=s) for s in ((80, 250), (250, 230), (80, 230)))
     assert A.shape[0] * B.size > SMALL
     first, second = products((form(A), B), (form(D), B.T))
     np.testing.assert_allclose(first, A @ B)
     np.testing.assert_allclose(second, D @ B.T)
-    C, E, w = rng.normal(size=(250, 230)), rng.normal(size=(230, 250)), rng.normal(size=40)
+    C, E, w = rng.normal(size=(250, 230)), rng.normal(size=(230, 250)), rng.normal(size=80)
     expected = C + A.T @ np.diag(w) @ D, E + D.T @ np.diag(w) @ A
     add_cross_products((C, A, D, w), (E, D, A, w))
     np.testing.assert_allclose(C, expected[0])

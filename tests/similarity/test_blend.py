@@ -45,15 +45,21 @@ def test_lists_with_views_and_nuisances_are_learnt_as_transcribed(
     assert_agree(blend, reference, queries, items)
 
 
+def change_of_taste(rng, n, change):
+    """Rows and n triplets, of one taste before the `change` and of its opposite from there on."""
+    X = rng.normal(size=(400, 4))
+    taste = rng.normal(size=(4, 4))
+    triplets = rng.integers(400, size=(n, 3))
+    margins = np.vecdot(X[triplets[:, 0]] @ taste, X[triplets[:, 1]] - X[triplets[:, 2]])
+    wrong = (margins < 0) != (np.arange(n) >= change)
+    triplets[wrong] = triplets[wrong][:, [0, 2, 1]]
+    return X, triplets
+
+
 def test_open_gates_rank_as_transcribed_and_a_change_of_taste_starts_W_anew():
     """600 triplets of one taste and 300 of its opposite: W is trusted, fails and is dropped."""
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(400, 4))
-    taste = rng.normal(size=(4, 4))
-    triplets = rng.integers(400, size=(900, 3))
-    margins = np.vecdot(X[triplets[:, 0]] @ taste, X[triplets[:, 1]] - X[triplets[:, 2]])
-    wrong = (margins < 0) != (np.arange(900) >= 600)
-    triplets[wrong] = triplets[wrong][:, [0, 2, 1]]
+    X, triplets = change_of_taste(rng, 900, 600)
     blend = Blend(obey=False, memory=40)
     blend.begin(X)
     reference = naive.Blend(blend, X)
@@ -68,6 +74,27 @@ def test_open_gates_rank_as_transcribed_and_a_change_of_taste_starts_W_anew():
             assert blend.trust_["W"] > 0.99
     assert (np.diff(counted[:6]) >= 0).all()
     assert (np.diff(counted[5:]) < 0).any()
+
+
+@pytest.mark.parametrize(("change", "alarm"), [(300, 311), (340, 355)])
+def test_what_is_published_within_a_block_is_as_transcribed(change, alarm):
+    """One call, whose blocks of 128 end anywhere between publications and a start of W anew.
+
+    The 320th judgement publishes if W starts anew at the 355th, but not if at the 311th; the 384th
+    never does, and the 385th always.
+    """
+    X, triplets = change_of_taste(np.random.default_rng(0), 450, change)
+    start = Blend(obey=False)
+    start.begin(X)
+    reference, alarms = naive.Blend(start, X), []
+    for n, (q, better, worse) in enumerate(triplets, 1):
+        restarts = reference.restarts
+        reference.learn(X[q], X[better] - X[worse])
+        alarms += [n] * (reference.restarts - restarts)
+        if n in (15, 16, 17, 40, 127, 128, 129, 193, 310, 320, 384, 385, 450) or n == alarm:
+            blend = copy.deepcopy(start).learn(X, triplets[:n])
+            assert_agree(blend, reference, Views(vectors=X[:5]), Views(vectors=X[:30]))
+    assert alarms == [alarm]
 
 
 def test_remembered_queries_and_their_neighbours_rank_as_transcribed():

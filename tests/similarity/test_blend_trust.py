@@ -140,7 +140,7 @@ def test_memory_that_is_no_better_than_forgetting_does_not_rank():
     for kind in (memory.OWN, memory.NEIGHBORS):
         for evidence, share in ((-1.0, 0.0), (0.0, 0.0), (np.log(11), 0.5), (40.0, 1.0)):
             part.totals[kind] = evidence
-            assert part.shares(kind).sum() == pytest.approx(share, abs=1e-9)
+            assert part.shares()[kind].sum() == pytest.approx(share, abs=1e-9)
 
 
 def test_pure_noise_leaves_the_order_of_the_base():

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 Task = Callable[[], None]
 
-SMALL = 2_000_000  #: multiplications below which sharing out costs more than it gains
+SMALL = 4_000_000  #: multiplications below which sharing out costs more than it gains
 
 _lock = Lock()
 _users: Counter[int] = Counter()  # of the limit, by thread

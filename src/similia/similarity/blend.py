@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from similia.base import validated
@@ -20,6 +20,7 @@ from similia.sampling import TRIPLET_SAMPLERS
 from similia.sampling.labels import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
+from similia.similarity.matrix import Standing
 from similia.similarity.published import BLOCK, end_of_block
 from similia.updates.blend_matrix import pairs_of_lists
 from similia.updates.blend_memory import decided_pairs
@@ -222,21 +223,20 @@ class Blend(BlendRanking):
             self.weights_part_.widen(len(self.nuisances_))
         size = WIDE_BLOCK if self._is_wide else min(BLOCK, self.memory) or BLOCK
         with held_signals() as let_signals_in, single_blas_thread():
-            begin, said = 0, self.n_updates_ + np.cumsum(lists.say_something())
+            begin, says = 0, lists.say_something()
+            said = self.n_updates_ + np.cumsum(says)
             while begin < len(lists):
                 longest = size if every is None else min(size, every - begin % every)
                 end = min(begin + longest, len(lists), self._end_of_block(said))
-                due = int(np.searchsorted(said, self.published_part_.due))
-                if due <= begin:
-                    parts = self.weights_part_, self.matrix_part_, self.memory_part_
-                    self.published_part_.update(*parts)
-                    continue
-                part = lists.part(slice(begin, min(end, due)))
-                begin += len(part)
-                self.n_updates_ += self._learn_block(X, Z, part)
-                self.n_seen_ += len(part)
+                part, times = lists.part(slice(begin, end)), np.flatnonzero(says[begin:end])
+                if len(times):
+                    part = part if len(times) == len(part) else part.part(times)
+                    self._learn_block(X, Z, part, self.n_seen_ + times)
+                self.n_updates_ += len(times)
+                self.n_seen_ += end - begin
                 if advance is not None:
-                    advance(len(part))
+                    advance(end - begin)
+                begin = end
                 let_signals_in()
 
     def _end_of_block(self, said: Indices) -> int:
@@ -245,14 +245,11 @@ class Blend(BlendRanking):
             return len(said)
         return int(np.searchsorted(said, end_of_block(self.n_updates_), side="right"))
 
-    def _learn_block(self, X: Views, Z: Views, part: Impressions) -> int:
-        says = part.say_something()
-        part = part if says.all() else part.part(says)
-        times = self.n_seen_ + np.flatnonzero(says)
-        if not len(part):
-            return 0
-        sizes = np.diff(part.starts)
-        asked = np.repeat(part.queries, sizes)
+    def _learn_block(self, X: Views, Z: Views, part: Impressions, times: Indices) -> None:
+        """Learn lists that say something, and publish what is due before some of them."""
+        due = self.published_part_.due_after(self.n_updates_, len(part))
+        stops = [max(number - self.n_updates_ - 1, 0) for number in due]
+        asked = np.repeat(part.queries, np.diff(part.starts))
         features = _bounded(self._features(X, Z, asked, part.items), LARGEST_SCORE)
         nuisance = np.zeros((len(asked), len(self.nuisances_)))
         for column, name in enumerate(self.nuisances_):
@@ -260,39 +257,64 @@ class Blend(BlendRanking):
         queries = rows_of(X[self.widths_[0][0]], part.queries, self.matrix_part_.W.dtype)
         queries = queries if self._is_wide else dense(queries)
         keys = row_keys(queries)
-        common = part.starts, part.gains, part.weights
         fading = 0.5 ** (1 / self.half_life) if self.half_life else 1.0
-        offsets, others = self.weights_part_.learn(
+        offsets, others, weights = self.weights_part_.learn(
             *(part.starts, features, nuisance, part.gains, part.weights, keys, fading),
             alone=self._is_wide,
+            stops=stops,
         )
+        restart, W, shares = len(part), None, self.published_part_.shares
         if not self._is_wide:
             rows = _bounded(self._base_rows(Z, part.items) / self._scale(1))
+            scores = offsets, others
+            restart, W = self._learn_W(part, keys, queries, rows, scores, stops)
+            stops = [place for place in stops if place <= restart]
             if self.memory:
-                self.memory_part_.learn(
-                    *common, keys, queries, rows, offsets, others, self.memory, times, fading
+                then = self.memory_part_.learn(
+                    *(part.starts, part.gains, part.weights, keys, queries, rows, *scores),
+                    *(self.memory, times, fading),
+                    stops=stops[-1:],
                 )
+                shares = then[0] if then else shares
                 self._decide(part, keys, times, features, rows)
-            lists, pairs, margins, variances = pairs_of_lists(
-                part.starts, part.gains, offsets, others
-            )
-            # What people did with a long list says little about items that were not in it.
-            kept = sizes[lists] == 2
+        if stops:
+            last = len(stops) - 1
+            self.published_part_.update(due[last], weights[last].ranking(), W, shares)
+        if restart < len(part):
+            self.published_part_.withdraw_W(self.n_updates_)
+
+    def _learn_W(
+        self,
+        part: Impressions,
+        keys: NDArray[np.uint64],
+        queries: Array,
+        rows: Array,
+        scores: tuple[Array, Array],
+        stops: list[int],
+    ) -> tuple[int, Standing | None]:
+        """Learn W; return the list at which it started anew, or else their number.
+
+        If it did not, also return how it stood before the last list of `stops`.
+        """
+        lists, pairs, margins, variances = pairs_of_lists(part.starts, part.gains, *scores)
+        # What people did with a long list says little about items that were not in it.
+        kept = np.diff(part.starts)[lists] == 2
+        queries, weights = _bounded(queries / self._scale(0)), part.weights
+        if len(lists) != len(part) or not kept.all():  # else there is one pair of each list
             lists, pairs, margins, variances = (
                 array[kept] for array in (lists, pairs, margins, variances)
             )
-            if len(lists):
-                restarted = self.matrix_part_.learn(
-                    _bounded(queries / self._scale(0))[lists],
-                    rows[pairs[:, 0]] - rows[pairs[:, 1]],
-                    margins,
-                    variances,
-                    part.weights[lists],
-                    keys[lists],
-                )
-                if restarted:
-                    self.published_part_.withdraw_W(self.n_updates_)
-        return len(part)
+            queries, weights, keys = queries[lists], weights[lists], keys[lists]
+        alarm, W = self.matrix_part_.learn(
+            queries,
+            rows[pairs[:, 0]] - rows[pairs[:, 1]],
+            margins,
+            variances,
+            weights,
+            keys,
+            stop=int(np.searchsorted(lists, stops[-1])) if stops else None,
+        )
+        return len(part) if alarm < 0 else int(lists[alarm]), W
 
     def _decide(
         self, part: Impressions, keys: Array, times: Indices, features: Array, rows: Array
@@ -303,10 +325,12 @@ class Blend(BlendRanking):
         """
         lists, above, below = decided_pairs(part.starts, part.gains, part.trusted)
         if len(lists):
-            none = (above < 0)[:, None]
-            gained = np.where(none, self.middle_, features[above]) - features[below]
-            moved = np.where(none, self.mean_, rows[above]) - rows[below]
-            self.memory_part_.decide(keys[lists], times[lists], gained, moved, self.memory)
+            none, better, rows_of_better = above < 0, features[above], rows[above]
+            better[none], rows_of_better[none] = self.middle_, self.mean_
+            better -= features[below]
+            rows_of_better -= rows[below]
+            decisions = keys[lists], times[lists], better, rows_of_better
+            self.memory_part_.decide(*decisions, self.memory)
 
 
 def _bounded(values: Array, limit: float = LONGEST) -> Array:

@@ -1,12 +1,13 @@
 """W: the part of a blend that learns from thousands of judgements and changes all queries."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from similia.contract import Array, Matrix
+from similia.contract import Array
 from similia.similarity.weights import CLUSTERS, design_effect
 from similia.updates.blend_matrix import (
     NEW,
@@ -19,6 +20,7 @@ from similia.updates.blend_matrix import (
     W_TRUST,
     count_evidence,
     matrix_pass,
+    meet,
 )
 
 #: prior variance of the change to a typical gap, in typical gaps
@@ -33,6 +35,14 @@ HELD_OUT = 8
 BITS = 16
 #: log-likelihood lost against doing without W after which W starts anew
 ALARM = float(np.log(1e8))
+
+
+class Standing(NamedTuple):
+    """W as it stood before some judgement."""
+
+    W: Array
+    #: parts of it to rank new queries with, and those that it has learnt from
+    parts: NDArray[np.float64]
 
 
 @dataclass
@@ -97,42 +107,76 @@ class MatrixPart:
 
     def learn(
         self,
-        Q: Matrix,
-        P: Matrix,
+        Q: Array,
+        P: Array,
         offsets: Array,
         others: Array,
         weights: Array,
         keys: NDArray[np.uint64],
-    ) -> bool:
-        """Learn a block of pairs, in order; return whether W started anew."""
-        clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
-        begin = 0
-        while begin < len(keys):
+        stop: int | None = None,
+    ) -> tuple[int, Standing | None]:
+        """Learn a block of pairs, in order.
+
+        Returns the first pair at which W started anew, or -1. If there is none, also how W stood
+        before the pair `stop`, unless that is None.
+        """
+        first, standing, begin = -1, None, 0
+        while True:
             rest = slice(begin, None)
-            new, held = self._first_met(keys[rest]), held_out(keys[rest])
-            learnt = np.where(held & ~new, 0.0, weights[rest])
-            margins, state = (offsets[rest], others[rest]), (self.W, self.Lambda, self.Omega)
-            scores = matrix_pass(*state, Q[rest], P[rest], *margins, learnt)
-            sums, by_query = (self.logs, self.sums), (self.cluster, self.told, self.heard)
-            given, limits = (new | held, clusters[rest]), (self._belief, ALARM)
-            counts = *sums, self.tallies, self.totals, *by_query
-            alarm = count_evidence(scores, *margins, *given, counts, limits)
+            given = Q[rest], P[rest], offsets[rest], others[rest], weights[rest], keys[rest]
+            alarm, W = self._learn_until_alarm(*given, None if begin else stop)
+            if not begin:
+                first, standing = alarm, W
             if alarm < 0:
-                return begin > 0
+                return first, standing
             # W has become worse than nothing: taste has changed. Start anew behind the judgement
             # that showed it, so that the outcome does not depend on how blocks are cut.
             (m, n), restarts = self.W.shape, self.totals[RESTARTS] + 1
             anew = type(self).start(m, n, self.W.dtype, restarts=restarts)
             vars(self).update(vars(anew))
             begin += alarm + 1
-        return begin > 0
+
+    def _learn_until_alarm(
+        self,
+        Q: Array,
+        P: Array,
+        offsets: Array,
+        others: Array,
+        weights: Array,
+        keys: NDArray[np.uint64],
+        stop: int | None,
+    ) -> tuple[int, Standing | None]:
+        """Learn pairs, and count until W is worse than nothing; where that was, or -1."""
+        if not len(keys):
+            return -1, None if stop is None else self.standing()
+        new, held = self._first_met(keys), held_out(keys)
+        learnt, state = np.where(held & ~new, 0.0, weights), (self.W, self.Lambda, self.Omega)
+        scores, W = matrix_pass(*state, Q, P, offsets, others, learnt, stop)
+        clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
+        pairs = scores, offsets, others, new | held, clusters
+        begin, parts = 0, np.zeros(2)
+        if stop is not None:
+            alarm = self._count(array[:stop] for array in pairs)
+            if alarm >= 0:
+                return alarm, None
+            begin, parts = stop, self.shares if W.any() else parts
+        alarm = self._count(array[begin:] for array in pairs)
+        if alarm >= 0:
+            return begin + alarm, None
+        return -1, None if stop is None else Standing(W, parts)
+
+    def _count(self, pairs: Iterable[Array]) -> int:
+        """Count the evidence of pairs; return where W became worse than nothing, or -1."""
+        sums, by_query = (self.logs, self.sums), (self.cluster, self.told, self.heard)
+        counts = *sums, self.tallies, self.totals, *by_query
+        return int(count_evidence(*pairs, counts, (self._belief, ALARM)))
+
+    def standing(self) -> Standing:
+        """W as it stands."""
+        return Standing(self.W.copy(), self.shares if self.W.any() else np.zeros(2))
 
     def _first_met(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        places = (keys >> np.uint64(64 - BITS)).astype(np.intp)
-        first = np.zeros(len(keys), bool)
-        first[np.unique(places, return_index=True)[1]] = True
-        new = first & ~self.met[places]
-        self.met[places] = True
+        new: NDArray[np.bool_] = meet(self.met, (keys >> np.uint64(64 - BITS)).astype(np.intp))
         return new
 
     @property

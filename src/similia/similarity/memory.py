@@ -1,5 +1,6 @@
 """Memory: what was said about a query, for that query and its neighbours."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 from weakref import WeakKeyDictionary
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
-from similia.similarity.weights import Ranking, raised, trust
+from similia.similarity.weights import Ranking, pieces, raised, trust
+from similia.updates.blend import log_sum
 from similia.updates.blend_memory import (
     DECIDED,
     NEIGHBORS,
     OWN,
+    meet,
     recall_queries,
     remember_lists,
 )
@@ -118,25 +121,34 @@ class Memory:
         budget: int,
         times: Indices,
         fading: float,
-    ) -> None:
+        stops: Sequence[int] = (),
+    ) -> list[NDArray[np.float64]]:
         """Learn lists of items with these `rows`, given the total scores of the other parts.
 
-        What is known of a query fades with the lists since its last one.
+        What is known of a query fades with the lists since its last one. Returns the shares of the
+        scales before the lists at `stops`, increasing places.
         """
         slots, fresh, ages = self._slots(keys, budget, times)
         self.keys[slots[fresh]] = keys[fresh]  # of several, the last owner's
         aside = _aside(self)
         vectors = aside.rooms.whole("vectors", self.vectors)
         variances = aside.rooms.whole("variances", self.variances)
-        remember_lists(
-            (starts, gains, weights, slots, fresh, fading**ages),
-            rows,
-            offsets,
-            others,
-            (vectors, variances, self.met, self.weight, self.evidence, self.totals),
-            (unit_rows(queries), self.queries, aside.near.kept(self.queries), float(self.near)),
-            SCALES,
-        )
+        left, units, kept = fading**ages, unit_rows(queries), aside.near.kept(self.queries)
+        then: list[NDArray[np.float64]] = []
+        for lists, places in pieces(starts, stops):
+            own = starts[lists.start : lists.stop + 1]
+            remember_lists(
+                (own, gains, weights[lists], slots[lists], fresh[lists], left[lists]),
+                rows,
+                offsets,
+                others[places],
+                (vectors, variances, self.met, self.weight, self.evidence, self.totals),
+                (units[lists], self.queries, kept, float(self.near)),
+                SCALES,
+            )
+            if len(then) < len(stops):
+                then.append(self.shares())
+        return then
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
@@ -147,17 +159,18 @@ class Memory:
         self.reserve(max(len(known), min(len(known) + new, budget)), len(self.decided), budget)
         slots, fresh = np.empty(len(keys), np.intp), np.zeros(len(keys), bool)
         owners: dict[int, int] = {}
-        ages = np.zeros(len(keys), np.intp)
+        ages, met = np.empty(len(keys), np.intp), 0
         for t, key in enumerate(keys.tolist()):
-            if key not in known:
+            slot = known.get(key, -1)
+            if slot < 0:
                 slot = len(known)
                 if slot == len(self.keys):
-                    slot = int(np.argmin(self.times))
+                    meet(self.times, slots[met:t], times[met:t], ages[met:t])
+                    met, slot = t, int(np.argmin(self.times))
                     del known[owners.get(slot, int(self.keys[slot]))]
                 known[key], owners[slot], fresh[t] = slot, key, True
-            slots[t] = slot = known[key]
-            ages[t] = times[t] - self.times[slot]
-            self.times[slot] = times[t]
+            slots[t] = slot
+        meet(self.times, slots[met:], times[met:], ages[met:])
         return slots, fresh, ages
 
     def reserve(self, n_queries: int, n_decisions: int, most: int = 0) -> None:
@@ -213,17 +226,20 @@ class Memory:
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def shares(self, kind: int) -> Array:
-        """Shares of the scales when ranking: memory ranks as far as evidence has raised trust.
+    def shares(self) -> NDArray[np.float64]:
+        """Shares of the scales when ranking, for each kind of memory.
 
-        What is remembered of decisions ranks as far as it is trusted.
+        Memory ranks as far as evidence has raised trust, and what is remembered of decisions as
+        far as it is trusted.
         """
         own, near = self.evidence
-        logs = own + near if kind == NEIGHBORS else own
-        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
-        if kind == DECIDED:
-            return found * trust(self.totals[OWN], DECIDED_BELIEF)
-        return found * raised(self.totals[kind], BELIEF)
+        found = np.empty((3, len(own)))
+        for kind, logs in ((OWN, own), (NEIGHBORS, own + near)):
+            found[kind] = np.exp(logs - log_sum(logs))
+        found[DECIDED] = found[OWN] * trust(self.totals[OWN], DECIDED_BELIEF)
+        for kind in (OWN, NEIGHBORS):
+            found[kind] *= raised(self.totals[kind], BELIEF)
+        return found
 
     def _means(self, shares: Array, slots: Indices) -> Array:
         """m_u of some remembered queries to rank with: the mean over the scales."""

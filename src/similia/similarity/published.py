@@ -13,17 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.similarity.matrix import MatrixPart
+from similia.similarity.matrix import MatrixPart, Standing
 from similia.similarity.memory import Memory
 from similia.similarity.weights import Ranking, Weights
-from similia.updates.blend_memory import DECIDED, NEIGHBORS, OWN
 
 #: judgements until the next publication: as many as there were, but at least and at most so many,
 #: or this part of all judgements if that is more
 LEAST, MOST, PART = 16, 64, 16
-
-#: kinds of memory
-KINDS = OWN, NEIGHBORS, DECIDED
 
 #: a W that starts anew is published at the end of its block: judgements are counted in so many
 BLOCK = 128
@@ -63,7 +59,7 @@ class Published:
             ranking.weights,
             np.array([ranking.strength, ranking.trust, next_publication(0), 0.0, 0.0, 0.0]),
             matrix.W.copy(),
-            np.array([memory.shares(kind) for kind in KINDS]),
+            memory.shares(),
         )
 
     @property
@@ -86,15 +82,25 @@ class Published:
         """Parts of W that rank new queries, and those that it has learnt from."""
         return self.numbers[PARTS:]
 
-    def update(self, weights: Weights, matrix: MatrixPart, memory: Memory) -> None:
-        """Publish what the parts have learnt from all judgements before the one that is due."""
-        ranking, since = weights.ranking(), int(self.numbers[SINCE])
-        self.weights = ranking.weights
-        self.W = matrix.W.copy()
-        self.shares = np.array([memory.shares(kind) for kind in KINDS])
-        parts = matrix.shares if self.W.any() else np.zeros(2)
-        next_one = next_publication(self.due, since)
-        self.numbers = np.array([ranking.strength, ranking.trust, next_one, since, *parts])
+    def due_after(self, n: int, count: int) -> list[int]:
+        """Numbers of the judgements at which is published, of `count` that come after the n-th."""
+        found, due = [], self.due
+        while due <= n + count:
+            found.append(due)
+            due = next_publication(due, int(self.numbers[SINCE]))
+        return found
+
+    def update(
+        self, due: int, ranking: Ranking, W: Standing | None, shares: NDArray[np.float64]
+    ) -> None:
+        """Publish what was learnt from all judgements before the one that is due.
+
+        There is no W where bases are too wide, and where it is withdrawn at once.
+        """
+        since, W = int(self.numbers[SINCE]), W or Standing(np.zeros_like(self.W), np.zeros(2))
+        self.weights, self.W, self.shares = ranking.weights, W.W, shares
+        next_one = next_publication(due, since)
+        self.numbers = np.array([ranking.strength, ranking.trust, next_one, since, *W.parts])
 
     def withdraw_W(self, n: int) -> None:
         """Rank without W after n judgements: it has fallen behind doing without it.

@@ -1,7 +1,10 @@
 """One weight for each view: the part of a blend that learns from tens of judgements."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
+from math import exp
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -11,12 +14,12 @@ from similia.contract import Array, Indices
 from similia.updates.blend import log_sum
 from similia.updates.blend_weights import (
     BASE,
-    BELIEFS,
     CLUSTERED,
     EVIDENCE,
     GRID,
     LEARNT,
     LISTS,
+    LOG_BELIEFS,
     NUISANCE,
     OF_START,
     SPREAD,
@@ -40,7 +43,7 @@ def trust(evidence: float, belief: float) -> float:
     `evidence` is a log-likelihood ratio on what was not learnt yet. If the part is worthless its
     exponential is at most 1 on average, however long one looks, and trust at most `belief`.
     """
-    return float(1 / (1 + (1 - belief) / belief * np.exp(-np.clip(evidence, -50, 50))))
+    return 1 / (1 + (1 - belief) / belief * exp(-min(max(float(evidence), -50.0), 50.0)))
 
 
 def raised(evidence: float, belief: float) -> float:
@@ -57,6 +60,13 @@ def design_effect(clustered: float, squares: float) -> float:
     Σ_q S_q² / Σ_t d_t² for evidence d_t with the sum S_q for query q; 1 if they are independent.
     """
     return max(1.0, clustered / max(squares, 1e-12))
+
+
+def pieces(starts: Indices, stops: Sequence[int]) -> Iterator[tuple[slice, slice]]:
+    """Lists from one stop to the next, with the places of the covariances of their scores."""
+    ends = [0, *np.cumsum(np.diff(starts) ** 2).tolist()]
+    for begin, end in pairwise([0, *stops, len(starts) - 1]):
+        yield slice(begin, end), slice(ends[begin], ends[end])
 
 
 @lru_cache(maxsize=64)
@@ -134,9 +144,10 @@ class Weights:
 
     def _models(self) -> Array:
         """Probabilities of the models."""
-        logs = np.log(BELIEFS)
-        logs[[LEARNT, STARTED]] += self.totals[[EVIDENCE, OF_START]] / self._design_effect
-        found: Array = np.exp(logs - np.logaddexp.reduce(logs))
+        logs, effect = LOG_BELIEFS.copy(), self._design_effect
+        logs[LEARNT] += self.totals[EVIDENCE] / effect
+        logs[STARTED] += self.totals[OF_START] / effect
+        found: Array = np.exp(logs - log_sum(logs))
         return found
 
     def learn(
@@ -150,25 +161,43 @@ class Weights:
         fading: float = 1.0,
         *,
         alone: bool = False,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        stops: Sequence[int] = (),
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[Self]]:
         """Learn lists; return the scores and covariances that the weights gave them before.
 
-        What was learnt counts `fading` times as much after each list. If the weights are `alone`,
-        no other part asks for these, and they are zero and empty.
+        Also return the weights as they stood before the lists at `stops`, increasing places. What
+        was learnt counts `fading` times as much after each list. If the weights are `alone`, no
+        other part asks for scores and covariances, and they are zero and empty.
         """
         offsets = np.empty(len(features))
         others = np.empty(0 if alone else int((np.diff(starts) ** 2).sum()))
         clusters = (keys % np.uint64(CLUSTERS)).astype(np.intp)
         state = self.information, self.natural, self.likelihood, self.totals
-        weigh_lists(
-            (starts, features, nuisance, gains, weights, clusters),
-            (*state, self.cluster),
-            self._prior,
-            fading,
-            offsets,
-            others,
+        prior = self._prior
+        then: list[Self] = []
+        for lists, places in pieces(starts, stops):
+            own = starts[lists.start : lists.stop + 1]
+            weigh_lists(
+                (own, features, nuisance, gains, weights[lists], clusters[lists]),
+                (*state, self.cluster),
+                prior,
+                fading,
+                offsets,
+                others[places],
+            )
+            if len(then) < len(stops):
+                then.append(self._standing())
+        return offsets, others, then
+
+    def _standing(self) -> Self:
+        """The weights as they stand, for `ranking`."""
+        return replace(
+            self,
+            information=self.information.copy(),
+            natural=self.natural.copy(),
+            likelihood=self.likelihood.copy(),
+            totals=self.totals.copy(),
         )
-        return offsets, others
 
     def widen(self, n_nuisances: int) -> None:
         """Make room for nuisances, which the lists so far did not have."""
@@ -178,32 +207,39 @@ class Weights:
 
     def ranking(self) -> Ranking:
         """Weights to rank with: nuisances are left out, and the base keeps its weight of 1."""
-        means, _, shares = self._posterior()
+        shares, models = self._strengths(), self._models()
         deviation = np.sqrt(max(self.totals[SPREAD] / max(self.totals[LISTS], 1.0), 1e-12))
         strength = float(shares @ GRID / deviation) if self.totals[LISTS] else 1.0
         strength = max(strength, WEAKEST)
-        models = self._models()
-        learnt = models[LEARNT] * (shares @ means) + models[STARTED] * self._prior[2]
-        return Ranking(np.concatenate([[1.0], learnt]), strength, float(1 - models[BASE]))
+        weights = np.ones(1 + len(self.start))
+        if len(self.start):
+            learnt = shares @ self._posterior()[0]
+            weights[1:] = models[LEARNT] * learnt + models[STARTED] * self._prior[2]
+        return Ranking(weights, strength, float(1 - models[BASE]))
 
     def covariance(self) -> NDArray[np.float64]:
         """Covariance of the weights of all views but the base."""
-        means, covariances, shares = self._posterior()
+        shares, (means, covariances) = self._strengths(), self._posterior()
         centre = shares @ means
         within = np.tensordot(shares, covariances, 1)
         between = (means - centre).T * shares @ (means - centre)
         found: NDArray[np.float64] = within + between
         return found
 
-    def _posterior(self) -> tuple[Array, Array, Array]:
-        """Means and covariances of the weights for each strength, and their shares."""
+    def _strengths(self) -> Array:
+        """Shares of the strengths."""
+        logs = self.likelihood[LEARNT] / self._design_effect
+        found: Array = np.exp(logs - log_sum(logs))
+        return found
+
+    def _posterior(self) -> tuple[Array, Array]:
+        """Means and covariances of the weights for each strength."""
         V, (start, precision, _) = len(self.start), self._prior
         p = self.natural.shape[-1]
         P, e = np.eye(p) / NUISANCE[1], np.full(p, NUISANCE[0] / NUISANCE[1])
         P[:V, :V], e[:V] = precision, start
         P[:V, V:] = P[V:, :V] = 0.0
         phi = self._design_effect
-        logs = self.likelihood[0] / phi
         inverses = np.linalg.inv(P + self.information[0] / phi)
         means = np.einsum("cij,cj->ci", inverses, e + self.natural[0] / phi)
-        return means[:, :V], inverses[:, :V, :V], np.exp(logs - log_sum(logs))
+        return means[:, :V], inverses[:, :V, :V]

@@ -74,7 +74,17 @@ def step_and_gain(s, v):
     return np.log(likelihood), slope, max(slope * slope - curvature, 0.0)
 
 
-def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights):
+@compiled
+def meet(met, places):
+    """Note that queries, known by their places, are met; return which were not before."""
+    new = np.empty(len(places), np.bool_)
+    for t in range(len(places)):
+        new[t] = not met[places[t]]
+        met[places[t]] = True
+    return new
+
+
+def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, stop=None):
     """Learn W ~ N(W, Λ ⊗ Ω) from a block of pairs; same updates as one at a time.
 
     The total margin of a pair is its offset plus qᵀWp, the total variance `others` plus ab with
@@ -83,7 +93,7 @@ def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights):
         W += g Λq pᵀΩ,    Ω -= ah/(m - (m-1)abh) Ωp pᵀΩ,    Λ -= bh/(n - (n-1)abh) Λq qᵀΛ,
 
     AROMA's (12) to (14), where h = 1/(r + ab). A pair of weight 0 is only scored. Returns qᵀWp as
-    it was before each pair was learnt.
+    it was before each pair was learnt, and a copy of W before the pair `stop`, unless that is None.
     """
     (m, n), (QW, QL, PO) = W.shape, products((Q, W), (Q, Lambda), (P, Omega))
     H, G = products((QL, Q.T), (PO, P.T))
@@ -99,8 +109,15 @@ def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights):
             partial(downdate, Omega, right, G, c_Omega, taken),
         )
         side_by_side(tasks, count * (m * m + n * n))
-        add_cross_products((W, left, right, alpha))
-    return scores
+    then, begin = None, 0
+    if stop is not None:
+        begin = np.searchsorted(taken[:count], stop)
+        if begin:
+            add_cross_products((W, left[:begin], right[:begin], alpha[:begin]))
+        then = W.copy()
+    if begin < count:
+        add_cross_products((W, left[begin:], right[begin:], alpha[begin:]))
+    return scores, then
 
 
 @compiled

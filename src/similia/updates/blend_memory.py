@@ -10,6 +10,16 @@ from similia.updates.blend import add_choices, choices, log_sum
 OWN, NEIGHBORS, DECIDED = 0, 1, 2
 #: largest variance of a score: beyond it, rounding would swallow what the other items say
 WIDEST = 1e12
+#: sides of products below which loops beat the BLAS
+FEW = 8
+
+
+@compiled
+def meet(met, slots, times, ages):
+    """Note when each of some queries, one after the other, was met; `ages` are since when not."""
+    for t in range(len(slots)):
+        ages[t] = times[t] - met[slots[t]]
+        met[slots[t]] = times[t]
 
 
 @compiled
@@ -34,12 +44,16 @@ def remember_lists(lists, rows, offsets, others, state, known, scales):
     starts, gains, weights, slots, fresh, left = lists
     vectors, variances, met, weight, evidence, totals = state
     units, queries, kept, limit = known
-    gained, logs, place = np.zeros(len(scales)), np.zeros(len(scales)), 0
+    gained, logs, place, longest = np.zeros(len(scales)), np.zeros(len(scales)), 0, 0
+    for t in range(len(weights)):
+        longest = max(longest, starts[t + 1] - starts[t])
+    scores_of, g_of, squares = np.empty(longest), np.empty(longest), np.empty((4, longest**2))
     near, cosines = np.empty(len(queries), np.intp), np.empty(len(queries), queries.dtype)
+    m = np.empty(rows.shape[1], rows.dtype)
     for t in range(len(weights)):
         begin, end = starts[t], starts[t + 1]
         n, slot = end - begin, slots[t]
-        gain = gains[begin:end]
+        gain, offset, R = gains[begin:end], offsets[begin:end], rows[begin:end]
         C = others[place : place + n * n].reshape(n, n)
         place += n * n
         if fresh[t]:
@@ -52,44 +66,115 @@ def remember_lists(lists, rows, offsets, others, state, known, scales):
             variances[:, slot] = scales - left[t] * (scales - variances[:, slot])
         if not choices(gain):
             continue
-        R = rows[begin:end]
-        inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
-        plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
+        inner, H = squares[0, : n * n].reshape(n, n), squares[1, : n * n].reshape(n, n)
+        seen, A = squares[2, : n * n].reshape(n, n), squares[3, : n * n].reshape(n, n)
+        scores, g = scores_of[:n], g_of[:n]
+        _multiply(R, R.T, inner)
+        plain = _choices_of(offset, gain, weights[t], g, H)
         kind = 0 if met[slot] else 1
-        n_near = find_near(kept, queries, units[t], limit, near, cosines) if kind else 0
+        n_near = 0
+        if kind:
+            for i in range(find_near(kept, queries, units[t], limit, near, cosines)):
+                if near[i] != slot:
+                    near[n_near], cosines[n_near] = near[i], cosines[i]
+                    n_near += 1
         for c in range(len(scales)):
-            g, H = np.zeros(n), np.zeros((n, n))
-            scores = offsets[begin:end] + (R @ vectors[c, slot]).astype(np.float64)
-            found = add_choices(scores, gain, weights[t], g, H)
-            if kind:
-                m = np.zeros(R.shape[1], R.dtype)
+            gained[c] = 0.0
+            if n_near:
+                m[:] = 0.0
                 for i in range(n_near):
-                    if near[i] != slot:
-                        m += (cosines[i] - limit) / (1 - limit) * vectors[c, near[i]]
-                scores = offsets[begin:end] + (R @ m).astype(np.float64)
-                found = add_choices(scores, gain, weights[t], np.zeros(n), np.zeros((n, n)))
-            gained[c] = found - plain
-            v = variances[c, slot]
-            covariance, part = C + v * inner, 1.0
-            widest = np.diag(covariance).max()
+                    kappa = R.dtype.type((cosines[i] - limit) / (1 - limit))
+                    for d in range(len(m)):
+                        m[d] += kappa * vectors[c, near[i], d]
+                _add_scores(offset, R, m, scores)
+                gained[c] = _choices_of(scores, gain, weights[t], g, H) - plain
+            _add_scores(offset, R, vectors[c, slot], scores)
+            found = _choices_of(scores, gain, weights[t], g, H)
+            if not kind:
+                gained[c] = found - plain
+            v, widest, part = variances[c, slot], 0.0, 1.0
+            for i in range(n):
+                widest = max(widest, C[i, i] + v * inner[i, i])
             if widest > WIDEST:
                 part = WIDEST / widest
-                covariance *= part
-            a = np.linalg.solve(eye + H @ covariance, g)
-            step = (part * v * a).astype(R.dtype)
+            _multiply(H, C, A)
+            _multiply(H, inner, seen)
+            total = square = 0.0
             for i in range(n):
-                for d in range(R.shape[1]):
-                    vectors[c, slot, d] += step[i] * R[i, d]
-            seen = H @ inner
-            total = np.trace(seen)
+                total += seen[i, i]
+                for j in range(n):
+                    square += seen[i, j] * seen[j, i]
+                    A[i, j] = part * (A[i, j] + v * seen[i, j])
+                A[i, i] += 1.0
+            _solve(A, g)
+            for i in range(n):
+                step = R.dtype.type(part * v * g[i])
+                for d in range(len(m)):
+                    vectors[c, slot, d] += step * R[i, d]
             if total > 0.0:
-                variances[c, slot] = v / (1.0 + v * np.sum(seen * seen.T) / total)
+                variances[c, slot] = v / (1.0 + v * square / total)
         for c in range(len(scales)):  # what repeats say of a scale counts for neighbours too
             logs[c] = evidence[0, c] + (evidence[1, c] if kind else 0.0)
         totals[kind] += log_sum(logs + gained) - log_sum(logs)
         evidence[kind] += gained
         met[slot] += 1
         weight[slot] += min(weights[t], 1.0)
+
+
+@compiled
+def _multiply(A, B, out):
+    """Replace `out` by AB. A call of the BLAS costs more than a few products."""
+    if len(out) > FEW:
+        out[:] = A @ B
+        return
+    for i in range(len(out)):
+        for j in range(out.shape[1]):
+            total = A.dtype.type(0)
+            for k in range(A.shape[1]):
+                total += A[i, k] * B[k, j]
+            out[i, j] = total
+
+
+@compiled
+def _add_scores(offsets, R, m, scores):
+    """Replace scores by offsets + Rm."""
+    for i in range(len(scores)):
+        total = m.dtype.type(0)
+        for d in range(len(m)):
+            total += R[i, d] * m[d]
+        scores[i] = offsets[i] + total
+
+
+@compiled
+def _choices_of(scores, gains, weight, g, H):
+    """Replace g and H by the gradient and the information of a list's choices; return log P."""
+    g[:], H[:] = 0.0, 0.0
+    return add_choices(scores, gains, weight, g, H)
+
+
+@compiled
+def _solve(A, x):
+    """Replace x by A⁻¹x for a small A, which is lost: elimination with pivots from its columns."""
+    n = len(x)
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for j in range(k, n):
+                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
+            x[k], x[pivot] = x[pivot], x[k]
+        for i in range(k + 1, n):
+            factor = A[i, k] / A[k, k]
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= factor * A[k, j]
+                x[i] -= factor * x[k]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            x[k] -= A[k, j] * x[j]
+        x[k] /= A[k, k]
 
 
 @compiled
