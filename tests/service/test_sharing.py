@@ -4,19 +4,22 @@ import shutil
 import threading
 from datetime import UTC, datetime
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.client import Client, ServiceProblem
-from similia.service import approximate, borrowed, fold, items, snapshots, upkeep
+from similia.service import app, approximate, borrowed, fold, items, snapshots, upkeep
 from similia.service.entries import Behind
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound
 from similia.service.intake import Intake
 from similia.service.items import Items
 from similia.service.layout import Layout
+from similia.service.loading import ItemFile
 from similia.service.records import Query, Settings, Triplet, View, packed
+from similia.service.settings import Settings as ServiceSettings
 from similia.service.tenant import Tenant
 from similia.service.tenants import Tenants
 from tests.service.conftest import some_items
@@ -111,6 +114,21 @@ def test_items_are_changed_at_their_owner_only(tenants):
             change()
     assert one.status().shares == "owner"
     assert tenants.get("owner").status().shares is None
+
+
+def test_items_are_searched_as_their_owner_does(tenants, monkeypatch):
+    monkeypatch.setattr(approximate, "FEW", 10)
+    owner = tenants.create("fast", Settings(search="usearch"))
+    owner.put_items(some_items(60))
+    team = tenants.create("team", Settings(shares="fast"))
+    owner._catalogue.approximate.build(owner._engine.live.shelf)
+    built = []
+    monkeypatch.setattr(approximate.Approximate, "build", lambda *_: built.append(1))
+    team.feedback([Triplet(query=Query(item="i0"), better="i5", worse="i9")])
+    learner(team)
+    assert len(ids(team.rank(Query(item="i0"), 10))) == 10
+    assert team._engine.settings.search == "usearch"
+    assert not built
 
 
 @pytest.mark.parametrize("owner", ["nobody", "new", "one"])
@@ -554,6 +572,51 @@ def test_feedback_of_a_team_takes_the_short_way_unless_items_have_changed(http):
         assert http.post("/v1/team/feedback", json=one).status_code == 200
     kinds = [row.kind for row in tenant.log.rows()]
     assert kinds == ["settings", "follow", *["triplet"] * 4]
+
+
+class There:
+    """A database that has the items."""
+
+    def some(self, n):
+        return {one.id: np.array(one.vectors["vectors"], np.float32) for one in some_items()}
+
+    def close(self):
+        pass
+
+
+def test_items_that_are_elsewhere_are_not_shared(start, monkeypatch, settings):
+    """What one team judges would be copied into the log of the owner, and change all."""
+    monkeypatch.setattr(app, "open_store", lambda _: There())
+    running = start(items=False)
+    answer = httpx.put(f"{running.url}/v1/team", json={"shares": "default"})
+    assert answer.status_code == 422
+    assert "shares must have its items here" in answer.json()["error"]
+
+
+def test_shared_items_are_not_taken_elsewhere(settings, monkeypatch):
+    tenants = Tenants(settings["store"])
+    tenants.create("default").put_items(some_items())
+    tenants.create("team", Settings(shares="default"))
+    tenants.close()
+    monkeypatch.setattr(app, "open_store", lambda _: There())
+    for name in ("default", "team"):
+        service = app.Service(ServiceSettings(**settings, tenant=name))
+        with pytest.raises(ValueError, match="items_at must be for a tenant whose items nobody"):
+            service._open_tenants()
+        service.close()
+
+
+def test_a_file_of_items_is_refused_for_a_team(settings, tmp_path):
+    tenants = Tenants(settings["store"])
+    tenants.create("default").put_items(some_items())
+    tenants.create("team", Settings(shares="default"))
+    tenants.close()
+    np.save(tmp_path / "items.npy", np.ones((3, 8), np.float32))
+    file = ItemFile(tmp_path / "items.npy")
+    service = app.Service(ServiceSettings(**settings, tenant="team"), items=file)
+    with pytest.raises(ValueError, match="must be changed at 'default'"):
+        service._open_tenants()
+    service.close()
 
 
 def triplet_of(number):

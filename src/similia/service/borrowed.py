@@ -51,10 +51,9 @@ class Borrowed:
         self._read = 0
 
     def follow(self, seq: int) -> None:
-        """Look items up as of a later row; an earlier one changes nothing."""
-        if seq > self.mark:
-            self.mark = seq
-            self._own.place.clear()  # versions may be others; those copied stay
+        """Look items up as of another row."""
+        self.mark = seq
+        self._own.place.clear()  # versions may be others; those copied stay
 
     def row(self, id: str) -> int | None:
         """Number of a copy of an item's row."""
