@@ -24,6 +24,7 @@ from benchmarks import (
     service,
     slnd,
     startup,
+    tenants,
     walk,
 )
 
@@ -45,6 +46,7 @@ MODULES = (
     command_line,
     logs,
     service,
+    tenants,
     http,
     page,
     walk,

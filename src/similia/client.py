@@ -85,7 +85,8 @@ class _Connection:
         self._options: dict[str, Any] = {"base_url": base, "headers": headers, "timeout": timeout}
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:
-        given: dict[str, Any] = {"method": call.method, "url": call.path}
+        address = call.path or str(self._options["base_url"]).rstrip("/")
+        given: dict[str, Any] = {"method": call.method, "url": address}
         if call.body is not None:
             given["content"] = msgspec.json.encode(call.body)
             given["headers"] = {"content-type": "application/json"}
@@ -235,6 +236,13 @@ class Client(_Connection):
         """Where the tenant stands."""
         return self._send(calls.STATUS)
 
+    def create(self, shares: str | None = None) -> bool:
+        """Make the tenant, with items of its own or those of the tenant that it `shares`.
+
+        False if it is there already. Needs a key of all tenants.
+        """
+        return self._send(calls.create(shares)).created
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -351,6 +359,13 @@ class AsyncClient(_Connection):
     async def status(self) -> Status:
         """Where the tenant stands."""
         return await self._send(calls.STATUS)
+
+    async def create(self, shares: str | None = None) -> bool:
+        """Make the tenant, with items of its own or those of the tenant that it `shares`.
+
+        False if it is there already. Needs a key of all tenants.
+        """
+        return (await self._send(calls.create(shares))).created
 
     async def close(self) -> None:
         """Close the connections."""

@@ -1,10 +1,11 @@
 """Kill a service at random moments under load, again and again, and see what is left.
 
 A process without threads forks the ones that are killed, so that each starts in milliseconds. They
-open the tenant that the last one left, and send feedback, changes of items and retractions from
-several threads; each acknowledgement goes through a pipe before the next request is sent. After
-each kill, all acknowledged rows must be there once, with their numbers, and from time to time the
-state must have the bits that a fold of the whole log without snapshots has.
+open the tenants that the last one left, of which one shares the items of the other, and send
+feedback, changes of items and retractions from several threads; each acknowledgement goes through
+a pipe before the next request is sent. After each kill, all acknowledged rows must be there once,
+with their numbers, and from time to time the states must have the bits that folds of the whole logs
+without snapshots have.
 
     python -m tests.service.kills 1000 [seed] [URL of a database]
 """
@@ -22,34 +23,47 @@ from pathlib import Path
 import numpy as np
 
 from similia import Blend, Impressions, Views
-from similia.service import fold, snapshots
+from similia.service import borrowed, fold, items, snapshots
 from similia.service.fold import copied
-from similia.service.tenant import Tenant
-from tests.service.problems import bits, filled, folded, item, judgement, learner, triplet
+from similia.service.records import Settings
+from similia.service.tenants import Tenants
+from tests.service.problems import (
+    bits,
+    filled,
+    folded,
+    folded_sharing,
+    item,
+    judgement,
+    learner,
+    triplet,
+)
 
 CLIENTS = 6
+OWNER, TEAM = NAMES = "acme", "team"
 #: rounds after which the bits are compared
 COMPARED = 5
 
 
 def serve(folder, place, number, pipe):
-    """Open the tenant and send as much as possible until killed."""
-    tenant = Tenant.open(place, "acme", cache=folder)
+    """Open the tenants and send as much as possible until killed."""
+    tenants = Tenants(place, cache=folder)
+    owner = tenants.get(OWNER)
 
     def client(own):
+        tenant = tenants.get(NAMES[own % len(NAMES)])
         for i in range(10**9):
             base = 1_000_000 * number + 100_000 * own + i
             told = judgement(base) if base % 2 else triplet(base)
             kind = i % 7
             if kind == 5:
-                seq = tenant.put_items([item(i % 30, seed=base)]).seq
-                acknowledged = [["", seq]]
+                seq = owner.put_items([item(i % 30, seed=base)]).seq
+                acknowledged = [[OWNER, "", seq]]
             elif kind == 3:
                 back = base - 1
                 made = judgement(back) if back % 2 else triplet(back)
-                acknowledged = [["", tenant.retract(made.id).seq]]
+                acknowledged = [[tenant.name, "", tenant.retract(made.id).seq]]
             else:
-                acknowledged = [[r.id, r.seq] for r in tenant.feedback([told])]
+                acknowledged = [[tenant.name, r.id, r.seq] for r in tenant.feedback([told])]
             os.write(pipe, (json.dumps(acknowledged) + "\n").encode())
 
     for own in range(CLIENTS):
@@ -59,21 +73,24 @@ def serve(folder, place, number, pipe):
 
 def verify(folder, place, acknowledged, compare):
     """Raise unless everything acknowledged is there, once."""
-    tenant = Tenant.open(place, "acme", cache=folder)
-    log = tenant.log
-    ids = [row.id for row in log.rows() if row.id is not None]
-    assert len(ids) == len(set(ids)), "a judgement is there twice"
-    assert log.check().rows == log.last
-    for id, seq in acknowledged:
-        row = log.row(seq)
-        assert row is not None, f"row {seq} ({id}) was acknowledged and is lost"
-        assert not id or row.id == id, f"row {seq} was {id} and is {row.id}"
+    tenants = Tenants(place, cache=folder)
+    logs = {name: tenants.get(name).log for name in NAMES}
+    for log in logs.values():
+        ids = [row.id for row in log.rows() if row.id is not None]
+        assert len(ids) == len(set(ids)), "a judgement is there twice"
+        assert log.check().rows == log.last
+    for name, id, seq in acknowledged:
+        row = logs[name].row(seq)
+        assert row is not None, f"row {seq} of {name} ({id}) was acknowledged and is lost"
+        assert not id or row.id == id, f"row {seq} of {name} was {id} and is {row.id}"
     if compare:
-        expected = folded(log.rows(), log.retracted())
-        assert bits(learner(tenant)) == bits(expected), "the bits differ"
-    n = log.last
-    tenant.close()
-    return n
+        expected = {
+            OWNER: folded(logs[OWNER].rows(), logs[OWNER].retracted()),
+            TEAM: folded_sharing(logs[TEAM].rows(), logs[OWNER].rows(), logs[TEAM].retracted()),
+        }
+        for name, found in expected.items():
+            assert bits(learner(tenants.get(name))) == bits(found), f"the bits of {name} differ"
+    tenants.close()
 
 
 def forked(task):
@@ -103,12 +120,16 @@ def warm_up():
 def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
     """Kill n times; return the numbers of acknowledgements and of rows."""
     snapshots.EVERY, fold.BLOCK = 2, 16  # many snapshots, and many blocks
+    items.FEW, borrowed.MANY = 60, 32  # and items that move
     warm_up()
     place = place or str(folder)
     rng = random.Random(seed)
 
     def begin():
-        filled(place, cache=folder).close()
+        filled(place, OWNER, cache=folder).close()
+        tenants = Tenants(place, cache=folder)
+        tenants.create(TEAM, Settings(shares=OWNER))
+        tenants.close()
 
     assert os.waitpid(forked(begin), 0)[1] == 0
     everything, last = [], 0

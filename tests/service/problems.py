@@ -4,20 +4,27 @@ import hashlib
 from contextlib import contextmanager
 
 import numpy as np
+from msgspec import structs
 
 from similia.service.fold import Fold
 from similia.service.records import (
     Clicks,
+    Configured,
+    Delete,
+    Follow,
     Grades,
     Item,
     NoneOfThese,
     Pair,
+    Put,
     Query,
     Settings,
     Skip,
     Tie,
     Triplet,
     View,
+    decoded,
+    encoded,
 )
 from similia.service.tenant import Tenant
 
@@ -111,3 +118,33 @@ def folded(rows, retracted=None):
     for row in rows:
         fold.feed(row)
     return fold.state().learner
+
+
+def folded_sharing(rows, of_owner, retracted=None):
+    """The learner of a tenant that shares items, as if it had put them itself.
+
+    In place of each row that follows the owner come the owner's changes of items until there, and a
+    tenant with items of its own learns the whole.
+    """
+    of_owner, mark, found = list(of_owner), 0, []
+    views = next(
+        settings
+        for row in of_owner
+        for settings in [getattr(decoded(row.body)[0], "settings", None)]
+        if settings and settings.views
+    )
+    for row in rows:
+        record, _ = decoded(row.body)
+        if isinstance(record, Configured):
+            own = structs.replace(
+                record.settings, views=views.views, fields=views.fields, shares=None
+            )
+            found.append(row._replace(body=encoded(Configured(settings=own))))
+        elif isinstance(record, Follow):
+            between = [other for other in of_owner if mark < other.seq <= record.seq]
+            changes = [r for r in between if isinstance(decoded(r.body)[0], Put | Delete)]
+            found += [change._replace(seq=row.seq) for change in changes]
+            mark = max(mark, record.seq)
+        else:
+            found.append(row)
+    return folded(found, retracted)

@@ -17,7 +17,7 @@ def tenant(tmp_path, monkeypatch):
     tenant = Tenant.create(tmp_path, "acme", Settings(search="usearch"))
     tenant.put_items([item(i) for i in range(N)])
     tenant._engine.wait(tenant.log.last, 60)
-    tenant._approximate.build(tenant._engine.live.shelf)
+    tenant._catalogue.approximate.build(tenant._engine.live.shelf)
     yield tenant
     tenant.close()
 
@@ -42,21 +42,21 @@ def test_candidates_hold_the_best_items_also_after_changes(tenant):
     tenant._engine.wait(tenant.log.last, 60)
     shelf, right = tenant._engine.live.shelf, 0
     vector = np.zeros(WIDTH, np.float32)
-    rows = tenant._approximate.candidates(shelf, vector, 10)
+    rows = tenant._catalogue.approximate.candidates(shelf, vector, 10)
     assert rows is not None
     assert len(rows) < len(shelf)
     assert not np.isin(rows, shelf.dead).any()
     for number in range(50):
         approximately = found(tenant, query(number))
-        library, tenant._approximate = tenant._approximate, None
+        library, tenant._catalogue.approximate = tenant._catalogue.approximate, None
         exactly = found(tenant, query(number))
-        tenant._approximate = library
+        tenant._catalogue.approximate = library
         right += len(set(approximately) & set(exactly))
     assert right >= 0.95 * 500
 
 
 def test_without_an_index_search_is_exact_until_one_is_built(tenant):
-    tenant._approximate._built = None
+    tenant._catalogue.approximate._built = None
     assert len(found(tenant, query(0))) == 10
 
 

@@ -6,8 +6,8 @@ from msgspec import structs
 
 from similia.service.bounds import Bounds
 from similia.service.entries import judged_entries, plain_entries
-from similia.service.items import Layout
 from similia.service.keys import LOCAL_OWNER
+from similia.service.layout import Layout
 from similia.service.records import Query, Tie, Triplet, View
 from similia.service.settings import Settings
 

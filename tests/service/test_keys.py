@@ -1,5 +1,6 @@
 """Keys: hashed, scoped, changed while a service runs; and every route with every wrong key."""
 
+import itertools
 import json
 import stat
 import time
@@ -12,6 +13,8 @@ from similia.service.keys import EVERY, SCOPES, Keys, bearer
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items
 
+#: the last one shares the items of the first
+TENANTS = ("one", "two", "team")
 CLOSED = [endpoint for endpoint in ENDPOINTS if endpoint.scopes is not None]
 
 
@@ -100,10 +103,10 @@ def test_only_bearer_headers_hold_keys():
 
 @pytest.fixture(scope="module")
 def fort(tmp_path_factory):
-    """A service with two tenants and keys of all kinds."""
+    """A service with two tenants, one that shares the items of the first, and keys of all kinds."""
     folder = tmp_path_factory.mktemp("fort")
     keys = Keys(folder / "keys.json")
-    tokens = {(tenant, s): keys.add(tenant, (s,))[1] for tenant in ("one", "two") for s in SCOPES}
+    tokens = {(tenant, s): keys.add(tenant, (s,))[1] for tenant in TENANTS for s in SCOPES}
     tokens["all"] = keys.add(EVERY, ("admin",))[1]
     tokens["expired"] = keys.add("one", SCOPES, expires=time.time() + 0.001)[1]
     revoked, tokens["revoked"] = keys.add("one", SCOPES)
@@ -117,6 +120,7 @@ def fort(tmp_path_factory):
         made.create("two")
         for tenant in ("one", "two"):
             made.tenants.get(tenant).put_items(some_items())
+        made.create("team", shares="one")
         client.tokens, client.service = tokens, made
         yield client
 
@@ -144,17 +148,35 @@ def test_no_route_answers_a_wrong_key(fort, endpoint):
 
 @pytest.mark.parametrize("endpoint", [e for e in CLOSED if e.place != "any"], ids=name_of)
 def test_tenants_cannot_see_each_other_nor_whether_they_exist(fort, endpoint):
-    for scope in SCOPES:
-        token = fort.tokens["two", scope]
-        answers = [ask(fort, endpoint, token, tenant) for tenant in ("one", "nobody")]
+    """Neither those that share items, nor those whose items they share."""
+    for own, scope in itertools.product(TENANTS, SCOPES):
+        token = fort.tokens[own, scope]
+        others = [tenant for tenant in (*TENANTS, "nobody") if tenant != own]
+        answers = [ask(fort, endpoint, token, tenant) for tenant in others]
         for answer in answers:
             assert answer.status_code == 403
-        texts = [answer.json()["error"] for answer in answers]
-        assert texts[0] == texts[1]
+        assert len({answer.json()["error"] for answer in answers}) == 1
+
+
+def test_a_team_sees_the_items_that_it_ranks_and_nothing_else_of_their_owner(fort):
+    owner = {"authorization": f"Bearer {fort.tokens['one', 'admin']}"}
+    team = {"authorization": f"Bearer {fort.tokens['team', 'admin']}"}
+    body = {"kind": "triplet", "query": {"item": "i0"}, "better": "i5", "worse": "i2"}
+    stored = fort.post("/v1/one/feedback", headers=owner, json=body).json()["results"][0]
+    assert fort.get("/v1/team/items/i5", headers=team).json()["id"] == "i5"
+    assert fort.post("/v1/team/rank", headers=team, json={"query": {"item": "i0"}}).is_success
+    assert fort.get("/v1/team/feedback", headers=team).json() == {"judgements": []}
+    assert fort.post(f"/v1/team/feedback/{stored['id']}/retract", headers=team).status_code == 404
+    theirs = {key.id for key in fort.service.keys.list("one")}
+    listed = fort.get("/v1/team/keys", headers=team).json()["keys"]
+    assert not theirs & {key["id"] for key in listed}
+    status = fort.get("/v1/team/status", headers=team).json()
+    assert (status["judgements"], status["shares"]) == (0, "one")
+    assert status["items"] == fort.service.tenants.get("one").n_items
 
 
 def test_a_key_lists_its_own_tenant_only(fort):
-    for who, seen in ((("one", "read"), ["one"]), ("all", ["one", "two"])):
+    for who, seen in ((("one", "read"), ["one"]), ("all", ["one", "team", "two"])):
         headers = {"authorization": f"Bearer {fort.tokens[who]}"}
         assert fort.get("/v1", headers=headers).json() == {"tenants": seen}
 

@@ -105,9 +105,14 @@ def test_a_service_ends_while_it_waits_for_its_logs(settings):
         second.__exit__()
 
 
-def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(settings, start, caplog):
+@pytest.mark.parametrize("sharer", ["first", "zeroth"])
+def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(
+    settings, start, caplog, sharer
+):
+    """Those that share its items wait for it, whichever is opened first."""
     with Running(Service(Settings(**settings))) as running:
         running.service.create("other")
+        running.service.create(sharer, shares="other")
     log = Path(settings["store"]) / "other" / NAME
     log.write_bytes(b"no log" + log.read_bytes()[6:])
     running = start()
@@ -117,6 +122,7 @@ def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(settings, s
         answer = client.get("/v1/other/status")
         assert answer.status_code == 503
         assert "restore it from a backup" in answer.json()["error"]
+        assert client.get(f"/v1/{sharer}/status").status_code == 503
         page = client.get("/metrics").text
     assert 'similia_usable{tenant="other"} 0.0' in page
     assert 'similia_usable{tenant="default"} 1.0' in page

@@ -4,6 +4,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from similia.service.app import ENDPOINTS, Service
 from similia.service.keys import SCOPES, Keys
@@ -32,6 +33,7 @@ def running(tmp_path_factory):
     service = Service(Settings(store=str(folder), port=0, rate=0.0, wrong_rate=0.0, max_batch=50))
     with Running(service) as found:
         service.tenants.get("default").put_items(some_items())
+        service.create("team", shares="default")
         found.token = token
         yield found
 
@@ -42,10 +44,10 @@ def test_every_operation_does_what_the_document_says(name, running):
     operation = OPERATIONS[name]
 
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(case=operation.as_strategy())
-    def holds(case):
+    @given(case=operation.as_strategy(), tenant=st.sampled_from(["default", "team"]))
+    def holds(case, tenant):
         if "tenant" in case.path_parameters and name != "PUT /v1/{tenant}":
-            case.path_parameters["tenant"] = "default"
+            case.path_parameters["tenant"] = tenant
         case.call_and_validate(
             base_url=running.url,
             headers={"Authorization": f"Bearer {running.token}"},

@@ -153,7 +153,7 @@ def test_a_typed_query_is_ranked_by_the_words_of_the_items(tenant):
     assert ids(tenant.rank(Query(text="item 12"), 5, items=["i3", "i12"]))[0] == "i12"
     shoes = Item(id="new", vectors=item(0).vectors, text="red shoes")
     receipt = tenant.put_items([shoes])
-    tenant._texts._read = None  # texts are not read again at once
+    tenant._catalogue.texts._read = None  # texts are not read again at once
     assert ids(tenant.rank(Query(text="shoes"), 5, min_seq=receipt.seq)) == ["new"]
 
 

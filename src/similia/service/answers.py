@@ -130,3 +130,5 @@ class Status(Struct, frozen=True):
     views: list[View]
     replaying: bool = False
     snapshot_seq: int = 0
+    #: tenant whose items these are, if they are shared
+    shares: str | None = None

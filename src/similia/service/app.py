@@ -22,7 +22,7 @@ from similia.service.committing import Committer
 from similia.service.elsewhere import Elsewhere, open_store
 from similia.service.embedder import Embedder, open_embedder
 from similia.service.endpoints import Endpoint, Resource, routes
-from similia.service.errors import Conflict, Unavailable
+from similia.service.errors import Conflict, Invalid, Unavailable
 from similia.service.guard import Exchange, Guard
 from similia.service.images import Images
 from similia.service.keys import LOCAL_OWNER, Key, Keys, bearer
@@ -188,11 +188,20 @@ class Service:
         vector = await self.embedder.embed(query.text)
         return structs.replace(query, vectors={self.settings.embedder_view: vector})
 
-    def create(self, name: str) -> bool:
-        """Make a tenant; False if it is there."""
+    def create(self, name: str, shares: str | None = None) -> bool:
+        """Make a tenant; False if it is there, with the same items."""
+        if shares is not None and self._elsewhere is not None and shares == self.settings.tenant:
+            raise Invalid(f"tenant: shares must have its items here, got {shares!r} (items_at).")
         try:
-            self.tenants.create(name, self._new_tenant)
+            self.tenants.create(name, structs.replace(self._new_tenant, shares=shares))
         except Conflict:
+            there = self.tenants.get(name).shares
+            if there != shares:
+                raise Conflict(
+                    f"tenant: {name!r} exists and must keep its items, "
+                    f"{'its own' if there is None else f'those of {there!r}'}, got "
+                    f"{'its own' if shares is None else f'those of {shares!r:.80}'}."
+                ) from None
             return False
         return True
 
@@ -277,11 +286,22 @@ class Service:
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))
         try:
             if self._elsewhere is not None:
+                self._check_apart(first)
                 self._elsewhere.begin(first, self.settings.embedder_view)
             self._read_files(first)
         except (ValueError, OSError, MissingExtraError) as error:
             self.unreadable = error
             raise
+
+    def _check_apart(self, first: Tenant) -> None:
+        """Refuse to share items that are elsewhere: what one judges would be copied for all."""
+        opened = self.tenants.opened()
+        sharing = [tenant.name for tenant in opened if tenant.shares == first.name]
+        if sharing or first.shares is not None:
+            raise ValueError(
+                f"settings: items_at must be for a tenant whose items nobody shares, got "
+                f"{first.name!r}, which shares them with {first.shares or sharing[0]!r}."
+            )
 
     def _read_files(self, tenant: Tenant) -> None:
         if self.items is not None:

@@ -13,10 +13,12 @@ from msgspec import structs
 from similia.service.answers import Figures, Model, Ranking, Receipt, Status, Then, Verdict
 from similia.service.records import Item, Judgement, Query, Triplet
 from similia.service.schemas import (
+    Created,
     Items,
     Judgements,
     Log,
     Models,
+    NewTenant,
     Queries,
     QueryVectors,
     Questions,
@@ -36,6 +38,7 @@ class Call(Generic[T]):
     """A request, and the type of its answer."""
 
     method: str
+    #: below that of the tenant
     path: str
     returns: type[T]
     body: Any = None
@@ -140,6 +143,11 @@ def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = Non
 def of_item(name: str, method: str, returns: type[T]) -> Call[T]:
     """Do something with one item."""
     return Call(method, f"items/{quote(name, safe='')}", returns)
+
+
+def create(shares: str | None) -> Call[Created]:
+    """Make the tenant itself."""
+    return Call("PUT", "", Created, NewTenant(shares=shares))
 
 
 def retract(name: str) -> Call[Receipt]:

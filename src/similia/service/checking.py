@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from similia.index.backends import BACKENDS
 from similia.service.errors import Invalid
-from similia.service.items import Layout
+from similia.service.layout import Layout
 from similia.service.lessons import MOST_SHOWN, shown_items
 from similia.service.records import (
     Clicks,
@@ -42,6 +42,8 @@ def check_settings(settings: Settings) -> None:
                 f"settings: view {view.name!r:.80} must have 1 to {WIDEST} features, and the first "
                 f"be one that queries have too, got {view.width}."
             )
+    if settings.shares is not None and names:
+        raise Invalid(f"settings: views must be those of shared items, got {names!s:.200}.")
     if not 0 <= settings.held_out < 1:
         raise Invalid(f"settings: held_out must be from 0 to below 1, got {settings.held_out}.")
     if not 0 <= settings.memory <= 10**7:

@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from similia.linalg.threads import single_blas_thread
+from similia.service.borrowed import Borrowed, Source
 from similia.service.errors import Timeout, Unavailable
 from similia.service.fold import Fold, State
 from similia.service.items import Items
 from similia.service.log import Log, Row
 from similia.service.records import Settings
+from similia.service.sharing import check_followed
 from similia.service.snapshots import Snapshots
 
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
@@ -20,16 +22,27 @@ REST, LONGEST = 9, 1.0
 PLENTY, PORTION = 50_000, 4096
 #: rows, and bytes of them, that may wait to be learnt; then the log waits, too
 MOST_ROWS, MOST_BYTES = 100_000, 256_000_000
+#: seconds that anybody waits by default
+PATIENCE = 10.0
 #: seconds after which another thread has its turn
 SWITCH = 0.0005
 
 
 class Engine:
-    """The learner of a tenant. Readers take the last published state and never wait for it."""
+    """The learner of a tenant. Readers take the last published state and never wait for it.
 
-    def __init__(self, log: Log, cache: Path, name: str) -> None:
+    With an `owner` it learns and ranks the items of that one, which must be closed after it.
+    """
+
+    def __init__(self, log: Log, cache: Path, name: str, owner: "Engine | None" = None) -> None:
+        self.name = name
         self._log = log
-        self.snapshots = Snapshots(cache / "snapshots", log)
+        self._owner = owner
+        source = None
+        if owner is not None:
+            source = Source(owner._log, lambda: owner.items)
+            check_followed(name, owner.name, log.rows(others=True), owner._log.row)
+        self.snapshots = Snapshots(cache / "snapshots", log, source)
         self._folding = threading.Lock()
         self._changed = threading.Condition()
         self._rows: list[Row] = []
@@ -51,8 +64,18 @@ class Engine:
 
     @property
     def items(self) -> Items | None:
-        """Items as of the last row fed."""
-        return self._fold.items
+        """Items as of the last row fed; those of the owner, if they are shared."""
+        if self._owner is not None:
+            return self._owner.items
+        found = self._fold.items
+        assert not isinstance(found, Borrowed)
+        return found
+
+    @property
+    def mark(self) -> int:
+        """Row of the owner's log that shared items were last followed to; 0 if there is none."""
+        found = self._fold.items
+        return found.mark if isinstance(found, Borrowed) else 0
 
     @property
     def settings(self) -> Settings:
@@ -72,7 +95,10 @@ class Engine:
     @property
     def live(self) -> State:
         """The state that learns at once."""
-        return self._live
+        if self._owner is None:
+            return self._live
+        there = self._owner.live
+        return self._live._replace(layout=there.layout, shelf=there.shelf)
 
     def wait(self, seq: int, timeout: float) -> None:
         """Wait until a row is in the published state."""
@@ -103,7 +129,7 @@ class Engine:
         """The published state, and the rows that were kept apart until then."""
         with self._folding:
             fold = self._fold
-            return self._live, [seq for seq in fold.exams if seq not in fold.retracted]
+            return self.live, [seq for seq in fold.exams if seq not in fold.retracted]
 
     def state_at(self, seq: int) -> State:
         """The state after some row, folded again from the log."""

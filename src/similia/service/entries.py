@@ -6,7 +6,7 @@ from typing import Any
 from similia.service.answers import Receipt
 from similia.service.checking import check_judgement
 from similia.service.errors import Invalid
-from similia.service.items import Layout
+from similia.service.layout import Layout
 from similia.service.log import Appended, Entry
 from similia.service.records import Judgement, Triplet, encoded, judged_bytes, query_key, written
 

@@ -6,6 +6,9 @@ as one more block by a copy. So a state depends on the log alone, not on when ro
 committed together or were ranked by, and live learning and replay cannot differ by a bit.
 
 The copy is what ranks: nobody changes it, so searches never wait for learning.
+
+A tenant that shares items learns from them as of the rows of their owner's log that its own log
+names, so its state is a function of both logs up to there.
 """
 
 from collections.abc import Iterable
@@ -16,17 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.impressions import Impressions
-from similia.service.items import Items, Layout, Shelf
+from similia.service.borrowed import Borrowed, Source
+from similia.service.items import Items, Shelf, fed
+from similia.service.layout import Layout
 from similia.service.lessons import Lesson, impressions, lessons_of
 from similia.service.log import Row
 from similia.service.records import (
     JUDGEMENTS,
     Configured,
-    Delete,
+    Follow,
     Judgement,
     Packed,
     Pair,
-    Put,
     Query,
     Record,
     Retraction,
@@ -60,6 +64,7 @@ class State(NamedTuple):
     seq: int
     #: None until something was learnt
     learner: Blend | None
+    #: None until there are items; those that are shared are their owner's
     layout: Layout | None
     shelf: Shelf | None
     #: rows of the lists learnt, by number: those of full blocks, and those since
@@ -84,11 +89,15 @@ def copied(learner: Blend) -> Blend:
 class Fold:
     """The state after some row, fed one row after the other."""
 
-    def __init__(self, retracted: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, retracted: dict[int, int] | None = None, source: Source | None = None
+    ) -> None:
         #: last row that was fed
         self.seq = 0
         self.settings = Settings()
-        self.items: Items | None = None
+        self.items: Items | Borrowed | None = None
+        #: where shared items are
+        self._source = source
         #: retracted rows; a later fold leaves them out from the start
         self.retracted = dict(retracted or {})
         #: the learner after the last full block, and the row that completed it
@@ -160,24 +169,30 @@ class Fold:
 
     def _other(self, row: Row, record: Record, vectors: list[Packed]) -> bool:
         match record:
-            case Put(items=items) if self.items is not None:
-                for item, own in zip(items, vectors, strict=True):
-                    self.items.put(item, own)
-            case Delete(items=ids) if self.items is not None:
-                for id in ids:
-                    self.items.delete(id)
-            case Configured(settings=settings):
-                self._configure(settings)
             case Retraction():
                 return self._retract(row)
+            case Follow(seq=mark):
+                self._follow(mark)
+            case Configured(settings=settings):
+                self.settings = settings
             case _:
                 pass
+        if not isinstance(self.items, Borrowed):
+            self.items = fed(self.items, row.seq, record, vectors)
+            if not self._pending:
+                self._tidy()
         return True
 
-    def _configure(self, settings: Settings) -> None:
-        self.settings = settings
-        if self.items is None and settings.views:
-            self.items = Items(Layout(settings.views, settings.fields))
+    def _follow(self, mark: int) -> None:
+        assert self._source is not None
+        assert not isinstance(self.items, Items)
+        self.items = self._source.followed(mark, self.items)
+
+    def _tidy(self) -> None:
+        """Move items together if many are gone; no lesson may be pending."""
+        if self.items is not None and self.items.wastes:
+            self.settle()  # lessons name rows by their numbers, which change
+            self.items.compact()
 
     def _retract(self, row: Row) -> bool:
         if row.target is None or row.target in self.retracted:
@@ -243,9 +258,7 @@ class Fold:
         first = self.learner is None  # what is typical is measured now
         if first or len(block) != BLOCK or len(self._full) >= TOGETHER * BLOCK:
             self.settle()
-        if self.items.wastes:
-            self.settle()  # lessons name rows by their numbers, which change
-            self.items.compact()
+        self._tidy()
 
     def _widens(self, block: list[Lesson]) -> bool:
         """Whether a block is the first with places: a call that has them makes room first."""
@@ -321,8 +334,9 @@ class Fold:
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
         """A learner that knows what is typical of the items there are, and of these queries."""
         assert self.items is not None
-        settings, shelf = self.settings, self.items.shelf()
-        some = shelf.matrix[shelf.some(MEASURED)] if len(shelf) else shown
+        settings, some = self.settings, self.items.sample(MEASURED)
+        if not len(some):
+            some = shown
         asked = np.unique(queries, axis=0)
         if len(asked) < ENOUGH:
             asked = np.vstack([asked, some])
@@ -342,7 +356,9 @@ class Fold:
         learner = None if self.learner is None else copied(self.learner)
         if self._pending:
             learner = self._learnt(learner, self._pending)
-        shelf = None if self.items is None else self.items.shelf()
+        shelf = self.items.shelf() if isinstance(self.items, Items) else None
         layout = None if self.items is None else self.items.layout
+        if isinstance(self.items, Borrowed):
+            self.items.rest()
         since = tuple(lesson.seq for lesson in self._pending)
         return State(self.seq, learner, layout, shelf, self.lists, since)

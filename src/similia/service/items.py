@@ -3,18 +3,28 @@
 A row is all views of one version of an item, side by side. A new version is a new row, and the old
 one is dead. Readers hold a `Shelf`, a number of rows and which of them are dead, so they need no
 lock: rows are never written again, and compaction fills new arrays.
+
+Each row knows when it came and went, so `Versions` finds items as they were at an earlier row of
+the log, also while they change; of what went before the last compaction nothing is left.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.service.errors import Invalid
-from similia.service.records import Item, Packed, View, is_number
-from similia.views import Views
+from similia.service.layout import Layout
+from similia.service.records import (
+    Configured,
+    Delete,
+    Item,
+    Packed,
+    Put,
+    Record,
+    is_number,
+)
 
 #: share of dead rows above which the living are moved together
 WASTE = 0.5
@@ -22,123 +32,25 @@ WASTE = 0.5
 FEW = 1024
 
 
-class Layout:
-    """Where each view is in a row."""
-
-    def __init__(self, views: Sequence[View], fields: Sequence[str] = ()) -> None:
-        self.views = [*views, *(View(name, 1, compared=False) for name in fields)]
-        self.fields = set(fields)
-        ends = np.cumsum([0, *(view.width for view in self.views)]).tolist()
-        pairs = zip(self.views, ends, ends[1:], strict=False)
-        self.places = {view.name: slice(begin, end) for view, begin, end in pairs}
-        self.width = ends[-1]
-        self.base = self.views[0].name
-        self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
-
-    def sides(self, queries: Array, items: Array) -> tuple[Views, Views]:
-        """Views of rows that stand for queries, and of rows of items."""
-        compared = {view.name: queries[:, self.places[view.name]] for view in self._compared}
-        return Views(**compared), self.items(items)
-
-    def items(self, rows: Array) -> Views:
-        """Views of rows of items."""
-        return Views(**{view.name: rows[:, self.places[view.name]] for view in self.views})
-
-    def queries(self, rows: Array) -> Views:
-        """Views of rows that stand for queries."""
-        return Views(**{view.name: rows[:, self.places[view.name]] for view in self._compared})
-
-    @property
-    def _compared(self) -> Iterator[View]:
-        return (view for view in self.views if view.compared)
-
-    def query_row(self, vectors: Mapping[str, Array]) -> NDArray[np.float32]:
-        """Vectors of a query as a row; a view that it lacks has no say."""
-        row = np.zeros(self.width, np.float32)
-        for view in self._compared:
-            if view.name in vectors:
-                row[self.places[view.name]] = vectors[view.name]
-        return row
-
-    def query_bytes(self, vectors: Packed) -> bytes | None:
-        """The same from the bytes of vectors; None if they are of another width."""
-        if len(self._parts) == 1:
-            row = vectors.get(self.base)
-            return row if row is not None and len(row) == 4 * self.width else None
-        parts = [vectors.get(name, zeros) if own else zeros for name, own, zeros in self._parts]
-        row = b"".join(parts)
-        return row if len(row) == 4 * self.width else None
-
-    def split(self, row: Array) -> dict[str, list[float]]:
-        """A row as vectors by name."""
-        return {name: row[place].tolist() for name, place in self.places.items()}
-
-    # -- checks --------------------------------------------------------------------------------
-
-    def check_query(self, vectors: Mapping[str, object]) -> None:
-        """Refuse vectors of other names or widths, or without the base."""
-        compared = {view.name: view.width for view in self._compared}
-        if self.base not in vectors:
-            raise Invalid(f"query: vectors must have {self.base!r}, got {_names(vectors)}.")
-        for name, vector in vectors.items():
-            if name not in compared:
-                raise Invalid(f"query: vectors must be of {_names(compared)}, got {name!r:.80}.")
-            check_vector(f"query: {name}", vector, compared[name])
-
-    def check_item(self, item: Item) -> None:
-        """Refuse an item without all views, or with others."""
-        wanted = {view.name: view.width for view in self.views if view.name not in self.fields}
-        for name in (*wanted, *item.vectors):
-            if name not in wanted or name not in item.vectors:
-                raise Invalid(
-                    f"item {item.id!r:.80}: vectors must be {_names(wanted)}, "
-                    f"got {_names(item.vectors)}."
-                )
-            check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
-        for name in self.fields & item.fields.keys():
-            value = item.fields[name]
-            if not is_number(value) or abs(float(value)) > largest(1):
-                raise Invalid(
-                    f"item {item.id!r:.80}: the field {name!r} must be a number up to "
-                    f"{largest(1):.1e}, got {value!r:.80}."
-                )
-
-
-def check_vector(name: str, vector: object, width: int) -> None:
-    """Refuse anything but so many finite numbers that have a place in single precision."""
-    try:
-        found = np.asarray(vector, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise Invalid(f"{name} must be {width} numbers, got something else.") from None
-    if found.shape != (width,):
-        raise Invalid(f"{name} must be {width} numbers, got shape {found.shape}.")
-    limit = largest(width)
-    if not (np.abs(found) <= limit).all():
-        raise Invalid(
-            f"{name} must be finite numbers up to {limit:.1e}, got NaN or a larger one; scale it "
-            "down."
-        )
-
-
-def largest(width: int) -> float:
-    """Largest number of a vector: learners multiply squared norms of two of them."""
-    return float(np.finfo(np.float32).max) ** 0.25 / width**0.5
-
-
-def _names(given: Mapping[str, object]) -> str:
-    return ", ".join(map(repr, given))[:200] or "none"
-
-
-class _Rows:
+class Rows:
     """Arrays that grow; rows below `n` never change."""
 
-    def __init__(self, width: int, capacity: int = 64) -> None:
+    def __init__(self, width: int, capacity: int = 64, floor: int = 0) -> None:
         self.matrix: NDArray[np.float32] = np.zeros((capacity, width), np.float32)
         self.ids: list[str] = []
-        #: row of the present version of each item
+        #: row of the present version of each item, and the last row of those that are gone
         self.place: dict[str, int] = {}
+        self.gone: dict[str, int] = {}
+        #: rows of the log that brought each row, and that took it away
+        self.born: list[int] = []
+        self.died: dict[int, int] = {}
+        #: row of the version before
+        self.before: dict[int, int] = {}
+        #: row of the log from which on all versions are there
+        self.floor = floor
 
-    def append(self, id: str, row: Array) -> None:
+    def append(self, id: str, row: Array, seq: int = 0) -> None:
+        """Add a version; readers see all of it or nothing."""
         n = len(self.ids)
         if n == len(self.matrix):
             larger = np.zeros((2 * n, self.matrix.shape[1]), np.float32)
@@ -146,13 +58,61 @@ class _Rows:
             self.matrix = larger
         self.matrix[n] = row
         self.ids.append(id)
+        self.born.append(seq)
+        earlier = self.place.get(id)
+        if earlier is not None:
+            self.died[earlier] = seq
+        if earlier is not None or id in self.gone:
+            self.before[n] = self.gone[id] if earlier is None else earlier
         self.place[id] = n
+
+    def end(self, id: str, seq: int) -> bool:
+        """Take the present version away, if there is one."""
+        row = self.place.get(id)
+        if row is None:
+            return False
+        self.died[row] = seq
+        self.gone[id] = row
+        del self.place[id]
+        return True
+
+
+class Versions(NamedTuple):
+    """Items as they were after some row of the log, whatever came since."""
+
+    rows: Rows
+    seq: int
+
+    def row(self, id: str) -> int | None:
+        """Row of an item as it was then."""
+        rows, seq = self.rows, self.seq
+        row = rows.place.get(id)
+        if row is None:
+            row = rows.gone.get(id)
+        while row is not None and rows.born[row] > seq:
+            row = rows.before.get(row)
+        return None if row is None or rows.died.get(row, seq + 1) <= seq else row
+
+    def sample(self, most: int) -> NDArray[np.float32]:
+        """Rows that lived then, in order, evenly thinned out to at most so many."""
+        born = np.array(self.rows.born, np.int64)
+        died = self.rows.died.copy()
+        then = np.fromiter((row for row, end in died.items() if end <= self.seq), np.intp)
+        alive = np.setdiff1d(np.flatnonzero(born <= self.seq), then, assume_unique=True)
+        return self.rows.matrix[thinned(alive, most)]
+
+
+def thinned(rows: Indices, most: int) -> Indices:
+    """At most so many of some rows, at even distances."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
 class Shelf(NamedTuple):
     """Items as they were at some row of the log."""
 
-    rows: _Rows
+    rows: Rows
     matrix: NDArray[np.float32]
     #: rows that are no longer, or not yet, the present version of an item
     dead: Indices
@@ -172,9 +132,7 @@ class Shelf(NamedTuple):
     def some(self, most: int) -> Indices:
         """Living rows in order, evenly thinned out to at most so many."""
         alive = np.setdiff1d(np.arange(len(self.matrix)), self.dead, assume_unique=True)
-        if len(alive) > most:
-            alive = alive[np.linspace(0, len(alive) - 1, most).astype(np.intp)]
-        return alive
+        return thinned(alive, most)
 
     def newest(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
         """Those of some items that exist now, and their rows."""
@@ -188,11 +146,12 @@ class Items:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._rows = _Rows(layout.width)
-        self._dead: list[int] = []
+        self._rows = Rows(layout.width)
         self._kept: dict[str, Item] = {}
         #: changes whenever items do
         self.version = 0
+        #: last row of the log that changed them, once all of it is done
+        self.changed = 0
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -203,7 +162,7 @@ class Items:
     def __iter__(self) -> Iterator[str]:
         return iter(self._kept)
 
-    def put(self, item: Item, vectors: Packed) -> None:
+    def put(self, item: Item, vectors: Packed, seq: int = 0) -> None:
         """Add an item, or put it in place of the one with its id; vectors come as bytes."""
         row = np.zeros(self.layout.width, np.float32)
         for name, place in self.layout.places.items():
@@ -212,16 +171,14 @@ class Items:
                 row[place] = float(value) if is_number(value) else 0.0
             elif name in vectors:
                 row[place] = np.frombuffer(vectors[name], "<f4")
-        self.delete(item.id)
-        self._rows.append(item.id, row)
+        self._kept.pop(item.id, None)  # the order is that of the last versions
+        self._rows.append(item.id, row, seq)
         self._kept[item.id] = item
         self.version += 1
 
-    def delete(self, id: str) -> None:
+    def delete(self, id: str, seq: int = 0) -> None:
         """Take an item away, if it is there."""
-        row = self._rows.place.pop(id, None)
-        if row is not None:
-            self._dead.append(row)
+        if self._rows.end(id, seq):
             del self._kept[id]
             self.version += 1
 
@@ -233,6 +190,11 @@ class Items:
         """Rows, of whatever versions."""
         found: NDArray[np.float32] = self._rows.matrix[np.asarray(rows, np.intp)]
         return found
+
+    def as_of(self, seq: int) -> Versions | None:
+        """Items as they were after a row of the log; None if compaction has forgotten that."""
+        rows = self._rows
+        return None if seq < rows.floor else Versions(rows, seq)
 
     def get(self, id: str) -> Item | None:
         """An item with its vectors as lists."""
@@ -250,20 +212,45 @@ class Items:
 
     def shelf(self) -> Shelf:
         """What readers see from now on."""
-        n = len(self._rows.ids)
-        return Shelf(self._rows, self._rows.matrix[:n], np.array(self._dead, np.intp))
+        rows = self._rows
+        return Shelf(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
+
+    def sample(self, most: int) -> NDArray[np.float32]:
+        """Rows of living items in order, evenly thinned out to at most so many."""
+        shelf = self.shelf()
+        return shelf.matrix[shelf.some(most)]
 
     @property
     def wastes(self) -> bool:
         """Whether too many rows are dead."""
         n = len(self._rows.ids)
-        return n >= FEW and len(self._dead) >= WASTE * n
+        return n >= FEW and len(self._rows.died) >= WASTE * n
 
     def compact(self) -> None:
         """Move the living together; the order stays, row numbers do not."""
-        alive = self.shelf().some(len(self._rows.ids))
-        rows = _Rows(self.layout.width, max(64, 2 * len(alive)))
-        rows.matrix[: len(alive)] = self._rows.matrix[alive]
-        rows.ids = [self._rows.ids[row] for row in alive]
+        old = self._rows
+        alive = self.shelf().some(len(old.ids))
+        rows = Rows(self.layout.width, max(64, 2 * len(alive)), self.changed)
+        rows.matrix[: len(alive)] = old.matrix[alive]
+        rows.ids = [old.ids[row] for row in alive]
+        rows.born = [old.born[row] for row in alive]
         rows.place = {id: row for row, id in enumerate(rows.ids)}
-        self._rows, self._dead = rows, []
+        self._rows = rows
+
+
+def fed(items: Items | None, seq: int, record: Record, vectors: list[Packed]) -> Items | None:
+    """Items after one more row of the log; there are some once their views are known."""
+    match record:
+        case Put(items=given) if items is not None:
+            for item, own in zip(given, vectors, strict=True):
+                items.put(item, own, seq)
+            items.changed = seq
+        case Delete(items=ids) if items is not None:
+            for id in ids:
+                items.delete(id, seq)
+            items.changed = seq
+        case Configured(settings=settings) if items is None and settings.views:
+            return Items(Layout(settings.views, settings.fields))
+        case _:
+            pass
+    return items

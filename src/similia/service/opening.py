@@ -2,12 +2,13 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from similia.service.errors import Conflict, Invalid, NotFound
-from similia.service.log import Checked, Log
+from similia.service.log import Checked, Log, Row
 from similia.service.sqlite import NAME as FILE
-from similia.service.sqlite import SQLiteLog, backup_log, check_log
+from similia.service.sqlite import SQLiteLog, backup_log, check_log, read_log
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 
@@ -62,6 +63,18 @@ def check_tenant(where: str | Path, name: str) -> Checked:
 
         return postgres.check_log(str(where), name)
     return check_log(Path(where) / name / FILE)
+
+
+def rows_of(
+    where: str | Path, name: str, after: int = 0, up_to: int | None = None, *, others: bool = False
+) -> Iterator[Row]:
+    """Rows of the log of a tenant, whether or not a service is using it."""
+    check_name(name)
+    if is_url(where):
+        from similia.service import postgres
+
+        return postgres.read_log(str(where), name, after, up_to, others=others)
+    return read_log(Path(where) / name / FILE, after, up_to, others=others)
 
 
 def backup_tenant(where: str | Path, name: str, copy: str | Path) -> None:

@@ -94,8 +94,12 @@ async def tenants(call: Call) -> s.Tenancy:
 
 
 async def create_tenant(call: Call) -> s.Created:
-    """Make a tenant. Needs a key of all tenants."""
-    return s.Created(call.path["tenant"], await call.run(call.service.create, call.path["tenant"]))
+    """Make a tenant. Needs a key of all tenants.
+
+    One that `shares` the items of another ranks them, and learns for itself.
+    """
+    name, shares = call.path["tenant"], call.body.shares
+    return s.Created(name, await call.run(call.service.create, name, shares), shares)
 
 
 ENDPOINTS = [
@@ -118,5 +122,15 @@ ENDPOINTS = [
     Endpoint("POST", f"{V1}/keys", make_key, OWN, s.MadeKey, body=s.NewKey),
     Endpoint("DELETE", f"{V1}/keys/{{id}}", revoke_key, OWN, s.KeyInfo),
     Endpoint("GET", "/v1", tenants, READ, s.Tenancy, place="any"),
-    Endpoint("PUT", V1, create_tenant, OWN, s.Created, place="service"),
+    Endpoint(
+        "PUT",
+        V1,
+        create_tenant,
+        OWN,
+        s.Created,
+        body=s.NewTenant,
+        optional_body=True,
+        errors=(409, 507),
+        place="service",
+    ),
 ]

@@ -285,6 +285,14 @@ def check_log(url: str, tenant: str) -> Checked:
         return checked(tenant, reader.rows(0, reader.last()))
 
 
+def read_log(
+    url: str, tenant: str, after: int = 0, up_to: int | None = None, *, others: bool = False
+) -> Iterator[Row]:
+    """Rows of a log that a service may be using."""
+    with _reading(url, tenant) as reader:
+        yield from reader.rows(after, up_to, others)
+
+
 def backup_log(url: str, tenant: str, copy: Path | str) -> None:
     """Copy a log that may be in use to an SQLite file; rows are never changed, so in one state."""
     with _reading(url, tenant) as reader:

@@ -13,7 +13,8 @@ from similia.service.approximate import FOR_EACH, LEAST, Approximate
 from similia.service.elsewhere import Store, Vectors
 from similia.service.errors import Invalid, Unavailable
 from similia.service.fold import State
-from similia.service.items import Layout, Shelf
+from similia.service.items import Shelf
+from similia.service.layout import Layout
 from similia.service.log import Row
 from similia.service.records import Packed, Query, Vector, packed, unpacked
 

@@ -139,6 +139,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     half_life: float | None = None
     #: "exact", or a library that searches approximately: "faiss", "usearch" or "hnswlib"
     search: str = "exact"
+    #: tenant whose items are ranked; a tenant that shares has none of its own
+    shares: str | None = None
 
 
 class Put(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="put"):
@@ -170,6 +172,14 @@ class Configured(
     settings: Settings
 
 
+class Follow(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="follow"):
+    """Shared items from here on: as they were after this row of their owner's log."""
+
+    seq: int
+    #: hash of that row, by which the owner's log is recognized
+    hash: bytes
+
+
 class Decision(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="decision"
 ):
@@ -198,6 +208,7 @@ Record: TypeAlias = (
     | Delete
     | Retraction
     | Configured
+    | Follow
     | Decision
 )
 

@@ -180,11 +180,20 @@ class Tenancy(Struct, frozen=True):
     tenants: list[str]
 
 
-class Created(Struct, frozen=True):
+class NewTenant(Strict, frozen=True, kw_only=True):
+    """A tenant to make."""
+
+    #: tenant whose items it ranks; by default it has its own
+    shares: Name | None = None
+
+
+class Created(Struct, frozen=True, omit_defaults=True):
     """A tenant, and whether it is new."""
 
     tenant: str
     created: bool
+    #: tenant whose items it ranks
+    shares: str | None = None
 
 
 class NewKey(Strict, frozen=True, kw_only=True):

@@ -20,8 +20,9 @@ from similia.persistence import file
 from similia.persistence.model import restored
 from similia.safety.whole import make_folder, remove_leftovers
 from similia.service import fold as folding
+from similia.service.borrowed import Source
 from similia.service.fold import Fold, Pairs, copied
-from similia.service.items import Layout
+from similia.service.layout import Layout
 from similia.service.log import Log
 from similia.similarity.blend import Blend
 
@@ -51,9 +52,10 @@ class Sealed(NamedTuple):
 class Snapshots:
     """The snapshots of a tenant."""
 
-    def __init__(self, folder: Path, log: Log) -> None:
+    def __init__(self, folder: Path, log: Log, source: Source | None = None) -> None:
         self.folder = folder
         self._log = log
+        self._source = source
         self._writing: threading.Thread | None = None
         self.newest = max(self.numbers(), default=0)
 
@@ -73,7 +75,7 @@ class Snapshots:
                 return self._restored(sealed, retracted)
             except ModelFileError as error:
                 logger.warning("A snapshot is passed over: %s", error)
-        return Fold(retracted)
+        return Fold(retracted, self._source)
 
     def all(self, last: int) -> Iterator[Sealed]:
         """Snapshots that fit the log, the newest first."""
@@ -98,7 +100,7 @@ class Snapshots:
         return not len(learnt) or not (sealed.pairs or np.isin(learnt, sealed.lists).any())
 
     def _restored(self, sealed: Sealed, retracted: dict[int, int]) -> Fold:
-        fold = Fold(retracted)
+        fold = Fold(retracted, self._source)
         for row in self._log.rows(0, sealed.seq, others=True):
             fold.feed_other(row)
         if fold.items is None or widths(fold.items.layout) != widths_of(sealed.learner):

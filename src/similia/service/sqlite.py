@@ -283,6 +283,18 @@ def check_log(path: Path | str) -> Checked:
             connection.close()
 
 
+def read_log(
+    path: Path | str, after: int = 0, up_to: int | None = None, *, others: bool = False
+) -> Iterator[Row]:
+    """Rows of a log that a service may be using."""
+    with _translated():
+        connection = opened(Path(path))
+        try:
+            yield from _rows(connection, after, up_to, others)
+        finally:
+            connection.close()
+
+
 def backup_log(path: Path | str, copy: Path | str) -> None:
     """Copy a log that may be in use, in one state, and put it in place once it is on the disk."""
     path, copy = Path(path), Path(copy)

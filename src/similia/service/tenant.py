@@ -1,11 +1,9 @@
 """One tenant: a log, the learner and items that follow from it, and what they are asked."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-
-from msgspec import structs
 
 from similia.service import ranking
 from similia.service.answers import (
@@ -20,35 +18,30 @@ from similia.service.answers import (
     Then,
     Verdict,
 )
-from similia.service.approximate import Approximate
 from similia.service.asking import questions
+from similia.service.catalogue import Catalogue
 from similia.service.champions import Champions
-from similia.service.checking import check_items, check_query, check_settings
+from similia.service.checking import check_query, check_settings
 from similia.service.elsewhere import Store
-from similia.service.engine import Engine
-from similia.service.entries import Behind, entry, judged_entries, plain_entries, receipts
+from similia.service.engine import PATIENCE, Engine
+from similia.service.entries import entry, receipts
 from similia.service.errors import Invalid, UnknownJudgement
-from similia.service.items import Layout
+from similia.service.intake import Follower, Intake
 from similia.service.log import Entry, Log
 from similia.service.opening import opened_log
 from similia.service.records import (
     Configured,
-    Delete,
     Item,
     Judgement,
-    Put,
     Query,
     Retraction,
     Settings,
-    View,
     query_key,
     whole,
 )
-from similia.service.texts import Texts
+from similia.service.sharing import shares, unfindable
 from similia.trust.calibrating import Calibration
 
-#: seconds that anybody waits by default
-PATIENCE = 10.0
 #: rows of one page
 PAGE = 1000
 
@@ -60,16 +53,21 @@ class Tenant:
     once, beside the searches; `rank` with `min_seq` waits for that.
     """
 
-    def __init__(self, log: Log, cache: Path, name: str) -> None:
+    def __init__(self, log: Log, cache: Path, name: str, owner: "Tenant | None" = None) -> None:
         self.name = name
         self.log = log
         self.cache = cache
-        self._changing = threading.Lock()
-        self._engine = Engine(log, cache, name)
+        #: whose items are ranked; None for its own
+        self.owner = owner
+        self._retracting = threading.Lock()
+        self._engine: Engine = Engine(log, cache, name, None if owner is None else owner._engine)
         self._champions = Champions(log, cache / "generations", self._engine)
-        self._texts = Texts()
-        search = self._engine.settings.search
-        self._approximate = None if search == "exact" else Approximate(search)
+        if owner is None:
+            self._catalogue = Catalogue(log, self._engine)
+            self._intake = Intake(self._catalogue)
+        else:
+            self._catalogue = owner._catalogue
+            self._intake = Intake(owner._catalogue, Follower(log, owner.log, self._engine.mark))
 
     @classmethod
     def create(
@@ -79,27 +77,40 @@ class Tenant:
         settings: Settings | None = None,
         *,
         cache: str | Path | None = None,
+        owner: "Tenant | None" = None,
     ) -> "Tenant":
         """Make a new tenant in a folder, or in the PostgreSQL database of a URL.
 
-        `cache` is the folder for what is computed from a log in a database.
+        `cache` is the folder for what is computed from a log in a database. With an `owner`, the
+        tenant shares the items of that one, which must stay open for as long; the settings say so.
         """
         settings = settings or Settings()
         check_settings(settings)
         log, folder = opened_log(where, name, new=True, cache=cache)
         try:
             log.append([entry(Configured(settings=settings))])
-            return cls(log, folder, name)
+            return cls(log, folder, name, owner)
         except BaseException:
             log.close()
             raise
 
     @classmethod
-    def open(cls, where: str | Path, name: str, *, cache: str | Path | None = None) -> "Tenant":
-        """Open a tenant; returns once everything in its log is learnt again."""
+    def open(
+        cls,
+        where: str | Path,
+        name: str,
+        *,
+        cache: str | Path | None = None,
+        find: "Callable[[str], Tenant]" = unfindable,
+    ) -> "Tenant":
+        """Open a tenant; returns once everything in its log is learnt again.
+
+        `find` is asked for the owner of items that are shared.
+        """
         log, folder = opened_log(where, name, new=False, cache=cache)
         try:
-            return cls(log, folder, name)
+            shared = shares(log.row(1))
+            return cls(log, folder, name, None if shared is None else find(shared))
         except BaseException:
             log.close()
             raise
@@ -110,71 +121,56 @@ class Tenant:
         self._engine.close()
         self.log.close()
 
+    @property
+    def shares(self) -> str | None:
+        """Name of the tenant whose items these are; None for its own."""
+        return None if self.owner is None else self.owner.name
+
     # -- items ---------------------------------------------------------------------------------
 
     def put_items(self, items: Sequence[Item]) -> Receipt:
         """Add items, or put them in place of those with the same ids: all of them or none."""
-        if not items:
-            raise Invalid("items: there must be at least one, got none.")
-        with self._changing:
-            entries, layout = [], self._layout()
-            if layout is None:
-                settings = self._settings_of(items[0])
-                layout = Layout(settings.views or [], settings.fields)
-                entries.append(entry(Configured(settings=settings)))
-            check_items(layout, items)
-            entries.append(entry(Put(items=list(items))))
-            seq = self.log.append(entries)[-1].seq
-            if len(entries) > 1:
-                self._engine.wait(seq, PATIENCE)
-        return Receipt(items[0].id, seq)
+        return self._own_items().put(items)
 
     def delete_items(self, ids: Sequence[str]) -> Receipt:
         """Take items away; those that are not there are passed over."""
-        if not ids:
-            raise Invalid("items: there must be at least one id, got none.")
-        seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
-        return Receipt(ids[0], seq)
+        return self._own_items().delete(ids)
+
+    def _own_items(self) -> Catalogue:
+        if self.owner is not None:
+            raise Invalid(
+                f"items: they must be changed at {self.owner.name!r}, whose items "
+                f"{self.name!r} shares, got a change here."
+            )
+        return self._catalogue
 
     def item(self, id: str) -> Item | None:
         """An item, with what was put by now."""
-        self._engine.wait(self.log.last, PATIENCE)
-        items = self._engine.items
-        return None if items is None else items.get(id)
+        return self._catalogue.item(id)
 
     def contents(self, ids: Sequence[str]) -> list[Item]:
         """Items as people see them, without vectors; unknown ones are passed over."""
-        items = self._engine.items
-        found = [] if items is None else [items.get(id) for id in ids]
-        return [structs.replace(item, vectors={}) for item in found if item is not None]
+        return self._catalogue.contents(ids)
 
-    def calibration(self) -> Calibration | None:
-        """How sure the live model is of held-out judgements, against how often it is right."""
-        return self._champions.calibration()
+    def has(self, id: str) -> bool:
+        """Whether there is such an item, also if it was put just now."""
+        return self._catalogue.has(id)
 
     @property
     def n_items(self) -> int:
         """Number of items."""
-        items = self._engine.items
-        return 0 if items is None else len(items)
+        return len(self._catalogue)
 
     @property
     def base(self) -> str | None:
         """Name of the base view; None as long as there are no items."""
-        layout = self._layout()
+        layout = self._catalogue.layout
         return None if layout is None else layout.base
 
-    def _layout(self) -> Layout | None:
-        items = self._engine.items
-        return None if items is None else items.layout
-
-    def _settings_of(self, item: Item) -> Settings:
-        """Settings with the views of a first item."""
-        settings = self._engine.settings
-        if not item.vectors:
-            raise Invalid(f"item {item.id!r:.80}: vectors must be at least one view, got none.")
-        views = [View(name, len(vector)) for name, vector in item.vectors.items()]
-        return structs.replace(settings, views=views)
+    @property
+    def search(self) -> str:
+        """How items are searched: exactly, or proposed by a library."""
+        return self._catalogue.search
 
     # -- feedback ------------------------------------------------------------------------------
 
@@ -185,44 +181,22 @@ class Tenant:
 
     def entries(self, judgements: Sequence[Judgement]) -> list[Entry]:
         """Judgements, checked, as they are appended to the log."""
-        return judged_entries(self._layout(), judgements, self.has)
+        return self._intake.entries(judgements)
 
     def entries_at_once(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
-        """The same without waiting for anything; None if the items they name may be to come."""
-        try:
-            return judged_entries(self._layout(), judgements, self._knows_now)
-        except Behind:
-            return None
+        """The same without waiting for anything; None if there is something to wait for."""
+        return self._intake.at_once(judgements)
 
     def plain_entries(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
         """Entries of judgements that pass all checks at a glance; None if any does not."""
-        items = self._engine.items
-        return None if items is None else plain_entries(judgements, items.__contains__)
-
-    def _knows_now(self, id: str) -> bool:
-        items = self._engine.items
-        if items is not None and id in items:
-            return True
-        if self._engine.seq < self.log.last:
-            raise Behind
-        return False
-
-    def has(self, id: str) -> bool:
-        """Whether there is such an item, also if it was put just now."""
-        items = self._engine.items
-        if items is not None and id in items:
-            return True
-        if self._engine.seq < self.log.last:
-            self._engine.wait(self.log.last, PATIENCE)
-            items = self._engine.items
-        return items is not None and id in items
+        return self._intake.plain(judgements)
 
     def retract(self, id: str, by: str | None = None) -> Receipt:
         """Take a judgement back: from now on it is as if it had never been made."""
         row = self.log.find(id)
         if row is None or row.query is None:
             raise UnknownJudgement(f"retract: id must be that of a judgement, got {id!r:.80}.")
-        with self._changing:
+        with self._retracting:
             earlier = self.log.retracted().get(row.seq)
             if earlier is not None:
                 return Receipt(id, earlier, True)
@@ -276,7 +250,7 @@ class Tenant:
             items=items,
             explain=explain,
             row_of=self.log.row,
-            approximate=self._approximate,
+            approximate=self._catalogue.approximate,
             store=store,
         )
 
@@ -288,12 +262,12 @@ class Tenant:
         min_seq: int | None,
         timeout: float,
     ) -> Ranking:
-        state, known = self._waited(min_seq, timeout), self._engine.items
+        state, known = self._waited(min_seq, timeout), self._catalogue.items
         if known is None:
             raise Invalid("query: there must be items before anything is asked, got none.")
         ranking.check_k(k)
         wanted = None if items is None else set(items)
-        found = self._texts.best(known, text, k if wanted is None else len(known))
+        found = self._catalogue.texts.best(known, text, k if wanted is None else len(known))
         kept = [(id, score) for id, score in found if wanted is None or id in wanted]
         results = [Ranked(id=id, score=score) for id, score in kept[:k]]
         return Ranking(ranking.revision(state, "text"), state.seq, "text", results)
@@ -355,6 +329,10 @@ class Tenant:
 
     # -- trust ---------------------------------------------------------------------------------
 
+    def calibration(self) -> Calibration | None:
+        """How sure the live model is of held-out judgements, against how often it is right."""
+        return self._champions.calibration()
+
     def evaluate(self) -> Figures:
         """Figures on the queries that were kept apart."""
         return self._champions.evaluate()
@@ -402,4 +380,5 @@ class Tenant:
             views=[] if state.layout is None else state.layout.views,
             replaying=state.seq < seq,
             snapshot_seq=self._engine.snapshot_seq,
+            shares=self.shares,
         )

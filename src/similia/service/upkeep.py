@@ -4,17 +4,42 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from similia.safety.whole import make_folder
-from similia.service.errors import NotFound
-from similia.service.log import Checked
-from similia.service.opening import backup_tenant, check_tenant, names_in
+from similia.service.errors import Damaged, NotFound
+from similia.service.log import Checked, Row
+from similia.service.opening import backup_tenant, check_tenant, names_in, rows_of
 from similia.service.settings import without_password
+from similia.service.sharing import check_followed, missing, shares
 from similia.service.sqlite import NAME, check_log
 
 
 def check(store: str, tenant: str | None = None) -> Iterator[tuple[str, Checked]]:
-    """Verify logs; yields each tenant's name and what was found, raises Damaged."""
+    """Verify logs, and that owners of shared items have what was shared.
+
+    Yields each tenant's name and what was found, raises Damaged.
+    """
     for name in _names(store, tenant):
-        yield name, check_tenant(store, name)
+        found = check_tenant(store, name)
+        _check_shared(store, name)
+        yield name, found
+
+
+def _check_shared(store: str, name: str) -> None:
+    owner = _owner(store, name)
+    if owner is None:
+        return
+    if owner not in names_in(store):
+        raise Damaged(missing(name, owner))
+    follows = rows_of(store, name, others=True)
+    check_followed(name, owner, follows, lambda seq: _row(store, owner, seq))
+
+
+def _owner(store: str, name: str) -> str | None:
+    """Tenant whose items one shares."""
+    return shares(_row(store, name, 1))
+
+
+def _row(store: str, name: str, seq: int) -> Row | None:
+    return next(rows_of(store, name, seq - 1, seq), None)
 
 
 def backup(
@@ -26,7 +51,8 @@ def backup(
     """
     if target.resolve() == Path(store).resolve():
         raise ValueError(f"log backup: FOLDER must be another than the store, got {target}.")
-    for name in _names(store, tenant):
+    # Owners of shared items come last, so that what others follow is in their copies.
+    for name in sorted(_names(store, tenant), key=lambda name: _owner(store, name) is None):
         copy = target / name / NAME
         make_folder(copy.parent)
         backup_tenant(store, name, copy)
