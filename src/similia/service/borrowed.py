@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.service.items import Items, Rows, Versions, fed
+from similia.service.items import Items, Versions, fed
 from similia.service.layout import Layout
 from similia.service.log import Log
 from similia.service.records import decoded
@@ -45,56 +45,78 @@ class Borrowed:
         #: row of the owner's log that items are looked up at
         self.mark = 0
         self._source = source
-        self._own = Rows(layout.width)
+        #: items as of there, while they are looked up, and the places of those found
+        self._versions: Versions | None = None
+        self._place: dict[str, int] = {}
+        #: rows copied for lessons, and those of `_versions` to be copied behind them
+        self._copied: NDArray[np.float32] = np.zeros((0, layout.width), np.float32)
+        self._found: list[int] = []
         #: items read from the owner's log, and the last row of it in them
         self._past: Items | None = None
         self._read = 0
 
     def follow(self, seq: int) -> None:
         """Look items up as of another row."""
-        self.mark = seq
-        self._own.place.clear()  # versions may be others; those copied stay
+        self._copy()
+        self.mark, self._versions = seq, None
+        self._place.clear()  # versions may be others; those copied stay
 
     def row(self, id: str) -> int | None:
         """Number of a copy of an item's row."""
-        place = self._own.place.get(id)
-        if place is not None:
-            return place
-        versions = self._versions()
-        there = versions.row(id)
-        if there is None:
-            return None
-        self._own.append(id, versions.rows.matrix[there])
-        return self._own.place[id]
+        place = self._place.get(id)
+        if place is None:
+            there = self._then().row(id)
+            if there is None:
+                return None
+            place = self._place[id] = len(self._copied) + len(self._found)
+            self._found.append(there)
+        return place
 
     def matrix(self, rows: Sequence[int]) -> NDArray[np.float32]:
         """Copied rows."""
-        found: NDArray[np.float32] = self._own.matrix[np.asarray(rows, np.intp)]
+        self._copy()
+        found: NDArray[np.float32] = self._copied[np.asarray(rows, np.intp)]
         return found
 
     def sample(self, most: int) -> NDArray[np.float32]:
         """Rows of the items there were, in order, evenly thinned out to at most so many."""
-        return self._versions().sample(most)
+        return self._then().sample(most)
 
     @property
     def wastes(self) -> bool:
         """Whether many copies are there."""
-        return len(self._own.ids) >= MANY
+        return len(self._copied) + len(self._found) >= MANY
 
     def compact(self) -> None:
         """Drop all copies; nobody may need them any more."""
-        self._own = Rows(self.layout.width)
+        self._place.clear()
+        self._found.clear()
+        self._copied = self._copied[:0].copy()
 
     def rest(self) -> None:
-        """Forget what was read from the owner's log."""
-        self._past, self._read = None, 0
+        """Hold nothing but copies: the owner may move its items meanwhile."""
+        self._copy()
+        self._versions = self._past = None
+        self._read = 0
 
-    def _versions(self) -> Versions:
-        items = self._source.items()
-        found = None if items is None else items.as_of(self.mark)
-        if found is not None:
-            self.rest()
-            return found
+    def _copy(self) -> None:
+        if self._found:
+            assert self._versions is not None
+            new = self._versions.rows.matrix[self._found]
+            self._copied = np.concatenate([self._copied, new])
+            self._found.clear()
+
+    def _then(self) -> Versions:
+        """Items as they were: the owner's, or else read from its log."""
+        if self._versions is None:
+            items = self._source.items()
+            found = None if items is None else items.as_of(self.mark)
+            if found is not None:
+                self._past, self._read = None, 0
+            self._versions = found or self._from_log()
+        return self._versions
+
+    def _from_log(self) -> Versions:
         for row in self._source.log.rows(self._read, self.mark, others=True):
             self._past = fed(self._past, row.seq, *decoded(row.body))
             if self._past is not None and self._past.wastes:
