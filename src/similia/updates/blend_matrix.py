@@ -11,7 +11,7 @@ from similia.linalg.blas import add_cross_products, products, row_products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
-from similia.updates.blend import choices, log_sum
+from similia.updates.blend import choices
 
 #: share of choices between two items that say nothing
 SLIP_OF_PAIRS = 0.1
@@ -61,12 +61,25 @@ def pairs_of_lists(starts, gains, offsets, others):
 
 
 @compiled
+def _scale(v):
+    """1/√(1 + πv/8): σ of a mean margin times this stands for the mean of σ over N(0, v) around."""
+    return 1.0 / np.sqrt(1.0 + np.pi * v / 8.0)
+
+
+@compiled
+def _likelihood(s, scale):
+    """P of a pair with the mean margin s."""
+    q = 1.0 / (1.0 + np.exp(-min(max(scale * s, -500.0), 500.0)))
+    return SLIP_OF_PAIRS / 2 + (1 - SLIP_OF_PAIRS) * q
+
+
+@compiled
 def step_and_gain(s, v):
     """Log-likelihood of a pair with margin N(s, v), its slope in s, and minus its curvature.
 
     σ(s/√(1 + πv/8)) stands for the mean of the logistic function, so that all are closed forms.
     """
-    scale = 1.0 / np.sqrt(1.0 + np.pi * v / 8.0)
+    scale = _scale(v)
     q = 1.0 / (1.0 + np.exp(-min(max(scale * s, -500.0), 500.0)))
     likelihood = SLIP_OF_PAIRS / 2 + (1 - SLIP_OF_PAIRS) * q
     slope = (1 - SLIP_OF_PAIRS) * q * (1 - q) * scale / likelihood
@@ -163,30 +176,40 @@ def count_evidence(scores, offsets, others, counted, clusters, state, limits):
     """
     logs, sums, tallies, totals, cluster, told, heard = state
     (belief, alarm), K = limits, len(PARTS_OF_W)
-    gained, turned = np.empty(K), np.empty(K)
+    ratios, turned, shares = np.empty(K), np.empty(K), np.empty(K)  # of P with W to P without it
     for t in range(len(scores)):
-        plain, _, _ = step_and_gain(offsets[t], others[t])
+        scale = _scale(others[t])
+        plain = _likelihood(offsets[t], scale)
         for c in range(K):
             margin = offsets[t] + PARTS_OF_W[c] * scores[t]
-            gained[c] = step_and_gain(margin, others[t])[0] - plain
-            turned[c] = gained[c] if np.sign(margin) != np.sign(offsets[t]) else 0.0
+            ratios[c] = _likelihood(margin, scale) / plain
+            turned[c] = ratios[c] if np.sign(margin) != np.sign(offsets[t]) else 1.0
         if not heard[clusters[t]]:
             heard[clusters[t]] = True
-            totals[BEHIND] -= log_sum(sums + gained) - log_sum(sums)
+            top, after, before = sums.max(), 0.0, 0.0
+            for c in range(K):
+                share = np.exp(sums[c] - top)
+                after, before = after + share * ratios[c], before + share
+            totals[BEHIND] -= np.log(after / before)
             if totals[BEHIND] > alarm:
                 return t
             if totals[BEHIND] <= LEVEL:
                 totals[BEHIND] = 0.0
                 heard[:] = False
         if counted[t]:
-            sums += gained
+            for c in range(K):
+                sums[c] += np.log(ratios[c])
         ahead = told[clusters[t]] * totals[QUERIES] > totals[JUDGED] + totals[QUERIES]
         totals[QUERIES] += told[clusters[t]] == 0
         totals[JUDGED] += 1.0
         told[clusters[t]] += 1
         for kind in range(NEW if counted[t] else ANY, NEW + 1 if ahead else ANY + 1):
-            of_orders = log_sum(logs[kind] + turned)
-            gain = log_sum(logs[kind] + gained)
+            mixed = of_orders = 0.0
+            for c in range(K):
+                shares[c] = np.exp(logs[kind, c])
+                of_orders += shares[c] * turned[c]
+                mixed += shares[c] * ratios[c]
+            gain, of_orders = np.log(mixed), np.log(of_orders)
             tally, before = tallies[kind], cluster[kind, clusters[t]]
             tally[W_EVIDENCE] += gain
             tally[W_COUNTED] += 1.0
@@ -199,7 +222,7 @@ def count_evidence(scores, offsets, others, counted, clusters, state, limits):
             if kind == ANY:
                 totals[W_ORDERS] = moved_trust(totals[W_ORDERS], of_orders / effect, share, belief)
             for c in range(K):
-                kept = np.exp(logs[kind, c] + gained[c] - gain)
+                kept = shares[c] * ratios[c] / mixed
                 logs[kind, c] = np.log((1 - share) * kept + share / K)
     return -1
 

@@ -177,22 +177,25 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
         deviation = np.sqrt(max(totals[SPREAD] / max(totals[LISTS], 1.0), 1e-12))
         phi = max(1.0, totals[CLUSTERED] / max(totals[SQUARES], 1e-12))
         for m in range(models):
+            top, total = likelihood[m].max() / phi, 0.0
             for c in range(K):
-                logs[m, c] = likelihood[m, c] / phi
-            norm = log_sum(logs[m])
+                logs[m, c] = likelihood[m, c] / phi - top
+                shares[m, c] = np.exp(logs[m, c])
+                total += shares[m, c]
+            norm = np.log(total)
             for c in range(K):
                 logs[m, c] -= norm
-                shares[m, c] = np.exp(logs[m, c]) if told else 0.0
-        for m in range(models, 3):
-            shares[m] = shares[0]
+                shares[m, c] = shares[m, c] / total if told else 0.0
         # -- the scores before learning: a mixture over τ, and over blend and base by their trust
-        trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
-        trust[BASE] = 0.0
-        for m in range(3):
-            trust[m] += LOG_BELIEFS[m]
-        norm = log_sum(trust)
-        for m in range(3):
-            trust[m] = np.exp(trust[m] - norm)
+        trust[0] = 1.0
+        if models > 1:
+            trust[LEARNT], trust[STARTED] = totals[EVIDENCE] / phi, totals[OF_START] / phi
+            trust[BASE] = 0.0
+            for m in range(3):
+                trust[m] += LOG_BELIEFS[m]
+            norm = log_sum(trust)
+            for m in range(3):
+                trust[m] = np.exp(trust[m] - norm)
         mixed[:] = 0.0
         offsets[begin:end] = 0.0
         for c in range(K):
@@ -201,12 +204,13 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
                 scale[v] = tau if v < V else 1.0
             counts = told and shares[0, c] >= 1e-3
             wanted = covariance if counts else none
-            own = information[0, c], natural[0, c]
-            solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
+            if p:
+                own = information[0, c], natural[0, c]
+                solve_weights(P, e, *own, phi, room, mean[0, c], wanted)
             for m in range(BASE if k else 3, 3):  # these have weights of nuisances alone
                 own = information[m, c, V:, V:], natural[m, c, V:]
                 solve_weights(P[V:, V:], e[V:], *own, phi, room_of_base, mean[m, c, V:], none)
-            for m in range(3):
+            for m in range(models):
                 share = shares[m, c] * trust[m]
                 for j in range(n):
                     total = tau * x[j]
@@ -247,12 +251,11 @@ def weigh_lists(lists, state, prior, fading, offsets, others):
             totals[OF_START] *= fading
         for m in range(models):
             free = 0 if m == LEARNT else V
+            own_rows, rooms = y[:, free:], (chances, mean_row[free:], g[free:], H[free:, free:])
             for c in range(K):
                 tau = GRID[c] / deviation
                 g[:], H[:] = 0.0, 0.0
-                given = scores[m, c, :n], gain, weights[t]
-                rooms = mean_row[free:], g[free:], H[free:, free:]
-                log_p = add_moments(*given, y[:, free:], chances, *rooms)
+                log_p = add_moments(scores[m, c, :n], gain, weights[t], own_rows, *rooms)
                 logs[m, c] += log_p
                 likelihood[m, c] += log_p
                 for v in range(free, p):
