@@ -268,12 +268,12 @@ def replay(n=20_000):
                 log.append([judged_entry(t) for t in told[start : start + 2000]])
 
             def read(log=log):
-                for _ in log.rows():
+                for _ in log.told():
                     pass
 
             def replayed(log=log):
                 fold = Fold()
-                fold.replay(log.rows())
+                fold.replay(log.told())
 
             def library(X=X, lists=lists, vectors=vectors, memory=memory):
                 blend, asked, Z = Blend(memory=memory), Views(vectors=X), Views(vectors=vectors)

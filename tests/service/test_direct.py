@@ -1,5 +1,6 @@
 """Feedback on the short way is answered as on the long one."""
 
+import gc
 import json
 import socket
 import threading
@@ -10,7 +11,9 @@ import pytest
 
 from similia.client import Client
 from similia.service import direct, guard, protocol
+from similia.service.cycles import Brief
 from similia.service.errors import Full
+from similia.service.writer import Request
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
 JSON = {"content-type": "application/json"}
@@ -144,6 +147,26 @@ def test_requests_sent_in_one_go_are_answered_in_order(http):
         found = answers_of(connection, 4)
     assert [status for status, _ in found] == [200, 200, 400, 200]
     assert [found[i][1]["results"][0]["id"] for i in (0, 1, 3)] == ["p0", "p1", "p3"]
+
+
+def test_what_is_answered_is_forgotten_at_once(http):
+    """No circles of references, which only a collector of garbage would find."""
+
+    def left():
+        kinds = (Brief, direct.Sent, guard.Exchange, Request)
+        return sum(isinstance(each, kinds) for each in gc.get_objects())
+
+    with socket.create_connection(("127.0.0.1", http.running.port), PATIENCE) as connection:
+        gc.collect()
+        gc.disable()
+        try:
+            before = left()
+            for i in range(20):
+                connection.sendall(raw(json.dumps(triplet(id=f"p{i:02d}")).encode()))
+                assert answers_of(connection, 1)[0][0] == 200
+            until(lambda: left() <= before + 8)  # the last one, and its time limit
+        finally:
+            gc.enable()
 
 
 def test_a_body_may_come_in_parts(http):

@@ -93,8 +93,8 @@ def test_wrong_scopes_are_refused(keys):
 
 
 def test_only_bearer_headers_hold_keys():
-    assert bearer("Bearer sk_a_b") == "sk_a_b"
-    for header in (None, "", "Basic sk_a_b", "Bearer", "Bearer  "):
+    assert bearer(b"Bearer sk_a_b") == "sk_a_b"
+    for header in (None, b"", b"Basic sk_a_b", b"Bearer", b"Bearer  "):
         assert bearer(header) is None
 
 

@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from msgspec.structs import astuple
 
 from similia.service.errors import Conflict, Unavailable
 from similia.service.log import Entry
@@ -132,6 +133,9 @@ def test_rows_can_be_found(log):
     assert [row.seq for row, _ in log.search(0, 10, judge="ann")] == [6]
     assert [row.seq for row in log.rows(others=True)] == [3, 4, 5]
     assert [row.seq for row in log.rows(1, 3)] == [2, 3]
+    for part in ((), (1, 3)):
+        told = [(row.seq, row.body, row.query, row.target) for row in log.rows(*part)]
+        assert list(map(astuple, log.told(*part))) == told
     assert log.counts() == (3, 2)
     assert list(log.days().values()) == [3]
 

@@ -138,7 +138,8 @@ class Service:
     def caller(self, exchange: Exchange, *, looked: bool = False) -> Key:
         """The key of whoever asks, for any tenant; 401, 403 or 429 without one that is known."""
         try:
-            needed, key = self.keys.asked(bearer(exchange.header(b"authorization")), looked=looked)
+            token = bearer(exchange.headers.get(b"authorization"))
+            needed, key = self.keys.asked(token, looked=looked)
         except (ValueError, OSError) as error:
             journal.note(logging.ERROR, "keys cannot be read", reason=str(error))
             raise Problem(503, "keys cannot be read.", retry_after=5) from None
@@ -156,7 +157,7 @@ class Service:
 
     def _check_origin(self, exchange: Exchange) -> None:
         """Without keys, refuse what a page of another site makes a browser send."""
-        if not _is_own(exchange.header(b"host") or "", exchange.header(b"origin")):
+        if not _is_own(exchange.headers.get(b"host", b""), exchange.headers.get(b"origin")):
             raise Problem(403, "without keys, requests must come from this machine and this site.")
 
     # -- what operations share -----------------------------------------------------------------
@@ -364,13 +365,13 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @lru_cache(maxsize=16)
-def _is_own(host: str, origin: str | None) -> bool:
+def _is_own(host: bytes, origin: bytes | None) -> bool:
     """Whether a browser on this machine asks, for a page of this service."""
-    if set(host) & set("/@?#\\"):
+    if set(host) & set(b"/@?#\\"):
         return False
     try:
-        name = urlsplit(f"//{host}").hostname
+        name = urlsplit(f"//{host.decode('latin-1')}").hostname
     except ValueError:  # half an address
         return False
-    foreign = origin is not None and origin.partition("://")[2] != host
+    foreign = origin is not None and origin.partition(b"://")[2] != host
     return name in LOOPBACK_NAMES and not foreign

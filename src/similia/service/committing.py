@@ -84,9 +84,10 @@ class Committer:
 
 def _wake(requests: list[Request]) -> None:
     for request in requests:
+        waken, request.waken = request.waken, None  # whom it wakes mostly holds it
         try:
-            if request.waken is not None:
-                request.waken(request)
+            if waken is not None:
+                waken(request)
         except Exception:  # others wait
             logger.exception("An answer reached nobody.")
 

@@ -45,6 +45,16 @@ class Shortcut:
         return True
 
 
+class Unheard:
+    """An event that nobody waits for."""
+
+    def set(self) -> None:
+        """Nothing to do."""
+
+
+UNHEARD = Unheard()
+
+
 class Brief:
     """A request on the short way; to uvicorn it is a cycle like any other."""
 
@@ -52,24 +62,20 @@ class Brief:
         "body",
         "disconnected",
         "keep_alive",
-        "message_event",
         "more_body",
         "response_complete",
         "scope",
         "sent",
         "tenant",
     )
+    message_event = UNHEARD
 
     def __init__(self, tenant: str, scope: Scope) -> None:
         self.tenant, self.scope = tenant, scope
         self.body = b""
         self.keep_alive = self.more_body = True
         self.disconnected = self.response_complete = False
-        self.message_event = self  # nobody waits for one
         self.sent: Sent | None = None
-
-    def set(self) -> None:
-        """Nobody waits."""
 
 
 class Late:

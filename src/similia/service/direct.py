@@ -51,6 +51,7 @@ class Head(NamedTuple):
     tenant: str
     length: int
     scope: Scope
+    headers: dict[bytes, bytes]
 
 
 class Direct:
@@ -68,6 +69,8 @@ class Direct:
         #: when to give up, on what, and how; the oldest first
         self._watched: deque[tuple[float, Sent, Callable[[], None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        #: requests that were answered in this turn of the loop
+        self._answered: list[Exchange] = []
         #: whether keys were looked at in this turn of the loop
         self._looked = False
         self._own: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
@@ -104,10 +107,21 @@ class Direct:
         ):
             if len(self._heads) >= MOST_HEADS:
                 self._heads.clear()
-            self._heads[content] = Head(tenant, int(length), dict(scope))
+            self._heads[content] = Head(tenant, int(length), dict(scope), headers)
 
     def _begin_turn(self) -> None:
         self._looked = False
+
+    def record(self, exchange: Exchange) -> None:
+        """Count and log a request, once the answers of this turn of the loop are on their way."""
+        self._answered.append(exchange)
+        if len(self._answered) == 1:
+            asyncio.get_running_loop().call_soon(self._record)
+
+    def _record(self) -> None:
+        answered, self._answered = self._answered, []
+        for exchange in answered:
+            exchange.record()
 
     def own_lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
         """Headers of the server as lines; a new list comes every second, with the date."""
@@ -135,14 +149,14 @@ class Direct:
             self._timer = loop.call_at(watched[0][0], self._look)
 
     def send(
-        self, scope: Scope, body: bytes, tenant: str, done: "Done", *, known: bool = False
+        self, scope: Scope, body: bytes, tenant: str, done: "Done", head: Head | None = None
     ) -> "Sent | None":
         """Hand judgements to the log; None if the request must go the long way.
 
         The body of a request with a known head is JSON.
         """
         service = self.service
-        exchange = Exchange(service, scope)
+        exchange = Exchange(service, scope, None if head is None else head.headers)
         try:
             key = service.admit(exchange, self._endpoint, tenant, looked=self._looked)
         except Problem as problem:
@@ -157,12 +171,13 @@ class Direct:
             return None
         try:
             decoders = self._decoders
-            judgements = given(decoders.parsed(body) if known else decoders.decoded(exchange, body))
-            found = service.tenants.get(tenant)
-            if service.elsewhere(found) is not None:
+            found = decoders.decoded(exchange, body) if head is None else decoders.parsed(body)
+            judgements = given(found)
+            place = service.tenants.get(tenant)
+            if service.elsewhere(place) is not None:
                 return None
             service.bounds.batch("judgements", judgements)
-            committer = service.committer(found)
+            committer = service.committer(place)
             entries = committer.plain(judgements) if key.judge is None else None
             if entries is None:
                 checked = service.bounds.judgements(judgements, key)
@@ -171,8 +186,8 @@ class Direct:
                 entries = committer.prepared(checked)
             if entries is None:
                 return None
-            scope["state"].update(key=key.id, tenant=tenant)
-            scope["route"] = self._route
+            state = scope["state"]
+            state["key"], state["tenant"], scope["route"] = key.id, tenant, self._route
             sent = Sent(self, exchange, len(body), done)
             sent.request = Request(entries, committer.told, sent.arrived)
             committer.send(sent.request)
@@ -184,6 +199,10 @@ class Direct:
 
 #: what is called with the headers and body of an answer; without them if the long way is to answer
 Done = Callable[[bytes | None, bytes], None]
+
+
+def _nobody(_: bytes | None, __: bytes) -> None:
+    """Nobody is to be told any more."""
 
 
 class Sent:
@@ -217,7 +236,8 @@ class Sent:
         """No answer in time: the id of the request, or None if there was one."""
         if not self.end():
             return None
-        self._record(503)
+        self._exchange.end(503)
+        self._direct.record(self._exchange)
         return self._exchange.id
 
     def arrived(self, request: Any) -> None:
@@ -225,16 +245,14 @@ class Sent:
         if not self.end():
             return
         answer, metrics = request.answer, self._direct.service.metrics
+        done, self._done = self._done, _nobody  # what it holds holds this
         if isinstance(answer, ServiceError):
-            self._done(None, b"")
+            done(None, b"")
             return
         new = len(answer) - sum([place.duplicate for place in answer])
         metrics.acknowledge(self._exchange.scope["state"]["tenant"], new, len(answer) - new)
         content = _encoder.encode(Receipts(receipts(request.batch, answer)))
         id = self._exchange.id.encode()
-        self._done(b"%s%s\r\ncontent-length: %d\r\n" % (LINES, id, len(content)), content)
-        self._record(200)
-
-    def _record(self, status: int) -> None:
-        self._exchange.status = status
-        self._exchange.record()
+        done(b"%s%s\r\ncontent-length: %d\r\n" % (LINES, id, len(content)), content)
+        self._exchange.end(200)
+        self._direct.record(self._exchange)

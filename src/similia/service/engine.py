@@ -20,6 +20,8 @@ from similia.service.snapshots import Snapshots
 REST, LONGEST = 9, 1.0
 #: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
 PLENTY, PORTION = 50_000, 4096
+#: rows a second that make it rest until it has a whole portion: few at a time cost twice as much
+BURST = 2000
 #: rows, and bytes of them, that may wait to be learnt; then the log waits, too
 MOST_ROWS, MOST_BYTES = 100_000, 256_000_000
 #: seconds that anybody waits by default
@@ -47,7 +49,8 @@ class Engine:
         self._changed = threading.Condition()
         self._rows: list[Row] = []
         self._bytes = 0
-        self._resting = False
+        #: rows that end the learner's rest
+        self._enough = 1
         self._waiting = 0
         self._closed = False
         self._error: BaseException | None = None
@@ -142,7 +145,7 @@ class Engine:
         with self._changed:
             self._rows += rows
             self._bytes += sum([len(row.body) for row in rows])
-            if not self._resting or len(self._rows) >= PLENTY:
+            if len(self._rows) >= self._enough:
                 self._changed.notify_all()
             if self._is_far_behind():
                 self._changed.wait_for(lambda: not self._is_far_behind() or self._error is not None)
@@ -189,18 +192,24 @@ class Engine:
     def _rest(self, seconds: float) -> None:
         """Leave the processor to others for longer than learning took, unless somebody waits."""
         with self._changed:
-            self._resting = True
-            self._changed.wait_for(
-                lambda: self._waiting or self._closed or len(self._rows) >= PLENTY,
-                min(REST * seconds, LONGEST),
-            )
-            self._resting = False
+            rested = self._pause(PLENTY, min(REST * seconds, LONGEST))
+            if len(self._rows) > BURST * rested:
+                self._pause(PORTION, LONGEST - rested)
+            self._enough = 1
+
+    def _pause(self, rows: int, seconds: float) -> float:
+        """Wait until there are so many rows, somebody waits, or time is over; seconds waited."""
+        start, self._enough = time.perf_counter(), rows
+        self._changed.wait_for(
+            lambda: self._waiting or self._closed or len(self._rows) >= rows, seconds
+        )
+        return time.perf_counter() - start
 
     def _replayed(self, last: int) -> Fold:
         """The fold after row `last`, from the newest snapshot that still holds."""
         retracted = {row: by for row, by in self._log.retracted().items() if by <= last}
         fold = self.snapshots.restored(retracted, last)
-        fold.replay(self._log.rows(fold.seq, last))
+        fold.replay(self._log.told(fold.seq, last))
         return fold
 
     def snapshot(self) -> int:

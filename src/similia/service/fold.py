@@ -23,7 +23,7 @@ from similia.service.borrowed import Borrowed, Source
 from similia.service.items import Items, Shelf, fed
 from similia.service.layout import Layout
 from similia.service.lessons import Lesson, impressions, lessons_of
-from similia.service.log import Row
+from similia.service.log import Row, Told
 from similia.service.records import (
     JUDGEMENTS,
     Configured,
@@ -137,7 +137,7 @@ class Fold:
         self.settle()
         return good
 
-    def replay(self, rows: Iterable[Row]) -> None:
+    def replay(self, rows: Iterable[Row | Told]) -> None:
         """Take rows of a log whose retractions are known.
 
         Blocks are learnt many at a time, while the rows after them are read.
@@ -151,7 +151,7 @@ class Fold:
             finally:
                 self._beside = None
 
-    def take(self, row: Row) -> bool:
+    def take(self, row: Row | Told) -> bool:
         """The same, but full blocks may wait until `settle`."""
         record, vectors = decoded(row.body)
         self.seq = row.seq
@@ -167,7 +167,7 @@ class Fold:
         if not isinstance(record, Retraction):
             self._other(row, record, vectors)
 
-    def _other(self, row: Row, record: Record, vectors: list[Packed]) -> bool:
+    def _other(self, row: Row | Told, record: Record, vectors: list[Packed]) -> bool:
         match record:
             case Retraction():
                 return self._retract(row)
@@ -194,7 +194,7 @@ class Fold:
             self.settle()  # lessons name rows by their numbers, which change
             self.items.compact()
 
-    def _retract(self, row: Row) -> bool:
+    def _retract(self, row: Row | Told) -> bool:
         if row.target is None or row.target in self.retracted:
             return True
         self.retracted[row.target] = row.seq
@@ -212,7 +212,7 @@ class Fold:
 
     # -- judgements ----------------------------------------------------------------------------
 
-    def _judged(self, row: Row, judgement: Judgement, vectors: list[Packed]) -> None:
+    def _judged(self, row: Row | Told, judgement: Judgement, vectors: list[Packed]) -> None:
         if self.items is None or judgement.weight <= 0:
             return
         if self.is_exam(judgement, row.query or ""):

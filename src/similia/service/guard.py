@@ -60,17 +60,20 @@ class Guard:
 class Exchange:
     """One request and its response."""
 
-    def __init__(self, service: "Service", scope: Scope) -> None:
+    def __init__(
+        self, service: "Service", scope: Scope, headers: dict[bytes, bytes] | None = None
+    ) -> None:
         self.service, self.scope = service, scope
         self.start = time.perf_counter()
-        self.status = 0
+        self.status, self.seconds = 0, 0.0
+        if headers is None:
+            headers = dict(reversed(scope["headers"]))
         #: the first of each name
-        self.headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
-        given = self.headers.get(b"x-request-id")
+        self.headers = headers
+        given = headers.get(b"x-request-id")
         known = given is not None and REQUEST_ID.fullmatch(given)
         self.id = given.decode() if given and known else f"{random.getrandbits(64):016x}"
         scope["state"] = {"request_id": self.id}
-        scope[EXCHANGE] = self
 
     def header(self, name: bytes) -> str | None:
         """A header of the request, by its name in small letters."""
@@ -80,7 +83,7 @@ class Exchange:
     async def run(self, inner: ASGIApp, receive: Receive, send: Send) -> None:
         """Serve the request; whatever happens becomes an answer and a line of the log."""
         service = self.service
-        self._send = send
+        self._send, self.scope[EXCHANGE] = send, self
         service.room.present += 1
         try:
             with service.telemetry.span(self.scope) as span:
@@ -89,6 +92,7 @@ class Exchange:
         finally:
             service.room.present -= 1
             self.record()
+            del self.scope[EXCHANGE]  # without a circle, memory is free at once
 
     async def _answer(self, inner: ASGIApp, receive: Receive) -> None:
         try:
@@ -145,10 +149,14 @@ class Exchange:
         empty = self.scope["method"] == "HEAD"
         await self.send({"type": "http.response.body", "body": b"" if empty else body})
 
+    def end(self, status: int) -> None:
+        """Note how it was answered, and when."""
+        self.status, self.seconds = status, time.perf_counter() - self.start
+
     def record(self) -> None:
         """Count the request, and log it."""
         scope, metrics = self.scope, self.service.metrics
-        seconds = time.perf_counter() - self.start
+        seconds = self.seconds or time.perf_counter() - self.start
         found = scope.get("route")
         route = getattr(found, "path", "none")
         method = scope["method"] if scope["method"] in METHODS else "other"

@@ -192,9 +192,11 @@ def described(key: Key) -> dict[str, Any]:
     return {**found, "scopes": ", ".join(key.scopes)}
 
 
-def bearer(header: str | None) -> str | None:
+def bearer(header: bytes | None) -> str | None:
     """Token of an Authorization header."""
-    scheme, _, token = (header or "").partition(" ")
+    if header is None:
+        return None
+    scheme, _, token = header.decode("latin-1").partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 

@@ -1,9 +1,9 @@
 """From a judgement of the log to a lesson: a list of items that was shown, and its gains."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from similia.impressions import TIE, Impressions
 from similia.service.records import (
@@ -25,7 +25,7 @@ BETTER_WORSE = (1.0, 0.0)
 Row = Callable[[str], int | None]
 
 
-class Lesson(NamedTuple):
+class Lesson(Struct, frozen=True, gc=False):
     """One list: rows of the items shown, their gains and places, and how much it counts."""
 
     seq: int

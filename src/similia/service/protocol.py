@@ -155,17 +155,17 @@ class BoundedProtocol(HttpToolsProtocol):
         """Serve a request that needs no parsing."""
         self._in_head, self._idle_bytes = False, 0
         self._stop_head_timer()
-        own = {"server": self.server, "client": self.client, "scheme": self.scheme}
-        brief = Brief(head.tenant, {**head.scope, **own})
+        scope = dict(head.scope)
+        scope["server"], scope["client"], scope["scheme"] = self.server, self.client, self.scheme
+        brief = Brief(head.tenant, scope)
         brief.body, brief.more_body = body, False
         self.cycle = brief  # type: ignore[assignment]
-        self._serve(brief, known=True)
+        self._serve(brief, head)
 
-    def _serve(self, brief: Brief, *, known: bool = False) -> None:
+    def _serve(self, brief: Brief, head: Head | None = None) -> None:
         if len(brief.body) <= LONGEST:
             done = partial(self._arrived, brief)
-            send = self.direct.send
-            brief.sent = send(brief.scope, brief.body, brief.tenant, done, known=known)
+            brief.sent = self.direct.send(brief.scope, brief.body, brief.tenant, done, head)
         if brief.sent is None:
             self._unset_keepalive_if_required()
             self._go_the_long_way(brief)

@@ -22,7 +22,7 @@ Vector: TypeAlias = NDArray[np.float32]
 Value: TypeAlias = str | float | bool
 
 
-class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Query(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What was asked: vectors by view, an item that stands for them, or a text."""
 
     id: str | None = None
@@ -44,7 +44,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 # -- judgements ----------------------------------------------------------------------------------
 
 
-class Judged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+class Judged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):
     """What all judgements have in common."""
 
     query: Query
@@ -218,7 +218,7 @@ Record: TypeAlias = (
 Packed: TypeAlias = dict[str, bytes]
 
 
-class _Body(Struct, frozen=True, array_like=True):
+class _Body(Struct, frozen=True, array_like=True, gc=False):
     record: Record
     #: of the query of a judgement, or of each item put
     vectors: list[Packed] = []

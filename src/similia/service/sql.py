@@ -11,6 +11,8 @@ from similia.service.log import Appended, Entry, Row
 from similia.service.writer import Request, Writer
 
 COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
+#: fields of `Told`
+TOLD = "seq, body, query, target"
 #: a day in microseconds
 DAY = 86_400_000_000
 
