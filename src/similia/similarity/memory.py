@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
+from similia.linalg.blas import products
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
 from similia.similarity.weights import Ranking, raised, trust
@@ -20,7 +21,7 @@ from similia.updates.blend_memory import (
 )
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
-SCALES = np.array([0.25, 1.0, 4.0, 16.0])
+SCALES = np.array([0.75, 2.25, 6.75, 20.25])
 #: belief in what is remembered of a query, and of its neighbours, before any evidence
 BELIEF = 0.1
 #: the same of a query that a trusted person has decided about
@@ -31,6 +32,8 @@ NEAR, RARE = 0.5, 1000
 FEW = 32
 #: lists and decisions kept of one query, and passes over these; older ones are only remembered
 LISTS, KEPT, SWEEPS = 10, 100, 5
+#: fields that do not grow
+FIXED = "evidence", "totals", "near", "stretch", "common"
 #: margin with which a decision is obeyed, in typical gaps of the base
 MARGIN = 0.1
 
@@ -68,6 +71,9 @@ class Memory:
     totals: NDArray[np.float64]
     #: cosine c beyond which queries are neighbours, with κ = (cos - c)/(1 - c)
     near: float
+    #: a and A of a(I - AAᵀ), how m_u varies before any feedback, times its prior variance
+    stretch: float
+    common: Array
     #: key, list, scores of all views and vector of (better - worse) for each decision, oldest first
     decided: NDArray[np.uint64]
     decided_times: NDArray[np.int64]
@@ -75,9 +81,9 @@ class Memory:
     decided_vectors: Array
 
     @classmethod
-    def start(cls, queries: Array, n: int, n_views: int) -> Self:
+    def start(cls, queries: Array, stretch: float, common: Array, n_views: int) -> Self:
         """An empty memory; `queries` are a sample, which says how close two usually are."""
-        K, dtype, m = len(SCALES), queries.dtype, queries.shape[1]
+        K, dtype, m, n = len(SCALES), queries.dtype, queries.shape[1], len(common)
         unit = unit_rows(queries)
         cosines = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
         close = float(np.quantile(cosines, 1 - 1 / RARE)) if len(cosines) else NEAR
@@ -92,6 +98,8 @@ class Memory:
             np.zeros((2, K)),
             np.zeros(2),
             min(max(NEAR, close), 0.999),
+            stretch,
+            common,
             np.zeros(0, np.uint64),
             np.zeros(0, np.int64),
             np.zeros((0, n_views)),
@@ -131,12 +139,19 @@ class Memory:
         remember_lists(
             (starts, gains, weights, slots, fresh, fading**ages),
             rows,
+            self.spread(rows),
             offsets,
             others,
             (vectors, variances, self.met, self.weight, self.evidence, self.totals),
             (unit_rows(queries), self.queries, aside.near.kept(self.queries), float(self.near)),
             SCALES,
         )
+
+    def spread(self, rows: Array) -> Array:
+        """Rows of items, or of their differences, times the prior covariance of m_u."""
+        along = products((rows, self.common))[0]
+        found: Array = rows - products((along, self.common.T))[0]
+        return rows.dtype.type(self.stretch) * found
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
@@ -166,7 +181,7 @@ class Memory:
         old = len(self.keys), len(self.decided)
         for name, value in list(vars(self).items()):
             kind = name.startswith("decided")
-            if n[kind] > old[kind] and name not in ("evidence", "totals", "near"):
+            if n[kind] > old[kind] and name not in FIXED:
                 axis = int(name in ("vectors", "variances"))
                 setattr(self, name, rooms.grown(name, value, axis, n[kind], most))
 

@@ -13,13 +13,13 @@ WIDEST = 1e12
 
 
 @compiled
-def remember_lists(lists, rows, offsets, others, state, known, scales):
+def remember_lists(lists, rows, spread, offsets, others, state, known, scales):
     """Learn an item-space vector for the query of each list, one after the other.
 
-    m ~ N(0, v I) for each query and each prior variance v of `scales`. The total score of an item p
-    is its offset plus mᵀp, the total covariance that of the offsets plus v times the items' inner
-    products. Directions that a list says nothing about keep v; one number for all of them takes the
-    mean of the information over what it says something about.
+    m ~ N(0, v S) for each query and each prior variance v of `scales`; `spread` are the rows times
+    S. The total score of an item p is its offset plus mᵀp, the total covariance that of the offsets
+    plus v times the items' products pᵀSp. Directions that a list says nothing about keep v; one
+    number for all of them takes the mean of the information over what it says something about.
 
     Where items are so long that a score could be anything, the step is that of a variance of
     `WIDEST`.
@@ -52,8 +52,8 @@ def remember_lists(lists, rows, offsets, others, state, known, scales):
             variances[:, slot] = scales - left[t] * (scales - variances[:, slot])
         if not choices(gain):
             continue
-        R = rows[begin:end]
-        inner, eye = (R @ R.T).astype(np.float64), np.eye(n)
+        R, SR = rows[begin:end], spread[begin:end]
+        inner, eye = (R @ SR.T).astype(np.float64), np.eye(n)
         plain = add_choices(offsets[begin:end], gain, weights[t], np.zeros(n), np.zeros((n, n)))
         kind = 0 if met[slot] else 1
         n_near = find_near(kept, queries, units[t], limit, near, cosines) if kind else 0
@@ -79,7 +79,7 @@ def remember_lists(lists, rows, offsets, others, state, known, scales):
             step = (part * v * a).astype(R.dtype)
             for i in range(n):
                 for d in range(R.shape[1]):
-                    vectors[c, slot, d] += step[i] * R[i, d]
+                    vectors[c, slot, d] += step[i] * SR[i, d]
             seen = H @ inner
             total = np.trace(seen)
             if total > 0.0:
