@@ -106,6 +106,7 @@ class Blend:
         self.middle_, self.mean_ = learner.middle_, learner.mean_
         self.start, self.doubt, self.units = weights.start, weights.doubt, weights.units
         self.near = memory.near
+        self.S = memory.stretch * (np.eye(len(memory.common)) - memory.common @ memory.common.T)
         self.V, self.k = len(self.start), n_nuisances
         self.n_seen = self.n_updates = 0
         p, K = self.V + self.k, len(GRID)
@@ -259,7 +260,7 @@ class Blend:
         )
 
     def remember(self, q, key, r, gains, weight, offsets, C):
-        """m_u moves by v rᵀa, a = (I + H(C + v r rᵀ))⁻¹ g, for each prior variance v."""
+        """m_u moves by v S rᵀa, a = (I + H(C + v r S rᵀ))⁻¹ g, for each prior variance v."""
         found = [s for s in self.slots if s["key"] == key]
         if not found:
             found = [self.new_slot(key, q)]
@@ -283,9 +284,11 @@ class Blend:
                 log_p, _, _ = choices(offsets + r @ m, gains, weight)
             gained.append(log_p - plain)
             v = slot["variances"][c]
-            a = np.linalg.inv(np.eye(len(r)) + H @ (C + v * r @ r.T)) @ g
-            slot["vectors"][c] = slot["vectors"][c] + v * r.T @ a
-            information = r.T @ H @ r  # in item space; its mean over what it says something about
+            a = np.linalg.inv(np.eye(len(r)) + H @ (C + v * r @ self.S @ r.T)) @ g
+            slot["vectors"][c] = slot["vectors"][c] + v * self.S @ r.T @ a
+            information = (
+                self.S @ r.T @ H @ r
+            )  # in item space; its mean over what it says something about
             typical = np.trace(information @ information) / max(np.trace(information), 1e-300)
             slot["variances"][c] = v / (1 + v * typical)
         kind = of_memory.OWN if slot["met"] else of_memory.NEIGHBORS

@@ -139,12 +139,15 @@ def test_suggestions_are_about_queries_whose_pairs_people_tell_apart():
     X = np.repeat(rng.normal(size=(20, 6)), 2, axis=0)  # rows 0 and 1 are the same but for a hair
     X[1] += 1e-3
     items = rng.normal(size=(50, 6))
-    pairs = rng.integers(50, size=(12, 2))
+    order = np.argsort(items @ X[0])  # any two of very different scores are known before
+    first = np.argmin(np.diff((items @ X[0])[order]))
+    close, rest = order[first : first + 2], np.delete(order, [first, first + 1])
+    pairs = rng.choice(rest, size=(12, 2), replace=False)
     answers = np.concatenate([np.column_stack([np.full(12, q), pairs]) for q in (0, 1)])
     for alike in (0, 1):
         given = Impressions.from_triplets(answers, alike=answers[:, 0] == alike, trusted=False)
         blend = Blend().learn(X, given, items=items)
-        chosen = blend.suggest(X, [[0, 20, 30], [1, 20, 30]], items=items)
+        chosen = blend.suggest(X, [[0, *close], [1, *close]], items=items)
         assert chosen[0] == 1 - alike
 
 

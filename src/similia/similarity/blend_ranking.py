@@ -243,7 +243,9 @@ class BlendRanking(BlendState):
             Q = self._base_rows(X, query)
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
             learnt = self.matrix_part_.variances(Q / self._scale(0), P)
-            learnt += self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(P, P)
+            learnt += self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(
+                P, self.memory_part_.spread(P)
+            )
             variances += learnt / ranking.strength**2
         return np.sqrt(np.maximum(variances, 0.0))
 

@@ -12,6 +12,7 @@ from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.impressions import SHOWN, Impressions
 from similia.linalg.blocks import dense, rows_of
 from similia.safety.bounds import check_room, check_sparse
+from similia.similarity.common import common_directions
 from similia.similarity.comparing import (
     check_widths,
     compared_widths,
@@ -74,7 +75,10 @@ class BlendState(Learner):
         self.matrix_part_ = MatrixPart.start(0 if wide else m, 0 if wide else n, dtype)
         chosen = np.random.default_rng(0).permutation(X.shape[0])[:500]
         queries = dense(rows_of(X[base], chosen, dtype)) if not wide else np.zeros((0, m), dtype)
-        self.memory_part_ = Memory.start(queries, n, len(self.names_))
+        stretch, common = 1.0, np.zeros((n, 0), dtype)
+        if not wide:
+            stretch, common = common_directions(Z[base])
+        self.memory_part_ = Memory.start(queries, stretch, common, len(self.names_))
         parts = self.weights_part_, self.matrix_part_, self.memory_part_
         self.published_part_ = Published.start(*parts)
         self._init_moment()

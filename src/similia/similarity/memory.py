@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
+from similia.linalg.blas import products
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
 from similia.similarity.weights import Ranking, pieces, raised, trust
@@ -23,7 +24,7 @@ from similia.updates.blend_memory import (
 )
 
 #: prior variances of what is remembered, in typical gaps: candidates side by side
-SCALES = np.array([0.25, 1.0, 4.0, 16.0])
+SCALES = np.array([0.75, 2.25, 6.75, 20.25])
 #: belief in what is remembered of a query, and of its neighbours, before any evidence
 BELIEF = 0.1
 #: the same of a query that a trusted person has decided about
@@ -34,6 +35,8 @@ NEAR, RARE = 0.5, 1000
 FEW = 32
 #: lists and decisions kept of one query, and passes over these; older ones are only remembered
 LISTS, KEPT, SWEEPS = 10, 100, 5
+#: fields that do not grow
+FIXED = "evidence", "totals", "near", "stretch", "common"
 #: margin with which a decision is obeyed, in typical gaps of the base
 MARGIN = 0.1
 
@@ -71,6 +74,9 @@ class Memory:
     totals: NDArray[np.float64]
     #: cosine c beyond which queries are neighbours, with κ = (cos - c)/(1 - c)
     near: float
+    #: a and A of a(I - AAᵀ), how m_u varies before any feedback, times its prior variance
+    stretch: float
+    common: Array
     #: key, list, scores of all views and vector of (better - worse) for each decision, oldest first
     decided: NDArray[np.uint64]
     decided_times: NDArray[np.int64]
@@ -78,9 +84,9 @@ class Memory:
     decided_vectors: Array
 
     @classmethod
-    def start(cls, queries: Array, n: int, n_views: int) -> Self:
+    def start(cls, queries: Array, stretch: float, common: Array, n_views: int) -> Self:
         """An empty memory; `queries` are a sample, which says how close two usually are."""
-        K, dtype, m = len(SCALES), queries.dtype, queries.shape[1]
+        K, dtype, m, n = len(SCALES), queries.dtype, queries.shape[1], len(common)
         unit = unit_rows(queries)
         cosines = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
         close = float(np.quantile(cosines, 1 - 1 / RARE)) if len(cosines) else NEAR
@@ -95,6 +101,8 @@ class Memory:
             np.zeros((2, K)),
             np.zeros(2),
             min(max(NEAR, close), 0.999),
+            stretch,
+            common,
             np.zeros(0, np.uint64),
             np.zeros(0, np.int64),
             np.zeros((0, n_views)),
@@ -134,12 +142,14 @@ class Memory:
         vectors = aside.rooms.whole("vectors", self.vectors)
         variances = aside.rooms.whole("variances", self.variances)
         left, units, kept = fading**ages, unit_rows(queries), aside.near.kept(self.queries)
+        spread = self.spread(rows)
         then: list[NDArray[np.float64]] = []
         for lists, places in pieces(starts, stops):
             own = starts[lists.start : lists.stop + 1]
             remember_lists(
                 (own, gains, weights[lists], slots[lists], fresh[lists], left[lists]),
                 rows,
+                spread,
                 offsets,
                 others[places],
                 (vectors, variances, self.met, self.weight, self.evidence, self.totals),
@@ -149,6 +159,12 @@ class Memory:
             if len(then) < len(stops):
                 then.append(self.shares())
         return then
+
+    def spread(self, rows: Array) -> Array:
+        """Rows of items, or of their differences, times the prior covariance of m_u."""
+        along = products((rows, self.common))[0]
+        found: Array = rows - products((along, self.common.T))[0]
+        return rows.dtype.type(self.stretch) * found
 
     def _slots(
         self, keys: NDArray[np.uint64], budget: int, times: Indices
@@ -179,7 +195,7 @@ class Memory:
         old = len(self.keys), len(self.decided)
         for name, value in list(vars(self).items()):
             kind = name.startswith("decided")
-            if n[kind] > old[kind] and name not in ("evidence", "totals", "near"):
+            if n[kind] > old[kind] and name not in FIXED:
                 axis = int(name in ("vectors", "variances"))
                 setattr(self, name, rooms.grown(name, value, axis, n[kind], most))
 

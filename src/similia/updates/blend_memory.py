@@ -23,13 +23,13 @@ def meet(met, slots, times, ages):
 
 
 @compiled
-def remember_lists(lists, rows, offsets, others, state, known, scales):
+def remember_lists(lists, rows, spread, offsets, others, state, known, scales):
     """Learn an item-space vector for the query of each list, one after the other.
 
-    m ~ N(0, v I) for each query and each prior variance v of `scales`. The total score of an item p
-    is its offset plus mᵀp, the total covariance that of the offsets plus v times the items' inner
-    products. Directions that a list says nothing about keep v; one number for all of them takes the
-    mean of the information over what it says something about.
+    m ~ N(0, v S) for each query and each prior variance v of `scales`; `spread` are the rows times
+    S. The total score of an item p is its offset plus mᵀp, the total covariance that of the offsets
+    plus v times the items' products pᵀSp. Directions that a list says nothing about keep v; one
+    number for all of them takes the mean of the information over what it says something about.
 
     Where items are so long that a score could be anything, the step is that of a variance of
     `WIDEST`.
@@ -69,7 +69,7 @@ def remember_lists(lists, rows, offsets, others, state, known, scales):
         inner, H = squares[0, : n * n].reshape(n, n), squares[1, : n * n].reshape(n, n)
         seen, A = squares[2, : n * n].reshape(n, n), squares[3, : n * n].reshape(n, n)
         scores, g = scores_of[:n], g_of[:n]
-        _multiply(R, R.T, inner)
+        _multiply(R, spread[begin:end].T, inner)
         plain = _choices_of(offset, gain, weights[t], g, H)
         kind = 0 if met[slot] else 1
         n_near = 0
@@ -110,7 +110,7 @@ def remember_lists(lists, rows, offsets, others, state, known, scales):
             for i in range(n):
                 step = R.dtype.type(part * v * g[i])
                 for d in range(len(m)):
-                    vectors[c, slot, d] += step * R[i, d]
+                    vectors[c, slot, d] += step * spread[begin + i, d]
             if total > 0.0:
                 variances[c, slot] = v / (1.0 + v * square / total)
         for c in range(len(scales)):  # what repeats say of a scale counts for neighbours too
