@@ -168,6 +168,21 @@ def test_owners_are_closed_last(tmp_path, monkeypatch):
     assert closed[-1] == "owner"
 
 
+def test_a_team_whose_maker_was_killed_is_made_again(place, name, open_log, tmp_path):
+    """Nothing was acknowledged, and the log is empty."""
+    tenants = Tenants(place, cache=tmp_path / "cache")
+    tenants.create(f"{name}-owner", SETTINGS).put_items([item(i) for i in range(3)])
+    open_log().close()
+    assert tenants.get(name).shares is None
+    team = tenants.create(name, Settings(shares=f"{name}-owner"))
+    assert (team.shares, team.n_items, team.log.last) == (f"{name}-owner", 3, 1)
+    with pytest.raises(Conflict, match="exists"):
+        tenants.create(name)
+    tenants.close()
+    with pytest.raises(Conflict, match="exists"):
+        Tenants(place, cache=tmp_path / "cache").create(name)
+
+
 def test_items_may_come_after_those_who_share_them(tenants):
     owner = tenants.create("owner")
     one = tenants.create("one", SHARING)
