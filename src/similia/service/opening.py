@@ -33,10 +33,16 @@ def opened_log(
     """The log of a tenant, and the folder for what is computed from it."""
     check_name(name)
     there = name in names_in(where)
-    if new and there:
-        raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
     if not new and not there:
         raise NotFound(f"tenant: name must be that of a tenant, got {name!r}; create it first.")
+    log, folder = _opened(where, name, cache)
+    if new and log.last:  # an empty one is what is left if its maker was killed
+        log.close()
+        raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
+    return log, folder
+
+
+def _opened(where: str | Path, name: str, cache: str | Path | None) -> tuple[Log, Path]:
     if not is_url(where):
         folder = Path(where) / name
         return SQLiteLog(folder), folder if cache is None else Path(cache) / name

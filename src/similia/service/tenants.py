@@ -60,8 +60,11 @@ class Tenants:
     def create(self, name: str, settings: Settings | None = None) -> Tenant:
         """Make a new tenant; with `shares` in its settings, it has the items of that tenant."""
         with self._lock:
-            if name in self._open:
+            there = self._open.get(name)
+            if there is not None and there.log.last:
                 raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
+            if there is not None:  # its maker was killed before the first row was written
+                self._open.pop(name).close()
             owner = None
             if settings is not None and settings.shares is not None:
                 owner = self._owner(name, settings.shares)
