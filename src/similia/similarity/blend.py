@@ -270,6 +270,7 @@ class Blend(BlendRanking):
             rows = _bounded(rows)
             scores = offsets, others
             restart, W = self._learn_W(part, keys, queries, rows, scores, stops)
+            # What is due behind a restart waits for the new W.
             stops = [place for place in stops if place <= restart]
             if self.memory:
                 then = self.memory_part_.learn(
