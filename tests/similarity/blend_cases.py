@@ -17,10 +17,12 @@ def problem(rng, n_queries=12, n_items=40, m=5):
     return queries, items
 
 
-def shown(rng, queries, items, n, *, n_queries=None, follow=None, trusted=0.2, weights=(1.0,)):
-    """n lists of 2 to 6 items, chosen by `follow` (scores of queries and items), or at random."""
+def shown(
+    rng, queries, items, n, *, n_queries=None, longest=6, follow=None, trusted=0.2, weights=(1.0,)
+):
+    """n lists of 2 items or more, chosen by `follow` (scores of all pairs), or at random."""
     asked = rng.integers(n_queries or len(queries), size=n)
-    sizes = rng.integers(2, 7, size=n)
+    sizes = rng.integers(2, longest + 1, size=n)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     rows = np.concatenate([rng.permutation(len(items))[:size] for size in sizes])
     gains = np.zeros(len(rows))

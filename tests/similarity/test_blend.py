@@ -11,6 +11,7 @@ from scipy import optimize
 from similia import Blend, Impressions, Views
 from similia.updates.blend import add_choices
 from similia.updates.blend_matrix import NEW, W_COUNTED, step_and_gain
+from similia.updates.blend_memory import eliminate
 from similia.updates.blend_weights import solve
 from tests.reference import blend as naive
 from tests.similarity.blend_cases import (
@@ -28,15 +29,23 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @settings(max_examples=8)
-@given(SEEDS, st.sampled_from([0, 3, 7, 10_000]), st.booleans(), st.sampled_from([None, 20.0]))
-@example(745, 7, False, None)  # a new query whose first list decides nothing takes a slot over
+@given(
+    SEEDS,
+    st.sampled_from([0, 3, 7, 10_000]),
+    st.booleans(),
+    st.sampled_from([None, 20.0]),
+    st.sampled_from([6, 12]),
+)
+@example(745, 7, False, None, 6)  # a new query whose first list decides nothing takes a slot over
+@example(0, 10_000, True, None, 12)
 def test_lists_with_views_and_nuisances_are_learnt_as_transcribed(
-    seed, memory, informative, half_life
+    seed, memory, informative, half_life, longest
 ):
     rng = np.random.default_rng(seed)
     queries, items = problem(rng)
     follow = 3 * rng.normal(size=(len(queries), len(items))) if informative else None
-    lists = shown(rng, queries, items, 150, follow=follow, weights=(0.0, 0.5, 1.0, 1.0, 2.0))
+    given = {"longest": longest, "follow": follow, "weights": (0.0, 0.5, 1.0, 1.0, 2.0)}
+    lists = shown(rng, queries, items, 150, **given)
     blend = Blend(memory=memory, half_life=half_life)
     blend.begin(queries, items)
     reference = naive.Blend(blend, queries, n_nuisances=2)
@@ -130,6 +139,15 @@ def test_solve_is_the_solution_and_the_inverse(seed, n):
     solve(A, x, np.zeros((n, n)), inverse)
     np.testing.assert_allclose(A @ x, b, atol=1e-8)
     np.testing.assert_allclose(A @ inverse, np.eye(n), atol=1e-8)
+
+
+@given(SEEDS, st.integers(1, 9))
+def test_elimination_solves_what_is_not_symmetric_and_needs_pivots(seed, n):
+    rng = np.random.default_rng(seed)
+    A, x = rng.normal(size=(n, n)) - 5 * np.eye(n)[::-1], rng.normal(size=n)
+    found = A @ x
+    eliminate(A.copy(), found)
+    np.testing.assert_allclose(found, x, rtol=1e-6, atol=1e-6 * np.linalg.cond(A))
 
 
 @given(SEEDS, st.integers(2, 6))

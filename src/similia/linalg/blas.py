@@ -96,13 +96,13 @@ def row_products(A, B):
 
 
 @compiled
-def wide_row_products(A, B):
-    """Inner products of corresponding rows, in double precision whatever theirs is."""
-    found = np.empty(len(A))
-    for i in range(len(A)):
-        total = 0.0
-        for j in range(A.shape[1]):
-            total += np.float64(A[i, j]) * np.float64(B[i, j])
+def wide_row_products(A, a, B, b):
+    """Inner products of rows a of A with rows b of B, in double precision whatever theirs is."""
+    found = np.empty(len(a))
+    for i in range(len(a)):
+        total, x, y = 0.0, A[a[i]], B[b[i]]
+        for j in range(len(x)):
+            total += np.float64(x[j]) * np.float64(y[j])
         found[i] = total
     return found
 

@@ -265,9 +265,12 @@ class Blend(BlendRanking):
         )
         restart, W, shares = len(part), None, self.published_part_.shares
         if not self._is_wide:
-            rows = _bounded(self._base_rows(Z, part.items) / self._scale(1))
+            rows = self._base_rows(Z, part.items)
+            rows /= self._scale(1)
+            rows = _bounded(rows)
             scores = offsets, others
             restart, W = self._learn_W(part, keys, queries, rows, scores, stops)
+            # What is due behind a restart waits for the new W.
             stops = [place for place in stops if place <= restart]
             if self.memory:
                 then = self.memory_part_.learn(
@@ -305,9 +308,11 @@ class Blend(BlendRanking):
                 array[kept] for array in (lists, pairs, margins, variances)
             )
             queries, weights, keys = queries[lists], weights[lists], keys[lists]
+        gaps = rows[pairs[:, 0]]
+        gaps -= rows[pairs[:, 1]]
         alarm, W = self.matrix_part_.learn(
             queries,
-            rows[pairs[:, 0]] - rows[pairs[:, 1]],
+            gaps,
             margins,
             variances,
             weights,
@@ -335,6 +340,6 @@ class Blend(BlendRanking):
 
 def _bounded(values: Array, limit: float = LONGEST) -> Array:
     """Values with what is beyond the limit cut off; the values themselves if nothing is."""
-    if values.size and not max(-values.min(), values.max()) <= limit:
-        return np.clip(values, -limit, limit)
-    return values
+    if np.vdot(values, values) <= limit**2:  # a bound for all; the rest may be right too
+        return values
+    return np.clip(values, -limit, limit)

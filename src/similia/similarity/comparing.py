@@ -106,9 +106,17 @@ def scores_of_pairs(widths: Widths, X: Views, Z: Views, queries: Indices, items:
             asked, rows = (rows_of(side, some, np.float64) for side, some in pairs)
             columns.append(np.asarray(asked.multiply(rows).sum(axis=1)).reshape(-1, 1))
         else:
-            asked, rows = (dense(rows_of(side, some, side.dtype)) for side, some in pairs)
-            columns.append(wide_row_products(asked, rows)[:, None])
+            (asked, of_asked), (rows, of_rows) = (_in_place(side, some) for side, some in pairs)
+            columns.append(wide_row_products(asked, of_asked, rows, of_rows)[:, None])
     return np.ascontiguousarray(np.hstack(columns))
+
+
+def _in_place(side: Matrix, some: Indices) -> tuple[Array, Indices]:
+    """Rows for a compiled loop, and their places: a copy only of what it could not read safely."""
+    plain = type(side) is np.ndarray and side.flags.carray and len(some) > 0
+    if plain and some.min() >= 0 and some.max() < len(side):
+        return side, some.astype(np.intp, copy=False)
+    return dense(rows_of(side, some, side.dtype)), np.arange(len(some))
 
 
 def start_shapes(widths: Widths, X: Views, Z: Views) -> list[tuple[int, ...]]:

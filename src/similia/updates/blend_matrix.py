@@ -115,7 +115,7 @@ def matrix_pass(W, Lambda, Omega, Q, P, offsets, others, weights, stop=None):
     count = _matrix_walk(H, G, scores, *given, steps, taken)
     if count:
         taken = taken[:count]
-        left, right = QL[taken], PO[taken]
+        left, right = (QL, PO) if count == len(QL) else (QL[taken], PO[taken])
         alpha, c_Lambda, c_Omega = steps[:, :count]
         tasks = (
             partial(downdate, Lambda, left, H, c_Lambda, taken),

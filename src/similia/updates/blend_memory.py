@@ -106,7 +106,7 @@ def remember_lists(lists, rows, spread, offsets, others, state, known, scales):
                     square += seen[i, j] * seen[j, i]
                     A[i, j] = part * (A[i, j] + v * seen[i, j])
                 A[i, i] += 1.0
-            _solve(A, g)
+            eliminate(A, g)
             for i in range(n):
                 step = R.dtype.type(part * v * g[i])
                 for d in range(len(m)):
@@ -153,8 +153,8 @@ def _choices_of(scores, gains, weight, g, H):
 
 
 @compiled
-def _solve(A, x):
-    """Replace x by A⁻¹x for a small A, which is lost: elimination with pivots from its columns."""
+def eliminate(A, x):
+    """Replace x by A⁻¹x for a small A, which is lost: Gauss's elimination, with pivots."""
     n = len(x)
     for k in range(n):
         pivot = k
