@@ -15,7 +15,7 @@ from similia.service.records import Settings
 from similia.service.snapshots import Snapshots
 
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
-REST, LONGEST = 9, 1.0
+REST, LONGEST = 19, 1.0
 #: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
 PLENTY, PORTION = 50_000, 4096
 #: rows, and bytes of them, that may wait to be learnt; then the log waits, too
