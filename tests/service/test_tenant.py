@@ -1,9 +1,7 @@
 """A tenant: feedback in, rankings out, on every database."""
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -25,7 +23,6 @@ from similia.service.records import (
 )
 from similia.service.tenant import Tenant
 from similia.service.tenants import Tenants
-from tests.service.conftest import until
 from tests.service.problems import (
     VIEWS,
     bits,
@@ -181,23 +178,6 @@ def test_a_log_waits_for_a_learner_that_is_far_behind(tenant, monkeypatch):
         assert any(thread.is_alive() for thread in told)
     for thread in told:
         thread.join()
-    assert tenant.rank(query(0), min_seq=tenant.log.last).seq == tenant.log.last
-
-
-def test_in_a_burst_a_learner_waits_for_many_rows_unless_somebody_waits(tenant, monkeypatch):
-    for name, value in (("REST", 0), ("BURST", -1), ("LONGEST", 600.0), ("PORTION", 30)):
-        monkeypatch.setattr(engine, name, value)
-
-    def lags():
-        time.sleep(0.3)
-        return tenant._engine.seq < tenant.log.last
-
-    told = (triplet(i) for i in range(100))
-    tenant.rank(query(0), min_seq=tenant.feedback([next(told)])[0].seq)
-    assert any(tenant.feedback([next(told)]) and lags() for _ in range(4))
-    tenant.feedback(list(islice(told, 30)))
-    until(lambda: tenant._engine.seq > tenant.log.last - 30)
-    tenant.feedback(list(islice(told, 5)))
     assert tenant.rank(query(0), min_seq=tenant.log.last).seq == tenant.log.last
 
 

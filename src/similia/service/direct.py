@@ -69,8 +69,8 @@ class Direct:
         #: when to give up, on what, and how; the oldest first
         self._watched: deque[tuple[float, Sent, Callable[[], None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        #: requests that were answered in this turn of the loop
-        self._answered: list[Exchange] = []
+        #: what was answered in this turn of the loop, with judgements that were new and known
+        self._answered: list[tuple[Exchange, int, int]] = []
         #: whether keys were looked at in this turn of the loop
         self._looked = False
         self._own: tuple[list[tuple[bytes, bytes]], bytes] = ([], b"")
@@ -112,15 +112,16 @@ class Direct:
     def _begin_turn(self) -> None:
         self._looked = False
 
-    def record(self, exchange: Exchange) -> None:
+    def record(self, exchange: Exchange, new: int = 0, known: int = 0) -> None:
         """Count and log a request, once the answers of this turn of the loop are on their way."""
-        self._answered.append(exchange)
+        self._answered.append((exchange, new, known))
         if len(self._answered) == 1:
             asyncio.get_running_loop().call_soon(self._record)
 
     def _record(self) -> None:
         answered, self._answered = self._answered, []
-        for exchange in answered:
+        for exchange, new, known in answered:
+            self.service.metrics.acknowledge(exchange.scope["state"]["tenant"], new, known)
             exchange.record()
 
     def own_lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
@@ -244,15 +245,14 @@ class Sent:
         """The log has answered."""
         if not self.end():
             return
-        answer, metrics = request.answer, self._direct.service.metrics
+        answer = request.answer
         done, self._done = self._done, _nobody  # what it holds holds this
         if isinstance(answer, ServiceError):
             done(None, b"")
             return
-        new = len(answer) - sum([place.duplicate for place in answer])
-        metrics.acknowledge(self._exchange.scope["state"]["tenant"], new, len(answer) - new)
         content = _encoder.encode(Receipts(receipts(request.batch, answer)))
         id = self._exchange.id.encode()
         done(b"%s%s\r\ncontent-length: %d\r\n" % (LINES, id, len(content)), content)
         self._exchange.end(200)
-        self._direct.record(self._exchange)
+        known = sum([place.duplicate for place in answer])
+        self._direct.record(self._exchange, len(answer) - known, known)

@@ -17,11 +17,9 @@ from similia.service.sharing import check_followed
 from similia.service.snapshots import Snapshots
 
 #: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
-REST, LONGEST = 9, 1.0
+REST, LONGEST = 19, 1.0
 #: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
 PLENTY, PORTION = 50_000, 4096
-#: rows a second that make it rest until it has a whole portion: few at a time cost twice as much
-BURST = 2000
 #: rows, and bytes of them, that may wait to be learnt; then the log waits, too
 MOST_ROWS, MOST_BYTES = 100_000, 256_000_000
 #: seconds that anybody waits by default
@@ -49,8 +47,7 @@ class Engine:
         self._changed = threading.Condition()
         self._rows: list[Row] = []
         self._bytes = 0
-        #: rows that end the learner's rest
-        self._enough = 1
+        self._resting = False
         self._waiting = 0
         self._closed = False
         self._error: BaseException | None = None
@@ -145,7 +142,7 @@ class Engine:
         with self._changed:
             self._rows += rows
             self._bytes += sum([len(row.body) for row in rows])
-            if len(self._rows) >= self._enough:
+            if not self._resting or len(self._rows) >= PLENTY:
                 self._changed.notify_all()
             if self._is_far_behind():
                 self._changed.wait_for(lambda: not self._is_far_behind() or self._error is not None)
@@ -192,18 +189,12 @@ class Engine:
     def _rest(self, seconds: float) -> None:
         """Leave the processor to others for longer than learning took, unless somebody waits."""
         with self._changed:
-            rested = self._pause(PLENTY, min(REST * seconds, LONGEST))
-            if len(self._rows) > BURST * rested:
-                self._pause(PORTION, LONGEST - rested)
-            self._enough = 1
-
-    def _pause(self, rows: int, seconds: float) -> float:
-        """Wait until there are so many rows, somebody waits, or time is over; seconds waited."""
-        start, self._enough = time.perf_counter(), rows
-        self._changed.wait_for(
-            lambda: self._waiting or self._closed or len(self._rows) >= rows, seconds
-        )
-        return time.perf_counter() - start
+            self._resting = True
+            self._changed.wait_for(
+                lambda: self._waiting or self._closed or len(self._rows) >= PLENTY,
+                min(REST * seconds, LONGEST),
+            )
+            self._resting = False
 
     def _replayed(self, last: int) -> Fold:
         """The fold after row `last`, from the newest snapshot that still holds."""

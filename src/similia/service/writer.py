@@ -257,6 +257,8 @@ def _sorted_out(
     batch: Sequence[Entry], known: dict[str, tuple[int, bytes]], last: int
 ) -> list[Appended] | Conflict:
     """Where each entry of a batch is or goes; a conflict if an id is taken by another body."""
+    if len(batch) == 1 and batch[0].id not in known:  # as mostly
+        return [Appended(last + 1, False)]
     ids = {entry.id for entry in batch}
     if len(ids) == len(batch) and known.keys().isdisjoint(ids):  # as almost always
         return [Appended(seq, False) for seq in range(last + 1, last + 1 + len(batch))]
