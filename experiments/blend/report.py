@@ -143,8 +143,9 @@ def _goals(table: Table, everything: Table) -> str:
         "25 seeds, -0.0018 ± 0.0019 on the twenty that are new and -0.0007 ± 0.0011 on twenty "
         "more (300 to 319, not kept as rows): a loss, as of the judgements until the change is "
         "noticed, of a tenth of a point or two. After 30 searches with clicks few queries of "
-        "CISI have been repeated, memory has not proved itself, and Rocchio is ahead there; of "
-        "360 differences one in forty would be by chance.\n"
+        "CISI have been repeated, memory has not proved itself, and Rocchio is ahead there; with "
+        "clean clicks of Cranfield Qdrant's strategies are ahead by 0.011 after 1,000 (seeds "
+        "6000 to 6004). Of 420 differences one in forty would be by chance.\n"
     )
 
 
