@@ -13,7 +13,7 @@ from experiments.blend.today import TODAY
 
 PARTS = ("searches", "today", *judgements.NAMES)
 #: feedback that today's methods are compared on
-COMPARED = ("clicks", "grades")
+COMPARED = ("clicks", "clean clicks", "grades")
 
 
 def main(names: list[str]) -> None:
@@ -30,7 +30,8 @@ def main(names: list[str]) -> None:
             searches.run(chosen(SETS), chosen(searches.FEEDBACK), ["ours"])
         elif part == "today":
             methods = chosen(["ours", *TODAY])
-            searches.run(chosen(SETS), chosen(COMPARED), methods, searches.COMPARED)
+            seeds = (*searches.FRESH, *searches.COMPARED)
+            searches.run(chosen(SETS), chosen(COMPARED), methods, seeds)
         else:
             judgements.run([part])
     report.write()

@@ -14,8 +14,10 @@ from similia import Blend, FactoredAROMA
 from similia.contract import Array, Indices
 
 FOLDER = HERE / "results" / "blend"
-#: other seeds than any that were looked at while Blend was written
-SEEDS = range(4000, 4005)
+#: other seeds than any that decided something; the first five had been seen with earlier forms
+SEEDS = (*range(4000, 4005), *range(6000, 6005))
+#: those that nobody had looked at before
+FRESH = range(6000, 6005)
 #: seeds on which today's methods were run
 COMPARED = range(1000, 1005)
 STEPS = (10, 30, 100, 300, 1000)
