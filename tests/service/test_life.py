@@ -123,6 +123,7 @@ def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(
         assert answer.status_code == 503
         assert "restore it from a backup" in answer.json()["error"]
         assert client.get(f"/v1/{sharer}/status").status_code == 503
+        assert client.put("/v1/other").status_code == 503
         page = client.get("/metrics").text
     assert 'similia_usable{tenant="other"} 0.0' in page
     assert 'similia_usable{tenant="default"} 1.0' in page

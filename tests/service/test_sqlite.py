@@ -1,6 +1,7 @@
 """What is particular to logs in SQLite files: versions, damage, disks."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import apsw
 import pytest
@@ -244,3 +245,12 @@ def test_a_disk_that_became_read_only_is_reported(folder):
         log.append([entry(99)])
     assert log.append([entry(99)]) == [(21, False)]
     log.close()
+
+
+def test_a_log_is_free_once_any_thread_has_closed_it(folder):
+    with ThreadPoolExecutor(1) as another:
+        log = another.submit(SQLiteLog, folder).result()
+        with pytest.raises(Unavailable, match="must be free"):
+            SQLiteLog(folder)
+        log.close()
+    SQLiteLog(folder).close()

@@ -192,7 +192,8 @@ class SQLiteLog(SqlLog):
         super().__init__()
         make_folder(folder)
         self.path = folder / NAME
-        self._lock = FileLock(folder / f"{NAME}.lock")
+        # Whatever thread closes the log lets go of it.
+        self._lock = FileLock(folder / f"{NAME}.lock", thread_local=False)
         try:
             self._lock.acquire(timeout=0)
         except LockTimeout:

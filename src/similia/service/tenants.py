@@ -61,7 +61,7 @@ class Tenants:
         """Make a new tenant; with `shares` in its settings, it has the items of that tenant."""
         with self._lock:
             there = self._open.get(name)
-            if there is not None and there.log.last:
+            if name in self.unusable or (there is not None and there.log.last):
                 raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
             if there is not None:  # its maker was killed before the first row was written
                 self._open.pop(name).close()
