@@ -196,7 +196,7 @@ def test_the_same_on_every_database(place, name, tmp_path):
         assert other.evaluate().n_judgements == 0
     live = bits(learner(one))
     assert live == expected(one, owner)
-    assert [name for name, _ in upkeep.check(place) if name == one.name] == [one.name]
+    assert [name for name, _ in upkeep.check(place, one.name)] == [one.name]
     tenants.close()
     again = Tenants(place, cache=tmp_path / "another")
     assert bits(learner(again.get(one.name))) == live
