@@ -18,6 +18,7 @@ from similia.service.app import Service
 from similia.service.records import Item
 from similia.service.server import Server, listen
 from similia.service.settings import Settings
+from similia.service.tenants import Tenants
 
 WIDTH = 8
 #: seconds for everything that must happen sooner or later, never for how fast: on a busy machine
@@ -213,6 +214,14 @@ def place(request, tmp_path):
     if request.param == "sqlite":
         return str(tmp_path / "tenants")
     return request.getfixturevalue("server").url
+
+
+@pytest.fixture
+def tenants(tmp_path):
+    """Tenants in a folder of their own."""
+    tenants = Tenants(tmp_path)
+    yield tenants
+    tenants.close()
 
 
 @pytest.fixture

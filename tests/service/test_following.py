@@ -29,13 +29,6 @@ from tests.service.teams import PATIENCE, expected, filled
 
 
 @pytest.fixture
-def tenants(tmp_path):
-    tenants = Tenants(tmp_path)
-    yield tenants
-    tenants.close()
-
-
-@pytest.fixture
 def often(monkeypatch):
     """Snapshots after every block, of eight lists, and items that are moved together soon."""
     monkeypatch.setattr(snapshots, "EVERY", 1)

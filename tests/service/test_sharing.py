@@ -27,13 +27,6 @@ from tests.service.problems import (
 from tests.service.teams import SHARING, expected, filled
 
 
-@pytest.fixture
-def tenants(tmp_path):
-    tenants = Tenants(tmp_path)
-    yield tenants
-    tenants.close()
-
-
 def ids(ranking):
     return [result.id for result in ranking.results]
 

@@ -124,7 +124,7 @@ class MatrixPart:
         while True:
             rest = slice(begin, None)
             given = Q[rest], P[rest], offsets[rest], others[rest], weights[rest], keys[rest]
-            alarm, W = self._learn_until_alarm(*given, None if begin else stop)
+            alarm, W = self._learn_until_alarm(given, None if begin else stop)
             if not begin:
                 first, standing = alarm, W
             if alarm < 0:
@@ -137,16 +137,10 @@ class MatrixPart:
             begin += alarm + 1
 
     def _learn_until_alarm(
-        self,
-        Q: Array,
-        P: Array,
-        offsets: Array,
-        others: Array,
-        weights: Array,
-        keys: NDArray[np.uint64],
-        stop: int | None,
+        self, given: tuple[Array, ...], stop: int | None
     ) -> tuple[int, Standing | None]:
         """Learn pairs, and count until W is worse than nothing; where that was, or -1."""
+        Q, P, offsets, others, weights, keys = given
         if not len(keys):
             return -1, None if stop is None else self.standing()
         new, held = self._first_met(keys), held_out(keys)
