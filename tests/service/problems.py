@@ -104,8 +104,10 @@ def learner(tenant):
 
 
 def bits(learner):
-    """Digest of all that was learnt."""
+    """Digest of all that was learnt; of nothing, if there is no learner yet."""
     digest = hashlib.sha256()
+    if learner is None:  # a process that was killed early may have left nothing to learn from
+        return digest.hexdigest()
     for name, value in sorted(learner.get_state().items()):
         digest.update(name.encode())
         digest.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())

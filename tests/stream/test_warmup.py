@@ -65,7 +65,7 @@ def test_no_command_compiles_after_warmup(tmp_path, learner, kind, form):
     """In a process with an empty cache: whatever compiles after warming up is recorded."""
     done = subprocess.run(
         [sys.executable, "-c", COMMANDS, learner, form, str(tmp_path), kind],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0"},
         capture_output=True,
         text=True,
     )
