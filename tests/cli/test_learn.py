@@ -312,9 +312,7 @@ def test_a_killed_run_goes_on_exactly(files):
     writes to: compiled code rounds in one of two ways, by whether the process found its parts in
     the cache or made them itself.
     """
-    # Not optimized: all of Blend is compiled anew here, and optimizing takes half of that.
-    plain = {"NUMBA_CACHE_DIR": str(files / "cache"), "NUMBA_OPT": "0"}
-    environment = {**os.environ, **plain}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(files / "cache")}
     rows = np.random.default_rng(1).integers(40, size=(60_000, 3))
     np.savetxt(files / "f.csv", rows, "%d", delimiter=",", header="query,better,worse", comments="")
 

@@ -224,7 +224,7 @@ with event.install_recorder("numba:compile") as recorder:
 assert learner.n_updates_ > 0
 print([record.data["dispatcher"].py_func.__name__ for _, record in recorder.buffer])
 """
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "0"}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True
     )
