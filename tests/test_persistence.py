@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import similia
-from similia.persistence import describe, load, save
-from similia.persistence import file as sealed
+from similia.persistence import describe, load, reading, save, saving
 from similia.registry import ALL_LEARNERS, LEARNERS
 from tests.fixtures.make import EXPECTED, FOLDER, data, fitted, scores
 
@@ -161,13 +160,13 @@ WHOLE = st.integers(-(2**63), 2**64 - 1)
     ).filter(lambda v: v not in (np.inf, -np.inf))
 )
 def test_plain_values_survive_json_exactly(value):
-    encoded = json.loads(json.dumps(sealed.encode("value", value, {})))
-    decoded = sealed.decode(encoded, {})
+    encoded = json.loads(json.dumps(saving.encode("value", value, {})))
+    decoded = reading.decode(encoded, {})
     assert type(decoded) is type(value)
     assert repr(decoded) == repr(value)
 
 
-@pytest.mark.parametrize("name", [*sealed.REALS, *sealed.PARTS])
+@pytest.mark.parametrize("name", [*saving.REALS, *saving.PARTS])
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
 def test_arrays_of_every_dtype_are_stored_exactly(name, shape):
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(name)
@@ -176,10 +175,10 @@ def test_arrays_of_every_dtype_are_stored_exactly(name, shape):
         np.array(array, order="F"),
         array.astype(array.dtype.newbyteorder()),
     ):
-        tensor, _ = sealed.stored(given_array)
+        tensor, _ = saving.stored(given_array)
         assert tensor.flags.c_contiguous
-        assert tensor.dtype.name in sealed.REALS
-        assert_identical(array, sealed.restored(tensor, name, list(shape)), name)
+        assert tensor.dtype.name in saving.REALS
+        assert_identical(array, reading.restored(tensor, name, list(shape)), name)
 
 
 # -- what is kept for ever ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 
 from similia import AROW
 from similia.exceptions import ModelFileError
-from similia.persistence import describe, file, load, save
+from similia.persistence import describe, load, reading, save, saving
 from similia.registry import ALL_LEARNERS
 from tests.fixtures.make import FOLDER, fitted
 
@@ -99,16 +99,16 @@ def test_places_without_a_file_are_named(tmp_path):
 
 def forged(path, change):
     """Rewrite a model file with its document and tensors changed, and all checksums right."""
-    tensors, document = load_file(path), file.read_document(path)
+    tensors, document = load_file(path), reading.read_document(path)
     change(document, tensors)
     for name, tensor in tensors.items():
         if name not in document["tensors"]:
             continue
-        document["tensors"][name] = file.stored(tensor)[1]
-    text = json.dumps({**document, "header_sha256": file.UNSEALED}, separators=(",", ":"))
-    save_file(tensors, path, metadata={file.KEY: text})
+        document["tensors"][name] = saving.stored(tensor)[1]
+    text = json.dumps({**document, "header_sha256": saving.UNSEALED}, separators=(",", ":"))
+    save_file(tensors, path, metadata={saving.KEY: text})
     with open(path, "r+b") as opened:
-        file.seal(opened)
+        saving.seal(opened)
     return os.fspath(path)
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import similia
-from similia.persistence import file, load, save
+from similia.persistence import load, save, saving
 from tests.fixtures.make import fitted
 
 
@@ -54,7 +54,7 @@ def test_an_error_while_writing_leaves_the_old_file(step, path, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("no space left")
 
-    monkeypatch.setattr(f"{file.__name__}.{step}", fail)
+    monkeypatch.setattr(f"{saving.__name__}.{step}", fail)
     with pytest.raises(OSError, match="no space left"):
         save(fitted("OASIS", C=0.5), path)
     assert path.read_bytes() == before

@@ -17,7 +17,7 @@ from similia import (
 )
 from similia.constraints.pairs import DistanceConstraints
 from similia.exceptions import ModelFileError
-from similia.persistence import file, load
+from similia.persistence import load, reading, saving
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
 from similia.safety import bounds
 from tests.cases import case_of
@@ -110,12 +110,12 @@ def test_repetitions_have_a_limit(name, count):
 
 def test_a_model_file_cannot_ask_for_endless_work(tmp_path):
     source, path = FOLDER / "OASIS-float32.safetensors", tmp_path / "model.safetensors"
-    document = file.read_document(source)
+    document = reading.read_document(source)
     document["parameters"]["n_triplets"] = 2**63 - 1
-    text = json.dumps({**document, "header_sha256": file.UNSEALED}, separators=(",", ":"))
-    save_file(load_file(source), path, metadata={file.KEY: text})
+    text = json.dumps({**document, "header_sha256": saving.UNSEALED}, separators=(",", ":"))
+    save_file(load_file(source), path, metadata={saving.KEY: text})
     with open(path, "r+b") as opened:
-        file.seal(opened)
+        saving.seal(opened)
     with pytest.raises(ModelFileError, match="n_triplets must be an integer between 1 and"):
         load(path)
     assert OASIS(n_triplets=10**9)._rules["n_triplets"].holds(10**9)

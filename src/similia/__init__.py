@@ -44,7 +44,7 @@ _FUNCTIONS = {
     "compare_all": "similia.retrieval",
     "evaluate": "similia.retrieval",
     "scaled_like": "similia.retrieval",
-    "feedback_report": "similia.sampling",
+    "feedback_report": "similia.stream",
     "RelevanceFilter": "similia.filtering",
     "Adapters": "similia.adapters",
     "Interleaving": "similia.trust",

@@ -66,11 +66,6 @@ def _bar(*, counted: bool) -> Any:
     return parts.Progress(*columns, parts.TimeRemainingColumn(), console=Console(stderr=True))
 
 
-def printable(text: str) -> str:
-    """Text with escapes for what a terminal would obey instead of showing."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
-
-
 def _in_notebook() -> bool:
     """Whether this process runs the cells of a notebook."""
     ipython = sys.modules.get("IPython")

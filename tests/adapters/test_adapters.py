@@ -205,12 +205,12 @@ def test_damage_is_noticed(saved, place, change, cut):
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(saved, wrong, monkeypatch):
-    from similia.persistence import file
+    from similia.persistence import saving
 
     adapters, path = saved
-    original = file.write
+    original = saving.write
     monkeypatch.setattr(
-        file, "write", lambda path, name, p, a: original(path, name, p, {**a, **wrong})
+        saving, "write", lambda path, name, p, a: original(path, name, p, {**a, **wrong})
     )
     adapters.save(path)
     with pytest.raises(ModelFileError, match="damaged"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import similia
-from similia.cli import main
+from similia.cli import inputs, main
 from similia.cli import options as opt
 from similia.cli.main import app
 from similia.cli.printing import duration
@@ -230,18 +230,22 @@ run()
 def test_a_group_of_parameters_is_taken_option_by_option():
     found = {}
 
-    @opt.grouped
-    def command(sides: opt.Sides, feedback: opt.Feedback, views: opt.FurtherViews, n: int = 3):
+    @inputs.grouped
+    def command(
+        sides: inputs.Sides, feedback: opt.Feedback, views: inputs.FurtherViews, n: int = 3
+    ):
         found.update(sides=sides, feedback=feedback, views=views, n=n)
 
     names = list(inspect.signature(command).parameters)
-    shared = [field.name for group in (opt.Sides, opt.FurtherViews) for field in fields(group)]
+    shared = [
+        field.name for group in (inputs.Sides, inputs.FurtherViews) for field in fields(group)
+    ]
     options = [name for name in shared if name != "vectors"]
     assert names == ["vectors", "feedback", "n", *options]
     given = dict.fromkeys(shared) | {"vectors": Path("x.npy"), "texts": ["title=t.txt"]}
     command(feedback=Path("f.csv"), n=4, **given)
-    assert found["sides"] == opt.Sides(vectors=Path("x.npy"))
+    assert found["sides"] == inputs.Sides(vectors=Path("x.npy"))
     assert (found["feedback"], found["n"]) == (Path("f.csv"), 4)
     assert found["views"]
     assert found["views"].files().texts == {"title": Path("t.txt")}
-    assert not opt.FurtherViews()
+    assert not inputs.FurtherViews()

@@ -8,10 +8,9 @@ import pytest
 
 from similia.exceptions import BadRowError
 from similia.files import BadRows, FeedbackFile, Ids, ahead, pieces, source
-from similia.files.columns import reader_of
 
 IDS = Ids(None, 1000)
-READERS = {"a": reader_of(IDS)}
+READERS = {"a": IDS}
 
 
 class Numbered:
@@ -20,8 +19,8 @@ class Numbered:
     def __init__(self, number, parsed, wait=None):
         self.number, self.parsed, self.wait = number, parsed, wait
 
-    def raw_columns(self, types):
-        assert types == {"a": "int64"}
+    def raw_columns(self, columns):
+        assert columns is READERS
         if self.wait is not None:
             assert self.wait.wait(30)
         self.parsed.add(self.number)
@@ -95,7 +94,7 @@ def test_an_error_comes_after_the_pieces_before_it():
 
 def test_an_error_of_parsing_is_raised_with_its_piece():
     class Broken(Numbered):
-        def raw_columns(self, types):
+        def raw_columns(self, columns):
             raise RuntimeError("broken")
 
     parts = ahead.parsed_ahead([(READERS, Numbered(0, set()), 0), (READERS, Broken(1, set()), 1)])

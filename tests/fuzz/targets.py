@@ -30,7 +30,7 @@ from similia.files import (
     write_vectors,
 )
 from similia.index import build_index, open_index
-from similia.persistence import describe, file, load
+from similia.persistence import describe, load, reading, saving
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 from similia.stream import Checkpoint
@@ -82,7 +82,7 @@ def forge(rng, source, path):
     if rng.random() < 0.3:
         path.write_bytes(hostile.damaged_bytes(rng, source.read_bytes()))
         return
-    tensors, document = load_file(source), file.read_document(source)
+    tensors, document = load_file(source), reading.read_document(source)
     for _ in range(rng.integers(1, 3)):
         part = hostile.pick(rng, ["parameters", "attributes", "attributes", "tensors"])
         if part == "tensors" and tensors:
@@ -92,11 +92,11 @@ def forge(rng, source, path):
             document[part] = hostile.damaged_tree(rng, document[part])
     for name, tensor in tensors.items():
         if name in document["tensors"]:
-            document["tensors"][name] = file.stored(tensor)[1]
-    text = json.dumps({**document, "header_sha256": file.UNSEALED}, separators=(",", ":"))
-    save_file(tensors, path, metadata={file.KEY: text})
+            document["tensors"][name] = saving.stored(tensor)[1]
+    text = json.dumps({**document, "header_sha256": saving.UNSEALED}, separators=(",", ":"))
+    save_file(tensors, path, metadata={saving.KEY: text})
     with open(path, "r+b") as opened:
-        file.seal(opened)
+        saving.seal(opened)
 
 
 def model_file(rng, folder):

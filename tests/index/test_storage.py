@@ -96,16 +96,16 @@ METRIC = {"name": "LEGO", "fingerprint": "", "matrix": np.eye(12), "probe": np.z
 
 def forged(index, path, monkeypatch, parameters=(), attributes=()):
     """Write a file whose checksums are right and whose contents are not."""
-    from similia.persistence import file
+    from similia.persistence import saving
 
-    original = file.write
+    original = saving.write
 
     def write(path, name, given_parameters, given_attributes):
         given_parameters.update(parameters)
         given_attributes.update(attributes)
         original(path, name, given_parameters, given_attributes)
 
-    monkeypatch.setattr(file, "write", write)
+    monkeypatch.setattr(saving, "write", write)
     index.save(path)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from similia.persistence import file
+from similia.persistence import saving
 from similia.service import fold as folding
 from similia.service import items, snapshots
 from similia.service.fold import Fold
@@ -245,7 +245,7 @@ def test_a_forged_snapshot_is_passed_over(tmp_path, often, caplog):
         parameters = {"seq": good.seq, "hash": good.hash, "pairs": "{}", "block": folding.BLOCK}
         parameters["learner"] = good.learner.get_params(deep=False)
         arrays = {known: getattr(good, known) for known in snapshots.ARRAYS}
-        file.write(
+        saving.write(
             path, snapshots.CLASS, parameters, {**arrays, "learner": {**state, name: forged}}
         )
         again = Tenant.open(tmp_path, "acme")

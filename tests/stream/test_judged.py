@@ -11,7 +11,7 @@ from similia.stream import (
     evaluate_file,
     order_evaluations,
 )
-from similia.stream.learning import Witness
+from similia.stream.feedback import Witness
 from similia.trust import held_out
 from tests.problems import labelled, triplets_of
 

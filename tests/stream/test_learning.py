@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia import AROW, LEGO, OASIS, POLA, FactoredAROMA, load
+from similia import AROW, LEGO, OASIS, POLA, Blend, FactoredAROMA, load
 from similia.exceptions import BadRowError
 from similia.files import BadRows, Ids, Judgements, VectorFile
 from similia.registry import BATCH_LEARNERS, learner_class
@@ -237,6 +237,23 @@ def test_a_checkpoint_stays_until_the_model_is_saved(clicks, tmp_path):
     found = learn_file(OASIS(), vectors, path, **options, resume=True)
     np.testing.assert_array_equal(found.model.W_, learn_file(OASIS(), vectors, path).model.W_)
     assert not kept.exists()
+
+
+@pytest.mark.parametrize("learner", [OASIS(), FactoredAROMA(), Blend()])
+def test_what_is_not_finite_leaves_accuracies_that_are(learner, rng, tmp_path):
+    X = rng.normal(size=(30, 5))
+    X[29] = np.nan
+    rows = triplets_of(rng, 29, 29, 300)
+    rows[7, 1] = 29
+    part = Judgements(rows, None, np.arange(300))
+    bad, kept = BadRows("skip"), Checkpoint(tmp_path / "kept", {})
+    _, tally = learn_stream(
+        learner, lessons_for(learner, X), [part], bad_rows=bad, checkpoint=kept, every=1
+    )
+    assert bad.n == 1
+    assert 0 < tally.n_scored < 300
+    assert 0 <= tally.progressive <= tally.n_scored
+    assert kept.exists
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_learning(clicks, tmp_path):

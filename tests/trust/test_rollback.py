@@ -7,7 +7,7 @@ import pytest
 
 from similia import OASIS
 from similia.exceptions import ModelFileError
-from similia.persistence import file
+from similia.persistence import saving
 from similia.trust.generations import HISTORY, Generations, _seal, file_sha256
 
 
@@ -55,19 +55,19 @@ def test_a_damaged_file_is_not_put_to_use(change, recorded, folder):
 
 def test_a_file_of_another_version_is_loaded_first(folder, monkeypatch):
     learner = Generations(folder).load(1)
-    monkeypatch.setattr(file, "__version__", "0.0.1")
-    file.write(path_of(folder, 1), "OASIS", learner.get_params(), learner.get_state())
+    monkeypatch.setattr(saving, "__version__", "0.0.1")
+    saving.write(path_of(folder, 1), "OASIS", learner.get_params(), learner.get_state())
     as_promoted(folder)
     assert Generations(folder).roll_back(None) == 1
     assert Generations(folder).roll_back(2) == 2
     state = learner.get_state()
     state["of_old_"] = state.pop("W_")
-    file.write(path_of(folder, 1), "OASIS", learner.get_params(), state)
+    saving.write(path_of(folder, 1), "OASIS", learner.get_params(), state)
     as_promoted(folder)
     refused(folder, "W_")
 
 
 def test_a_learner_that_this_version_lacks_is_not_put_to_use(folder):
-    file.write(path_of(folder, 1), "Unknown", {}, {"W_": np.eye(2)})
+    saving.write(path_of(folder, 1), "Unknown", {}, {"W_": np.eye(2)})
     as_promoted(folder)
     refused(folder, "is of class 'Unknown'")

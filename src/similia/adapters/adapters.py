@@ -12,8 +12,8 @@ from similia.contract import Array, Geometry, Matrix, State
 from similia.linalg.blas import bilinear_forms, row_products
 from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
-from similia.persistence import file
-from similia.persistence.file import PathLike
+from similia.persistence import reading, saving
+from similia.persistence.saving import PathLike
 from similia.safety.whole import held_signals
 from similia.similarity.base import check_prior, measured_start
 from similia.validation import (
@@ -238,7 +238,7 @@ class Adapters:
             attributes = packed(self._adapters, *self.shape_, self.dtype_)
             attributes |= {"shape": list(self.shape_), "prior_scale": self.prior_scale_}
             attributes["dtype"] = self.dtype_.name
-        file.write(path, "Adapters", self.get_params(), attributes)
+        saving.write(path, "Adapters", self.get_params(), attributes)
 
     # -- checks --------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ def load_adapters(path: PathLike) -> Adapters:
         A file written by `Adapters.save`; ModelFileError if it is damaged, foreign, or of a newer
         format. Everything is checked and nothing is executed.
     """
-    return file.rebuilt(path, file.read_document_of(path, "Adapters", "adapters"), _adapters)
+    return reading.rebuilt(path, reading.read_document_of(path, "Adapters", "adapters"), _adapters)
 
 
 def _adapters(parameters: dict[str, Any], attributes: State) -> Adapters:

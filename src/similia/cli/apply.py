@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 
@@ -34,11 +35,11 @@ Output = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def apply(
     model: opt.ModelPath,
     vectors: opt.Vectors,
-    views: opt.FurtherViews,
+    views: inputs.FurtherViews,
     output: Output = Path("-"),
     side: SideOption = Side.queries,
     items: opt.Items = None,
@@ -58,7 +59,7 @@ def apply(
     from similia.contract import Ranker, Searchable
     from similia.files import read_vectors, write_vectors
 
-    learner = opt.load_model(model)
+    learner = inputs.load_model(model)
     if not isinstance(learner, Ranker):
         raise ValueError(f"{model}: {type(learner).__name__} has no vectors.")
     extra = views.files()
@@ -79,7 +80,7 @@ def apply(
             if items
             else None
         )
-        scaled = scaled_like(learner, opt.base_named(scale_like), extra.of_queries(X).X, Z)
+        scaled = scaled_like(learner, inputs.base_named(scale_like), extra.of_queries(X).X, Z)
         scorer, scale = scaled, f"; scores times {scaled.factor:.4g}"
     found = (scorer.query_vectors if side is Side.queries else scorer.item_vectors)(sides)
     write_vectors(output, found, X.ids.values)

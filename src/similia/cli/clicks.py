@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 Log = Annotated[
@@ -39,9 +40,9 @@ Clip = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def clicks(
-    sides: opt.Sides,
+    sides: inputs.Sides,
     path: Log,
     events: Events = None,
     query: Query = "user_query",
@@ -67,13 +68,13 @@ def clicks(
         raise typer.BadParameter("--correct is about what is written: add --output.")
     sides.check(path, events, outputs=(output, bad_log))
 
-    from similia.files import ImpressionsFile, UbiLog, spooled
+    from similia.files import ImpressionsFile, Source, UbiLog, spooled
     from similia.stream.logs import report_log, write_log
 
     with sides.read(action=bad_rows, log=bad_log) as (X, Z, bad):
         of = X.ids, (X if Z is None else Z).ids
         options: dict[str, Any] = {"bad_rows": bad}
-        with spooled(opt.source(path, columns, position)) as source:
+        with spooled(Source(path, inputs.named_columns(columns, position))) as source:
             lists: Any = ImpressionsFile(source, *of, **options)
             if events is not None:
                 lists = UbiLog(path, events, *of, query=query, depth=depth, **options)

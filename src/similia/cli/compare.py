@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 from similia.cli.printing import duration
 
@@ -21,10 +22,10 @@ Learners = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def compare(
-    sides: opt.Sides,
-    views: opt.FurtherViews,
+    sides: inputs.Sides,
+    views: inputs.FurtherViews,
     feedback: opt.Feedback,
     learners: Learners = None,
     columns: opt.Columns = None,
@@ -44,7 +45,7 @@ def compare(
     """
     sides.check(feedback)
 
-    from similia.files import spooled
+    from similia.files import Source, spooled
     from similia.registry import DEFAULT, LEARNERS, learner_class
     from similia.retrieval.names import cut_offs
     from similia.stream import contest
@@ -55,7 +56,7 @@ def compare(
         if learner_class(name).learns_from == "triplets"
     ]
     contestants = dict(map(_learner, chosen))
-    source = opt.source(feedback, columns, position)
+    source = Source(feedback, inputs.named_columns(columns, position))
     with sides.read(views) as (X, Z, _), spooled(source) as path:
         base, *entries = contest(
             contestants,
@@ -83,7 +84,7 @@ def _learner(text: str) -> tuple[str, Any]:
     from similia.registry import new_learner
 
     name, *settings = text.split(",")
-    learner = new_learner(name, dict(map(opt.setting, settings)))
+    learner = new_learner(name, dict(map(inputs.setting, settings)))
     return ",".join([type(learner).__name__, *settings]), learner
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 if TYPE_CHECKING:
@@ -56,11 +57,11 @@ Work = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def evaluate(
     model: opt.ModelPath,
-    sides: opt.SideOptions,
-    views: opt.FurtherViews,
+    sides: inputs.SideOptions,
+    views: inputs.FurtherViews,
     vectors: Vectors = None,
     feedback: Feedback = None,
     beir: Beir = None,
@@ -84,14 +85,18 @@ def evaluate(
     """
     folder = Path(f"{model}.evaluation.work") if work is None else work
     if beir is None and vectors is not None and feedback is not None:
-        whole = opt.Sides(vectors=vectors, **vars(sides))
+        from similia.files import Source
+
+        whole = inputs.Sides(vectors=vectors, **vars(sides))
         whole.check(feedback, outputs=(bad_log,))
         if executor is not None:
-            whole, feedback = whole.fetched(folder), opt.fetched(feedback, folder)
-        read = _read(whole, views, opt.source(feedback, columns), bad_rows, bad_log)
+            whole, feedback = whole.fetched(folder), inputs.fetched(feedback, folder)
+        read = _read(
+            whole, views, Source(feedback, inputs.named_columns(columns)), bad_rows, bad_log
+        )
     elif (
         beir is not None
-        and (vectors, columns, sides) == (None, None, opt.SideOptions())
+        and (vectors, columns, sides) == (None, None, inputs.SideOptions())
         and not views
     ):
         read = _read_beir(beir, bad_rows, bad_log)
@@ -107,7 +112,7 @@ def evaluate(
 
     from similia.stream import evaluate_model
 
-    adapted, against = opt.load_model(model), None if base is None else opt.base_named(base)
+    adapted, against = inputs.load_model(model), None if base is None else inputs.base_named(base)
     options: dict[str, Any] = {"k": k or (1, 5, 10), "verbose": True}
     with read as (X, Z, path, bad):
         options["bad_rows"] = bad
@@ -156,8 +161,8 @@ def evaluate(
 
 @contextmanager
 def _read(
-    sides: opt.Sides,
-    views: opt.FurtherViews,
+    sides: inputs.Sides,
+    views: inputs.FurtherViews,
     source: "Source",
     action: opt.OnBadRow,
     log: Path | None,
@@ -177,7 +182,7 @@ def _read_beir(
     from similia.files import Source, read_beir
 
     found = read_beir(folder)
-    with opt.skipping(action, log) as bad:
+    with inputs.skipping(action, log) as bad:
         yield found.queries, found.corpus, Source(found.qrels), bad
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 
@@ -58,10 +59,10 @@ QueryPath = Annotated[
 Count = Annotated[int, Option("--k", "-k", min=1, help="Number of items per query.")]
 
 
-@opt.grouped
+@inputs.grouped
 def index(
     vectors: opt.Vectors,
-    views: opt.FurtherViews,
+    views: inputs.FurtherViews,
     output: Output,
     model: Model = None,
     backend: BackendOption = Backend.exact,
@@ -80,7 +81,7 @@ def index(
     untransformed, whatever is learnt later: pass the model to `similia search`. A metric moves the
     items, so its index needs the model and must be rebuilt after the model has learnt.
     """
-    opt.check_files(vectors, ids, queries, model, outputs=(output,))
+    inputs.check_files(vectors, ids, queries, model, outputs=(output,))
 
     from similia.files import read_vectors
     from similia.index import build_index
@@ -89,13 +90,13 @@ def index(
     extra = views.files()
     built = build_index(
         extra.of_items(Z).X,
-        None if model is None else opt.load_model(model, plain=True),
+        None if model is None else inputs.load_model(model, plain=True),
         backend=backend.value,
         geometry=geometry and geometry.value,
         ids=Z.ids.values,
         queries=None if queries is None else extra.of_queries(read_vectors(queries)).X,
         recall_at=recall_at,
-        **dict(map(opt.setting, options or [])),
+        **dict(map(inputs.setting, options or [])),
     )
     built.save(output)
     if as_json:
@@ -104,11 +105,11 @@ def index(
         opt.say(f"{built.report}\nSaved: {output}")
 
 
-@opt.grouped
+@inputs.grouped
 def search(
     index_path: IndexPath,
     queries: QueryPath,
-    views: opt.FurtherViews,
+    views: inputs.FurtherViews,
     model: Model = None,
     k: Count = 10,
     ids: opt.IdsFile = None,
@@ -125,7 +126,7 @@ def search(
     from similia.index import open_index
 
     opened = open_index(index_path)
-    learner = None if model is None else opt.load_model(model, plain=True)
+    learner = None if model is None else inputs.load_model(model, plain=True)
     Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
     extra = views.files()
     found = opened.search(extra.of_queries(Q).X, min(k, len(opened)), model=learner)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 from similia.cli.promote import NOT_PROMOTED, Base, print_outcome
 
@@ -58,12 +59,12 @@ app = typer.Typer(
 
 
 @app.command("draft")
-@opt.grouped
+@inputs.grouped
 def draft(
     challenger: Challenger,
     champion: Champion,
     output: Output,
-    views: opt.FurtherViews,
+    views: inputs.FurtherViews,
     vectors: VectorsOption = None,
     searches: Searches = None,
     items: opt.Items = None,
@@ -81,7 +82,7 @@ def draft(
     Prints a row for each item to show: search,query,item,position,team,champion,challenger,click.
     Show the lists as they are, set click to 1 for what is clicked, and judge them.
     """
-    opt.check_files(vectors, searches, items, ids, item_ids, challenger, outputs=(output,))
+    inputs.check_files(vectors, searches, items, ids, item_ids, challenger, outputs=(output,))
 
     from similia.files.interleaved import read_rankings
     from similia.stream.interleaving import draft_file, model_name, rankings_of
@@ -92,7 +93,7 @@ def draft(
     else:
         scorers, generation = _scorers(challenger, champion, base)
         name = model_name(challenger)
-        sides = opt.Sides(
+        sides = inputs.Sides(
             vectors=vectors,
             items=items,
             ids=ids,
@@ -125,10 +126,10 @@ def _scorers(challenger: Path, champion: str, base: str) -> tuple[list[Any], int
     from similia.retrieval.scorers import PLAIN_SCORERS
     from similia.trust import Promotion
 
-    model, folder = opt.load_model(challenger), Path(champion)
+    model, folder = inputs.load_model(challenger), Path(champion)
     if champion in PLAIN_SCORERS or not folder.is_dir():
-        return [model, opt.base_named(champion)], 0 if champion in PLAIN_SCORERS else None
-    promotion = Promotion(folder, base=opt.base_named(base))
+        return [model, inputs.base_named(champion)], 0 if champion in PLAIN_SCORERS else None
+    promotion = Promotion(folder, base=inputs.base_named(base))
     return [model, promotion.champion()], promotion.current
 
 
@@ -152,19 +153,19 @@ def judge(
     """
     if (folder is None) != (model is None):
         raise typer.BadParameter("--folder and --model go together.")
-    opt.check_files(lists, clicks, model, outputs=(bad_log,))
+    inputs.check_files(lists, clicks, model, outputs=(bad_log,))
 
     from similia.stream.interleaving import judge_drafts, model_name, read_interleaving
     from similia.trust import Promotion
 
     name = None if model is None else model_name(model)
-    with opt.skipping(bad_rows, bad_log) as bad:
+    with inputs.skipping(bad_rows, bad_log) as bad:
         test, generation, n_strays = read_interleaving(lists, clicks, name=name, bad_rows=bad)
     found = test.preference()
     outcome = None
     if folder is not None and model is not None:
-        promotion = Promotion(folder, base=opt.base_named(base), level=level)
-        outcome = judge_drafts(promotion, opt.load_model(model), test, generation)
+        promotion = Promotion(folder, base=inputs.base_named(base), level=level)
+        outcome = judge_drafts(promotion, inputs.load_model(model), test, generation)
     if as_json:
         told = {} if outcome is None else {"outcome": outcome.to_dict()}
         figures = {**vars(found), "strays": n_strays, "bad_rows": bad.to_dict()}

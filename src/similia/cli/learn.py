@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 Output = Annotated[Path, Option("--output", "-o", help="Where to save the model.")]
@@ -64,10 +65,10 @@ HeldOut = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def learn(
-    sides: opt.Sides,
-    views: opt.FurtherViews,
+    sides: inputs.Sides,
+    views: inputs.FurtherViews,
     feedback: opt.Feedback,
     output: Output,
     learner: opt.Learner = None,
@@ -104,13 +105,14 @@ def learn(
     sides.check(feedback, outputs=(output, bad_log))
     if executor is not None:
         folder = Path(f"{output}.work") if work is None else work
-        sides, feedback = sides.fetched(folder), opt.fetched(feedback, folder)
-    values = dict(map(opt.setting, settings or []))
+        sides, feedback = sides.fetched(folder), inputs.fetched(feedback, folder)
+    values = dict(map(inputs.setting, settings or []))
+    names = inputs.named_columns(columns, position)
 
+    from similia.files import Source
     from similia.registry import DEFAULT, new_learner
     from similia.stream import learn_file
 
-    source = opt.source(feedback, columns, position)
     if start is None:
         model = new_learner(learner or DEFAULT, values)
     else:
@@ -118,6 +120,7 @@ def learn(
 
         model = load(start)
     with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
+        source = Source(feedback, names)
         options: dict[str, Any] = {
             "output": output,
             "unjudged": unjudged.value,

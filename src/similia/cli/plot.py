@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 Output = Annotated[
@@ -37,11 +38,11 @@ def curve(results: Results, output: Output, as_json: AsJson = False) -> None:
 
 
 @app.command("calibration")
-@opt.grouped
+@inputs.grouped
 def calibration(
     model: opt.ModelPath,
-    sides: opt.Sides,
-    views: opt.FurtherViews,
+    sides: inputs.Sides,
+    views: inputs.FurtherViews,
     feedback: opt.Feedback,
     output: Output,
     columns: opt.Columns = None,
@@ -50,12 +51,13 @@ def calibration(
     as_json: AsJson = False,
 ) -> None:
     """Draw how often the model is right against how sure it is, on judgements new to it."""
+    from similia.files import Source
     from similia.plotting import calibration_figure
     from similia.stream import calibration_on
 
-    learner = opt.load_model(model)
+    learner = inputs.load_model(model)
     with sides.read(views, bad_rows) as (X, Z, bad):
-        source = opt.source(feedback, columns)
+        source = Source(feedback, inputs.named_columns(columns))
         found = calibration_on(learner, X, source, items=Z, unjudged=unjudged.value, bad_rows=bad)
     _save(calibration_figure({type(learner).__name__: found}), output)
     if as_json:
@@ -70,7 +72,7 @@ def spectrum(models: Models, output: Output, as_json: AsJson = False) -> None:
     from similia.plotting import spectrum_figure
     from similia.stream import singular_values
 
-    learners = {path: opt.load_model(path) for path in models}
+    learners = {path: inputs.load_model(path) for path in models}
     spectra = {
         type(learner).__name__ if len(models) == 1 else path.stem: singular_values(learner)
         for path, learner in learners.items()

@@ -8,14 +8,17 @@ from typing import Any
 
 import typer
 
-from similia.progress import printable
-
 
 class Form(StrEnum):
     """Format of printed rows."""
 
     csv = "csv"
     jsonl = "jsonl"
+
+
+def printable(text: str) -> str:
+    """Text with escapes for what a terminal would obey instead of showing."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 if TYPE_CHECKING:
@@ -94,10 +95,10 @@ KindOption = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def split(
     folder: Folder,
-    sides: opt.Sides,
+    sides: inputs.Sides,
     feedback: opt.Feedback,
     output: Output,
     share: Share = None,
@@ -115,12 +116,12 @@ def split(
     """
     sides.check(feedback, outputs=(output, bad_log))
 
-    from similia.files import spooled
+    from similia.files import Source, spooled
     from similia.stream import split_file
     from similia.trust import Promotion
 
     promotion = Promotion(folder, share=share, seed=seed)
-    source = opt.source(feedback, columns)
+    source = Source(feedback, inputs.named_columns(columns))
     with sides.read(action=bad_rows, log=bad_log) as (X, Z, bad), spooled(source) as path:
         found, n_learning = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
@@ -130,11 +131,11 @@ def split(
         opt.say(f"{found} {n_learning} judgements to learn from: {output}")
 
 
-@opt.grouped
+@inputs.grouped
 def promote(
     folder: Folder,
-    sides: opt.Sides,
-    views: opt.FurtherViews,
+    sides: inputs.Sides,
+    views: inputs.FurtherViews,
     feedback: opt.Feedback,
     learner: opt.Learner = None,
     settings: opt.Settings = None,
@@ -171,25 +172,26 @@ def promote(
         raise typer.BadParameter("--unseen is about a model: add --model.")
     sides.check(feedback, outputs=(bad_log,))
 
+    from similia.files import Source
     from similia.registry import DEFAULT, new_learner
     from similia.stream import promote_file
     from similia.trust import Promotion
 
-    before = opt.base_named(base)
+    before = inputs.base_named(base)
     rule = {"level": level, "worthwhile": worthwhile}
     promotion = Promotion(folder, base=before, share=share, seed=seed, **rule)
     if model is not None:
-        challenger = opt.load_model(model)
+        challenger = inputs.load_model(model)
     elif go_on and promotion.current:
         challenger = promotion.champion()
     else:
-        challenger = new_learner(learner or DEFAULT, dict(map(opt.setting, settings or [])))
+        challenger = new_learner(learner or DEFAULT, dict(map(inputs.setting, settings or [])))
     with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
         outcome = promote_file(
             promotion,
             challenger,
             X,
-            opt.source(feedback, columns, position),
+            Source(feedback, inputs.named_columns(columns, position)),
             items=Z,
             learnt=model is not None,
             unseen=unseen,

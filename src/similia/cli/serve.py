@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 from similia.service.settings import PREFIX, Settings, read_settings
 
@@ -89,7 +90,7 @@ def serve(
     added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
     Ctrl-C after finishing the requests under way.
     """
-    opt.check_files(items, ids, texts, queries, query_texts)
+    inputs.check_files(items, ids, texts, queries, query_texts)
     settings, origin = read_settings(config, flags=flags)
     if show_settings:
         for name, value in settings.shown().items():
@@ -129,7 +130,7 @@ def judge(
     Starts a service for this machine only. Judgements are kept in a folder: start again with the
     same one to go on. Without queries, questions ask which of two items is more like a third.
     """
-    opt.check_files(items, ids, texts, queries, query_texts)
+    inputs.check_files(items, ids, texts, queries, query_texts)
     for path in (items, ids, texts, queries, query_texts):
         if path is not None and not path.is_file():
             raise ValueError(f"judge: {path} must be a file that exists; see similia judge --help.")

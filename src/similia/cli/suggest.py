@@ -5,6 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
+from similia.cli import inputs
 from similia.cli import options as opt
 
 Count = Annotated[int, Option("--n", "-n", min=1, help="Number of comparisons.")]
@@ -20,11 +21,11 @@ Depth = Annotated[
 ]
 
 
-@opt.grouped
+@inputs.grouped
 def suggest(
     model: opt.ModelPath,
-    sides: opt.Sides,
-    views: opt.FurtherViews,
+    sides: inputs.Sides,
+    views: inputs.FurtherViews,
     n: Count = 10,
     queries: Queries = None,
     candidates: Candidates = 2000,
@@ -41,7 +42,7 @@ def suggest(
     from similia.files import read_rows
     from similia.stream import suggest_questions
 
-    learner = opt.load_model(model)
+    learner = inputs.load_model(model)
     with sides.read(views) as (X, Z, _):
         found = suggest_questions(
             learner,

@@ -33,7 +33,7 @@ from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_ch
 from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.stream import Learning, Tally, evaluate_file, learn_stream, lessons_for
-from similia.stream.learning import Witness
+from similia.stream.feedback import Witness
 from similia.stream.lessons import CHUNK
 from similia.trust.judging import ACCURACY
 from similia.validation import check_parameters, positive, positive_integer

@@ -6,9 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from similia.files.columns import Columns, types_of
-from similia.files.pieces import Piece, RawColumn, Types
-from similia.files.rows import RowError
+from similia.files.columns import Columns
+from similia.files.pieces import Piece
+from similia.files.rows import RawColumn, RowError
 
 #: pieces that are parsed, or wait parsed, beside the one in use
 AHEAD = 2
@@ -23,11 +23,11 @@ class BegunPiece:
     #: number of the first row
     number: int
     piece: Piece
-    columns: "Future[list[RawColumn] | None]"
+    parsed: "Future[list[RawColumn] | None]"
 
-    def raw_columns(self, types: Types) -> list[RawColumn] | None:
-        """Columns of the types that parsing began with, once they are there."""
-        return self.columns.result()
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
+        """Columns that parsing began with, once they are there."""
+        return self.parsed.result()
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Parse line by line."""
@@ -57,7 +57,7 @@ def parsed_ahead(pieces: Iterable[Part]) -> Iterator[Part]:
             except Exception as error:
                 failed = error
                 break
-            begun = pool.submit(piece.raw_columns, types_of(columns))
+            begun = pool.submit(piece.raw_columns, columns)
             waiting.append((columns, BegunPiece(piece.number, piece, begun), end))
             if len(waiting) > AHEAD:
                 yield waiting.popleft()

@@ -1,7 +1,7 @@
-"""Columns of rows by name, and how their values become numbers."""
+"""How the values of a column become numbers."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.exceptions import BadRowError
 from similia.files.keys import key, keys_of_texts
-from similia.files.pieces import Piece, RawColumn, Types
-from similia.files.rows import BadRows, Encoded, Ids, Lists, RowError, Rows
+from similia.files.rows import Encoded, Ids, RawColumn, RowError
 
 
 class Reader(NamedTuple):
-    """How the values of one column become numbers."""
+    """How the values of one column become numbers; `Ids` read a column of ids the same way."""
 
     #: type for a fast parser: "int64", "float64", "string", "mixed", "list" (of texts) or "key"
     dtype: str
@@ -30,106 +28,7 @@ class Reader(NamedTuple):
 
 
 #: readers by column name, in order
-Columns: TypeAlias = Mapping[str, Reader]
-
-
-def types_of(columns: Columns) -> Types:
-    """Types of columns, for a fast parser."""
-    return {name: reader.dtype for name, reader in columns.items()}
-
-
-def read_columns(
-    columns: Columns, piece: Piece, source: str, bad_rows: BadRows
-) -> Iterator[tuple[list[Any], Rows]]:
-    """Yield numbers by column, and row numbers.
-
-    A piece is parsed as a whole if all of it is good, else in halves, finally row by row.
-    """
-    found: list[Any] = []
-    raw_columns = piece.raw_columns(types_of(columns)) or ()
-    for reader, raw in zip(columns.values(), raw_columns, strict=False):
-        numbers = _numbers(reader, raw)
-        if numbers is None:
-            break
-        found.append(numbers)
-    if len(found) == len(columns):
-        yield found, np.arange(piece.number, piece.number + len(found[0]))
-    elif halves := piece.halves():
-        for half in halves:
-            yield from read_columns(columns, half, source, bad_rows)
-    else:
-        yield from _good_rows(columns, piece, source, bad_rows)
-
-
-def _numbers(reader: Reader, raw: RawColumn) -> Any:
-    """Numbers of a column, or None if any value is bad."""
-    if isinstance(raw, Encoded):
-        gaps = raw.codes < 0
-    elif isinstance(raw, np.ndarray) and raw.dtype.kind == "f":
-        gaps = np.isnan(raw)
-    else:
-        return reader.column(raw)
-    if not gaps.any():
-        return reader.column(raw)
-    if reader.missing is None:
-        return None
-    known = raw._replace(codes=raw.codes[~gaps]) if isinstance(raw, Encoded) else raw[~gaps]
-    numbers = reader.column(known) if len(gaps) > gaps.sum() else np.zeros(0)
-    if numbers is None:
-        return None
-    whole = np.full(len(gaps), reader.missing)
-    whole[~gaps] = numbers
-    return whole
-
-
-def _good_rows(
-    columns: Columns, piece: Piece, source: str, bad_rows: BadRows
-) -> Iterator[tuple[list[Any], Rows]]:
-    """Yield numbers of the good rows by column, and their row numbers; the others are reported.
-
-    Where a bad row is an error, it is raised after the rows before it.
-    """
-    kept, numbers, stop = [], [], None
-    for number, fields in piece.rows(list(columns)):
-        try:
-            if isinstance(fields, RowError):
-                raise fields
-            row = []
-            for (name, reader), value in zip(columns.items(), fields, strict=True):
-                if value is None and reader.missing is None:
-                    raise RowError(f"column {name} is missing")
-                try:
-                    row.append(reader.missing if value is None else reader.value(value))
-                except RowError as error:
-                    raise error.within(name) from None
-            kept.append(row)
-            numbers.append(number)
-        except RowError as error:
-            try:
-                bad_rows.add(source, number, error)
-            except BadRowError as raised:
-                stop = raised
-                break
-    if kept:
-        found = [
-            _joined(column) if reader.dtype == "list" else np.array(column)
-            for reader, column in zip(columns.values(), zip(*kept, strict=True), strict=False)
-        ]
-        yield found, np.array(numbers, dtype=np.int64)
-    if stop is not None:
-        raise stop
-
-
-def _joined(parts: Sequence[Array]) -> Lists:
-    return Lists(np.array([len(part) for part in parts]), np.concatenate(parts))
-
-
-# -- readers -----------------------------------------------------------------------------------
-
-
-def reader_of(ids: Ids) -> Reader:
-    """Reader of the rows that ids name."""
-    return Reader(ids.dtype, ids.rows, ids.row)
+Columns: TypeAlias = Mapping[str, Reader | Ids]
 
 
 def _floats(column: RawColumn, least: float = -math.inf) -> NDArray[np.float64] | None:

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.clicks import RULES, click_preferences
 from similia.contract import Array
-from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, reader_of
+from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader
 from similia.files.judgements import Judgements, triplets_of_grades
 from similia.files.lists import CLICKED, Keep, clicked_columns, in_lists
-from similia.files.pieces import RawColumn
-from similia.files.rows import BadRows, Encoded, Ids, RowError, as_integers
+from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError, as_integers
 from similia.files.source import DELIMITERS, FeedbackLike, Source
 from similia.files.vectors import TABLES, mapped_array
 from similia.impressions import Impressions
@@ -91,10 +90,10 @@ class FeedbackFile:
         self.layouts = LAYOUTS[kind]
         self.ids = ids
         self.items = items or ids
-        self.label = NUMBER
+        self.label: Reader | Ids = NUMBER
         if classes is not None:
             labels = np.asarray(classes)
-            self.label = reader_of(Ids(labels, len(labels), "label"))
+            self.label = Ids(labels, len(labels), "label")
         self.bad_rows = bad_rows or BadRows()
         self.unjudged = unjudged
         self.clicks = clicks
@@ -194,9 +193,13 @@ class FeedbackFile:
             )
         if self.layout == CLICKED:
             return clicked_columns(names, self.ids, self.items, times=self.clicks == "last-click")
-        readers = {"relevance": AT_LEAST_0, "y": NUMBER, "label": self.label}
-        readers |= dict.fromkeys(("better", "worse", "item"), reader_of(self.items))
-        return {name: readers.get(name, reader_of(self.ids)) for name in self.layout}
+        readers: dict[str, Reader | Ids] = {
+            "relevance": AT_LEAST_0,
+            "y": NUMBER,
+            "label": self.label,
+        }
+        readers |= dict.fromkeys(("better", "worse", "item"), self.items)
+        return {name: readers.get(name, self.ids) for name in self.layout}
 
 
 def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) -> Array:

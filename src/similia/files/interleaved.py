@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from similia.contract import Array
 from similia.files.columns import CLICK, KEY, NUMBER, Columns, Reader, each
 from similia.files.keys import key
-from similia.files.pieces import RawColumn
-from similia.files.rows import BadRows, Encoded, RowError, Rows
+from similia.files.rows import BadRows, Encoded, RawColumn, RowError, Rows
 from similia.files.source import FeedbackLike, Source
 from similia.safety.whole import replacing
 

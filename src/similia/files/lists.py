@@ -14,7 +14,6 @@ from similia.files.columns import (
     KEY,
     TIME,
     Columns,
-    reader_of,
 )
 from similia.files.rows import BadRows, Ids, RowError, Rows
 from similia.files.source import Batch, FeedbackLike, Source
@@ -115,7 +114,7 @@ def clicked_columns(names: Sequence[str], ids: Ids, items: Ids, *, times: bool =
     details = {name: reader for name, reader in DETAILS.items() if name in names}
     if not times:
         details.pop("timestamp", None)
-    return {"query": reader_of(ids), "item": reader_of(items), "click": CLICK, **details}
+    return {"query": ids, "item": items, "click": CLICK, **details}
 
 
 def in_lists(

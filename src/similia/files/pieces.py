@@ -8,17 +8,19 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from similia.contract import Array
-from similia.files.rows import Encoded, Lists, RowError
+from similia.exceptions import BadRowError
+from similia.files.columns import Columns, Reader
+from similia.files.rows import BadRows, Encoded, Ids, Lists, RawColumn, RowError, Rows
 
 #: bytes read at a time
 BLOCK = 2**23
@@ -32,10 +34,6 @@ SMALL_TABLE = 2**9
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-RawColumn: TypeAlias = Array | Encoded | Lists
-#: types of columns by name, for a fast parser: "int64", "float64", "bool", "string", "list",
-#: "mixed", numbers or texts, or "key", an integer or a text that is hashed
-Types: TypeAlias = Mapping[str, str]
 T = TypeVar("T")
 
 
@@ -93,7 +91,7 @@ class Piece(Protocol):
     def number(self) -> int:
         """Number of the first row."""
 
-    def raw_columns(self, types: Types) -> list[RawColumn] | None:
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
         """All values of each column, or None if they must be read row by row."""
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
@@ -113,7 +111,7 @@ class TextPiece:
     #: lines, if they have been counted
     n_lines: int | None = None
 
-    def raw_columns(self, types: Types) -> list[RawColumn] | None:
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
         """Split lines without quotes; let Arrow parse if it is installed and worth its import."""
         if len(self.data) > TINY_TEXT and find_spec("pyarrow") is not None:
             from similia.files.arrow.text import text_columns
@@ -121,6 +119,7 @@ class TextPiece:
             n_lines = self.n_lines
             if n_lines is None:
                 n_lines = self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+            types = {name: reader.dtype for name, reader in columns.items()}
             return text_columns(self.data, n_lines, self.layout, types)
         if not isinstance(self.layout, Fields) or b'"' in self.data:
             return None
@@ -134,7 +133,7 @@ class TextPiece:
             return None
         return [
             Encoded(np.arange(len(rows)), [row[place] for row in rows])
-            for place in map(self.layout.places.__getitem__, types)
+            for place in map(self.layout.places.__getitem__, columns)
         ]
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
@@ -174,14 +173,14 @@ class TablePiece:
     number: int
     columns: dict[str, Any]
 
-    def raw_columns(self, types: Types) -> list[RawColumn] | None:
+    def raw_columns(self, columns: Columns) -> list[RawColumn] | None:
         """Convert the columns of Arrow."""
-        columns = [self.columns[name] for name in types]
-        if all(isinstance(column, np.ndarray) for column in columns):
-            return columns
+        found = [self.columns[name] for name in columns]
+        if all(isinstance(column, np.ndarray) for column in found):
+            return found
         from similia.files.arrow.columns import plain_columns
 
-        return plain_columns(columns, list(types.values()))
+        return plain_columns(found, [reader.dtype for reader in columns.values()])
 
     def rows(self, names: Sequence[str]) -> Iterator[tuple[int, list[Any] | RowError]]:
         """Yield plain values."""
@@ -205,6 +204,98 @@ def _values(column: Any) -> list[Any]:
     from similia.files.arrow.columns import values
 
     return values(column)
+
+
+# -- from pieces to numbers --------------------------------------------------------------------
+
+
+def read_columns(
+    columns: Columns, piece: Piece, source: str, bad_rows: BadRows
+) -> Iterator[tuple[list[Any], Rows]]:
+    """Yield numbers by column, and row numbers.
+
+    A piece is parsed as a whole if all of it is good, else in halves, finally row by row.
+    """
+    found: list[Any] = []
+    raw_columns = piece.raw_columns(columns) or ()
+    for reader, raw in zip(columns.values(), raw_columns, strict=False):
+        numbers = _numbers(reader, raw)
+        if numbers is None:
+            break
+        found.append(numbers)
+    if len(found) == len(columns):
+        yield found, np.arange(piece.number, piece.number + len(found[0]))
+    elif halves := piece.halves():
+        for half in halves:
+            yield from read_columns(columns, half, source, bad_rows)
+    else:
+        yield from _good_rows(columns, piece, source, bad_rows)
+
+
+def _numbers(reader: Reader | Ids, raw: RawColumn) -> Any:
+    """Numbers of a column, or None if any value is bad."""
+    if isinstance(raw, Encoded):
+        gaps = raw.codes < 0
+    elif isinstance(raw, np.ndarray) and raw.dtype.kind == "f":
+        gaps = np.isnan(raw)
+    else:
+        return reader.column(raw)
+    if not gaps.any():
+        return reader.column(raw)
+    if reader.missing is None:
+        return None
+    known = raw._replace(codes=raw.codes[~gaps]) if isinstance(raw, Encoded) else raw[~gaps]
+    numbers = reader.column(known) if len(gaps) > gaps.sum() else np.zeros(0)
+    if numbers is None:
+        return None
+    whole = np.full(len(gaps), reader.missing)
+    whole[~gaps] = numbers
+    return whole
+
+
+def _good_rows(
+    columns: Columns, piece: Piece, source: str, bad_rows: BadRows
+) -> Iterator[tuple[list[Any], Rows]]:
+    """Yield numbers of the good rows by column, and their row numbers; the others are reported.
+
+    Where a bad row is an error, it is raised after the rows before it.
+    """
+    kept, numbers, stop = [], [], None
+    for number, fields in piece.rows(list(columns)):
+        try:
+            if isinstance(fields, RowError):
+                raise fields
+            row = []
+            for (name, reader), value in zip(columns.items(), fields, strict=True):
+                if value is None and reader.missing is None:
+                    raise RowError(f"column {name} is missing")
+                try:
+                    row.append(reader.missing if value is None else reader.value(value))
+                except RowError as error:
+                    raise error.within(name) from None
+            kept.append(row)
+            numbers.append(number)
+        except RowError as error:
+            try:
+                bad_rows.add(source, number, error)
+            except BadRowError as raised:
+                stop = raised
+                break
+    if kept:
+        found = [
+            _joined(column) if reader.dtype == "list" else np.array(column)
+            for reader, column in zip(columns.values(), zip(*kept, strict=True), strict=False)
+        ]
+        yield found, np.array(numbers, dtype=np.int64)
+    if stop is not None:
+        raise stop
+
+
+def _joined(parts: Sequence[Array]) -> Lists:
+    return Lists(np.array([len(part) for part in parts]), np.concatenate(parts))
+
+
+# -- texts ------------------------------------------------------------------------------------
 
 
 def csv_fields(line: str, delimiter: str = ",") -> list[str]:

@@ -117,8 +117,12 @@ class Lists(NamedTuple):
     values: Any
 
 
+#: a column as a parser returns it
+RawColumn: TypeAlias = Array | Encoded | Lists
+
+
 class Ids:
-    """Mapping from ids to row numbers.
+    """Mapping from ids to row numbers; reads a column of ids.
 
     Integers and their decimal texts are equal as ids: "7" and 7 name the same row. `values` holds n
     different ids, None stands for the row numbers; `what` says in messages what they name.
@@ -165,12 +169,15 @@ class Ids:
             raise RowError(f"unknown {self.what}", f" {value!r:.80}")
         return row
 
-    def rows(self, column: Array | Encoded | Lists) -> Rows | None:
+    def rows(self, column: RawColumn) -> Rows | None:
         """Rows of a column of ids, or None if any of them is unknown."""
         if isinstance(column, Lists):
             return None
         found = self.known_rows(column)
         return None if len(found) and found.min() < 0 else found
+
+    #: as a `Reader` has them
+    column, value, missing = rows, row, None
 
     def known_rows(self, column: Array | Encoded) -> Rows:
         """Rows of a column of ids, negative where one is unknown."""

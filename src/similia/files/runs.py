@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.files.columns import NUMBER, Columns, reader_of
+from similia.files.columns import NUMBER, Columns
 from similia.files.rows import BadRows, Ids, Rows
 from similia.files.source import FeedbackLike, Source
 
@@ -38,7 +38,7 @@ def read_run(
                 f"{source}: a run must have the columns query,item,score, "
                 f"got {','.join(names)!r:.120}."
             )
-        return {"query": reader_of(ids), "item": reader_of(items or ids), "score": NUMBER}
+        return {"query": ids, "item": items or ids, "score": NUMBER}
 
     parts = [tuple(found.values()) for found, _ in source.batches(choose, (), bad_rows)]
     if not parts:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.files.ahead import Part, parsed_ahead
-from similia.files.columns import Columns, read_columns
+from similia.files.columns import Columns
 from similia.files.pieces import (
     BLOCK,
     BYTE_ORDER_MARK,
@@ -26,6 +26,7 @@ from similia.files.pieces import (
     entry,
     json_object,
     opened,
+    read_columns,
     text_pieces,
 )
 from similia.files.rows import BadRows, RowError, Rows

@@ -9,8 +9,8 @@ import numpy as np
 
 from similia.contract import Array, Matrix
 from similia.files.columns import NUMBER, Columns, Reader
-from similia.files.pieces import RawColumn, opened
-from similia.files.rows import BadRows, Encoded, Ids, RowError
+from similia.files.pieces import opened
+from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError
 from similia.files.source import DELIMITERS, Source
 from similia.files.vectors import LINES, TABLES, VectorFile, mapped_array, read_vectors
 from similia.text import BM25

@@ -29,8 +29,8 @@ from similia.index.exact import PARTS, exact_search
 from similia.index.ids import joined_ids, refuse_repeats, restored_ids, stored_ids
 from similia.index.models import FrozenMetric, check_model, is_learnt, query_vectors
 from similia.index.recall import BuildReport, check_report, measured_recall, sampled_rows
-from similia.persistence import file
-from similia.persistence.file import PathLike
+from similia.persistence import reading, saving
+from similia.persistence.saving import PathLike
 from similia.retrieval.vectors import geometry as known_geometry
 from similia.retrieval.vectors import is_sparse
 from similia.safety.whole import held_signals
@@ -220,7 +220,7 @@ class Index:
             "report": self.report.to_dict(),
             "metric": metric and {name: metric[name] for name in FROZEN},
         }
-        file.write(path, "Index", parameters, attributes)
+        saving.write(path, "Index", parameters, attributes)
 
 
 def build_index(
@@ -352,7 +352,7 @@ def open_index(path: PathLike) -> Index:
     path : path
         A file written by `Index.save`.
     """
-    document = file.read_document_of(path, "Index", "index")
+    document = reading.read_document_of(path, "Index", "index")
     backend = document["parameters"].get("backend")
     if backend not in BACKENDS:
         raise ModelFileError(
@@ -360,7 +360,7 @@ def open_index(path: PathLike) -> Index:
             "upgrade similia if a newer version has it."
         )
     backend_class("open_index", backend)  # a missing library is not the fault of the file
-    return file.rebuilt(path, document, _index)
+    return reading.rebuilt(path, document, _index)
 
 
 def _index(parameters: dict[str, Any], attributes: State) -> Index:

@@ -39,7 +39,7 @@ def triplet_rows(X, Z, triplets, dtype, size):
     for block in row_blocks(len(triplets), size):
         query, better, worse = triplets[block].T
         Q = rows_of(X, query, dtype)
-        P = difference_of_rows(Z, better, worse, dtype)
+        P = rows_of(Z, better, dtype) - rows_of(Z, worse, dtype)
         if sparse.issparse(Q) != sparse.issparse(P):
             Q, P = dense(Q), dense(P)
         yield block, Q, P

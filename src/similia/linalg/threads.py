@@ -104,8 +104,8 @@ def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
 
     `work` is the number of multiplications in all of them: a small one is not shared out.
     """
-    helpers = min(free_processors(), len(tasks)) - 1
-    if helpers < 1 or work < SMALL:
+    helpers = 0 if work < SMALL else min(free_processors(), len(tasks)) - 1
+    if helpers < 1:
         with _gate:
             for task in tasks:
                 task()

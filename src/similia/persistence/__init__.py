@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from similia.persistence.description import ModelInfo, describe, read_shares
-    from similia.persistence.model import load, save
+    from similia.persistence.loading import load
+    from similia.persistence.saving import save
 
 __all__ = ["ModelInfo", "describe", "load", "read_shares", "save"]
 
@@ -16,5 +17,5 @@ __all__ = ["ModelInfo", "describe", "load", "read_shares", "save"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'similia.persistence' has no attribute {name!r}")
-    module = "model" if name in ("load", "save") else "description"
+    module = {"load": "loading", "save": "saving"}.get(name, "description")
     return getattr(import_module(f"similia.persistence.{module}"), name)

@@ -5,16 +5,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from similia.exceptions import ModelFileError
-from similia.persistence.file import (
-    Document,
-    Json,
-    Named,
-    PathLike,
-    damaged,
-    decode_all,
-    read_document,
-    read_some,
-)
+from similia.persistence.reading import Document, damaged, decode_all, read_document, read_some
+from similia.persistence.saving import Json, Named, PathLike
 from similia.registry import ALL_LEARNERS
 
 

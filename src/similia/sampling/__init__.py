@@ -1,6 +1,5 @@
-"""Labels or judgements to index tuples: seeded, streaming, vectorized."""
+"""Labels or grades to index tuples: seeded, streaming, vectorized."""
 
-from similia.sampling.feedback import FeedbackReport, MajorityVote, feedback_report, majority
 from similia.sampling.labels import (
     PAIR_SAMPLERS,
     TRIPLET_SAMPLERS,
@@ -17,12 +16,8 @@ __all__ = [
     "TRIPLET_SAMPLERS",
     "BalancedPairs",
     "BalancedTriplets",
-    "FeedbackReport",
     "HardTriplets",
-    "MajorityVote",
     "RelevanceTriplets",
     "UniformPairs",
     "UniformTriplets",
-    "feedback_report",
-    "majority",
 ]

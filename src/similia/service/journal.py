@@ -11,8 +11,6 @@ from typing import Any, TextIO
 
 import msgspec
 
-from similia.progress import printable
-
 logger = logging.getLogger("similia.service")
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -49,7 +47,8 @@ class Lines(logging.Formatter):
         said = _plain(record.getMessage())
         text = f"{when} {record.levelname.lower():7} {said} {details}".rstrip()
         if record.exc_info:
-            text = f"{text}\n{printable(self.formatException(record.exc_info))}"
+            trace = self.formatException(record.exc_info).splitlines()
+            text = "\n".join([text, *map(_plain, trace)])
         return text
 
 

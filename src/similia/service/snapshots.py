@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from similia import __version__
 from similia.exceptions import ModelFileError
-from similia.persistence import file
-from similia.persistence.model import restored
+from similia.persistence import reading, saving
+from similia.persistence.loading import restored
 from similia.safety.whole import make_folder, remove_leftovers
 from similia.service import fold as folding
 from similia.service.borrowed import Source
@@ -192,12 +192,12 @@ def write(path: Path, sealed: Sealed) -> None:
     parameters["learner"] = sealed.learner.get_params(deep=False)
     attributes = {name: getattr(sealed, name) for name in ARRAYS}
     attributes["learner"] = sealed.learner.get_state()
-    file.write(path, CLASS, parameters, attributes)
+    saving.write(path, CLASS, parameters, attributes)
 
 
 def read(path: Path) -> Sealed:
     """Read a snapshot; all checksums are compared, and the versions that wrote it."""
-    document = file.read_document_of(path, CLASS, "snapshot")
+    document = reading.read_document_of(path, CLASS, "snapshot")
     written = document["versions"].get("similia")
     if written != __version__:
         raise ModelFileError(f"{path} is of similia {written}, which may learn otherwise.")
@@ -216,4 +216,4 @@ def read(path: Path) -> Sealed:
         seq, hash_ = parameters["seq"], parameters["hash"]
         return Sealed(seq, hash_, learner, lists, exams, retracted, pairs)
 
-    return file.rebuilt(path, document, sealed)
+    return reading.rebuilt(path, document, sealed)

@@ -139,13 +139,16 @@ class BilinearSimilarity(Learner):
 
         Returns queries and items as `learn_checked` and `margins` take them.
         """
-        new = not self.__sklearn_is_fitted__()
         self._check_parameters()
-        given, (X, Z) = X, self._checked_sides(X, items)
-        if new:
-            with all_or_nothing(self):
-                validate_data(self, given, reset=True, skip_check_array=True)
-                self._init_state(X, Z)
+        if self.__sklearn_is_fitted__():
+            return self._checked_sides(X, items)
+        given, X = X, checked_matrix(self._owner, "X", X, ensure_all_finite=False)
+        Z = X
+        if items is not None:
+            Z = checked_matrix(self._owner, "items", items, ensure_all_finite=False)
+        with all_or_nothing(self):
+            validate_data(self, given, reset=True, skip_check_array=True)
+            self._init_state(X, Z)
         return X, Z
 
     def learn_checked(
@@ -303,7 +306,6 @@ class BilinearSimilarity(Learner):
     def _checked_triplets(
         self, X: Matrix, triplets: ArrayLike, items: Matrix | None
     ) -> tuple[Matrix, Matrix, Indices]:
-        check_is_fitted(self)
         X, Z = self._checked_sides(X, items)
         sizes = (X.shape[0], Z.shape[0], Z.shape[0])
         return X, Z, check_tuples(f"{self._owner}.triplet_scores", "triplets", triplets, sizes)
@@ -311,16 +313,13 @@ class BilinearSimilarity(Learner):
     def _checked_sides(
         self, X: Matrix, items: Matrix | None, *, finite: bool = False
     ) -> tuple[Matrix, Matrix]:
-        fitted = self.__sklearn_is_fitted__()
-        if finite:
+        """Queries and items with as many features as were learnt from."""
+        if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
-        if fitted:
-            X = validated(self, X, reset=False, ensure_all_finite=finite)
-        else:
-            X = checked_matrix(self._owner, "X", X, ensure_all_finite=finite)
+        X = validated(self, X, reset=False, ensure_all_finite=finite)
         if items is not None:
             return X, self._checked_items(items, finite=finite)
-        if fitted and self.n_item_features_ != X.shape[1]:
+        if self.n_item_features_ != X.shape[1]:
             raise ValueError(
                 f"{self._owner}: items must be given, as they have {self.n_item_features_} "
                 f"features and queries {X.shape[1]}."
@@ -329,7 +328,7 @@ class BilinearSimilarity(Learner):
 
     def _checked_items(self, items: Matrix, *, finite: bool) -> Matrix:
         Z = checked_matrix(self._owner, "items", items, ensure_all_finite=finite)
-        if self.__sklearn_is_fitted__() and Z.shape[1] != self.n_item_features_:
+        if Z.shape[1] != self.n_item_features_:
             raise ValueError(
                 f"{self._owner}: items must have {self.n_item_features_} features, "
                 f"got {Z.shape[1]}."

@@ -9,6 +9,7 @@ from similia.stream.evaluating import (
     learning_curves,
     singular_values,
 )
+from similia.stream.feedback import FeedbackReport, MajorityVote, feedback_report, majority
 from similia.stream.judged import evaluate_file, order_evaluations
 from similia.stream.learning import Learning, learn_file
 from similia.stream.lessons import Tally, base_of, learn_stream, lessons_for
@@ -20,7 +21,9 @@ __all__ = [
     "Adaptation",
     "Checkpoint",
     "Entry",
+    "FeedbackReport",
     "Learning",
+    "MajorityVote",
     "Questions",
     "Tally",
     "base_of",
@@ -29,10 +32,12 @@ __all__ = [
     "contest",
     "evaluate_file",
     "evaluate_model",
+    "feedback_report",
     "learn_file",
     "learn_stream",
     "learning_curves",
     "lessons_for",
+    "majority",
     "order_evaluations",
     "promote_file",
     "singular_values",

@@ -13,7 +13,7 @@ from scipy import sparse
 from similia.contract import StreamLearner
 from similia.files import Judgements
 from similia.persistence import load, save
-from similia.persistence.file import read_document
+from similia.persistence.reading import read_document
 from similia.safety.whole import make_folder, remove_leftovers, replace_text
 from similia.stream.lessons import Tally
 from similia.views import Views

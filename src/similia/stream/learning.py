@@ -2,19 +2,18 @@
 
 import os
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array, LabelLearner, StreamLearner
+from similia.contract import LabelLearner, StreamLearner
 from similia.files import (
     BadRows,
     FeedbackFile,
     FeedbackLike,
-    Judgements,
     Source,
     VectorFile,
     classes_in,
@@ -23,13 +22,10 @@ from similia.files import (
 from similia.persistence import save
 from similia.progress import live_progress
 from similia.registry import BATCH_LEARNERS
-from similia.sampling.feedback import counted
 from similia.stream.checkpoint import Checkpoint, content
+from similia.stream.feedback import Witness
 from similia.stream.lessons import CHUNK, EVERY, Tally, feedback_kind, learn_stream, lessons_for
 from similia.views import Views
-
-#: judgements among which duplicates and contradictions are counted
-LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -249,50 +245,6 @@ def learn_file(
     elif kept is not None:
         kept.remove()
     return found
-
-
-@dataclass
-class Witness:
-    """Counts the judgements that pass by, and keeps the first ones to report on."""
-
-    limit: int = LIMIT
-    n: int = 0
-    #: items in lists, and those of them that were clicked
-    n_shown: int = 0
-    n_chosen: int = 0
-    _tuples: list[Array] = field(default_factory=list)
-    _values: list[Array] = field(default_factory=list)
-
-    def add(self, part: Judgements) -> None:
-        """Take note of a batch."""
-        room = max(0, self.limit - self.n)
-        # Copies: views would keep everything alive that was read together with them.
-        self._tuples.append(part.tuples[:room].astype(np.int32))
-        if part.lists is not None:
-            self.n_shown += len(part.lists.items)
-            self.n_chosen += int(np.count_nonzero(part.lists.gains))
-        if part.values is not None:
-            self._values.append(part.values[:room].copy())
-        self.n += len(part)
-
-    def report(self) -> dict[str, int]:
-        """Counts of `feedback_report`; of items in lists; of the classes of labels."""
-        tuples = np.concatenate(self._tuples)
-        if self.n_shown:
-            queries = len(np.unique(tuples))
-            lists = {"n_queries": queries, "n_shown": self.n_shown, "n_chosen": self.n_chosen}
-            return {"n": self.n, **lists}
-        if not self._values:
-            found = counted(tuples)
-        else:
-            values = np.concatenate(self._values)
-            if tuples.shape[1] == 1:
-                return {"n": self.n, "n_classes": len(np.unique(values))}
-            known = np.isin(values, (-1, 1)).all()
-            signs = values.astype(np.int8) if known else np.ones(len(values), np.int8)
-            found = counted(tuples, signs)
-        examined = {"n_examined": self.limit} if self.n > self.limit else {}
-        return {**asdict(found), "n": self.n, **examined}
 
 
 def _check_output(path: Path) -> None:

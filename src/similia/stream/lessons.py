@@ -60,7 +60,10 @@ class Lessons(Protocol):
         """Learn a batch, or raise ValueError and learn nothing of it."""
 
     def right(self, model: Any, part: Judgements) -> Array:
-        """Whether the model agrees with each judgement of a batch: 1, 0, or ½ for a tie."""
+        """Whether the model agrees with each judgement of a batch: 1, 0, or ½ for a tie.
+
+        Raise ValueError if the model would refuse to learn one of them.
+        """
 
 
 @dataclass
@@ -100,12 +103,11 @@ class _TripletLessons:
             self._items = _Rows("items", Z, np.zeros(Z.shape[0], bool))
 
     def teach(self, model: TripletLearner, part: Judgements) -> None:
-        lists, tuples = part.lists, part.tuples
-        self._queries.check(model, tuples[:, 0])
-        self._items.check(model, tuples[:, 1:].ravel() if lists is None else lists.items)
-        model.learn_checked(*self.sides, tuples if lists is None else lists)
+        self._check(model, part)
+        model.learn_checked(*self.sides, part.tuples if part.lists is None else part.lists)
 
     def right(self, model: TripletLearner, part: Judgements) -> Array:
+        self._check(model, part)
         if part.lists is None:
             return (1 + np.sign(model.margins(*self.sides, part.tuples))) / 2
         found = click_preferences(part.lists)
@@ -113,6 +115,11 @@ class _TripletLessons:
         owner = np.searchsorted(part.lists.starts, found.better, side="right") - 1
         sums, counts = (np.bincount(owner, w, minlength=len(part)) for w in (right, None))
         return np.where(counts > 0, sums / np.maximum(counts, 1), 0.5)
+
+    def _check(self, model: TripletLearner, part: Judgements) -> None:
+        lists, tuples = part.lists, part.tuples
+        self._queries.check(model, tuples[:, 0])
+        self._items.check(model, tuples[:, 1:].ravel() if lists is None else lists.items)
 
 
 @runtime_checkable

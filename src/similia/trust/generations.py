@@ -82,7 +82,7 @@ class Generations:
         wrote loads as long as every checksum is right. A file of another version is loaded.
         """
         from similia.persistence.description import learner_document
-        from similia.persistence.file import rebuilt
+        from similia.persistence.reading import rebuilt
 
         path = self._intact(generation)
         document = learner_document(path)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from similia.files.keys import keys_of_bytes
-from similia.files.pieces import RawColumn
-from similia.files.rows import Encoded, Lists
+from similia.files.rows import Encoded, Lists, RawColumn
 
 LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 

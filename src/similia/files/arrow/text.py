@@ -1,13 +1,19 @@
 """Lines of fields, or of JSON, parsed many at a time."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import compute, csv, json
 
 from similia.files.arrow.columns import is_text, plain_columns
-from similia.files.pieces import Entries, Fields, RawColumn, Types
+from similia.files.pieces import Entries, Fields
+from similia.files.rows import RawColumn
+
+#: types of columns by name: "int64", "float64", "bool", "string", "list", "mixed", numbers or
+#: texts, or "key", an integer or a text that is hashed
+Types: TypeAlias = Mapping[str, str]
 
 ARROW_TYPES = {
     "int64": pa.int64(),

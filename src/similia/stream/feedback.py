@@ -1,13 +1,17 @@
-"""Repeats and contradictions in a set of judgements, and a vote that settles them."""
+"""Reports on feedback: repeats and contradictions, and a vote that settles them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Indices
+from similia.contract import Array, Indices
+from similia.files import Judgements
 from similia.validation import check_tuples, tuple_array
+
+#: judgements of a stream among which repeats and contradictions are counted
+LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,50 @@ def counted(rows: Indices, signs: NDArray[np.int8] | None = None) -> FeedbackRep
         n_degenerate=int(votes.degenerate.sum()),
         n_queries=int(np.count_nonzero(np.diff(queries, prepend=-1))),
     )
+
+
+@dataclass
+class Witness:
+    """Counts the judgements that pass by, and keeps the first ones to report on."""
+
+    limit: int = LIMIT
+    n: int = 0
+    #: items in lists, and those of them that were clicked
+    n_shown: int = 0
+    n_chosen: int = 0
+    _tuples: list[Array] = field(default_factory=list)
+    _values: list[Array] = field(default_factory=list)
+
+    def add(self, part: Judgements) -> None:
+        """Take note of a batch."""
+        room = max(0, self.limit - self.n)
+        # Copies: views would keep everything alive that was read together with them.
+        self._tuples.append(part.tuples[:room].astype(np.int32))
+        if part.lists is not None:
+            self.n_shown += len(part.lists.items)
+            self.n_chosen += int(np.count_nonzero(part.lists.gains))
+        if part.values is not None:
+            self._values.append(part.values[:room].copy())
+        self.n += len(part)
+
+    def report(self) -> dict[str, int]:
+        """Counts of `feedback_report`; of items in lists; of the classes of labels."""
+        tuples = np.concatenate(self._tuples)
+        if self.n_shown:
+            queries = len(np.unique(tuples))
+            lists = {"n_queries": queries, "n_shown": self.n_shown, "n_chosen": self.n_chosen}
+            return {"n": self.n, **lists}
+        if not self._values:
+            found = counted(tuples)
+        else:
+            values = np.concatenate(self._values)
+            if tuples.shape[1] == 1:
+                return {"n": self.n, "n_classes": len(np.unique(values))}
+            known = np.isin(values, (-1, 1)).all()
+            signs = values.astype(np.int8) if known else np.ones(len(values), np.int8)
+            found = counted(tuples, signs)
+        examined = {"n_examined": self.limit} if self.n > self.limit else {}
+        return {**asdict(found), "n": self.n, **examined}
 
 
 def majority(triplets: ArrayLike) -> MajorityVote:

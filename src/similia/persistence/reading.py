@@ -1,58 +1,40 @@
-"""One safetensors file with a sealed document: written whole or not at all, checked when read.
-
-A safetensors file is eight bytes of length, a JSON header, and the bytes of the tensors. The
-document is a JSON string in the header's metadata. Its last entry is the SHA-256 of the length and
-the whole header, computed with zeros in its own place.
-
-In the document plain values are themselves; values that JSON would blur are objects that name their
-kind: ``{"tensor": name}``, ``{"strings": [...], "dtype": ...}``,
-``{"number": 0.5, "dtype": "float32"}``, ``{"tuple": [...]}``, ``{"list": [...]}`` and
-``{"dict": {...}}``.
-"""
+"""Files of `similia.persistence.saving`, checked as they are read."""
 
 import hashlib
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import safe_open
 
-from similia import __version__
 from similia.exceptions import ModelFileError
-from similia.safety.whole import replacing
+from similia.persistence.saving import (
+    FORMAT,
+    KEY,
+    MARK,
+    MAX_WIDTH,
+    PARTS,
+    REALS,
+    UNSEALED,
+    Json,
+    Named,
+    PathLike,
+    Tensors,
+    encode,
+    spares_memory,
+    stored,
+)
 
 if TYPE_CHECKING:
     from similia.contract import Array
 
 T = TypeVar("T")
-PathLike: TypeAlias = str | os.PathLike[str]
-Tensors: TypeAlias = "dict[str, Array]"
-#: a value as JSON has it
-Json: TypeAlias = Any
-#: parameters or learnt attributes by name
-Named: TypeAlias = dict[str, Any]
 Document: TypeAlias = dict[str, Json]
 
-REALS = ("bool", *(f"{sign}int{8 * n}" for sign in ("", "u") for n in (1, 2, 4, 8)))
-REALS += ("float16", "float32", "float64")
-#: complex numbers are stored as pairs of real ones
-PARTS = {"complex64": "float32", "complex128": "float64"}
-#: characters of a fixed-width string
-MAX_WIDTH = 65_536
-#: largest number of judgements, features or items: exact in double precision, too
-MAX_COUNT = 2**53
-FORMAT = 1
-KEY = "similia"
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-UNSEALED = "0" * 64
-#: quotes are escaped within the document's string, so no text of a user can imitate this mark
-MARK = rb"\"header_sha256\":\""
 #: the limit of safetensors itself
 MAX_HEADER = 100_000_000
 
@@ -69,54 +51,6 @@ ENTRIES = {
 # -- values --------------------------------------------------------------------------------------
 
 
-def encode(name: str, value: object, tensors: Tensors) -> Json:
-    """Return `value` as JSON; add arrays of numbers to `tensors` under `name`."""
-    if value is None or type(value) in (bool, str):
-        return value
-    if type(value) is int and -(2**63) <= value < 2**64:
-        return value
-    if type(value) is float and math.isfinite(value):
-        return value
-    if isinstance(value, np.str_):
-        return str(value)
-    if isinstance(value, np.generic) and value.dtype.name in REALS and np.isfinite(value):
-        return {"number": value.item(), "dtype": value.dtype.name}
-    if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        parts = [encode(f"{name}.{i}", part, tensors) for i, part in enumerate(value)]
-        return {type(value).__name__: parts}
-    if type(value) is dict and all(type(key) is str for key in value):
-        return {"dict": {key: encode(f"{name}.{key}", v, tensors) for key, v in value.items()}}
-    if isinstance(value, np.ndarray) and value.dtype.name in (*REALS, *PARTS):
-        if not np.isfinite(value).all():
-            raise ValueError(f"save: {name} must be finite, but it contains NaN or infinity.")
-        tensors[name] = value
-        return {"tensor": name}
-    if isinstance(value, np.ndarray):
-        dtype = value.dtype
-        is_text = dtype.kind == "U" and dtype.itemsize <= 4 * MAX_WIDTH
-        is_text = is_text or (dtype.kind == "O" and all(type(v) is str for v in value))
-        if value.ndim != 1 or not is_text:
-            raise ValueError(
-                f"save: {name} must be an array of numbers of at most 64 bits or a vector of "
-                f"strings, got shape {value.shape} and dtype {dtype}."
-            )
-        strings = value.tolist()
-        width = "object" if dtype.kind == "O" else dtype.str[1:]
-        if not _spares_memory(strings, dtype):
-            raise ValueError(f"save: {name} must be strings of similar lengths; use dtype=object.")
-        return {"strings": strings, "dtype": width}
-    shown = (
-        f"{value!r:.80}" if isinstance(value, int | float | np.generic) else type(value).__name__
-    )
-    words = "None, a finite number of 64 bits, a string, or an array, tuple, list or dictionary of"
-    words += " these"
-    parameter = name.removeprefix("parameter.")
-    advice = f"; call learner.set_params({parameter}=...) with one of these before saving"
-    raise ValueError(
-        f"save: {parameter} must be {words}, got {shown}{advice if parameter != name else ''}."
-    )
-
-
 def decode(encoded: Json, tensors: dict[str, T]) -> Any:
     """Return the value that was encoded; remove the tensors that it uses from `tensors`."""
     if not isinstance(encoded, dict):
@@ -131,7 +65,7 @@ def decode(encoded: Json, tensors: dict[str, T]) -> Any:
             raise ValueError("an array of strings that contains something else")
         if dtype != "object" and not (dtype[0] == "U" and 0 <= int(dtype[1:]) <= MAX_WIDTH):
             raise ValueError(f"an array of strings of dtype {dtype!r}")
-        if not _spares_memory(strings, np.dtype(dtype)):
+        if not spares_memory(strings, np.dtype(dtype)):
             raise ValueError(f"{len(strings)} short strings with room for {dtype[1:]} letters each")
         return np.array(strings, dtype=dtype)
     if set(encoded) == {"number", "dtype"} and encoded["dtype"] in REALS:
@@ -154,27 +88,9 @@ def _plain_number(number: Json) -> Json:
     return number
 
 
-def _spares_memory(strings: list[str], dtype: np.dtype[Any]) -> bool:
-    """Whether an array of strings takes only a moderate multiple of their letters."""
-    return len(strings) * dtype.itemsize <= 256 * sum(len(text) + 3 for text in strings) + 4096
-
-
 def decode_all(encoded: Mapping[str, Json], tensors: dict[str, T]) -> Named:
     """Decode a value for each name."""
     return {name: decode(value, tensors) for name, value in encoded.items()}
-
-
-def stored(array: "Array") -> "tuple[Array, dict[str, Json]]":
-    """The array as the file has it (contiguous, little-endian, real), and its entry."""
-    tensor = np.array(array, order="C", copy=None, subok=False)
-    if array.dtype.name in PARTS:
-        tensor = tensor.astype(array.dtype.newbyteorder("="), copy=False)
-        tensor = tensor[..., None].view(PARTS[array.dtype.name])
-    tensor = tensor.astype(tensor.dtype.newbyteorder("<"), copy=False)
-    dtype, shape = array.dtype.name, list(array.shape)
-    sha = hashlib.sha256(f"{dtype} {shape}".encode())
-    sha.update(tensor.reshape(-1).view(np.uint8).data)
-    return tensor, {"dtype": dtype, "shape": shape, "sha256": sha.hexdigest()}
 
 
 def restored(tensor: "Array", dtype: str, shape: list[int]) -> "Array":
@@ -184,48 +100,6 @@ def restored(tensor: "Array", dtype: str, shape: list[int]) -> "Array":
         raise ValueError(f"a tensor of shape {tensor.shape} and dtype {tensor.dtype}")
     array = np.array(tensor, order="C")
     return array.view(dtype)[..., 0] if dtype in PARTS else array
-
-
-# -- writing -----------------------------------------------------------------------------------
-
-
-def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> None:
-    """Write an object of class `name` to one file, replacing any that exists."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # /dev/null would be replaced by a file
-        kind = "folder" if target.is_dir() else "device or pipe"
-        raise ValueError(f"save: path must be a file, got the {kind} {path}.")
-    tensors: Tensors = {}
-    encoded = {n: encode(n, v, tensors) for n, v in attributes.items()}
-    settings = {n: encode(f"parameter.{n}", v, tensors) for n, v in parameters.items()}
-    arrays = {n: stored(array) for n, array in tensors.items()}
-    document = {
-        "format": FORMAT,
-        "class": name,
-        "parameters": settings,
-        "attributes": encoded,
-        "tensors": {n: entry for n, (_, entry) in arrays.items()},
-        "versions": {"similia": __version__, **{n: version(n) for n in LIBRARIES}},
-        "header_sha256": UNSEALED,
-    }
-    metadata = {KEY: json.dumps(document, separators=(",", ":"), allow_nan=False)}
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
-    try:
-        with replacing(target) as temporary:
-            save_file({n: tensor for n, (tensor, _) in arrays.items()}, temporary, metadata)
-            with open(temporary, "r+b") as file:
-                seal(file)
-    except SafetensorError as error:
-        raise OSError(f"save: {target} could not be written: {error}.") from error
-
-
-def seal(file: IO[bytes]) -> None:
-    """Write the SHA-256 of the header into the header of a newly written file."""
-    raw = file.read(8)
-    raw += file.read(int.from_bytes(raw, "little"))
-    file.seek(raw.index(MARK) + len(MARK))
-    file.write(hashlib.sha256(raw).hexdigest().encode())
 
 
 # -- reading the header ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Save and load a learner."""
+"""Load a learner, and check that its state is one."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -6,30 +6,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from similia.contract import State, Stateful
-from similia.persistence import file
 from similia.persistence.description import learner_document
-from similia.persistence.file import Named, PathLike
-from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
+from similia.persistence.reading import rebuilt
+from similia.persistence.saving import Named, PathLike
+from similia.registry import LEARNERS, learner_class
 
-
-def save(learner: Stateful, path: PathLike) -> None:
-    """Write a learner to one safetensors file, replacing any that exists.
-
-    The file is written under another name in the same folder, flushed to disk and renamed: an error
-    leaves an existing file as it was.
-
-    Parameters
-    ----------
-    learner : fitted learner
-        One of `similia.registry.ALL_LEARNERS`. A parameter that is a function (a custom sampler) or
-        a RandomState is refused before anything is written.
-    path : path
-        By convention it ends in ``.safetensors``.
-    """
-    name = type(learner).__name__
-    if name not in ALL_LEARNERS or type(learner) is not learner_class(name):
-        raise ValueError(f"save: learner must be one of {', '.join(ALL_LEARNERS)}, got {name}.")
-    file.write(path, name, learner.get_params(deep=False), learner.get_state())
+#: largest number of judgements, features or items: exact in double precision, too
+MAX_COUNT = 2**53
 
 
 def load(path: PathLike) -> Any:
@@ -46,7 +29,7 @@ def load(path: PathLike) -> Any:
     """
     document = learner_document(path)
     name = document["class"]
-    return file.rebuilt(path, document, lambda *parts: restored(name, *parts))
+    return rebuilt(path, document, lambda *parts: restored(name, *parts))
 
 
 def restored(name: str, parameters: Named, state: Named) -> Any:
@@ -89,7 +72,7 @@ def _check_consistency(learner: _Checkable) -> None:
     state = learner.get_state()
     names = state.pop("feature_names_in_", None)
     for name, value in state.items():
-        if name.startswith("n_") and not (type(value) is int and 0 <= value < file.MAX_COUNT):
+        if name.startswith("n_") and not (type(value) is int and 0 <= value < MAX_COUNT):
             raise ValueError(f"{name} is {value!r}, not a count")
     sizes = _sizes(state)
     if names is not None and (names.shape != (sizes[0].full,) or names.dtype != object):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from similia.sampling import feedback_report, majority
+from similia.stream import feedback_report, majority
 
 
 def triplet_arrays():

@@ -1,0 +1,252 @@
+"""What commands make of their options: parsed values, models, and groups that name files."""
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import typer
+
+from similia.cli.options import (
+    IdColumn,
+    IdsFile,
+    ItemIdsFile,
+    Items,
+    OnBadRow,
+    QueryTexts,
+    QueryViews,
+    Texts,
+    VectorColumn,
+    Vectors,
+    Views,
+)
+from similia.cli.printing import note
+from similia.exceptions import BadRowError
+
+if TYPE_CHECKING:
+    from similia.distributed import VectorPath
+    from similia.files import BadRows, VectorFile, ViewFiles
+
+# -- parsing -----------------------------------------------------------------------------------
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """Parse NAME=VALUE; numbers, true, false and none become such values."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"--set must be NAME=VALUE, got {text!r}.")
+    constants = {"true": True, "false": False, "none": None}
+    if value.lower() in constants:
+        return name, constants[value.lower()]
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            pass
+    return name, value
+
+
+def named_columns(columns: str | None, position: str | None = None) -> dict[str, str]:
+    """Parse NAME=COLUMN,…: what the judgements call a column, by our name."""
+    pairs = [text.partition("=") for text in (columns or "").split(",") if text.strip()]
+    for name, equals, column in pairs:
+        if not (name.strip() and equals and column.strip()):
+            raise typer.BadParameter(f"--columns must be NAME=COLUMN,…, got {columns!r}.")
+    names = {name.strip(): column.strip() for name, _, column in pairs}
+    return names | ({} if position is None else {"position": position})
+
+
+def load_model(path: Path, *, plain: bool = False) -> Any:
+    """Load a model from its file, or the one in use from a folder of generations.
+
+    If the base is in use there is no model: return None if plain vectors will do, else raise.
+    """
+    from similia.persistence import load
+
+    if not (path / "history.json").exists():
+        return load(path)
+    from similia.trust import Promotion
+
+    promotion = Promotion(path)
+    if promotion.current:
+        return promotion.champion()
+    if plain:
+        return None
+    raise ValueError(f"{path}: the base is in use, and no model; promote one first.")
+
+
+def base_named(name: str) -> Any:
+    """Base to compare with: the name of a plain similarity, or the model in a file."""
+    from similia.retrieval.scorers import PLAIN_SCORERS
+
+    return name if name in PLAIN_SCORERS else load_model(Path(name))
+
+
+# -- groups of options -------------------------------------------------------------------------
+
+
+def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
+    """Refuse to read standard input twice, or to overwrite an input."""
+    given = [path for path in inputs if path is not None]
+    if sum(str(path) == "-" for path in given) > 1:
+        raise typer.BadParameter("only one input can be -, standard input.")
+    for output in outputs:
+        if output is None or not output.exists():
+            continue
+        if any(path.exists() and output.samefile(path) for path in given):
+            raise typer.BadParameter(f"{output} is an input, and would be overwritten.")
+
+
+def fetched(path: Path, folder: Path, *, beside: bool = False) -> Path:
+    """A file of this machine; what a URL names is copied into the folder."""
+    from similia.distributed.tasks import fetched_for_work
+
+    return fetched_for_work(path, folder, beside=beside)
+
+
+@dataclass(frozen=True)
+class FurtherViews:
+    """Options for further views of queries and items, each NAME=FILE."""
+
+    views: Views = None
+    query_views: QueryViews = None
+    texts: Texts = None
+    query_texts: QueryTexts = None
+
+    def __bool__(self) -> bool:
+        return any((self.views, self.query_views, self.texts, self.query_texts))
+
+    def files(self) -> "ViewFiles":
+        """Files by the names of their views."""
+        from similia.files import ViewFiles
+
+        names, found = ("--view", "--query-view", "--text", "--query-text"), []
+        for option, field in zip(names, fields(self), strict=True):
+            files: dict[str, Path] = {}
+            for text in getattr(self, field.name) or []:
+                name, _, path = text.partition("=")
+                if not name or not path or name in files:
+                    raise typer.BadParameter(
+                        f"{option} must be NAME=FILE, with new names, got {text!r}."
+                    )
+                files[name] = Path(path)
+            found.append(files)
+        return ViewFiles(*found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideOptions:
+    """Options that say more about the vectors of queries and items."""
+
+    items: Items = None
+    ids: IdsFile = None
+    item_ids: ItemIdsFile = None
+    vector_column: VectorColumn = None
+    id_column: IdColumn = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(SideOptions):
+    """The vectors of queries, and options for them and those of items."""
+
+    vectors: Vectors
+
+    def check(self, *others: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
+        """As `check_files`, for these files and others."""
+        check_files(self.vectors, self.items, self.ids, self.item_ids, *others, outputs=outputs)
+
+    def fetched(self, folder: Path) -> Self:
+        """The same with files of this machine; what URLs name is copied into the folder."""
+        return replace(
+            self,
+            vectors=fetched(self.vectors, folder, beside=self.ids is None),
+            items=self.items and fetched(self.items, folder, beside=self.item_ids is None),
+            ids=self.ids and fetched(self.ids, folder),
+            item_ids=self.item_ids and fetched(self.item_ids, folder),
+        )
+
+    def paths(self) -> "tuple[VectorPath, VectorPath | None]":
+        """Where workers find the vectors of queries and items."""
+        from similia.distributed import VectorPath
+
+        def path(vectors: Path, ids: Path | None) -> VectorPath:
+            names = None if ids is None else str(ids)
+            return VectorPath(str(vectors), names, self.vector_column, self.id_column)
+
+        items = None if self.items is None else path(self.items, self.item_ids)
+        return path(self.vectors, self.ids), items
+
+    @contextmanager
+    def read(
+        self,
+        views: FurtherViews | None = None,
+        action: OnBadRow = OnBadRow.stop,
+        log: Path | None = None,
+    ) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
+        """Yield the vectors, those of the items if they are separate, and a policy for bad rows."""
+        from similia.files import read_vectors
+
+        further = views.files() if views else None
+        columns: Any = {"vector_column": self.vector_column, "id_column": self.id_column}
+        with skipping(action, log) as bad:
+            X, Z = read_vectors(self.vectors, ids=self.ids, bad_rows=bad, **columns), None
+            if self.items is not None:
+                Z = read_vectors(self.items, ids=self.item_ids, bad_rows=bad, **columns)
+            if further is not None:
+                X, Z = further.of_both(X, Z)
+            try:
+                yield X, Z, bad
+            except BadRowError as error:
+                if self.items is not None or "unknown id" not in str(error):
+                    raise
+                advice = "if items are in another file than queries, name it by --items"
+                raise BadRowError(f"{str(error).rstrip('.')}; {advice}.") from error
+
+
+@contextmanager
+def skipping(action: OnBadRow, log: Path | None = None) -> "Iterator[BadRows]":
+    """Yield a policy for bad rows; rows skipped are logged, and the first printed at the end."""
+    from similia.files import BadRows
+
+    with open(log or os.devnull, "w", encoding="utf-8") as file:
+        bad = BadRows(action.value, lambda row: print(json.dumps(row._asdict()), file=file))
+        yield bad
+    for row in bad.first:
+        note(f"skipped: {row}")
+    if bad.n > len(bad.first):
+        note(f"skipped: {bad.n - len(bad.first)} more.")
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command with groups of options as parameters take the options themselves.
+
+    In help, the options of groups come after those of the command.
+    """
+    given = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in given if is_dataclass(one.annotation)
+    }
+    own: list[inspect.Parameter] = []
+    others: list[inspect.Parameter] = []
+    for one in given:
+        options = [one]
+        if one.name in groups:
+            options = list(inspect.signature(groups[one.name]).parameters.values())
+        for option in options:
+            last = one.name in groups and option.default is not option.empty
+            (others if last else own).append(option.replace(kind=option.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    run.__signature__ = inspect.Signature([*own, *others])  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in (*own, *others)}
+    return run
