@@ -324,15 +324,12 @@ class Memory:
         It is the share of such answers about the query, begun with that about all queries, and half
         as much for each item that was in a tie: it is often one of many that are all alike.
         """
-        slots = self._places(keys)
-        # A tie is two lists of almost no weight.
-        answers, weight = (self.met + self.weight) / 2, self.weight
-        share = (weight.sum() + 1) / (answers.sum() + 2)
-        answers, weight, alike = (
-            np.append(array, array.dtype.type(0))[slots] for array in (answers, weight, self.alike)
-        )
-        tied = (alike[:, None] & marks != 0).sum(axis=1)
-        found: Array = (weight + PRIOR * share) / (answers + PRIOR) * 0.5**tied
+        slots, unknown = self._places(keys), np.uint64(0)
+        answers = (self.met + self.weight) / 2  # a tie is two lists of almost no weight
+        share = (self.weight.sum() + 1) / (answers.sum() + 2)
+        own, weight = (np.append(array, 0.0)[slots] for array in (answers, self.weight))
+        tied = (np.append(self.alike, unknown)[slots, None] & marks != 0).sum(axis=1)
+        found: Array = (weight + PRIOR * share) / (own + PRIOR) * 0.5**tied
         return found
 
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:
