@@ -6,9 +6,11 @@ A list has features x (scores of all views in typical gaps, the base first), nui
 
 import numpy as np
 
+from similia.impressions import TIE
 from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory
+from similia.similarity import ties as of_ties
 from similia.similarity import weights as of_weights
 from similia.similarity.published import BLOCK, next_publication
 from similia.updates.blend import SLIP
@@ -296,6 +298,8 @@ class Blend:
         self.memory_evidence_[kind] += gained
         slot["met"] += 1
         slot["weight"] += min(weight, 1.0)
+        if len(r) == 2 and weight <= TIE:
+            slot["alike"] |= {key_of(row) % of_ties.MARKS for row in r}
 
     def scales_of(self, kind):
         """Log shares of memory's scales: repeats count for a query's neighbours too."""
@@ -306,6 +310,7 @@ class Blend:
         scales, n = of_memory.SCALES, self.sizes[1]
         unit = q / max(np.linalg.norm(q), 1e-30)
         slot = {"key": key, "query": unit, "met": 0, "weight": 0.0, "time": self.n_seen}
+        slot["alike"] = set()
         slot |= {"vectors": [np.zeros(n) for _ in scales], "variances": list(scales)}
         if len(self.slots) < self.budget:
             self.slots.append(slot)
@@ -494,6 +499,9 @@ class Blend:
         self.memory_variances_ = np.array([s["variances"] for s in self.slots]).reshape(S, K).T
         self.memory_met_ = np.array([s["met"] for s in self.slots], int)
         self.memory_weight_ = np.array([s["weight"] for s in self.slots], float)
+        self.memory_alike_ = np.array(
+            [sum(2**bit for bit in s["alike"]) for s in self.slots], np.uint64
+        )
         self.memory_times_ = np.array([s["time"] for s in self.slots], int)
         keys, times, features, vectors = zip(*self.decisions, strict=True) if D else ((),) * 4
         self.memory_decided_ = np.array(keys, np.uint64)

@@ -54,6 +54,20 @@ def test_lists_with_views_and_nuisances_are_learnt_as_transcribed(
     assert_agree(blend, reference, queries, items)
 
 
+def test_ties_are_learnt_as_transcribed():
+    rng = np.random.default_rng(4)
+    queries, items = problem(rng)
+    triplets = np.array([[rng.integers(12), *rng.permutation(40)[:2]] for _ in range(80)])
+    lists = Impressions.from_triplets(triplets, alike=rng.random(80) < 0.6)
+    blend = Blend(memory=7)
+    blend.begin(queries, items)
+    reference = naive.Blend(blend, queries)
+    transcribed(blend, reference, queries, items, lists)
+    in_pieces(rng, blend, queries, lists, items)
+    assert blend.memory_part_.alike.any()
+    assert_agree(blend, reference, queries, items)
+
+
 def change_of_taste(rng, n, change):
     """Rows and n triplets, of one taste before the `change` and of its opposite from there on."""
     X = rng.normal(size=(400, 4))

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import strategies as st
 
 from similia import Blend, Impressions
+from similia.linalg.row_keys import row_keys
 from similia.similarity import memory
 from similia.similarity.blend_ranking import telling
+from similia.similarity.ties import item_marks, marks_of_ties
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -149,6 +151,57 @@ def test_suggestions_are_about_queries_whose_pairs_people_tell_apart():
         blend = Blend().learn(X, given, items=items)
         chosen = blend.suggest(X, [[0, *close], [1, *close]], items=items)
         assert chosen[0] == 1 - alike
+
+
+def test_suggestions_are_about_items_that_were_in_no_tie():
+    rng = np.random.default_rng(13)
+    X, items = rng.normal(size=(5, 6)), rng.normal(size=(8, 6))
+    items = np.concatenate([items, items + 1e-6])  # the same again but for a hair
+    blend = Blend()
+    for tied in (0, 8):
+        ties = np.array([[0, tied, tied + 1], [0, tied + 2, tied + 3]])
+        given = Impressions.from_triplets(ties, alike=np.ones(2, bool))
+        blend = Blend().learn(X, given, items=items)
+        for pair in ((0, 2), (0, 5), (6, 3)):  # of which both, the first, the second were in a tie
+            candidates = [[0, *pair], [0, pair[0] + 8, pair[1] + 8]]
+            assert blend.suggest(X, candidates, items=items)[0] == (tied == 0)
+
+
+def test_a_query_that_nobody_judged_is_told_apart_as_often_as_all_others():
+    rng = np.random.default_rng(14)
+    X, none = rng.normal(size=(60, 6)), np.zeros((1, 2), np.uint64)
+    triplets = np.column_stack([np.arange(40), rng.integers(40, 60, size=(40, 2))])
+    for n in (0, 10, 30):
+        given = Impressions.from_triplets(triplets, alike=np.arange(40) < n)
+        part = Blend().learn(X, given).memory_part_
+        likely = part.told_apart(row_keys(X[50:51]), none)[0]
+        assert likely == pytest.approx(1 - n / 40, abs=0.1)
+        known = part.told_apart(row_keys(X[:40]), np.repeat(none, 40, axis=0))
+        assert (known[:n] < likely).all()
+        assert (known[n:] > likely).all()
+
+
+def test_each_item_that_was_in_a_tie_makes_an_answer_half_as_likely_to_tell():
+    rng = np.random.default_rng(15)
+    X = rng.normal(size=(30, 6))
+    part = Blend().learn(X, Impressions.from_triplets([[0, 1, 2]], alike=[True])).memory_part_
+    bits = [bit for bit in range(64) if part.alike[0] >> np.uint64(bit) & np.uint64(1)]
+    assert len(bits) == 2
+    tied = np.uint64(1) << np.array(bits, np.uint64)
+    other = np.uint64(1) << np.uint64(next(bit for bit in range(64) if bit not in bits))
+    marks = np.array([[other, other], [tied[0], other], [other, tied[1]], tied])
+    likely = part.told_apart(np.repeat(row_keys(X[:1]), 4), marks)
+    np.testing.assert_allclose(likely / likely[0], [1, 0.5, 0.5, 0.25])
+    assert len(set(part.told_apart(np.repeat(row_keys(X[5:6]), 4), marks))) == 1
+
+
+def test_only_ties_leave_marks_and_equal_items_have_the_same():
+    rng = np.random.default_rng(16)
+    rows = np.repeat(rng.normal(size=(2, 6)), 4, axis=0)[[0, 4, 1, 5, 2, 6, 3]]
+    starts, weights = np.array([0, 2, 4, 7]), np.array([0.05, 1.0, 0.05])
+    marks = marks_of_ties(starts, weights, rows)
+    one, other = item_marks(rows[2:4])
+    assert marks.tolist() == [one | other, 0, 0]
 
 
 def test_suggestions_are_neither_of_equal_scores_nor_known_before():

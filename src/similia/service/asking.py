@@ -21,8 +21,9 @@ RECENT = 200
 RANDOM = 5
 #: items of a query that are compared
 DEPTH = 20
-#: comparisons that the most instructive ones are chosen from, and how many there are for each
-CANDIDATES, CHOICE = 300, 25
+#: comparisons that the most instructive ones are chosen from, how many there are for each, and
+#: how many are about one query
+CANDIDATES, CHOICE, EACH = 1200, 100, 16
 
 
 def questions(
@@ -66,7 +67,7 @@ def suggested(
     if n == 0:
         return []
     drawn = min(CANDIDATES, CHOICE * n)
-    asked = queries[: max(1, drawn // 4)]
+    asked = queries[: max(1, drawn // EACH)]
     each = -(-drawn // len(asked))
     candidates = []
     for place, query in enumerate(asked):

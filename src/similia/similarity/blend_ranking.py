@@ -18,6 +18,7 @@ from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
 from similia.similarity.comparing import scores_of_pairs, side_by_side
 from similia.similarity.matrix import held_out
+from similia.similarity.ties import item_marks
 from similia.similarity.weights import Ranking
 from similia.validation import check_tuples
 from similia.views import Views
@@ -261,8 +262,8 @@ class BlendRanking(BlendState):
 
         A candidate is a question (query, one item, another item), in either order. Its worth is the
         expected regret, that the present order is wrong, and by much, as far as an answer is likely
-        to be neither "both alike" nor known before: by the answers about its query so far, and by
-        its margin against those of the other candidates.
+        to be neither "both alike" nor known before: by the answers about its query and about its
+        items so far, and by its margin against those of the other candidates.
 
         Parameters
         ----------
@@ -283,18 +284,23 @@ class BlendRanking(BlendState):
                 f"{self._owner}.suggest: n_suggestions must be between 1 and the number of "
                 f"candidates, {len(margins)}, got {n_suggestions}."
             )
-        queries, worth = np.asarray(candidates)[:, 0], expected_regret(margins, std)
+        triplets, worth = np.asarray(candidates), expected_regret(margins, std) * telling(margins)
         if not self._is_wide:
-            asked, place = np.unique(queries, return_inverse=True)
-            keys = row_keys(self._base_rows(self._checked_sides(X, items)[0], asked))
-            worth = worth * self.memory_part_.expected_weights(keys)[place]
-        worth = worth * telling(margins)
-        order = np.argsort(-worth, kind="stable")
+            worth = worth * self._told_apart(*self._checked_sides(X, items), triplets)
+        queries, order = triplets[:, 0], np.argsort(-worth, kind="stable")
         _, first = np.unique(queries[order], return_index=True)
         repeated = np.ones(len(order), bool)
         repeated[first] = False
         chosen: Indices = np.concatenate([order[~repeated], order[repeated]])[:n_suggestions]
         return chosen
+
+    def _told_apart(self, X: Views, Z: Views, triplets: Indices) -> Array:
+        """How likely people are to tell the two items of questions apart."""
+        asked, query = np.unique(triplets[:, 0], return_inverse=True)
+        shown, item = np.unique(triplets[:, 1:], return_inverse=True)
+        keys = row_keys(self._base_rows(X, asked))
+        marks = item_marks(self._base_rows(Z, shown) / self._scale(1))
+        return self.memory_part_.told_apart(keys[query], marks[item.reshape(-1, 2)])
 
     def explain(self, Q: Side, Z: Side | None = None) -> list[list[Explanation]]:
         """Why each item scores as it does for each query, in typical gaps of the base.

@@ -12,6 +12,7 @@ from similia.contract import Array, Indices
 from similia.linalg.blas import products
 from similia.linalg.growing import Rooms
 from similia.linalg.near_rows import NearRows
+from similia.similarity.ties import marks_of_ties
 from similia.similarity.weights import Ranking, pieces, raised, trust
 from similia.updates.blend import log_sum
 from similia.updates.blend_memory import (
@@ -39,6 +40,8 @@ LISTS, KEPT, SWEEPS = 10, 100, 5
 FIXED = "evidence", "totals", "near", "stretch", "common"
 #: margin with which a decision is obeyed, in typical gaps of the base
 MARGIN = 0.1
+#: answers about a query that what is known of all queries counts for
+PRIOR = 2
 
 
 def unit_rows(X: Array) -> Array:
@@ -65,6 +68,8 @@ class Memory:
     met: NDArray[np.int64]
     #: sum of the weights of its lists: of ties it is small
     weight: NDArray[np.float64]
+    #: items that were in a tie, as bits of their marks
+    alike: NDArray[np.uint64]
     #: when each was judged last, for eviction
     times: NDArray[np.int64]
     #: log-likelihood ratio of each scale against forgetting: of a query's own memory on its
@@ -97,6 +102,7 @@ class Memory:
             np.zeros((K, 0)),
             np.zeros(0, np.int64),
             np.zeros(0),
+            np.zeros(0, np.uint64),
             np.zeros(0, np.int64),
             np.zeros((2, K)),
             np.zeros(2),
@@ -142,17 +148,23 @@ class Memory:
         vectors = aside.rooms.whole("vectors", self.vectors)
         variances = aside.rooms.whole("variances", self.variances)
         left, units, kept = fading**ages, unit_rows(queries), aside.near.kept(self.queries)
-        spread = self.spread(rows)
+        spread, marks = self.spread(rows), marks_of_ties(starts, weights, rows)
         then: list[NDArray[np.float64]] = []
         for lists, places in pieces(starts, stops):
             own = starts[lists.start : lists.stop + 1]
             remember_lists(
-                (own, gains, weights[lists], slots[lists], fresh[lists], left[lists]),
+                (
+                    *(own, gains, weights[lists], marks[lists]),
+                    *(slots[lists], fresh[lists], left[lists]),
+                ),
                 rows,
                 spread,
                 offsets,
                 others[places],
-                (vectors, variances, self.met, self.weight, self.evidence, self.totals),
+                (
+                    *(vectors, variances, self.met, self.weight, self.alike),
+                    *(self.evidence, self.totals),
+                ),
                 (units[lists], self.queries, kept, float(self.near)),
                 SCALES,
             )
@@ -306,14 +318,18 @@ class Memory:
         near, cosines = _aside(self).near.find(self.queries, unit, float(self.near))
         return near, (cosines - self.near) / (1 - self.near)
 
-    def expected_weights(self, keys: NDArray[np.uint64]) -> Array:
-        """What the next answer about each query is likely to weigh, from those before it.
+    def told_apart(self, keys: NDArray[np.uint64], marks: NDArray[np.uint64]) -> Array:
+        """How likely people are to tell two items apart, for queries and marks of both items.
 
-        A tie is two lists of almost no weight.
+        It is the share of such answers about the query, begun with that about all queries, and half
+        as much for each item that was in a tie: it is often one of many that are all alike.
         """
-        slots = self._places(keys)
-        met, weight = (np.append(array, 0)[slots] for array in (self.met, self.weight))
-        found: Array = (weight + 1) / ((weight + met) / 2 + 2)
+        slots, unknown = self._places(keys), np.uint64(0)
+        answers = (self.met + self.weight) / 2  # a tie is two lists of almost no weight
+        share = (self.weight.sum() + 1) / (answers.sum() + 2)
+        own, weight = (np.append(array, 0.0)[slots] for array in (answers, self.weight))
+        tied = (np.append(self.alike, unknown)[slots, None] & marks != 0).sum(axis=1)
+        found: Array = (weight + PRIOR * share) / (own + PRIOR) * 0.5**tied
         return found
 
     def variances_of(self, keys: NDArray[np.uint64]) -> Array:

@@ -39,10 +39,11 @@ def remember_lists(lists, rows, spread, offsets, others, state, known, scales):
     what each had in evidence before the list.
 
     `known` are the queries of the lists, of length 1, those that are remembered, by slot, what
-    `find_near` needs, and the cosine from which on two are neighbours.
+    `find_near` needs, and the cosine from which on two are neighbours. The `marks` of a list, bits,
+    join those of its query in `alike`.
     """
-    starts, gains, weights, slots, fresh, left = lists
-    vectors, variances, met, weight, evidence, totals = state
+    starts, gains, weights, marks, slots, fresh, left = lists
+    vectors, variances, met, weight, alike, evidence, totals = state
     units, queries, kept, limit = known
     gained, logs, place, longest = np.zeros(len(scales)), np.zeros(len(scales)), 0, 0
     for t in range(len(weights)):
@@ -57,7 +58,7 @@ def remember_lists(lists, rows, spread, offsets, others, state, known, scales):
         C = others[place : place + n * n].reshape(n, n)
         place += n * n
         if fresh[t]:
-            vectors[:, slot], met[slot], weight[slot] = 0.0, 0, 0.0
+            vectors[:, slot], met[slot], weight[slot], alike[slot] = 0.0, 0, 0.0, 0
             variances[:, slot] = scales
             overwrite(queries[slot], units[t])
             keep_row(kept, slot, units[t])
@@ -119,6 +120,7 @@ def remember_lists(lists, rows, spread, offsets, others, state, known, scales):
         evidence[kind] += gained
         met[slot] += 1
         weight[slot] += min(weights[t], 1.0)
+        alike[slot] |= marks[t]
 
 
 @compiled
