@@ -319,15 +319,16 @@ The same for other comparisons, on seeds {FRESH[0]} to {FRESH[-1]}, which nobody
 
 * On CISI most pairs are alike, and an answer "both alike" teaches little. Questions chosen by
   regret alone are about pairs of almost equal scores, which are alike even more often, and need as
-  many answers as random ones. Hence the other factors: the weight of the answers about a query so far,
-  items that were in a tie, and a margin that is neither small nor large. An oracle that never asks about a pair that
-  is alike needs a third of random's answers (seeds 100 to 105), so there is more to be had.
+  many answers as random ones. Hence the other factors: the weight of the answers about a query so
+  far, items that were in a tie, and a margin that is neither small nor large. An oracle that never
+  asks about a pair that is alike needs a third of random's answers (seeds 100 to 105), so there is
+  more to be had.
 * On new queries of CISI nothing is gained with so few answers, however questions are chosen.
 * Two things were changed for it: a question chooses among four times as many comparisons, 16 of a
   query in place of 4, and an item that was in a tie is asked about half as often, for it is often
   one of many that are all alike. Before, the page needed 0.33 (Zappos) and 0.84 (CISI) for all of
-  random's gain on the first ten seeds. Both were chosen on seeds 100 to 107; on Cranfield, which was
-  looked at once, the page needs 0.58 where it never got there before.
+  random's gain on the first ten seeds. Both were chosen on seeds 100 to 107; on Cranfield, which
+  was looked at once, the page needs 0.58 where it never got there before.
 * On Zappos the two sets of seeds differ by more than the change: random questions end at 0.803 and
   at 0.798, so there is more or less to catch up with.
 * On new queries of Zappos no way needs fewer answers for all of random's gain, though the page does
