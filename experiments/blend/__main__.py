@@ -7,11 +7,11 @@ Names of parts, sets, kinds of feedback and methods leave out all others of thei
 import sys
 from collections.abc import Iterable
 
-from experiments.blend import judgements, report, searches
+from experiments.blend import judgements, report, searches, weights
 from experiments.blend.clicks import SETS
 from experiments.blend.today import TODAY
 
-PARTS = ("searches", "today", *judgements.NAMES)
+PARTS = ("searches", "today", "weights", *judgements.NAMES)
 #: feedback that today's methods are compared on
 COMPARED = ("clicks", "clean clicks", "grades")
 
@@ -32,6 +32,8 @@ def main(names: list[str]) -> None:
             methods = chosen(["ours", *TODAY])
             seeds = (*searches.FRESH, *searches.COMPARED)
             searches.run(chosen(SETS), chosen(COMPARED), methods, seeds)
+        elif part == "weights":
+            weights.run()
         else:
             judgements.run([part])
     report.write()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from experiments.blend import weights
 from experiments.blend.clicks import SETS
 from experiments.blend.judgements import SINGLE_MEASURES, STREAMS
 from experiments.blend.searches import COMPARED, FEEDBACK, FOLDER
@@ -119,6 +120,7 @@ def write() -> None:
     parts = [
         INTRODUCTION.format(versions="; ".join(found)),
         _goals(table, Table(rows)),
+        _weights(table),
         _clicks(table),
         _rivals(Table(rows)),
         _judgements(table),
@@ -138,10 +140,12 @@ def _goals(table: Table, everything: Table) -> str:
         "on the first five; 4000 to 4004 were added once these had been seen, so on splits that "
         "were not looked at before SciFact misses its 0.09 too. On Cranfield that is what the "
         "weights have as they start (0.024, 0.034 and 0.032 after 10 searches) and what fixed "
-        "weights come to when they are tuned (0.021 and 0.026 where they were run); the best of "
-        "144 weights over all queries, chosen on the judgements that measure it, has 0.041 "
-        "(looked at once, not kept as a row). So clicks teach nothing about the weights there, "
-        "and what is asked for lies within what a split moves. Drift is at -0.0019 over 25 "
+        "weights come to when they are tuned (0.021 and 0.026 where they were run): clicks teach "
+        "nothing about the weights there (see below), and what is asked for lies within what a "
+        "split moves. Counting choices about one query by how much they repeat each other kept "
+        "Cranfield at its start (-0.000 in place of -0.002 at 1,000, seeds 200 to 215), but cost "
+        "up to 0.013 where the base is weak and there is most to learn (300 searches of CISI by "
+        "averaged word vectors), so it was left out. Drift is at -0.0019 over 25 "
         "seeds, -0.0018 ± 0.0019 on the twenty that are new and -0.0007 ± 0.0011 on twenty more "
         "(300 to 319, not kept as rows): a loss, as of the judgements until the change is "
         "noticed, of a tenth of a point or two. After 30 searches with clicks few queries of "
@@ -246,6 +250,15 @@ def _rivals_beaten(table: Table) -> list[str]:
     behind = [where for gap, where in cells if np.mean(gap) + interval(gap) < 0]
     found = f"{len(behind)} of {len(cells)} cells: {'; '.join(behind) or 'none'}"
     return _goal("6. behind others beyond chance", "none", found, not behind)
+
+
+def _weights(table: Table) -> str:
+    found = {
+        (key[0], key[2]): values[0]
+        for key, values in table.values.items()
+        if key[1] == weights.OPTIONS
+    }
+    return weights.section(found, TITLES)
 
 
 def _steps(table: Table, name: str, kind: str) -> list[int]:
