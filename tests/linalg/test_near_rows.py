@@ -1,6 +1,7 @@
 """Rows near a vector: the first are those of a full product, of the others almost all are found."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from similia.linalg.near_rows import BITS, DOUBT, EXACT, LANES, NearRows, _signs, sketch
+from similia.linalg.near_rows import (
+    BITS,
+    DOUBT,
+    EXACT,
+    FEW,
+    FIRST,
+    FIRST_DOUBT,
+    LANES,
+    SURE,
+    WORD,
+    NearRows,
+    _signs,
+    sketch,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -38,12 +52,24 @@ def naive_bits(X):
     return turned[:, :BITS] > 0
 
 
+def most(limit, bits, doubt):
+    """In how many bits a row may differ."""
+    p = np.arccos(limit) / np.pi
+    return int(bits * p + doubt * np.sqrt(bits * p * (1 - p)))
+
+
 def naive_near(rows, q, limit, exact):
     """Rows near q: any of the first, of the others those that differ in few bits."""
-    p = np.arccos(limit) / np.pi
-    most = int(BITS * p + DOUBT * np.sqrt(BITS * p * (1 - p)))
-    differ = np.sum(naive_bits(rows) != naive_bits(q[None]), axis=1)
-    return np.flatnonzero((rows @ q > limit) & ((np.arange(len(rows)) < exact) | (differ <= most)))
+    differ, first = naive_bits(rows) != naive_bits(q[None]), FIRST * WORD
+    alike = differ[:, :first].sum(axis=1) <= most(limit, first, FIRST_DOUBT)
+    alike &= differ.sum(axis=1) <= most(limit, BITS, DOUBT)
+    return np.flatnonzero((rows @ q > limit) & ((np.arange(len(rows)) < exact) | alike))
+
+
+def sketches(near, rows):
+    """All numbers of the sketches, row by row."""
+    codes = np.concatenate(near.kept(rows)[0], axis=1)
+    return codes.transpose(0, 2, 1).reshape(-1, codes.shape[1])[: len(rows)]
 
 
 def at_angle(rng, q, cosine, n):
@@ -85,17 +111,30 @@ def test_rows_found_are_those_transcribed(rng, d, exact):
         assert found.tolist() == naive_near(rows, q, 0.6, exact).tolist()
 
 
+def test_several_threads_may_search_while_sketches_grow(rng):
+    rows, whole = some_rows(rng, 3000, 12, 2.0), NearRows(0)
+    expected = whole.find(rows, rows[0], 0.6)[0]
+    for _ in range(20):
+        near = NearRows(0)
+        with ThreadPoolExecutor(4) as pool:
+            parts = [rows[:n] for n in (1000, 3000, 17, 2000) * 4]
+            found = list(pool.map(lambda part, near=near: near.find(part, rows[0], 0.6)[0], parts))
+        for part, places in zip(parts, found, strict=True):
+            np.testing.assert_array_equal(places, expected[expected < len(part)])
+        np.testing.assert_array_equal(sketches(near, rows), sketches(whole, rows))
+
+
 def test_sketches_are_the_same_in_every_bit_however_rows_arrive(rng):
     rows = some_rows(rng, 1000, 12, 2.0)
     piecewise, whole = NearRows(0), NearRows(0)
     for n in (1, 2, LANES, LANES + 1, 300, 1000):
-        codes, signs, _ = piecewise.kept(rows[:n])
-    blocks = -(-len(rows) // LANES)
-    np.testing.assert_array_equal(codes[:blocks], whole.kept(rows)[0])
+        _, signs, _ = piecewise.kept(rows[:n])
+    codes = sketches(piecewise, rows)
+    np.testing.assert_array_equal(codes, sketches(whole, rows))
     code = np.empty(codes.shape[1], np.uint64)
     for i in (0, 77, 998, 999):  # the last is a row of zeros
         sketch(rows[i], signs, code)
-        assert code.tolist() == codes[i // LANES, :, i % LANES].tolist()
+        assert code.tolist() == codes[i].tolist()
         assert np.bitwise_count(code).sum() == naive_bits(rows[[i]]).sum()
 
 
@@ -133,12 +172,20 @@ def test_sparse_vectors_are_as_good_as_dense_ones(rng, words):
 def test_few_rows_are_looked_at(rng):
     """A sketch is worth its name: of rows that are all far away, hardly any is multiplied."""
     rows = unit(rng.normal(size=(5000, 384))).astype(np.float32)
-    p = np.arccos(0.5) / np.pi
-    most = BITS * p + DOUBT * np.sqrt(BITS * p * (1 - p))
-    codes = NearRows(0).kept(rows)[0]
-    q = codes[0, :, 0]
-    differ = np.bitwise_count(codes ^ q[:, None]).sum(axis=1).ravel()[1:5000]
-    assert np.mean(differ <= most) < 0.001
+    codes = sketches(NearRows(0), rows)
+    differ = np.bitwise_count(codes[1:] ^ codes[0])
+    assert np.mean(differ[:, :FIRST].sum(axis=1) <= most(0.5, FIRST * WORD, FIRST_DOUBT)) < 0.02
+    assert np.mean(differ.sum(axis=1) <= most(0.5, BITS, DOUBT)) < 0.001
+    assert np.mean(differ.sum(axis=1) <= most(0.5, BITS, 0) + SURE) < 0.1
+
+
+@pytest.mark.parametrize("d", [2, 16, 384])
+@pytest.mark.parametrize("limit", [0.5, 0.8, 0.99])
+def test_no_row_of_the_first_is_missed(rng, d, limit):
+    """Among more numbers than are multiplied without a sketch."""
+    for q in unit(rng.normal(size=(20, d))):
+        rows = at_angle(rng, q, limit + 1e-6, 500 + FEW // d)
+        assert len(NearRows(10**6).find(rows, q, limit)[0]) == len(rows)
 
 
 def test_more_rows_than_are_compared_one_by_one(rng):
