@@ -35,7 +35,7 @@ from similia import (
     evaluate,
 )
 from similia.base import Learner
-from similia.sampling import BalancedPairs, UniformTriplets
+from similia.feedback.sampling import BalancedPairs, UniformTriplets
 
 N, FIRST = 20_000, int(os.environ.get("FIRST", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("SEEDS", "5")))

@@ -9,10 +9,10 @@ from itertools import cycle, islice
 import numpy as np
 
 from benchmarks.timing import table
-from similia.service.app import Service
-from similia.service.queries import KnownQueries
-from similia.service.records import Item, Query
-from similia.service.server import Server, listen
+from similia.service.catalogue.queries import KnownQueries
+from similia.service.http.app import Service
+from similia.service.http.server import Server, listen
+from similia.service.log.records import Item, Query
 from similia.service.settings import Settings
 
 QUESTIONS, WIDTH = 200, 384

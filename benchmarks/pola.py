@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.timing import seconds, table
 from benchmarks.workloads import clustered
 from similia import POLA, KernelPOLA
-from similia.sampling import BalancedPairs
+from similia.feedback.sampling import BalancedPairs
 from tests.reference.pola import pola_loss, pola_step
 
 PAPER = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}

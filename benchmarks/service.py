@@ -12,11 +12,10 @@ import numpy as np
 from benchmarks.timing import seconds, table
 from similia import Blend, Impressions, Views
 from similia.index import build_index
-from similia.service.engine import answer_promptly
-from similia.service.entries import judged_entry
-from similia.service.fold import Fold
-from similia.service.log import Entry
-from similia.service.records import (
+from similia.service.engine.engine import answer_promptly
+from similia.service.engine.fold import Fold
+from similia.service.log.log import Entry
+from similia.service.log.records import (
     Configured,
     Grades,
     Item,
@@ -27,8 +26,9 @@ from similia.service.records import (
     View,
     encoded,
 )
-from similia.service.sqlite import SQLiteLog
-from similia.service.tenant import Tenant
+from similia.service.log.sqlite import SQLiteLog
+from similia.service.tenants.entries import judged_entry
+from similia.service.tenants.tenant import Tenant
 
 CLIENTS = 16
 #: seconds of each turn, and turns

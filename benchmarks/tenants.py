@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.service import put, triplets
 from benchmarks.timing import table
-from similia.service.records import Settings
-from similia.service.tenants import Tenants
+from similia.service.log.records import Settings
+from similia.service.tenants.tenants import Tenants
 
 N_ITEMS, WIDTH = 20_000, 384
 #: judgements of each tenant, fewer than a block, so that rows of items wait to be learnt

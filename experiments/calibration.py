@@ -14,8 +14,8 @@ from experiments.datasets import load_newsgroups_embeddings
 from experiments.rows import HERE, versions
 from experiments.summary import markdown_table
 from similia import DiagonalAROMA, FactoredAROMA
+from similia.feedback.sampling import UniformTriplets
 from similia.plotting import calibration_figure
-from similia.sampling import UniformTriplets
 from similia.trust import calibration_of, chosen_scale
 
 STEPS = (300, 1000, 3000, 10_000)

@@ -20,7 +20,7 @@ from experiments.datasets import load_retrieval
 from experiments.rows import HERE, versions
 from experiments.summary import markdown_table
 from similia import FactoredAROMA, Impressions, Interleaving, Promotion, compare, evaluate
-from similia.clicks import click_preferences
+from similia.feedback.clicks import click_preferences
 from similia.trust import held_out, triplet_evaluation
 from similia.trust.evidence import FIRST, STAKES, Evidence, counted, log_e_value, log_wealth, power
 

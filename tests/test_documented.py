@@ -6,7 +6,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 from similia.adapters import Adapters, load_adapters
-from similia.clicks import click_preferences, click_rates, estimate_propensities
+from similia.feedback.clicks import click_preferences, click_rates, estimate_propensities
 from similia.files import FeedbackFile, ImpressionsFile, Source, UbiLog
 from similia.index import Index, build_index, open_index
 from similia.stream import learn_file

@@ -11,6 +11,7 @@ from similia.constraints.pairs import DistanceConstraints
 from similia.constraints.sets import MatrixConstraints
 from similia.distance.meg import MEG
 from similia.distance.pola import POLA
+from similia.feedback.sampling import RelevanceTriplets
 from similia.files import read_vectors, write_vectors
 from similia.filtering import RelevanceFilter
 from similia.index import build_index
@@ -20,7 +21,6 @@ from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.safety.bounds import check_sparse
-from similia.sampling import RelevanceTriplets
 from similia.trust.exam import exam_of_grades, exam_of_triplets
 from similia.trust.judging import triplet_margins
 from tests.cases import case_of

@@ -112,8 +112,8 @@ def test_constraints(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_judgements_for_a_service(form, tmp_path):
-    from similia.service.calls import feedback
-    from similia.service.sending import judgements_in
+    from similia.service.client.calls import feedback
+    from similia.service.client.sending import judgements_in
 
     columns = {"worse": ["c", "a"], "note": [1.5, None], "better": ["b", "b"], "query": ["q", "q"]}
     sent = feedback(form(columns)).body.judgements

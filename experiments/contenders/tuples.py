@@ -11,9 +11,9 @@ from experiments.contenders.batch import principal_directions
 from experiments.contenders.vectors import Vectors, both_scores
 from experiments.problems import Problem
 from similia import POLA
+from similia.feedback.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS
 from similia.linalg.spectral import psd_factor
 from similia.registry import learner_class
-from similia.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS
 
 CHUNK = 10_000
 

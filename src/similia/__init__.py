@@ -11,7 +11,7 @@ __version__ = "0.2.0"
 
 _FUNCTIONS = {
     "BM25": "similia.text",
-    "Impressions": "similia.impressions",
+    "Impressions": "similia.feedback.impressions",
     "Views": "similia.views",
     "ConstraintOracle": "similia.constraints.oracle",
     "DefiniteBoost": "similia.constraints.definite_boost",
@@ -23,9 +23,9 @@ _FUNCTIONS = {
     "ImpressionsFile": "similia.files",
     "Source": "similia.files",
     "UbiLog": "similia.files",
-    "click_preferences": "similia.clicks",
-    "click_rates": "similia.clicks",
-    "estimate_propensities": "similia.clicks",
+    "click_preferences": "similia.feedback.clicks",
+    "click_rates": "similia.feedback.clicks",
+    "estimate_propensities": "similia.feedback.clicks",
     "learn_file": "similia.stream",
     "evaluate_parts": "similia.distributed",
     "export_items": "similia.distributed",

@@ -16,7 +16,6 @@ from urllib.parse import quote
 import msgspec
 
 from similia.exceptions import MissingExtraError
-from similia.service import calls
 from similia.service.answers import (
     Figures,
     Model,
@@ -27,9 +26,10 @@ from similia.service.answers import (
     Then,
     Verdict,
 )
-from similia.service.calls import Call, as_query, items_of
-from similia.service.problems import Error
-from similia.service.records import (
+from similia.service.client import calls
+from similia.service.client.calls import Call, as_query, items_of
+from similia.service.http.problems import Error
+from similia.service.log.records import (
     Item,
 )
 from similia.service.schemas import Log, QueryVectors

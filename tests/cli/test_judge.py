@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
-from similia.service import journal
+from similia.service.http import journal
 from tests.service.conftest import PATIENCE, until
 
 

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
-from similia.service.app import Service
-from similia.service.keys import Keys
+from similia.service.http.app import Service
+from similia.service.http.keys import Keys
 from similia.service.settings import Settings
 from tests.service.conftest import Running, some_items, triplet
 
@@ -124,7 +124,7 @@ def test_a_service_that_is_not_there_is_told(store, monkeypatch):
 
 def test_logs_are_checked_and_copied_while_the_service_runs(store, running):
     tenant = running.service.tenants.get("default")
-    from similia.service.records import Query, Triplet
+    from similia.service.log.records import Query, Triplet
 
     tenant.feedback([Triplet(query=Query(item="i0"), better="i1", worse="i2")])
     found = json.loads(run("log", "check", "--store", store, "--json").stdout)
@@ -157,7 +157,7 @@ def test_the_settings_of_the_command_line_are_the_list(store):
 
 def test_items_of_tables_are_served(store):
     from similia.files import write_vectors
-    from similia.service.loading import ItemFile
+    from similia.service.catalogue.loading import ItemFile
 
     write_vectors(store.parent / "items.jsonl", np.eye(3), ids=["a", "b", "c"])
     items = list(ItemFile(store.parent / "items.jsonl").items())

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from similia import POLA
 from similia.distance.share import best_threshold
-from similia.sampling import BalancedPairs
+from similia.feedback.sampling import BalancedPairs
 from tests.problems import FORMS, labelled
 
 PRINTED = {"gamma": 0.0, "start": "zero", "unit": 1.0, "threshold_rate": 1.0, "average": False}

@@ -8,7 +8,7 @@ from sklearn.metrics import ndcg_score
 
 from experiments.clicks import Person, as_rows, simulated
 from similia import Blend, FactoredAROMA, Views
-from similia.clicks import click_preferences
+from similia.feedback.clicks import click_preferences
 from similia.files import Ids, read_impressions
 
 N, DEPTH = 40_000, 6

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.clicks.rates import shrunk_rates
+from similia.feedback.clicks.rates import shrunk_rates
 from similia.files import BadRows, FeedbackFile, Ids, Judgements, joined, triplets_of_grades
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from similia.clicks import click_preferences
 from similia.exceptions import BadRowError
+from similia.feedback.clicks import click_preferences
 from similia.files import BadRows, Ids, UbiLog, pieces
 
 TEXTS = Ids(["red shoe", "blue hat"], 2)

@@ -14,15 +14,15 @@ import msgspec
 from typer.testing import CliRunner
 
 from similia.cli.main import app
-from similia.service import fold, snapshots
-from similia.service.app import ENDPOINTS, Service
+from similia.service.engine import fold, snapshots
 from similia.service.errors import ServiceError
-from similia.service.images import Images
-from similia.service.keys import SCOPES, Keys
-from similia.service.log import GENESIS, Entry, link
+from similia.service.http.app import ENDPOINTS, Service
+from similia.service.http.images import Images
+from similia.service.http.keys import SCOPES, Keys
+from similia.service.log.log import GENESIS, Entry, link
+from similia.service.log.sqlite import NAME
 from similia.service.settings import Settings
-from similia.service.sqlite import NAME
-from similia.service.tenant import Tenant
+from similia.service.tenants.tenant import Tenant
 from tests.fuzz import hostile
 from tests.fuzz.targets import Broken, check_command, check_finite, forge, refused
 from tests.service.conftest import Running, some_items, triplet

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from similia.service.records import Item, Query
+from similia.service.log.records import Item, Query
 
 WIDTH = 32
 GOODS = {

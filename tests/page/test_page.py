@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similia.service.app import Service
-from similia.service.queries import KnownQueries
-from similia.service.records import Item, Query, Triplet
+from similia.service.catalogue.queries import KnownQueries
+from similia.service.http.app import Service
+from similia.service.log.records import Item, Query, Triplet
 from similia.service.settings import Settings
 from tests.page.shop import GOODS, asked, goods
 from tests.service.conftest import WIDTH, Running, some_items, until

@@ -6,7 +6,7 @@ A list has features x (scores of all views in typical gaps, the base first), nui
 
 import numpy as np
 
-from similia.impressions import TIE
+from similia.feedback.impressions import TIE
 from similia.linalg.row_keys import KEY_SEED
 from similia.similarity import matrix as of_W
 from similia.similarity import memory as of_memory

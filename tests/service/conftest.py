@@ -14,11 +14,11 @@ import pytest
 pytest.importorskip("apsw", reason="needs apsw")
 pytest.importorskip("starlette", reason="needs starlette")
 
-from similia.service.app import Service
-from similia.service.records import Item
-from similia.service.server import Server, listen
+from similia.service.http.app import Service
+from similia.service.http.server import Server, listen
+from similia.service.log.records import Item
 from similia.service.settings import Settings
-from similia.service.tenants import Tenants
+from similia.service.tenants.tenants import Tenants
 
 WIDTH = 8
 #: seconds for everything that must happen sooner or later, never for how fast: on a busy machine
@@ -233,12 +233,12 @@ def name():
 @pytest.fixture
 def open_log(place, name):
     """Opens the log of a tenant, as often as called."""
-    from similia.service.opening import is_url
-    from similia.service.sqlite import SQLiteLog
+    from similia.service.log.opening import is_url
+    from similia.service.log.sqlite import SQLiteLog
 
     def opened():
         if is_url(place):
-            from similia.service.postgres import PostgresLog
+            from similia.service.log.postgres import PostgresLog
 
             return PostgresLog(place, name)
         from pathlib import Path

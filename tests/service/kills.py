@@ -23,10 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from similia import Blend, Impressions, Views
-from similia.service import borrowed, fold, items, snapshots
-from similia.service.fold import copied
-from similia.service.records import Settings
-from similia.service.tenants import Tenants
+from similia.service.catalogue import borrowed, items
+from similia.service.engine import fold, snapshots
+from similia.service.engine.fold import copied
+from similia.service.log.records import Settings
+from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     bits,
     filled,

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import numpy as np
 from msgspec import structs
 
-from similia.service.fold import Fold
-from similia.service.records import (
+from similia.service.engine.fold import Fold
+from similia.service.log.records import (
     Clicks,
     Configured,
     Delete,
@@ -26,7 +26,7 @@ from similia.service.records import (
     decoded,
     encoded,
 )
-from similia.service.tenant import Tenant
+from similia.service.tenants.tenant import Tenant
 
 WIDTH = 6
 VIEWS = [View("meaning", WIDTH), View("words", 3), View("freshness", 1, compared=False)]

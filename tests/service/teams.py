@@ -1,6 +1,6 @@
 """An owner of items and teams that share them, small enough to compare with a naive fold."""
 
-from similia.service.records import Settings
+from similia.service.log.records import Settings
 from tests.service.problems import SETTINGS, bits, folded_sharing, item
 
 SHARING = Settings(shares="owner")

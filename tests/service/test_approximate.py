@@ -3,10 +3,10 @@ import pytest
 
 pytest.importorskip("usearch", reason="needs usearch")
 
-from similia.service import approximate
+from similia.service.engine import approximate
 from similia.service.errors import Invalid
-from similia.service.records import Item, Query, Settings
-from similia.service.tenant import Tenant
+from similia.service.log.records import Item, Query, Settings
+from similia.service.tenants.tenant import Tenant
 
 WIDTH, N = 8, 400
 
@@ -61,7 +61,7 @@ def test_without_an_index_search_is_exact_until_one_is_built(tenant):
 
 
 def test_unknown_libraries_and_bad_settings_are_refused(tmp_path):
-    from similia.service.records import View
+    from similia.service.log.records import View
 
     for number, bad in enumerate(
         (

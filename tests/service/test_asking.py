@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from similia.service import asking
-from similia.service.records import Query, Settings, Triplet, query_key
-from similia.service.tenant import Tenant
+from similia.service.log.records import Query, Settings, Triplet, query_key
+from similia.service.tenants import asking
+from similia.service.tenants.tenant import Tenant
 from similia.similarity.blend import Blend
 from similia.trust.split import held_out
 from tests.service.conftest import WIDTH, some_items, until

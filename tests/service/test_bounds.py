@@ -10,8 +10,8 @@ import time
 import httpx
 import pytest
 
-from similia.service.limits import Body, Rates, Room
-from similia.service.problems import Problem
+from similia.service.http.limits import Body, Rates, Room
+from similia.service.http.problems import Problem
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
 FEEDBACK = "/v1/default/feedback"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from similia.client import AsyncClient, Client, ServiceProblem, as_query, items_of
-from similia.service.records import Query, Triplet
+from similia.service.log.records import Query, Triplet
 from tests.service.conftest import WIDTH, some_items, triplet
 
 

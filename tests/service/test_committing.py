@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia.service.committing import FEW, Committer
-from similia.service.entries import judged_entry
 from similia.service.errors import Conflict, Full, Invalid, Unavailable
-from similia.service.records import Query, Triplet, whole
-from similia.service.work import Pool
-from similia.service.writer import Head, Request, Writer
+from similia.service.http.committing import FEW, Committer
+from similia.service.http.work import Pool
+from similia.service.log.records import Query, Triplet, whole
+from similia.service.log.writer import Head, Request, Writer
+from similia.service.tenants.entries import judged_entry
 
 
 class Rows:

@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from similia.client import Client
-from similia.service import direct, guard, protocol
-from similia.service.cycles import Brief
 from similia.service.errors import Full
-from similia.service.writer import Request
+from similia.service.http import direct, guard, protocol
+from similia.service.http.cycles import Brief
+from similia.service.log.writer import Request
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
 JSON = {"content-type": "application/json"}

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from similia.client import Client
-from similia.service import elsewhere
-from similia.service.app import Service
-from similia.service.elsewhere import open_store
+from similia.service.catalogue import elsewhere
+from similia.service.catalogue.elsewhere import open_store
+from similia.service.http.app import Service
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE
 

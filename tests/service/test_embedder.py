@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import httpx
 import pytest
 
-from similia.service.embedder import LOCAL, HttpEmbedder, open_embedder
+from similia.service.catalogue.embedder import LOCAL, HttpEmbedder, open_embedder
 from similia.service.errors import Unavailable
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, WIDTH

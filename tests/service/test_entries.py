@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from similia.service.bounds import Bounds
-from similia.service.entries import judged_entries, plain_entries
-from similia.service.keys import LOCAL_OWNER
-from similia.service.layout import Layout
-from similia.service.records import Query, Tie, Triplet, View
+from similia.service.engine.layout import Layout
+from similia.service.http.bounds import Bounds
+from similia.service.http.keys import LOCAL_OWNER
+from similia.service.log.records import Query, Tie, Triplet, View
 from similia.service.settings import Settings
+from similia.service.tenants.entries import judged_entries, plain_entries
 
 LAYOUT = Layout([View("vectors", 2)])
 ITEMS = {"a", "b", "c"}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from similia.service.errors import Invalid
-from similia.service.records import Item, Query, Settings, Triplet, View
-from similia.service.tenant import Tenant
+from similia.service.log.records import Item, Query, Settings, Triplet, View
+from similia.service.tenants.tenant import Tenant
 from similia.trust import held_out
 from tests.service.problems import bits, learner, reopened
 

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from similia.persistence import saving
-from similia.service import fold as folding
-from similia.service import items, snapshots
-from similia.service.fold import Fold
-from similia.service.log import Entry, Row
-from similia.service.records import (
+from similia.service.catalogue import items
+from similia.service.engine import fold as folding
+from similia.service.engine import snapshots
+from similia.service.engine.fold import Fold
+from similia.service.log.log import Entry, Row
+from similia.service.log.records import (
     Configured,
     Delete,
     Put,
@@ -20,7 +21,7 @@ from similia.service.records import (
     query_key,
     with_id,
 )
-from similia.service.tenant import Tenant
+from similia.service.tenants.tenant import Tenant
 from tests.service.problems import (
     SETTINGS,
     bits,

@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia.service import borrowed, fold, items, snapshots, upkeep
-from similia.service.entries import Behind
+from similia.service.catalogue import borrowed, items
+from similia.service.catalogue.items import Items
+from similia.service.engine import fold, snapshots
+from similia.service.engine.layout import Layout
 from similia.service.errors import Damaged, Invalid
-from similia.service.intake import Intake
-from similia.service.items import Items
-from similia.service.layout import Layout
-from similia.service.records import Query, Triplet, View, packed
-from similia.service.tenants import Tenants
+from similia.service.log import upkeep
+from similia.service.log.records import Query, Triplet, View, packed
+from similia.service.tenants.entries import Behind
+from similia.service.tenants.intake import Intake
+from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     bits,
     folded,

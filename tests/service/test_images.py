@@ -4,10 +4,10 @@ import httpx
 import numpy as np
 import pytest
 
-from similia.service.app import Service
-from similia.service.images import MEDIA, Images
-from similia.service.keys import Keys
-from similia.service.loading import ItemFile
+from similia.service.catalogue.loading import ItemFile
+from similia.service.http.app import Service
+from similia.service.http.images import MEDIA, Images
+from similia.service.http.keys import Keys
 from similia.service.settings import Settings
 from tests.service.conftest import Running
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.service.judges import Count, agreement, krippendorff_alpha, standing
-from similia.service.records import Query, Triplet
-from similia.service.tenant import Tenant
+from similia.service.judging.judges import Count, agreement, krippendorff_alpha, standing
+from similia.service.log.records import Query, Triplet
+from similia.service.tenants.tenant import Tenant
 from tests.service.conftest import some_items
 
 

@@ -8,8 +8,8 @@ import time
 import httpx
 import pytest
 
-from similia.service.app import ENDPOINTS, Service
-from similia.service.keys import EVERY, SCOPES, Keys, bearer
+from similia.service.http.app import ENDPOINTS, Service
+from similia.service.http.keys import EVERY, SCOPES, Keys, bearer
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items
 

@@ -10,13 +10,13 @@ import httpx
 import pytest
 
 from similia.client import Client
-from similia.service import app
-from similia.service.app import Service
+from similia.service.engine.warming import warm_up
 from similia.service.errors import Busy, Full, Unavailable
-from similia.service.server import listen
+from similia.service.http import app
+from similia.service.http.app import Service
+from similia.service.http.server import listen
+from similia.service.log.sqlite import NAME
 from similia.service.settings import Settings
-from similia.service.sqlite import NAME
-from similia.service.warming import warm_up
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
 from tests.service.problems import filled, judgement, query
 
@@ -254,7 +254,7 @@ def test_an_error_of_ours_is_told_with_its_request_id_and_nothing_else(start):
 def test_items_of_a_file_are_put_once(tmp_path, settings):
     import numpy as np
 
-    from similia.service.loading import ItemFile
+    from similia.service.catalogue.loading import ItemFile
 
     rows = np.random.default_rng(0).normal(size=(7, 4))
     np.save(tmp_path / "items.npy", rows)

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import astuple
 
 from similia.service.errors import Conflict, Unavailable
-from similia.service.log import Entry
+from similia.service.log.log import Entry
 
 
 def entry(number, body=None, **more):
@@ -141,7 +141,7 @@ def test_rows_can_be_found(log):
 
 
 def test_a_backup_is_a_log_in_one_state_of_the_original(log, tmp_path):
-    from similia.service.sqlite import check_log
+    from similia.service.log.sqlite import check_log
 
     log.append([entry(i) for i in range(50)])
     stop = threading.Event()

@@ -8,11 +8,11 @@ import re
 import httpx
 import pytest
 
-from similia.service import journal
-from similia.service.app import ENDPOINTS
-from similia.service.keys import Keys
-from similia.service.pages import POLICY
-from similia.service.telemetry import Telemetry
+from similia.service.http import journal
+from similia.service.http.app import ENDPOINTS
+from similia.service.http.keys import Keys
+from similia.service.http.pages import POLICY
+from similia.service.http.telemetry import Telemetry
 from tests.service.conftest import PATIENCE, triplet, until
 
 STRICT = {

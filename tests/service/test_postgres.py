@@ -9,9 +9,9 @@ pytest.importorskip("psycopg", reason="needs psycopg")
 import psycopg
 
 from similia.service.errors import Damaged, NotFound, Unavailable
-from similia.service.opening import backup_tenant, check_tenant
-from similia.service.postgres import MIGRATIONS, PostgresLog, schema_of, tenants_in
-from similia.service.tenant import Tenant
+from similia.service.log.opening import backup_tenant, check_tenant
+from similia.service.log.postgres import MIGRATIONS, PostgresLog, schema_of, tenants_in
+from similia.service.tenants.tenant import Tenant
 from tests.service.problems import bits, filled, judgement, learner, query
 
 

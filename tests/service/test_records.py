@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.service.records import (
+from similia.service.log.records import (
     Clicks,
     Grades,
     Item,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from similia.service.app import ENDPOINTS, Service
-from similia.service.keys import SCOPES, Keys
-from similia.service.openapi import document
+from similia.service.http.app import ENDPOINTS, Service
+from similia.service.http.keys import SCOPES, Keys
+from similia.service.http.openapi import document
 from similia.service.settings import Settings
 from tests.service.conftest import Running, some_items
 

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
-from similia.service.server import listen
+from similia.service.http.server import listen
 from tests.cli_reference import help_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
@@ -108,7 +108,7 @@ def test_the_proxy_passes_requests_on(tmp_path, start):
     """With plain HTTP on a free port in place of TLS, for which there is no certificate here."""
     import httpx
 
-    from similia.service.keys import Keys
+    from similia.service.http.keys import Keys
     from tests.service.conftest import until
 
     _, token = Keys(tmp_path / "store" / "keys.json").add("default", ("admin",))

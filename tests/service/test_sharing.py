@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from similia.client import Client, ServiceProblem
-from similia.service import app, approximate, upkeep
+from similia.service.catalogue.loading import ItemFile
+from similia.service.engine import approximate
 from similia.service.errors import Conflict, Invalid, NotFound
-from similia.service.loading import ItemFile
-from similia.service.records import Query, Settings, Triplet, View
+from similia.service.http import app
+from similia.service.log import upkeep
+from similia.service.log.records import Query, Settings, Triplet, View
 from similia.service.settings import Settings as ServiceSettings
-from similia.service.tenant import Tenant
-from similia.service.tenants import Tenants
+from similia.service.tenants.tenant import Tenant
+from similia.service.tenants.tenants import Tenants
 from tests.service.conftest import some_items
 from tests.service.problems import (
     SETTINGS,

@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from similia.service.errors import Damaged, Full, NotFound, Unavailable
-from similia.service.log import GENESIS, Entry, first_link
-from similia.service.sqlite import (
+from similia.service.log.log import GENESIS, Entry, first_link
+from similia.service.log.sqlite import (
     MIGRATIONS,
     NAME,
     SQLiteLog,

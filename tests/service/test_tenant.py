@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from similia.service import engine
+from similia.service.engine import engine
 from similia.service.errors import Conflict, Invalid, NotFound, Timeout, UnknownJudgement
-from similia.service.records import (
+from similia.service.log.records import (
     Clicks,
     Grades,
     Item,
@@ -21,8 +21,8 @@ from similia.service.records import (
     Triplet,
     View,
 )
-from similia.service.tenant import Tenant
-from similia.service.tenants import Tenants
+from similia.service.tenants.tenant import Tenant
+from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     VIEWS,
     bits,
@@ -205,10 +205,10 @@ def test_items_come_change_and_go_in_rankings(tenant):
 
 
 def test_items_are_searched_while_they_are_replaced_over_and_over(tenant, monkeypatch):
-    from similia.service import items
+    from similia.service.catalogue import items
 
     monkeypatch.setattr(items, "FEW", 16)
-    monkeypatch.setattr("similia.service.fold.BLOCK", 4)
+    monkeypatch.setattr("similia.service.engine.fold.BLOCK", 4)
     errors, stop = [], threading.Event()
 
     def search():

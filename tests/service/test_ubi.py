@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from similia.service.errors import Invalid
-from similia.service.records import Clicks, Query
+from similia.service.http.ubi import judgements_of
+from similia.service.log.records import Clicks, Query
 from similia.service.schemas import UbiLog
-from similia.service.ubi import judgements_of
 from tests.service.conftest import WIDTH
 
 

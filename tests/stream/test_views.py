@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
 from similia import OASIS, Adapters, Blend, Impressions, JudgementEstimator, Views, load
-from similia.clicks import click_preferences
 from similia.contract import Posterior
+from similia.feedback.clicks import click_preferences
 from similia.files import FeedbackFile, Ids, VectorFile, joined
 from similia.retrieval import evaluate, top_k
 from similia.stream import evaluate_model, learn_file, lessons_for, suggest_questions

@@ -4,12 +4,12 @@ import pkgutil
 
 import pytest
 
-import similia.sampling
+import similia.feedback.sampling
 import similia.trust
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (similia.trust, similia.sampling)
+    for package in (similia.trust, similia.feedback.sampling)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 

@@ -16,10 +16,10 @@ from similia.cli import options as opt
 from similia.service.settings import PREFIX, Settings, read_settings
 
 if TYPE_CHECKING:
-    from similia.service.images import Images
-    from similia.service.keys import Keys
-    from similia.service.loading import ItemFile
-    from similia.service.queries import QueryFile
+    from similia.service.catalogue.loading import ItemFile
+    from similia.service.catalogue.queries import QueryFile
+    from similia.service.http.images import Images
+    from similia.service.http.keys import Keys
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
@@ -98,8 +98,8 @@ def serve(
         return
     _need_serve()
 
-    from similia.service.loading import ItemFile
-    from similia.service.queries import QueryFile
+    from similia.service.catalogue.loading import ItemFile
+    from similia.service.catalogue.queries import QueryFile
 
     file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
     asked = None if queries is None else QueryFile(queries, texts=query_texts)
@@ -140,9 +140,9 @@ def judge(
 
     import webbrowser
 
-    from similia.service.images import Images
-    from similia.service.loading import ItemFile
-    from similia.service.queries import QueryFile
+    from similia.service.catalogue.loading import ItemFile
+    from similia.service.catalogue.queries import QueryFile
+    from similia.service.http.images import Images
 
     folder = store or items.parent / f"judged-{items.stem}"
     flags = {"store": str(folder), "port": port, "log_level": "warning", "warm_up": "beside"}
@@ -166,9 +166,9 @@ def _run(
     greet: Callable[[str], None],
     images: "Images | None" = None,
 ) -> None:
-    from similia.service import journal
-    from similia.service.app import Service
-    from similia.service.server import serve as run
+    from similia.service.http import journal
+    from similia.service.http.app import Service
+    from similia.service.http.server import serve as run
 
     journal.set_up(settings.log_format, settings.log_level)
     run(Service(settings, items=items, queries=queries, images=images), greet)
@@ -200,7 +200,7 @@ def feedback(
     """
     _need_serve()
     from similia.client import Client
-    from similia.service.sending import batches, judgements_in
+    from similia.service.client.sending import batches, judgements_in
 
     sent = known = 0
     last = 0
@@ -253,7 +253,7 @@ def keys_list(
     config: Config = None, store: Store = None, file: KeyFile = None, as_json: opt.AsJson = False
 ) -> None:
     """List keys, without their secrets."""
-    from similia.service.keys import described
+    from similia.service.http.keys import described
 
     rows = [described(key) for key in _keys(config, store, file).list()]
     if as_json:
@@ -294,7 +294,7 @@ def keys_revoke(
 
 
 def _keys(config: Path | None, store: str | None, file: str | None) -> "Keys":
-    from similia.service.keys import Keys
+    from similia.service.http.keys import Keys
 
     settings, _ = read_settings(config, flags={"store": store, "keys": file})
     return Keys(settings.key_file)
@@ -320,7 +320,7 @@ def log_check(
     as_json: opt.AsJson = False,
 ) -> None:
     """Verify the chain of hashes over every row, also while the service runs."""
-    from similia.service.upkeep import check
+    from similia.service.log.upkeep import check
 
     rows = []
     with _in_words():
@@ -340,7 +340,7 @@ def log_backup(
     store: Store = None,
 ) -> None:
     """Copy the logs while the service runs, and verify the copies."""
-    from similia.service.upkeep import backup
+    from similia.service.log.upkeep import backup
 
     with _in_words():
         for name, path, found in backup(_store(config, store), target, tenant):

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.base import Learner, accepts_one_query, validated
 from similia.contract import Array, Geometry, Indices, Matrix
 from similia.distance.feedback import checked_feedback, concordance
+from similia.feedback.sampling import PAIR_SAMPLERS, BalancedPairs
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks, rows_of
 from similia.linalg.spectral import psd_factor, quick_factor
@@ -23,7 +24,6 @@ from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.safety.bounds import check_room
 from similia.safety.whole import all_or_nothing, held_signals
-from similia.sampling import PAIR_SAMPLERS, BalancedPairs
 from similia.validation import (
     check_magnitude,
     check_tuples,

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.clicks import RULES, click_preferences
 from similia.contract import Array
+from similia.feedback.clicks import RULES, click_preferences
+from similia.feedback.impressions import Impressions
 from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader
 from similia.files.judgements import Judgements, triplets_of_grades
 from similia.files.lists import CLICKED, Keep, clicked_columns, in_lists
 from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError, as_integers
 from similia.files.source import DELIMITERS, FeedbackLike, Source
 from similia.files.vectors import TABLES, mapped_array
-from similia.impressions import Impressions
 from similia.validation import check_parameters, one_of
 
 _RULES = {"clicks": one_of(*RULES)}
@@ -64,7 +64,7 @@ class FeedbackFile:
     unjudged : {"ignore", "worse"}
         For triplets from grades: see `triplets_of_grades`.
     clicks : {"clicked", "skip-above", "last-click"}
-        For triplets from clicks: see `similia.clicks.click_preferences`.
+        For triplets from clicks: see `similia.feedback.clicks.click_preferences`.
     keep : function from an array of rows to a mask, optional
         Selects judgements by their query, first point or row.
     """

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from similia.clicks.rates import shrunk_rates
 from similia.contract import Array
-from similia.impressions import Impressions
-from similia.sampling import RelevanceTriplets
+from similia.feedback.clicks.rates import shrunk_rates
+from similia.feedback.impressions import Impressions
+from similia.feedback.sampling import RelevanceTriplets
 
 #: graded judgements compared with each other
 WINDOW = 2**17

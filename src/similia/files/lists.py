@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
+from similia.feedback.impressions import Impressions
 from similia.files.columns import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -17,7 +18,6 @@ from similia.files.columns import (
 )
 from similia.files.rows import BadRows, Ids, RowError, Rows
 from similia.files.source import Batch, FeedbackLike, Source
-from similia.impressions import Impressions
 
 #: a mask over rows of (query) vectors: which judgements to keep
 Keep: TypeAlias = Callable[[Rows], NDArray[np.bool_]]

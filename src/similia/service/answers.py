@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from similia.service.records import Query, Record, View
+from similia.service.log.records import Query, Record, View
 
 
 class Receipt(Struct, frozen=True):

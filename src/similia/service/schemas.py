@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 from msgspec import Meta, Struct, defstruct, field
 
 from similia.service.answers import Figures, Logged, Model, Question, Receipt
-from similia.service.records import JUDGEMENTS, Item, Query
+from similia.service.log.records import JUDGEMENTS, Item, Query
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=64)]

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, validated
 from similia.contract import Array, Geometry, Indices, Matrix, Revision
+from similia.feedback.sampling import TRIPLET_SAMPLERS, UniformTriplets
+from similia.feedback.sampling.labels import triplets_drawn
 from similia.linalg.blas import bilinear_forms, products
 from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread
@@ -18,8 +20,6 @@ from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.safety.bounds import check_room
 from similia.safety.whole import all_or_nothing, held_signals
-from similia.sampling import TRIPLET_SAMPLERS, UniformTriplets
-from similia.sampling.labels import triplets_drawn
 from similia.validation import (
     array,
     check_magnitude,

@@ -9,15 +9,15 @@ from sklearn.utils.validation import validate_data
 
 from similia.base import validated
 from similia.contract import Array, Indices, Matrix, Side
-from similia.impressions import Impressions
+from similia.feedback.impressions import Impressions
+from similia.feedback.sampling import TRIPLET_SAMPLERS
+from similia.feedback.sampling.labels import triplets_drawn
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.row_keys import row_keys
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.safety.whole import all_or_nothing, held_signals
-from similia.sampling import TRIPLET_SAMPLERS
-from similia.sampling.labels import triplets_drawn
 from similia.similarity.blend_ranking import BlendRanking
 from similia.similarity.blend_state import Feedback
 from similia.similarity.matrix import Standing

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, Side
+from similia.feedback.sampling import UniformTriplets
 from similia.linalg.blas import products, row_product, row_products
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.row_keys import row_keys
-from similia.sampling import UniformTriplets
 from similia.similarity.aroma import expected_regret
 from similia.similarity.blend_state import BlendState
 from similia.similarity.comparing import scores_of_pairs, side_by_side

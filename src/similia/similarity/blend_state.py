@@ -9,7 +9,7 @@ from scipy import sparse
 
 from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
-from similia.impressions import SHOWN, Impressions
+from similia.feedback.impressions import SHOWN, Impressions
 from similia.linalg.blocks import dense, rows_of
 from similia.safety.bounds import check_room, check_sparse
 from similia.similarity.common import common_directions

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.impressions import TIE
+from similia.feedback.impressions import TIE
 from similia.linalg.row_keys import row_keys
 
 #: marks that items may have; a query is about few, so that most have one of their own

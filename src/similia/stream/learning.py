@@ -127,7 +127,7 @@ def learn_file(
     unjudged : {"ignore", "worse"}
         For learning from grades: see `triplets_of_grades`.
     clicks : {"clicked", "skip-above", "last-click"}
-        For learning from clicks: see `similia.clicks.click_preferences`.
+        For learning from clicks: see `similia.feedback.clicks.click_preferences`.
     bad_rows : BadRows, optional
         What to do with unusable rows; by default they raise BadRowError.
     chunk : int

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from similia.clicks import click_preferences
 from similia.contract import (
     Array,
     LabelLearner,
@@ -20,6 +19,7 @@ from similia.contract import (
     StreamLearner,
     TripletLearner,
 )
+from similia.feedback.clicks import click_preferences
 from similia.files import BadRows, Judgements, RowError, in_chunks
 from similia.linalg.threads import single_blas_thread
 from similia.validation import check_magnitude

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.clicks import Propensities, estimate_propensities
+from similia.feedback.clicks import Propensities, estimate_propensities
+from similia.feedback.impressions import Impressions
 from similia.files import Ids
 from similia.files.rows import csv_text
-from similia.impressions import Impressions
 from similia.safety.whole import replacing
 from similia.validation import between, check_parameters
 

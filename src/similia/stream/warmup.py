@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import Matrix, Posterior, Ranker
-from similia.impressions import Impressions
+from similia.feedback.impressions import Impressions
 from similia.registry import BATCH_LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 

@@ -1,0 +1,1 @@
+"""What people say: lists shown, clicks, triplets, pairs."""

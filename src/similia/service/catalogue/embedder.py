@@ -1,0 +1,127 @@
+"""Texts to vectors: an endpoint of the /v1/embeddings form, or a model on this machine's disk."""
+
+import asyncio
+import math
+from collections import OrderedDict
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import msgspec
+
+from similia.exceptions import MissingExtraError
+from similia.service.errors import Unavailable
+from similia.service.settings import Settings
+
+LOCAL = "sentence-transformers:"
+#: texts whose vectors are kept
+REMEMBERED = 10_000
+LONGEST_ANSWER = 4 * 2**20
+
+
+class Embedder(Protocol):
+    """Turns a text into a vector."""
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text."""
+
+
+def open_embedder(settings: Settings) -> Embedder | None:
+    """The embedder of the settings, or None; nothing is ever downloaded."""
+    source = settings.embedder
+    if not source:
+        return None
+    if source.startswith(LOCAL):
+        return Remembering(LocalEmbedder(source.removeprefix(LOCAL)))
+    if source.startswith(("http://", "https://")):
+        key = settings.embedder_key
+        return Remembering(HttpEmbedder(source, settings.embedder_model, key, settings.timeout / 2))
+    raise ValueError(
+        f"settings: embedder must be a URL or {LOCAL}FOLDER, got {source!r:.80}; "
+        "texts are ranked by the text views without one."
+    )
+
+
+class Remembering:
+    """An embedder that keeps the vectors of the last texts."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.inner = inner
+        self._known: OrderedDict[str, list[float]] = OrderedDict()
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text."""
+        found = self._known.pop(text, None)
+        if found is None:
+            found = await self.inner.embed(text)
+        self._known[text] = found
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
+
+class _Embedding(msgspec.Struct):
+    embedding: list[float]
+
+
+class _Embeddings(msgspec.Struct):
+    data: list[_Embedding]
+
+
+class HttpEmbedder:
+    """An endpoint that takes ``{"input": [text], "model": name}``."""
+
+    def __init__(self, url: str, model: str, key: str = "", timeout: float = 10.0) -> None:
+        self.url, self.model = url, model
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx.AsyncClient(headers=headers, timeout=timeout)
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text."""
+        body = {"input": [text], **({"model": self.model} if self.model else {})}
+        try:
+            async with self._client.stream("POST", self.url, json=body) as response:
+                content = b""
+                async for part in response.aiter_bytes():
+                    content += part
+                    if len(content) > LONGEST_ANSWER:
+                        raise Unavailable("the embedder's answer is too long.")
+                response.raise_for_status()
+            found = msgspec.json.decode(content, type=_Embeddings).data[0].embedding
+        except (httpx.HTTPError, msgspec.DecodeError, IndexError) as error:
+            raise Unavailable(
+                f"the embedder does not answer as it should ({type(error).__name__}); "
+                "send vectors, or try again later."
+            ) from error
+        return _checked(found)
+
+
+class LocalEmbedder:
+    """A model of sentence-transformers, from a folder."""
+
+    def __init__(self, folder: str) -> None:
+        if not Path(folder).is_dir():
+            raise ValueError(
+                f"settings: embedder must name a folder with a model, got {folder!r:.80}; "
+                "nothing is downloaded, so save the model there first."
+            )
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise MissingExtraError(
+                "similia.service.catalogue.embedder", "sentence-transformers", "embed"
+            ) from error
+        self._model = SentenceTransformer(folder, local_files_only=True)
+        self._one = asyncio.Lock()
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text."""
+        async with self._one:
+            found = await asyncio.to_thread(self._model.encode, [text], show_progress_bar=False)
+        return _checked(found[0].tolist())
+
+
+def _checked(vector: list[float]) -> list[float]:
+    if not vector or not all(math.isfinite(value) for value in vector):
+        raise Unavailable("the embedder's vector is not one of finite numbers.")
+    return vector

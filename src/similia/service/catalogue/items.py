@@ -1,0 +1,256 @@
+"""Items that change while they are searched: rows are written once, and readers see a frozen shelf.
+
+A row is all views of one version of an item, side by side. A new version is a new row, and the old
+one is dead. Readers hold a `Shelf`, a number of rows and which of them are dead, so they need no
+lock: rows are never written again, and compaction fills new arrays.
+
+Each row knows when it came and went, so `Versions` finds items as they were at an earlier row of
+the log, also while they change; of what went before the last compaction nothing is left.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.contract import Array, Indices
+from similia.service.engine.layout import Layout
+from similia.service.log.records import (
+    Configured,
+    Delete,
+    Item,
+    Packed,
+    Put,
+    Record,
+    is_number,
+)
+
+#: share of dead rows above which the living are moved together
+WASTE = 0.5
+#: rows below which they never are
+FEW = 1024
+
+
+class Rows:
+    """Arrays that grow; rows below `n` never change."""
+
+    def __init__(self, width: int, capacity: int = 64, floor: int = 0) -> None:
+        self.matrix: NDArray[np.float32] = np.zeros((capacity, width), np.float32)
+        self.ids: list[str] = []
+        #: row of the present version of each item, and the last row of those that are gone
+        self.place: dict[str, int] = {}
+        self.gone: dict[str, int] = {}
+        #: rows of the log that brought each row, and that took it away
+        self.born: list[int] = []
+        self.died: dict[int, int] = {}
+        #: row of the version before
+        self.before: dict[int, int] = {}
+        #: row of the log from which on all versions are there
+        self.floor = floor
+
+    def append(self, id: str, row: Array, seq: int = 0) -> None:
+        """Add a version; readers see all of it or nothing."""
+        n = len(self.ids)
+        if n == len(self.matrix):
+            larger = np.zeros((2 * n, self.matrix.shape[1]), np.float32)
+            larger[:n] = self.matrix
+            self.matrix = larger
+        self.matrix[n] = row
+        self.ids.append(id)
+        self.born.append(seq)
+        earlier = self.place.get(id)
+        if earlier is not None:
+            self.died[earlier] = seq
+        if earlier is not None or id in self.gone:
+            self.before[n] = self.gone[id] if earlier is None else earlier
+        self.place[id] = n
+
+    def end(self, id: str, seq: int) -> bool:
+        """Take the present version away, if there is one."""
+        row = self.place.get(id)
+        if row is None:
+            return False
+        self.died[row] = seq
+        self.gone[id] = row
+        del self.place[id]
+        return True
+
+
+class Versions(NamedTuple):
+    """Items as they were after some row of the log, whatever came since."""
+
+    rows: Rows
+    seq: int
+
+    def row(self, id: str) -> int | None:
+        """Row of an item as it was then."""
+        rows, seq = self.rows, self.seq
+        row = rows.place.get(id)
+        if row is None:
+            row = rows.gone.get(id)
+        while row is not None and rows.born[row] > seq:
+            row = rows.before.get(row)
+        return None if row is None or rows.died.get(row, seq + 1) <= seq else row
+
+    def sample(self, most: int) -> NDArray[np.float32]:
+        """Rows that lived then, in order, evenly thinned out to at most so many."""
+        born = np.array(self.rows.born, np.int64)
+        died = self.rows.died.copy()
+        then = np.fromiter((row for row, end in died.items() if end <= self.seq), np.intp)
+        alive = np.setdiff1d(np.flatnonzero(born <= self.seq), then, assume_unique=True)
+        return self.rows.matrix[thinned(alive, most)]
+
+
+def thinned(rows: Indices, most: int) -> Indices:
+    """At most so many of some rows, at even distances."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+
+
+class Shelf(NamedTuple):
+    """Items as they were at some row of the log."""
+
+    rows: Rows
+    matrix: NDArray[np.float32]
+    #: rows that are no longer, or not yet, the present version of an item
+    dead: Indices
+
+    def __len__(self) -> int:
+        return len(self.matrix) - len(self.dead)
+
+    def id(self, row: int) -> str:
+        """Id of the item in a row."""
+        return self.rows.ids[row]
+
+    def row(self, id: str) -> int | None:
+        """Row of an item, unless it came or changed later."""
+        row = self.rows.place.get(id)
+        return None if row is None or row >= len(self.matrix) else row
+
+    def some(self, most: int) -> Indices:
+        """Living rows in order, evenly thinned out to at most so many."""
+        alive = np.setdiff1d(np.arange(len(self.matrix)), self.dead, assume_unique=True)
+        return thinned(alive, most)
+
+    def newest(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
+        """Those of some items that exist now, and their rows."""
+        places = [(id, self.rows.place.get(id)) for id in ids]
+        known = [(id, row) for id, row in places if row is not None]
+        return [id for id, _ in known], self.rows.matrix[[row for _, row in known]]
+
+
+class Items:
+    """All items by id, written by one thread."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._rows = Rows(layout.width)
+        self._kept: dict[str, Item] = {}
+        #: changes whenever items do
+        self.version = 0
+        #: last row of the log that changed them, once all of it is done
+        self.changed = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._kept
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def put(self, item: Item, vectors: Packed, seq: int = 0) -> None:
+        """Add an item, or put it in place of the one with its id; vectors come as bytes."""
+        row = np.zeros(self.layout.width, np.float32)
+        for name, place in self.layout.places.items():
+            if name in self.layout.fields:
+                value = item.fields.get(name, 0.0)
+                row[place] = float(value) if is_number(value) else 0.0
+            elif name in vectors:
+                row[place] = np.frombuffer(vectors[name], "<f4")
+        self._kept.pop(item.id, None)  # the order is that of the last versions
+        self._rows.append(item.id, row, seq)
+        self._kept[item.id] = item
+        self.version += 1
+
+    def delete(self, id: str, seq: int = 0) -> None:
+        """Take an item away, if it is there."""
+        if self._rows.end(id, seq):
+            del self._kept[id]
+            self.version += 1
+
+    def row(self, id: str) -> int | None:
+        """Row of the present version of an item."""
+        return self._rows.place.get(id)
+
+    def matrix(self, rows: Sequence[int]) -> NDArray[np.float32]:
+        """Rows, of whatever versions."""
+        found: NDArray[np.float32] = self._rows.matrix[np.asarray(rows, np.intp)]
+        return found
+
+    def as_of(self, seq: int) -> Versions | None:
+        """Items as they were after a row of the log; None if compaction has forgotten that."""
+        rows = self._rows
+        return None if seq < rows.floor else Versions(rows, seq)
+
+    def get(self, id: str) -> Item | None:
+        """An item with its vectors as lists."""
+        rows = self._rows  # compaction may put others in their place
+        item, row = self._kept.get(id), rows.place.get(id)
+        if item is None or row is None:
+            return None
+        found = self.layout.split(rows.matrix[row])
+        vectors = {name: v for name, v in found.items() if name not in self.layout.fields}
+        return Item(id=id, vectors=vectors, text=item.text, fields=item.fields, image=item.image)
+
+    def texts(self) -> dict[str, str]:
+        """Texts of the items that have one, by id."""
+        return {item.id: item.text for item in list(self._kept.values()) if item.text}
+
+    def shelf(self) -> Shelf:
+        """What readers see from now on."""
+        rows = self._rows
+        return Shelf(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
+
+    def sample(self, most: int) -> NDArray[np.float32]:
+        """Rows of living items in order, evenly thinned out to at most so many."""
+        shelf = self.shelf()
+        return shelf.matrix[shelf.some(most)]
+
+    @property
+    def wastes(self) -> bool:
+        """Whether too many rows are dead."""
+        n = len(self._rows.ids)
+        return n >= FEW and len(self._rows.died) >= WASTE * n
+
+    def compact(self) -> None:
+        """Move the living together; the order stays, row numbers do not."""
+        old = self._rows
+        alive = self.shelf().some(len(old.ids))
+        rows = Rows(self.layout.width, max(64, 2 * len(alive)), self.changed)
+        rows.matrix[: len(alive)] = old.matrix[alive]
+        rows.ids = [old.ids[row] for row in alive]
+        rows.born = [old.born[row] for row in alive]
+        rows.place = {id: row for row, id in enumerate(rows.ids)}
+        self._rows = rows
+
+
+def fed(items: Items | None, seq: int, record: Record, vectors: list[Packed]) -> Items | None:
+    """Items after one more row of the log; there are some once their views are known."""
+    match record:
+        case Put(items=given) if items is not None:
+            for item, own in zip(given, vectors, strict=True):
+                items.put(item, own, seq)
+            items.changed = seq
+        case Delete(items=ids) if items is not None:
+            for id in ids:
+                items.delete(id, seq)
+            items.changed = seq
+        case Configured(settings=settings) if items is None and settings.views:
+            return Items(Layout(settings.views, settings.fields))
+        case _:
+            pass
+    return items

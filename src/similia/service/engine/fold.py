@@ -1,0 +1,364 @@
+"""State from the log: state(n) is a function of rows 1 to n and of nothing else.
+
+Judgements that can be learnt form a stream, in the order of the log and without those that were
+retracted. The learner takes it in blocks of `BLOCK` lists; the rest, fewer than a block, is learnt
+as one more block by a copy. So a state depends on the log alone, not on when rows arrived, were
+committed together or were ranked by, and live learning and replay cannot differ by a bit.
+
+The copy is what ranks: nobody changes it, so searches never wait for learning.
+
+A tenant that shares items learns from them as of the rows of their owner's log that its own log
+names, so its state is a function of both logs up to there.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.feedback.impressions import Impressions
+from similia.service.catalogue.borrowed import Borrowed, Source
+from similia.service.catalogue.items import Items, Shelf, fed
+from similia.service.engine.layout import Layout
+from similia.service.engine.lessons import Lesson, impressions, lessons_of
+from similia.service.log.log import Row, Told
+from similia.service.log.records import (
+    JUDGEMENTS,
+    Configured,
+    Follow,
+    Judgement,
+    Packed,
+    Pair,
+    Query,
+    Record,
+    Retraction,
+    Settings,
+    decoded,
+)
+from similia.similarity.blend import Blend
+from similia.trust.split import held_out
+
+#: lists in a block; another number would be another state
+BLOCK = 128
+#: full blocks that are learnt in one go where nobody waits for the first of them
+TOGETHER = 16
+#: rows of items, and queries, on which a learner measures what is typical
+MEASURED = 2000
+#: distinct queries that tell what is typical of queries; below it items stand in for them
+ENOUGH = 8
+#: pairs of a query that are remembered
+PAIRS = 32
+
+
+Rows: TypeAlias = NDArray[np.float32]
+#: items of a query that were judged alone, and whether each was similar
+Pairs: TypeAlias = dict[str, tuple[tuple[str, bool], ...]]
+
+
+class State(NamedTuple):
+    """A frozen state: what ranks, and what it ranks."""
+
+    #: last row of the log in it
+    seq: int
+    #: None until something was learnt
+    learner: Blend | None
+    #: None until there are items; those that are shared are their owner's
+    layout: Layout | None
+    shelf: Shelf | None
+    #: rows of the lists learnt, by number: those of full blocks, and those since
+    lists: NDArray[np.int64]
+    since: tuple[int, ...]
+
+    def row_of(self, number: int) -> int:
+        """Row of a list, by its number from 0."""
+        n = len(self.lists)
+        return int(self.lists[number]) if number < n else self.since[number - n]
+
+
+def copied(learner: Blend) -> Blend:
+    """A learner of its own with the same state."""
+    state = {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in learner.get_state().items()
+    }
+    return Blend(**learner.get_params(deep=False)).set_state(state)
+
+
+class Fold:
+    """The state after some row, fed one row after the other."""
+
+    def __init__(
+        self, retracted: dict[int, int] | None = None, source: Source | None = None
+    ) -> None:
+        #: last row that was fed
+        self.seq = 0
+        self.settings = Settings()
+        self.items: Items | Borrowed | None = None
+        #: where shared items are
+        self._source = source
+        #: retracted rows; a later fold leaves them out from the start
+        self.retracted = dict(retracted or {})
+        #: the learner after the last full block, and the row that completed it
+        self.learner: Blend | None = None
+        self.through = 0
+        #: rows of the lists learnt by it
+        self.lists: NDArray[np.int64] = np.zeros(0, np.int64)
+        #: judgements that are kept apart
+        self.exams: list[int] = []
+        #: pairs judged so far, by query: waiting for one of the other kind
+        self.pairs: Pairs = {}
+        self._room: NDArray[np.int64] | None = None
+        self._pending: list[Lesson] = []
+        #: lessons of full blocks that are to be learnt
+        self._full: list[Lesson] = []
+        #: where blocks of a replay are learnt, and those that are
+        self._beside: ThreadPoolExecutor | None = None
+        self._learning: Future[None] | None = None
+        #: pairs as they were after the last full block, and rows of pairs since
+        self.pairs_then: Pairs = {}
+        self._pairs_since: set[int] = set()
+
+    def resume(
+        self, seq: int, learner: Blend, lists: NDArray[np.int64], exams: list[int], pairs: Pairs
+    ) -> None:
+        """Continue behind row `seq`, which completed a block; items must be as they were then."""
+        self.seq = self.through = seq
+        self.learner, self.exams = learner, exams
+        self.pairs, self.pairs_then = dict(pairs), dict(pairs)
+        self._count(lists.tolist())
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def feed(self, row: Row) -> bool:
+        """Take the next row; False if it asks for a fold from the start, as rows learnt changed."""
+        good = self.take(row)
+        self.settle()
+        return good
+
+    def replay(self, rows: Iterable[Row | Told]) -> None:
+        """Take rows of a log whose retractions are known.
+
+        Blocks are learnt many at a time, while the rows after them are read.
+        """
+        with ThreadPoolExecutor(1, "replay") as self._beside:
+            try:
+                for row in rows:
+                    self.take(row)
+                self.settle()
+                self._join()
+            finally:
+                self._beside = None
+
+    def take(self, row: Row | Told) -> bool:
+        """The same, but full blocks may wait until `settle`."""
+        record, vectors = decoded(row.body)
+        self.seq = row.seq
+        if isinstance(record, JUDGEMENTS):
+            if row.seq not in self.retracted:
+                self._judged(row, record, vectors)
+            return True
+        return self._other(row, record, vectors)
+
+    def feed_other(self, row: Row) -> None:
+        """Take a row that is no judgement, to bring items and settings up to a snapshot."""
+        record, vectors = decoded(row.body)
+        if not isinstance(record, Retraction):
+            self._other(row, record, vectors)
+
+    def _other(self, row: Row | Told, record: Record, vectors: list[Packed]) -> bool:
+        match record:
+            case Retraction():
+                return self._retract(row)
+            case Follow(seq=mark):
+                self._follow(mark)
+            case Configured(settings=settings):
+                self.settings = settings
+            case _:
+                pass
+        if not isinstance(self.items, Borrowed):
+            self.items = fed(self.items, row.seq, record, vectors)
+            if not self._pending:
+                self._tidy()
+        return True
+
+    def _follow(self, mark: int) -> None:
+        assert self._source is not None
+        assert not isinstance(self.items, Items)
+        self.items = self._source.followed(mark, self.items)
+
+    def _tidy(self) -> None:
+        """Move items together if many are gone; no lesson may be pending."""
+        if self.items is not None and self.items.wastes:
+            self.settle()  # lessons name rows by their numbers, which change
+            self.items.compact()
+
+    def _retract(self, row: Row | Told) -> bool:
+        if row.target is None or row.target in self.retracted:
+            return True
+        self.retracted[row.target] = row.seq
+        if row.target <= self.through:
+            return row.target in self.exams or not self._was_learnt(row.target)
+        self.exams = [seq for seq in self.exams if seq != row.target]
+        self._pending = [lesson for lesson in self._pending if lesson.seq != row.target]
+        return row.target not in self._pairs_since  # a pair is part of the lists of others
+
+    def _was_learnt(self, seq: int) -> bool:
+        place = int(np.searchsorted(self.lists, seq))
+        learnt = place < len(self.lists) and self.lists[place] == seq
+        # A pair may be part of the lists of others.
+        return learnt or any(self.pairs.values())
+
+    # -- judgements ----------------------------------------------------------------------------
+
+    def _judged(self, row: Row | Told, judgement: Judgement, vectors: list[Packed]) -> None:
+        if self.items is None or judgement.weight <= 0:
+            return
+        if self.is_exam(judgement, row.query or ""):
+            self.exams.append(row.seq)
+            return
+        query = self._query(judgement.query, vectors)
+        if query is None:
+            return
+        earlier: tuple[tuple[str, bool], ...] = ()
+        if isinstance(judgement, Pair):
+            key = row.query or ""
+            earlier = self.pairs.get(key, ())
+            self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-PAIRS:]
+            self._pairs_since.add(row.seq)
+        self._pending += lessons_of(row.seq, judgement, query, self.items.row, earlier)
+        if len(self._pending) >= BLOCK:
+            self._complete(row.seq)
+
+    def is_exam(self, judgement: Judgement, key: str) -> bool:
+        """Whether a judgement is kept apart: by its source, and by the hash of its query."""
+        sources = self.settings.exam_sources
+        if judgement.source not in sources and "*" not in sources:
+            return False
+        return bool(held_out(np.array([key], object), self.settings.held_out)[0])
+
+    def _query(self, query: Query, vectors: list[Packed]) -> int | bytes | None:
+        """What stands for a query: the bytes of its vectors, or else the row of its item."""
+        assert self.items is not None
+        if vectors:
+            return self.items.layout.query_bytes(vectors[0])
+        return None if query.item is None else self.items.row(query.item)
+
+    def _complete(self, seq: int) -> None:
+        """Count a full block, which this row completed."""
+        assert self.items is not None
+        block = self._pending
+        self._count([lesson.seq for lesson in block])
+        self.through = seq
+        self._pending, self._pairs_since, self.pairs_then = [], set(), dict(self.pairs)
+        if self._full and self._widens(block):
+            self.settle()
+        self._full += block
+        first = self.learner is None  # what is typical is measured now
+        if first or len(block) != BLOCK or len(self._full) >= TOGETHER * BLOCK:
+            self.settle()
+        self._tidy()
+
+    def _widens(self, block: list[Lesson]) -> bool:
+        """Whether a block is the first with places: a call that has them makes room first."""
+        if all(lesson.positions is None for lesson in block):
+            return False
+        self._join()
+        return self.learner is None or not self.learner.nuisances_
+
+    def settle(self) -> None:
+        """Learn the full blocks that wait."""
+        full, self._full = self._full, []
+        if not full:
+            return
+        if self._beside is None or self.learner is None:
+            self.learner = self._learnt(self.learner, full)
+            return
+        queries, shown, lists = self._gathered(full)
+        sides = self._layout.sides(queries, shown)
+        self._join()
+        learn = self.learner.learn_checked
+        self._learning = self._beside.submit(learn, *sides, lists, every=BLOCK)
+
+    def _join(self) -> None:
+        """Wait for what is learnt beside."""
+        learning, self._learning = self._learning, None
+        if learning is not None:
+            learning.result()
+
+    def _count(self, rows: list[int]) -> None:
+        """Add to the rows of the lists learnt; states share the memory, which only ever grows."""
+        n = len(self.lists)
+        if self._room is None or n + len(rows) > len(self._room):
+            self._room = np.zeros(2 * (n + len(rows)), np.int64)
+            self._room[:n] = self.lists
+        self._room[n : n + len(rows)] = rows
+        self.lists = self._room[: n + len(rows)]
+
+    def _learnt(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
+        """Teach a learner lessons, block after block."""
+        queries, shown, lists = self._gathered(lessons)
+        if learner is None:
+            learner = self._begun(queries, shown)
+        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=BLOCK)
+        return learner
+
+    def _gathered(self, lessons: list[Lesson]) -> tuple[Rows, Rows, Impressions]:
+        """Rows of the queries and items of lessons, and the lists made of them."""
+        assert self.items is not None
+        shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
+        return self._queries(lessons), shown, impressions(lessons)
+
+    def _queries(self, lessons: list[Lesson]) -> Rows:
+        """Rows that stand for the queries of lessons, those of items gathered at once."""
+        assert self.items is not None
+        given = [lesson.query for lesson in lessons]
+        places = [query for query in given if isinstance(query, int)]
+        if len(places) == len(given):
+            return self.items.matrix(places)
+        own = b"".join([query for query in given if isinstance(query, bytes)])
+        rows = np.frombuffer(own, "<f4").reshape(-1, self._layout.width)
+        if not places:
+            return rows
+        found = np.empty((len(given), self._layout.width), np.float32)
+        of_items = np.array([isinstance(query, int) for query in given])
+        found[of_items], found[~of_items] = self.items.matrix(places), rows
+        return found
+
+    @property
+    def _layout(self) -> Layout:
+        assert self.items is not None
+        return self.items.layout
+
+    def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
+        """A learner that knows what is typical of the items there are, and of these queries."""
+        assert self.items is not None
+        settings, some = self.settings, self.items.sample(MEASURED)
+        if not len(some):
+            some = shown
+        asked = np.unique(queries, axis=0)
+        if len(asked) < ENOUGH:
+            asked = np.vstack([asked, some])
+        learner = Blend(memory=settings.memory, half_life=settings.half_life)
+        learner.begin(*self.items.layout.sides(asked, some))
+        return learner
+
+    def blocks_since(self, seq: int) -> int:
+        """Number of full blocks learnt after a row."""
+        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // BLOCK
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """The state after the last row fed; nothing that is fed later changes it."""
+        self.settle()
+        learner = None if self.learner is None else copied(self.learner)
+        if self._pending:
+            learner = self._learnt(learner, self._pending)
+        shelf = self.items.shelf() if isinstance(self.items, Items) else None
+        layout = None if self.items is None else self.items.layout
+        if isinstance(self.items, Borrowed):
+            self.items.rest()
+        since = tuple(lesson.seq for lesson in self._pending)
+        return State(self.seq, learner, layout, shelf, self.lists, since)

@@ -1,0 +1,243 @@
+"""Ranking by a frozen state: exact search among all items, or some items put in order."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.linalg.threads import processors, side_by_side
+from similia.service.answers import Ranked, Ranking
+from similia.service.catalogue.elsewhere import Store, Vectors
+from similia.service.catalogue.items import Shelf
+from similia.service.engine.approximate import FOR_EACH, LEAST, Approximate
+from similia.service.engine.fold import State
+from similia.service.engine.layout import Layout
+from similia.service.errors import Invalid, Unavailable
+from similia.service.log.log import Row
+from similia.service.log.records import Packed, Query, Vector, packed, unpacked
+
+#: items of one answer
+MOST = 1000
+#: pieces of the items for each processor
+PARTS = 2
+
+Rows: TypeAlias = Callable[[int], Row | None]
+
+__all__ = ["State", "ranked", "vectors"]
+
+
+def check_k(k: int) -> None:
+    """Refuse a number of items that cannot be answered with."""
+    if not 1 <= k <= MOST:
+        raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
+
+
+def revision(state: State, model: str) -> str:
+    """Name of the state that ranked."""
+    return f"{model}-{state.seq}"
+
+
+def query_row(
+    state: State, query: Query, vectors: Packed | None = None
+) -> NDArray[np.float32] | None:
+    """Row that stands for a query: of its vectors, else of its item; None if that is gone."""
+    assert state.layout is not None
+    assert state.shelf is not None
+    if vectors or query.vectors:
+        return state.layout.query_row(unpacked(vectors or packed(query.vectors)))
+    ids, rows = state.shelf.newest([query.item] if query.item is not None else [])
+    return rows[0] if ids else None
+
+
+def asked_row(state: State, query: Query) -> NDArray[np.float32]:
+    """Row that stands for a query; raises Invalid if there is none."""
+    row = query_row(state, query)
+    if row is None:
+        raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
+    return row
+
+
+def query_vector(state: State, row: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vector whose inner products with rows of items are their scores."""
+    layout = state.layout
+    assert layout is not None
+    if state.learner is None:
+        found = np.zeros(layout.width, np.float32)
+        found[layout.places[layout.base]] = row[layout.places[layout.base]]
+        return found
+    vectors = state.learner.query_vectors(layout.queries(row[None]))
+    return np.asarray(vectors, np.float32)[0]
+
+
+def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[float]], str]:
+    """Vectors by view, to search elsewhere with."""
+    assert state.layout is not None
+    assert state.shelf is not None
+    row = asked_row(state, query)
+    return state.layout.split(query_vector(state, row)), revision(state, model)
+
+
+def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Inner products of all rows with a vector, on all processors."""
+    n = len(matrix)
+    found = np.empty(n, np.float32)
+    size = max(1, -(-n // (PARTS * processors())))
+    tasks = [
+        partial(np.dot, matrix[part], vector, found[part])
+        for part in (slice(start, start + size) for start in range(0, n, size))
+    ]
+    side_by_side(tasks, matrix.size)
+    return found
+
+
+def best(
+    shelf: Shelf,
+    vector: NDArray[np.float32],
+    k: int,
+    without: Sequence[int] = (),
+    approximate: Approximate | None = None,
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
+    k = min(k, len(shelf) - len(without))
+    if k <= 0:
+        return np.zeros(0, np.intp), np.zeros(0, np.float32)
+    rows = None
+    if approximate is not None:
+        rows = approximate.candidates(shelf, vector, k + len(without))
+    if rows is None:
+        scores = products(shelf.matrix, vector)
+        scores[shelf.dead] = -np.inf
+        scores[list(without)] = -np.inf
+        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows = np.flatnonzero(scores >= least)
+        found = scores[rows]
+    else:
+        rows = rows[~np.isin(rows, without)]
+        found = shelf.matrix[rows] @ vector
+    order = np.argsort(-found, kind="stable")[:k]
+    return rows[order], found[order]
+
+
+def ranked(
+    state: State,
+    query: Query,
+    k: int,
+    model: str,
+    *,
+    items: Sequence[str] | None,
+    explain: bool,
+    row_of: Rows,
+    approximate: Approximate | None = None,
+    store: Store | None = None,
+) -> Ranking:
+    """The k best items, or some items in order; with a store, those that it has."""
+    layout, shelf = state.layout, state.shelf
+    assert layout is not None
+    assert shelf is not None
+    check_k(k)
+    row = asked_row(state, query)
+    vector = query_vector(state, row)
+    if items is not None:
+        if len(items) > MOST:
+            raise Invalid(f"rank: items must be at most {MOST}, got {len(items)}.")
+        wanted = list(dict.fromkeys(items))
+        found_there = None if store is None else store.vectors(wanted)
+        names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
+    elif store is not None:
+        base = vector[layout.places[layout.base]]
+        found_there = store.nearest(base, max(LEAST, FOR_EACH * (k + 1)))
+        wanted = [id for id in found_there if id != query.item]
+        names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
+    else:
+        own = [] if query.vectors or query.item is None else [shelf.rows.place.get(query.item)]
+        out = [place for place in own if place is not None and place < len(shelf.matrix)]
+        places, scores = best(shelf, vector, k, out, approximate)
+        names, found = [shelf.id(place) for place in places.tolist()], shelf.matrix[places]
+    deviations = _deviations(state, row, found)
+    results = [
+        Ranked(id=name, score=float(score), std=std)
+        for name, score, std in zip(names, scores, deviations, strict=True)
+    ]
+    if explain and state.learner is not None and results:
+        results = _explained(state, row, found, results, row_of)
+    return Ranking(revision(state, model), state.seq, model, results)
+
+
+def _rows(
+    state: State, ids: list[str], there: Vectors | None
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Rows of items: what the log knows of them, and the base view as the store has it."""
+    layout, shelf = state.layout, state.shelf
+    assert layout is not None
+    assert shelf is not None
+    known, rows = shelf.newest(ids)
+    if there is None:
+        return known, rows
+    place = dict(zip(known, rows, strict=True))
+    names = [id for id in ids if id in place or id in there]
+    found = np.zeros((len(names), layout.width), np.float32)
+    for row, id in zip(found, names, strict=True):
+        if id in place:
+            row[:] = place[id]
+        if id in there:
+            row[layout.places[layout.base]] = _fitting(layout, id, there[id])
+    return names, found
+
+
+def _fitting(layout: Layout, id: str, vector: Vector) -> Vector:
+    """A vector of the store; raises if the learner knows others."""
+    place = layout.places[layout.base]
+    if vector.shape != (place.stop - place.start,) or not np.isfinite(vector).all():
+        raise Unavailable(
+            f"items_at: vectors must be {place.stop - place.start} finite numbers, as those "
+            f"learnt from, got others for {id!r:.80}; mend them there."
+        )
+    return vector
+
+
+def _in_order(
+    ids: list[str], rows: NDArray[np.float32], vector: NDArray[np.float32], k: int
+) -> tuple[list[str], NDArray[np.float32], NDArray[np.float32]]:
+    """The k best of some items, best first, with their rows and scores."""
+    scores = rows @ vector
+    order = np.argsort(-scores, kind="stable")[:k]
+    return [ids[i] for i in order], rows[order], scores[order]
+
+
+def _deviations(
+    state: State, row: NDArray[np.float32], found: NDArray[np.float32]
+) -> list[float | None]:
+    """Deviation of each item's distance to the best one; of that, to the second."""
+    n = len(found)
+    if state.learner is None or state.layout is None or n < 2:
+        return [None] * n
+    triplets = np.zeros((n, 3), np.intp)
+    triplets[:, 2] = np.arange(n)
+    triplets[0, 2] = 1
+    sides = state.layout.sides(row[None], found)
+    _, std = state.learner.triplet_scores(sides[0], triplets, items=sides[1], return_std=True)
+    return [float(value) for value in std]
+
+
+def _explained(
+    state: State,
+    row: NDArray[np.float32],
+    found: NDArray[np.float32],
+    results: list[Ranked],
+    row_of: Rows,
+) -> list[Ranked]:
+    assert state.learner is not None
+    assert state.layout is not None
+    sides = state.layout.sides(row[None], found)
+    told = state.learner.explain(sides[0], sides[1])[0]
+    answer = []
+    for result, why in zip(results, told, strict=True):
+        behind = []
+        for number, amount in why.judgements[:10]:
+            logged = row_of(state.row_of(number))
+            if logged is not None and logged.id is not None:
+                behind.append((logged.id, amount))
+        answer.append(Ranked(result.id, result.score, result.std, why.parts, behind))
+    return answer

@@ -1,0 +1,1 @@
+"""HTTP: who may call what, and what is answered."""

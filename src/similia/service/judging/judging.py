@@ -1,0 +1,327 @@
+"""Operations of the page on which people judge."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, structs
+
+from similia.service import schemas as s
+from similia.service.answers import Point, Question
+from similia.service.catalogue.queries import bare
+from similia.service.http.endpoints import Call, Endpoint
+from similia.service.http.keys import EVERY, SCOPES
+from similia.service.http.routes import JUDGE, READ, SEE, V1, stored
+from similia.service.judging.judges import (
+    CHECK,
+    GOLD,
+    REPEAT,
+    Agreement,
+    Answered,
+    Standing,
+    agreement,
+    answers,
+    golden,
+    standing,
+    standings,
+)
+from similia.service.log.records import Item, Judgement, NoneOfThese, Query, Skip, Tie, Triplet
+from similia.service.tenants.tenant import Tenant
+
+#: judge of those who have no key
+OWNER = "owner"
+#: one question in so many is asked again, or has an answer already
+AGAIN = 10
+#: answers that must lie between a question and its repetition
+APART = 10
+
+
+# -- what goes in and out ------------------------------------------------------------------------
+
+
+class Shown(Struct, frozen=True, omit_defaults=True):
+    """An item as people see it."""
+
+    id: str
+    text: str | None = None
+    fields: dict[str, str | float | bool] = {}
+    image: str | None = None
+
+
+class Asked(Struct, frozen=True, omit_defaults=True):
+    """A comparison with all that is needed to show it."""
+
+    id: str
+    query: Query
+    left: Shown
+    right: Shown
+    source: str
+    #: the item that is the query
+    like: Shown | None = None
+
+
+class Sheet(Struct, frozen=True):
+    """Questions for a judge, and how that judge stands."""
+
+    questions: list[Asked]
+    judge: Standing
+
+
+class SheetPage(s.Strict, frozen=True, kw_only=True):
+    """How many questions."""
+
+    n: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 10
+
+
+class Answer(s.Strict, frozen=True, kw_only=True):
+    """What a person said to a question."""
+
+    id: s.Id
+    query: Query
+    left: s.Id
+    right: s.Id
+    answer: Literal["left", "right", "alike", "none", "skip"]
+    source: Literal["suggested", "random", "repeat", "check", "gold"] = "suggested"
+    question: s.Id | None = None
+    milliseconds: Annotated[int, Meta(ge=0, le=10**9)] | None = None
+
+
+class Ids(s.Strict, frozen=True, kw_only=True):
+    """Items to show."""
+
+    ids: Annotated[list[s.Id], Meta(min_length=1, max_length=200)]
+
+
+class Contents(Struct, frozen=True):
+    """Items as people see them; unknown ones are left out."""
+
+    items: list[Shown]
+
+
+class Offered(s.Strict, frozen=True, kw_only=True):
+    """How many queries."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+
+
+class Offer(Struct, frozen=True):
+    """Queries to choose from."""
+
+    queries: list[Query]
+
+
+class Me(Struct, frozen=True):
+    """Who is asking."""
+
+    judge: str
+    scopes: list[str]
+    tenants: list[str]
+    #: whether the service needs keys
+    keyed: bool
+
+
+class Day(Struct, frozen=True):
+    """Judgements of a day (UTC)."""
+
+    day: str
+    judgements: int
+
+
+class Confidence(Struct, frozen=True):
+    """How often the model is right when it is so sure, with a 95 % interval."""
+
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    judgements: int
+
+
+class Progress(Struct, frozen=True):
+    """How learning and judging go."""
+
+    curve: list[Point]
+    days: list[Day]
+    calibration: list[Confidence]
+    agreement: Agreement
+    judges: list[Standing]
+    note: str = ""
+
+
+# -- operations ----------------------------------------------------------------------------------
+
+
+async def me(call: Call) -> Me:
+    """Who is asking, and what they may do."""
+    names = await call.run(call.service.tenants.names)
+    scopes = list(SCOPES) if "admin" in call.key.scopes else list(call.key.scopes)
+    seen = [name for name in names if call.key.tenant in (EVERY, name)]
+    return Me(_judge(call), scopes, seen, call.service.keys.needed)
+
+
+async def questions(call: Call) -> Sheet:
+    """Comparisons for this judge, with the items to show.
+
+    Some are asked again with the sides swapped, and some have an answer of an owner, so that a
+    judge's consistency can be told.
+    """
+    pool = call.service.queries[call.tenant.name].pool()
+    return await call.run(_sheet, call.tenant, _judge(call), call.query.n, pool)
+
+
+async def answer(call: Call) -> s.Receipts:
+    """Store the answer to a comparison.
+
+    It may be sent again with the same id without harm.
+    """
+    given: Answer = call.body
+    if given.source == GOLD and "admin" not in call.key.scopes:
+        given = structs.replace(given, source="suggested")
+    return await stored(call, [_judgement(given, _judge(call))])
+
+
+async def contents(call: Call) -> Contents:
+    """Items as people see them."""
+    return Contents(_shown(await call.run(call.tenant.contents, call.body.ids)))
+
+
+async def offer(call: Call) -> Offer:
+    """Queries that the service knows."""
+    known = call.service.queries[call.tenant.name]
+    return Offer(await call.run(known.some, call.tenant, call.query.limit))
+
+
+async def progress(call: Call) -> Progress:
+    """Learning curve on held-out queries, judgements a day, calibration, agreement."""
+    return await call.run(_progress, call.tenant)
+
+
+ENDPOINTS = [
+    Endpoint("GET", f"{V1}/judging/me", me, SEE, Me),
+    Endpoint("GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage),
+    Endpoint(
+        "POST",
+        f"{V1}/judging/answers",
+        answer,
+        JUDGE,
+        s.Receipts,
+        body=Answer,
+        errors=(409, 507),
+    ),
+    Endpoint("POST", f"{V1}/judging/items", contents, SEE, Contents, body=Ids),
+    Endpoint("GET", f"{V1}/judging/queries", offer, READ, Offer, query=Offered),
+    Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, long=True),
+]
+
+
+# -- work ----------------------------------------------------------------------------------------
+
+
+def _judge(call: Call) -> str:
+    return call.key.judge or call.key.name or OWNER
+
+
+def _shown(items: Sequence[Item]) -> list[Shown]:
+    return [Shown(item.id, item.text, item.fields, item.image) for item in items]
+
+
+def _sheet(tenant: Tenant, judge: str, n: int, pool: Sequence[Query]) -> Sheet:
+    given = [answered for _, answered in answers(tenant, judge)]
+    found = [_maybe_again(tenant, judge, given, each) for each in tenant.next(n, judge, pool)]
+    wanted = {id for each in found for id in (each.left, each.right, each.query.item) if id}
+    known = {shown.id: shown for shown in _shown(tenant.contents(list(wanted)))}
+    asked = [
+        Asked(
+            each.id,
+            bare(each.query),
+            known[each.left],
+            known[each.right],
+            each.source,
+            known.get(each.query.item or ""),
+        )
+        for each in found
+        if each.left in known and each.right in known
+    ]
+    return Sheet(asked, standing(tenant, judge))
+
+
+def _maybe_again(tenant: Tenant, judge: str, given: list[Answered], question: Question) -> Question:
+    """The question, or now and then one that has an answer already."""
+    chance = secrets.randbelow(2 * AGAIN)
+    if chance == 0:
+        mine = {answered.comparison for answered in given}
+        gold = [each for key, each in golden(tenant).items() if key not in mine]
+        if gold:
+            return _again(gold, CHECK)
+    elif chance in (1, 2) and len(given) > APART:
+        again = {each.comparison for each in given if each.source == REPEAT}
+        old = [
+            each
+            for each in given[:-APART]
+            if each.comparison not in again and each.source not in (REPEAT, CHECK, GOLD)
+        ]
+        if old:
+            return _again(old, REPEAT)
+    return question
+
+
+def _again(known: list[Answered], source: str) -> Question:
+    """One of these comparisons, its sides swapped."""
+    each = secrets.choice(known)
+    _, one, other = each.comparison
+    left, right = (other, one) if each.judgement.left == one else (one, other)
+    return Question(secrets.token_hex(8), each.judgement.query, left, right, source)
+
+
+def _judgement(given: Answer, judge: str) -> Judgement:
+    common: dict[str, Any] = {
+        "id": given.id,
+        "query": given.query,
+        "judge": judge,
+        "source": given.source,
+        "left": given.left,
+        "milliseconds": given.milliseconds,
+        # Answers about consistency are no feedback: it was given before.
+        "weight": 0.0 if given.source in (REPEAT, CHECK) else 1.0,
+    }
+    both = [given.left, given.right]
+    match given.answer:
+        case "left":
+            return Triplet(better=given.left, worse=given.right, **common)
+        case "right":
+            return Triplet(better=given.right, worse=given.left, **common)
+        case "alike":
+            return Tie(items=(given.left, given.right), **common)
+        case "none":
+            return NoneOfThese(shown=both, **common)
+        case _:
+            return Skip(shown=both, **common)
+
+
+def _progress(tenant: Tenant) -> Progress:
+    figures = tenant.evaluate()
+    calibration = tenant.calibration()
+    bins = []
+    if calibration is not None:
+        rows = zip(calibration.confidence, calibration.accuracy, calibration.count, strict=True)
+        bins = [_confidence(float(sure), float(right), int(n)) for sure, right, n in rows if n]
+    return Progress(
+        figures.curve,
+        [Day(day, n) for day, n in sorted(figures.days.items())],
+        bins,
+        agreement(tenant),
+        standings(tenant),
+        figures.note,
+    )
+
+
+def _confidence(sure: float, right: float, n: int) -> Confidence:
+    """With Wilson's interval."""
+    z = 1.96
+    middle, spread = (
+        right + z * z / (2 * n),
+        z * (right * (1 - right) / n + (z / (2 * n)) ** 2) ** 0.5,
+    )
+    share = 1 + z * z / n
+    ends = (middle - spread) / share, (middle + spread) / share
+    return Confidence(sure, right, max(0.0, ends[0]), min(1.0, ends[1]), n)

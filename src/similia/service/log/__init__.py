@@ -1,0 +1,1 @@
+"""The log: rows, databases, group commit."""

@@ -1,0 +1,284 @@
+"""Group commit: one thread writes what waits, in one transaction, and then tells everybody.
+
+What differs between databases is a `Store`. Duplicates, conflicts, numbers, times and the chain of
+hashes are decided here, once for all of them.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from similia.service.errors import Busy, Conflict, ServiceError, Unavailable
+from similia.service.log.log import GENESIS, Appended, Entry, Row, link
+
+logger = logging.getLogger("similia.service")
+
+#: most rows and bytes of one transaction
+MOST_ROWS, MOST_BYTES = 2048, 64_000_000
+#: batches that may wait
+WAITING = 10_000
+#: seconds to wait for clients that were answered together
+MOMENT = 0.001
+
+
+class Head(NamedTuple):
+    """The last row, as far as the next one depends on it."""
+
+    seq: int = 0
+    time: int = 0
+    hash: bytes = GENESIS
+
+
+class Store(Protocol):
+    """What a database does for a log."""
+
+    def head(self) -> Head:
+        """The last row."""
+
+    def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """Numbers and bodies of the rows that have these ids."""
+
+    def insert(self, rows: Sequence[Row]) -> bool:
+        """Add rows in one transaction; True once they are on the disk, False if an id is taken."""
+
+    def after(self, seq: int) -> list[Row]:
+        """Rows after this one."""
+
+    def reopen(self) -> None:
+        """Connect anew after an error."""
+
+    def explained(self, error: Exception) -> ServiceError | None:
+        """What an error of the database means; None if it is no error of a database."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+class Request:
+    """A batch on its way, and who is told of its answer: once for all batches of a commit."""
+
+    __slots__ = ("answer", "batch", "told", "waken")
+
+    def __init__(
+        self,
+        batch: Sequence[Entry],
+        told: "Callable[[list[Request]], None]",
+        waken: "Callable[[Request], None] | None" = None,
+    ) -> None:
+        self.batch, self.told = batch, told
+        #: for those who are told of many: what to call for this one
+        self.waken = waken
+        self.answer: list[Appended] | ServiceError | None = None
+
+
+class Writer:
+    """The one thread that writes to a log."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._head = store.head()
+        self._listener: Callable[[list[Row]], None] = lambda _: None
+        self._waiting: deque[Request] = deque()
+        #: rung when there is something to do: for the first that waits, and when enough do
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._expected = 1
+        self._sending = threading.Lock()
+        self._closed = self._broken = False
+        self._thread = threading.Thread(target=self._run, name=f"log {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def last(self) -> int:
+        """Number of the last row."""
+        return self._head.seq
+
+    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener` after each commit."""
+        self._listener = listener
+
+    def append(self, batch: Sequence[Entry]) -> list[Appended]:
+        """Wait until a batch is on the disk."""
+        if not batch:
+            return []
+        done = threading.Lock()
+        done.acquire()
+        request = Request(batch, lambda _: done.release())
+        self.send(request)
+        done.acquire()
+        if isinstance(request.answer, ServiceError):
+            raise request.answer
+        assert request.answer is not None
+        return request.answer
+
+    def send(self, *requests: Request) -> None:
+        """Put batches in line; the thread that writes tells of them once they have answers."""
+        if len(self._waiting) + len(requests) > WAITING:
+            raise Busy(f"log: at most {WAITING} batches may wait; try again later.")
+        with self._sending:  # nothing comes after the end, and nobody else's batch is counted
+            if self._closed:
+                raise Unavailable("log: the log must be open, got one that is closing; try later.")
+            before = len(self._waiting)
+            self._waiting.extend(requests)
+            # One ring is enough: whoever hears it looks at all that waits.
+            enough = before < self._expected <= len(self._waiting)
+            if (before == 0 or enough) and self._bell.empty():
+                self._bell.put(None)
+
+    def close(self) -> None:
+        """Write what waits, then stop."""
+        with self._sending:
+            self._closed = True
+            self._bell.put(None)
+        self._thread.join()
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while requests := self._taken():
+            try:
+                rows = self._write(requests)
+            except Exception as error:
+                self._fail(requests, error)
+                rows = []
+            _answer(requests)
+            self._tell(rows)
+        self._store.close()
+
+    def _tell(self, rows: list[Row]) -> None:
+        try:
+            if rows:
+                self._listener(rows)
+        except Exception:  # what is on the disk was acknowledged, and others wait
+            logger.exception("Rows were written that nobody was told of.")
+
+    def _taken(self) -> list[Request]:
+        """What waits, at least one batch; none once the log is closed.
+
+        Clients that were answered together mostly come back together: the writer waits for as many
+        as last time, for a moment, as one commit for all is faster than two.
+        """
+        while not self._waiting:
+            if self._closed:
+                return []
+            self._bell.get()
+        until = time.perf_counter() + MOMENT
+        while len(self._waiting) < self._expected and not self._closed:
+            try:
+                self._bell.get(timeout=max(until - time.perf_counter(), 0.0))
+            except queue.Empty:
+                break
+        taken: list[Request] = []
+        rows = size = 0
+        while self._waiting:
+            batch = self._waiting[0].batch
+            rows += len(batch)
+            size += sum([len(entry.body) for entry in batch])
+            if taken and (rows > MOST_ROWS or size > MOST_BYTES):
+                break
+            taken.append(self._waiting.popleft())
+        self._expected = len(taken)
+        return taken
+
+    def _write(self, requests: list[Request]) -> list[Row]:
+        if self._broken:
+            self._recover()
+        # Hardly any id is taken, so first see if the database takes them all.
+        head, rows, answers = self._numbered(requests, {})
+        if rows and not self._store.insert(rows):
+            ids = [entry.id for request in requests for entry in request.batch]
+            known = self._store.known([id for id in ids if id is not None])
+            head, rows, answers = self._numbered(requests, known)
+            if rows and not self._store.insert(rows):
+                raise RuntimeError("an id was taken while nobody else wrote")
+        self._head = head
+        for request, answer in zip(requests, answers, strict=True):
+            request.answer = answer
+        return rows
+
+    def _numbered(
+        self, requests: list[Request], known: dict[str, tuple[int, bytes]]
+    ) -> tuple[Head, list[Row], list[list[Appended] | Conflict]]:
+        """Rows for all that is new, and what to answer."""
+        seq, earlier, previous = self._head
+        moment = max(time.time_ns() // 1000, earlier)
+        known, rows = dict(known), []
+        answers: list[list[Appended] | Conflict] = []
+        for request in requests:
+            answer = _sorted_out(request.batch, known, seq)
+            answers.append(answer)
+            if isinstance(answer, Conflict):
+                continue
+            for entry, (place, duplicate) in zip(request.batch, answer, strict=True):
+                if duplicate:
+                    continue
+                previous = link(previous, place, moment, entry)
+                rows.append(Row(place, moment, *entry, previous))
+                if entry.id is not None:
+                    known[entry.id] = place, entry.body
+                seq = place
+        return Head(seq, moment if rows else earlier, previous), rows, answers
+
+    def _recover(self) -> None:
+        """Connect anew. What the failed transaction left is part of the log, if anything is."""
+        self._store.reopen()
+        found = self._store.after(self._head.seq)
+        if found:
+            self._head = Head(found[-1].seq, found[-1].time, found[-1].hash)
+            self._tell(found)
+        self._broken = False
+
+    def _fail(self, requests: list[Request], error: Exception) -> None:
+        self._broken = True
+        meaning = self._store.explained(error) or Unavailable(
+            f"log: nothing could be written ({type(error).__name__}: {error}); try again later."
+        )
+        meaning.__cause__ = error
+        for request in requests:
+            request.answer = meaning
+
+
+def _answer(requests: list[Request]) -> None:
+    """Tell everybody, each once."""
+    waiting: dict[Callable[[list[Request]], None], list[Request]] = {}
+    for request in requests:
+        waiting.setdefault(request.told, []).append(request)
+    for told, own in waiting.items():
+        try:
+            told(own)
+        except Exception:  # others wait, and what is on the disk stays there
+            logger.exception("An answer reached nobody.")
+
+
+def _sorted_out(
+    batch: Sequence[Entry], known: dict[str, tuple[int, bytes]], last: int
+) -> list[Appended] | Conflict:
+    """Where each entry of a batch is or goes; a conflict if an id is taken by another body."""
+    if len(batch) == 1 and batch[0].id not in known:  # as mostly
+        return [Appended(last + 1, False)]
+    ids = {entry.id for entry in batch}
+    if len(ids) == len(batch) and known.keys().isdisjoint(ids):  # as almost always
+        return [Appended(seq, False) for seq in range(last + 1, last + 1 + len(batch))]
+    found: list[Appended] = []
+    own: dict[str, tuple[int, bytes]] = {}
+    wrong: dict[int, str] = {}
+    for place, entry in enumerate(batch):
+        there = None
+        if entry.id is not None:
+            there = own.get(entry.id) or known.get(entry.id)
+        if there is None:
+            last += 1
+            found.append(Appended(last, False))
+            if entry.id is not None:
+                own[entry.id] = last, entry.body
+        elif there[1] == entry.body:
+            found.append(Appended(there[0], True))
+        else:
+            wrong[place] = f"id must be new, got {entry.id!r:.80}, which row {there[0]} has."
+    if wrong:
+        first = next(iter(wrong.values()))
+        return Conflict(f"feedback: {first} Send another id, or the same judgement.", wrong)
+    return found

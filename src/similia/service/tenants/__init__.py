@@ -1,0 +1,1 @@
+"""A tenant: its log, learner and items behind one object."""
