@@ -32,7 +32,7 @@ from similia.validation import (
 )
 
 #: share of judgements that need a step below which parts differ too little for a merge to matter
-RARELY = 0.01
+RARE_STEPS = 0.01
 
 
 P = ParamSpec("P")
@@ -337,7 +337,7 @@ class Learner(BaseEstimator, ABC):
         needed = self._steps_to_merge()
         for part in parts if len(parts) > 1 else []:
             steps, seen = part.n_updates_ - self.n_updates_, part.n_seen_ - self.n_seen_
-            if part.n_updates_ < needed and steps >= RARELY * seen > 0:
+            if part.n_updates_ < needed and steps >= RARE_STEPS * seen > 0:
                 raise ValueError(
                     f"{self._owner}.merge: parts must have taken at least {needed} steps each, got "
                     f"{part.n_updates_}; the mean of parts that have learnt so little falls short "

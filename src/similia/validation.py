@@ -109,8 +109,8 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
 
 
 #: columns of tuples in a table
-TRIPLET = ("query", "better", "worse")
-TUPLE_COLUMNS = {"triplets": TRIPLET, "feedback": TRIPLET, "pairs": ("a", "b")}
+TRIPLET_COLUMNS = ("query", "better", "worse")
+TUPLE_COLUMNS = {"triplets": TRIPLET_COLUMNS, "feedback": TRIPLET_COLUMNS, "pairs": ("a", "b")}
 
 
 def column_names(given: Any) -> list[str] | None:
@@ -157,7 +157,7 @@ def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> 
 
 
 #: square of the largest entry that `check_magnitude` takes, times the number of features
-_LARGEST = {kind: float(np.finfo(kind).max) ** 0.5 for kind in "fd"}
+_SQUARE_LIMITS = {kind: float(np.finfo(kind).max) ** 0.5 for kind in "fd"}
 
 
 def check_magnitude(
@@ -203,9 +203,9 @@ def is_small(X: Any) -> bool:
     """
     if type(X) is not np.ndarray or X.ndim != 2 or not X.size:
         return False
-    if X.dtype.char not in _LARGEST or not X.dtype.isnative:
+    if X.dtype.char not in _SQUARE_LIMITS or not X.dtype.isnative:
         return False
-    return bool(np.vdot(X, X) <= _LARGEST[X.dtype.char] / X.shape[1])  # not if it is NaN
+    return bool(np.vdot(X, X) <= _SQUARE_LIMITS[X.dtype.char] / X.shape[1])  # not if it is NaN
 
 
 def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:

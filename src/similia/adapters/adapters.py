@@ -30,7 +30,7 @@ from similia.validation import (
 )
 
 #: triplets whose rows are held at once
-BLOCK = 256
+TRIPLET_BLOCK = 256
 
 
 class Adapters:
@@ -145,7 +145,7 @@ class Adapters:
             self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
         adapter = self._adapters.setdefault(user, Adapter(*self._started(where), self.dtype_))
         with held_signals() as let_signals_in, single_blas_thread():
-            for _, rows, differences in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
+            for _, rows, differences in triplet_rows(X, Z, triplets, self.dtype_, TRIPLET_BLOCK):
                 Q, P = dense(rows), dense(differences)
                 base = (
                     row_products(Q, P) * self.dtype_.type(self.prior_scale_)

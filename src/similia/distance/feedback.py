@@ -7,7 +7,7 @@ from scipy.stats import kendalltau
 from similia.contract import Array
 
 #: numbers whose fourth powers stay finite
-LARGEST = 1e70
+LARGEST_NUMBER = 1e70
 
 
 def checked_feedback(where: str, kind: str, y: ArrayLike) -> Array:
@@ -17,8 +17,10 @@ def checked_feedback(where: str, kind: str, y: ArrayLike) -> Array:
         if y.ndim != 1 or not np.isin(y, (-1, 1)).all():
             raise ValueError(f"{where}: y must be an array of +1 (similar) and -1 (dissimilar).")
         return y.astype(np.int8)
-    if y.ndim != 1 or y.dtype.kind not in "fiu" or not ((y >= 0) & (y <= LARGEST)).all():
-        raise ValueError(f"{where}: y must be an array of distances between 0 and {LARGEST:.0e}.")
+    if y.ndim != 1 or y.dtype.kind not in "fiu" or not ((y >= 0) & (y <= LARGEST_NUMBER)).all():
+        raise ValueError(
+            f"{where}: y must be an array of distances between 0 and {LARGEST_NUMBER:.0e}."
+        )
     return y.astype(np.float64)
 
 

@@ -8,17 +8,21 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix
-from similia.distance.feedback import LARGEST
+from similia.distance.feedback import LARGEST_NUMBER
 from similia.safety.bounds import check_sparse
 
-FORMS = "vectors of shape (n, d), matrices of shape (n, d, d), or a sequence of d × d matrices"
+INSTANCE_FORMS = (
+    "vectors of shape (n, d), matrices of shape (n, d, d), or a sequence of d × d matrices"
+)
 
-Given: TypeAlias = ArrayLike | Matrix | Sequence[Matrix]
+GivenInstances: TypeAlias = ArrayLike | Matrix | Sequence[Matrix]
 #: rows x with X = xxᴴ, or square matrices; their number; their size
 Instances: TypeAlias = tuple[Matrix | list[Matrix], int, int]
 
 
-def checked_instances(where: str, given: Given, d: int | None, complex_allowed: bool) -> Instances:
+def checked_instances(
+    where: str, given: GivenInstances, d: int | None, complex_allowed: bool
+) -> Instances:
     """Instances of size d, or of any one size if it is None, or the house error."""
     values, n, size = _as_instances(where, given)
     size = size if d is None else d
@@ -28,17 +32,20 @@ def checked_instances(where: str, given: Given, d: int | None, complex_allowed: 
         if entries.dtype.kind not in ("fiubc" if complex_allowed else "fiub"):
             words = "real or complex" if complex_allowed else "real (unless field is 'complex')"
             raise ValueError(f"{where}: instances must be {words}, got dtype {entries.dtype}.")
-        if entries.size and not np.abs(entries).max() <= LARGEST:  # so that NaN is refused, too
-            raise ValueError(f"{where}: instances must be finite and at most {LARGEST:.0e}.")
+        if (
+            entries.size and not np.abs(entries).max() <= LARGEST_NUMBER
+        ):  # so that NaN is refused, too
+            raise ValueError(f"{where}: instances must be finite and at most {LARGEST_NUMBER:.0e}.")
         if part.shape != (size if square else n, size) or size == 0:
             words = "one size" if d is None else f"size {d}"
             raise ValueError(
-                f"{where}: instances must be {FORMS}, all of {words}, got shape {part.shape}."
+                f"{where}: instances must be {INSTANCE_FORMS}, all of {words}, "
+                f"got shape {part.shape}."
             )
     return values, n, size
 
 
-def _as_instances(where: str, given: Given) -> Instances:
+def _as_instances(where: str, given: GivenInstances) -> Instances:
     for part in given if isinstance(given, list | tuple) else [given]:
         check_sparse(where, "instances", part)
     if sparse.issparse(given):
@@ -49,7 +56,7 @@ def _as_instances(where: str, given: Given) -> Instances:
         return matrices, len(matrices), matrices[0].shape[1]
     rows = np.asarray(given)
     if rows.ndim not in (2, 3):
-        raise ValueError(f"{where}: instances must be {FORMS}, got shape {rows.shape}.")
+        raise ValueError(f"{where}: instances must be {INSTANCE_FORMS}, got shape {rows.shape}.")
     return rows if rows.ndim == 2 else list(rows), rows.shape[0], rows.shape[-1]
 
 
@@ -60,6 +67,6 @@ def checked_labels(where: str, y: ArrayLike, n: int) -> Array:
         raise ValueError(
             f"{where}: y must be {n} real numbers, got shape {y.shape} and dtype {y.dtype}."
         )
-    if not (np.abs(y) <= LARGEST).all():
-        raise ValueError(f"{where}: y must be finite and at most {LARGEST:.0e}.")
+    if not (np.abs(y) <= LARGEST_NUMBER).all():
+        raise ValueError(f"{where}: y must be finite and at most {LARGEST_NUMBER:.0e}.")
     return y.astype(np.float64)

@@ -14,7 +14,7 @@ from similia.retrieval.vectors import geometry
 from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector
-ROUNDING = 1e-3
+IMAGE_ROUNDING = 1e-3
 
 #: whether each class of models seen so far is a `LearntRanker`; asking a protocol takes 50 µs
 _learns: dict[type, bool] = {}
@@ -137,7 +137,7 @@ class FrozenMetric:
                 "does, got None."
             )
         image = model.item_vectors(self.probe)
-        if np.abs(image - self.image).max() > ROUNDING * max(np.abs(self.image).max(), 1e-30):
+        if np.abs(image - self.image).max() > IMAGE_ROUNDING * max(np.abs(self.image).max(), 1e-30):
             raise StaleIndexError(
                 f"{owner}: model must give items the vectors that are in the index, got others; "
                 "build the index again on this machine."

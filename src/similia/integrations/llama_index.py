@@ -67,7 +67,7 @@ class AdaptedEmbedding(BaseEmbedding):
         return await self.base.aget_text_embedding_batch(texts)
 
 
-class FeedbackRetriever(BaseRetriever):
+class RetrieverWithFeedback(BaseRetriever):
     """A retriever of yours that can also be told which node is better.
 
     Parameters

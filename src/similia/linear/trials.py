@@ -6,24 +6,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from similia.contract import Array
-from similia.linear.examples import Task
+from similia.linear.examples import TrainingSplit
 from similia.linear.frames import Descent, Scaling
 from similia.linear.passes import Passes
 
 #: most rows that a trial learns from, that it is judged by, and most of its passes
-LEARNT, JUDGED, PASSES = 3000, 2500, 5
+LEARNT_ROWS, JUDGED_ROWS, MAX_PASSES = 3000, 2500, 5
 #: rows to judge by below which their errors say too little
-FEWEST = 20
+MIN_JUDGED_ROWS = 20
 
 
-def trial_task(task: Task, rng: np.random.Generator) -> Task | None:
-    """Some of the rows of a task to learn from and a quarter as many to judge by; None if few."""
-    order = rng.permutation(task.rows)
-    judged = min(len(order) // 4, JUDGED)
-    if judged < FEWEST:
+def trial_split(split: TrainingSplit, rng: np.random.Generator) -> TrainingSplit | None:
+    """Some of the rows of a split to learn from and a quarter as many to judge by; None if few."""
+    order = rng.permutation(split.rows)
+    judged = min(len(order) // 4, JUDGED_ROWS)
+    if judged < MIN_JUDGED_ROWS:
         return None
     return replace(
-        task, rows=np.sort(order[judged : judged + LEARNT]), held_out=np.sort(order[:judged])
+        split, rows=np.sort(order[judged : judged + LEARNT_ROWS]), held_out=np.sort(order[:judged])
     )
 
 
@@ -31,7 +31,7 @@ def trial_task(task: Task, rng: np.random.Generator) -> Task | None:
 class Trial:
     """Passes over the rows of a trial, the same for every scaling."""
 
-    task: Task
+    split: TrainingSplit
     max_iter: int
     descent: Callable[[int], Descent]  # of so many examples
     like: Array  # weights
@@ -39,13 +39,13 @@ class Trial:
 
     def right(self, scaling: Scaling) -> Array:
         """Share of right decisions on each row held out, after passes from zero weights."""
-        n, rng = min(self.max_iter, PASSES), np.random.default_rng(self.seed)
+        n, rng = min(self.max_iter, MAX_PASSES), np.random.default_rng(self.seed)
         w = np.zeros_like(self.like)
-        passes = Passes(self.task, self.descent(n * len(self.task.rows)), w, w[:0], 0)
+        passes = Passes(self.split, self.descent(n * len(self.split.rows)), w, w[:0], 0)
         passes.rescale(scaling)
         for _ in range(n):
             passes.make(rng)
-        return self.task.right(passes.state()[0])
+        return self.split.right(passes.state()[0])
 
 
 def clearly_best(rights: Sequence[Array]) -> int:

@@ -13,7 +13,7 @@ from similia.retrieval.vectors import squared_lengths
 from similia.validation import check_parameters, checked_matrix, one_of
 
 #: pairs of items whose gaps are compared
-PAIRS = 10_000
+GAP_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def scaled_like(
     Q = checked_matrix("scaled_like", "Q", Q)
     items = Q if Z is None else checked_matrix("scaled_like", "Z", Z)
     rng = np.random.default_rng(random_state)
-    rows = np.column_stack([rng.integers(n.shape[0], size=PAIRS) for n in (Q, items, items)])
+    rows = np.column_stack([rng.integers(n.shape[0], size=GAP_PAIRS) for n in (Q, items, items)])
     wanted, found = (_typical_gap(one, Q, items, rows) for one in (base, scorer))
     if not (wanted > 0 and found > 0):
         raise ValueError(

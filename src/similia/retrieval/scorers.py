@@ -63,7 +63,7 @@ PLAIN_SCORERS = {
 }
 _plain = one_of(*PLAIN_SCORERS)
 #: what makes a scorer `Searchable`
-VECTORS = ("geometry", "query_vectors", "item_vectors")
+SEARCHABLE_NAMES = ("geometry", "query_vectors", "item_vectors")
 
 
 class Scores(NamedTuple):
@@ -162,7 +162,9 @@ def _source(owner: str, scorer: AnyScorer, Q: Side, Z: Side) -> Callable[[Any, F
 
 def _is_searchable(scorer: object) -> TypeGuard[Searchable]:
     """Whether a scorer has vectors: its class is asked first, which is faster than a protocol."""
-    return all(hasattr(type(scorer), name) for name in VECTORS) or isinstance(scorer, Searchable)
+    return all(hasattr(type(scorer), name) for name in SEARCHABLE_NAMES) or isinstance(
+        scorer, Searchable
+    )
 
 
 def _check_plain_vectors(owner: str, Q: Matrix, Z: Matrix) -> None:

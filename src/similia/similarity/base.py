@@ -32,11 +32,11 @@ from similia.validation import (
 )
 
 #: triplets drawn at a time by `fit`: bounds memory, and how stale the model of hard negatives is
-DRAW = 4096
+DRAWN_TRIPLETS = 4096
 #: triplets from which `score` judges labels
-SCORED = 10_000
+SCORED_TRIPLETS = 10_000
 #: random triplets from which the scale of a start is measured
-SAMPLE = 1000
+SCALE_TRIPLETS = 1000
 #: average of each learner that was asked for it, with the state that it is of
 _AVERAGES: WeakKeyDictionary[Any, tuple[Revision, Array, Array]] = WeakKeyDictionary()
 
@@ -207,7 +207,7 @@ class BilinearSimilarity(Learner):
 
         bar = progress(self._owner, self.n_triplets, enabled=self.verbose)
         with single_blas_thread(), bar as advance:
-            for block in row_blocks(self.n_triplets, DRAW):
+            for block in row_blocks(self.n_triplets, DRAWN_TRIPLETS):
                 self.learn_checked(X, X, draw(block.stop - block.start, rng, score), advance)
         return self
 
@@ -285,7 +285,7 @@ class BilinearSimilarity(Learner):
         items : array or CSR matrix of shape (n_items, n_item_features), optional
         """
         if np.ndim(y) == 1 and items is None:
-            y = UniformTriplets(np.asarray(y)).draw(SCORED, np.random.default_rng(0))
+            y = UniformTriplets(np.asarray(y)).draw(SCORED_TRIPLETS, np.random.default_rng(0))
         margins = self.triplet_scores(X, y, items=items)
         if len(margins) == 0:
             raise ValueError(f"{self._owner}.score: y must be at least one triplet, got none.")
@@ -370,7 +370,7 @@ def measured_start(prior: str | Array, X: Matrix, Z: Matrix) -> tuple[float, tup
     gap is tiny and counts as zero.
     """
     sizes = (X.shape[0], Z.shape[0], Z.shape[0])
-    triplets = np.random.default_rng(0).integers(sizes, size=(SAMPLE, 3))
+    triplets = np.random.default_rng(0).integers(sizes, size=(SCALE_TRIPLETS, 3))
     found = []
     with single_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100):
