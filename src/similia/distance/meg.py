@@ -13,7 +13,7 @@ from similia.base import Learner
 from similia.contract import Array, Indices, Matrix
 from similia.distance.base import SINGLE_ROUNDING
 from similia.distance.bounds import FEEDBACK_KINDS, BoundedDistance
-from similia.distance.instances import GivenInstances, checked_instances, checked_labels
+from similia.distance.feedback import GivenInstances, checked_instances, checked_labels
 from similia.distance.regret import checked_comparison, loss_bound, total_loss, tuned_eta
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks

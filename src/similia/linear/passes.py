@@ -1,7 +1,10 @@
-"""Passes over labelled rows: on all examples, on balanced ones, or with the step of Theorem 2."""
+"""Passes over labelled rows: on all examples, on balanced ones, or with the step of Theorem 2.
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+Short passes over some of the rows are trials: they say which coordinates of steps decide best.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,6 +20,13 @@ from similia.updates.slnd import theorem_pass
 
 #: rows held at once
 PASS_BLOCK_ROWS = 128
+#: most rows that a trial learns from, and that it is judged by
+TRIAL_ROWS = 3000
+TRIAL_JUDGED_ROWS = 2500
+#: most passes of a trial
+TRIAL_PASSES = 5
+#: rows to judge by below which their errors say too little
+MIN_JUDGED_ROWS = 20
 
 
 @dataclass
@@ -189,3 +199,48 @@ def even_ranges(counts: Array, n: int) -> list[tuple[int, int]]:
     cuts = np.searchsorted(reached, reached[-1] * np.arange(1, n) / n) + 1
     ends = np.unique(np.minimum([0, *cuts, len(counts)], len(counts)))
     return [(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+# -- trials ---------------------------------------------------------------------------------------
+
+
+def trial_split(split: TrainingSplit, rng: np.random.Generator) -> TrainingSplit | None:
+    """Some of the rows of a split to learn from and a quarter as many to judge by; None if few."""
+    order = rng.permutation(split.rows)
+    judged = min(len(order) // 4, TRIAL_JUDGED_ROWS)
+    if judged < MIN_JUDGED_ROWS:
+        return None
+    return replace(
+        split, rows=np.sort(order[judged : judged + TRIAL_ROWS]), held_out=np.sort(order[:judged])
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Passes over the rows of a trial, the same for every scaling."""
+
+    split: TrainingSplit
+    max_iter: int
+    descent: Callable[[int], Descent]  # of so many examples
+    like: Array  # weights
+    seed: int
+
+    def right(self, scaling: Scaling) -> Array:
+        """Share of right decisions on each row held out, after passes from zero weights."""
+        n, rng = min(self.max_iter, TRIAL_PASSES), np.random.default_rng(self.seed)
+        w = np.zeros_like(self.like)
+        passes = Passes(self.split, self.descent(n * len(self.split.rows)), w, w[:0], 0)
+        passes.rescale(scaling)
+        for _ in range(n):
+            passes.make(rng)
+        return self.split.right(passes.state()[0])
+
+
+def clearly_best(rights: Sequence[Array]) -> int:
+    """The trial with most right decisions, if its gain exceeds a standard error; else the first.
+
+    `rights` are right decisions on the same rows, so that the error is that of paired differences.
+    """
+    best = int(np.argmax([right.mean() for right in rights]))
+    gains = rights[best] - rights[0]
+    return best if gains.mean() > gains.std() / np.sqrt(len(gains)) else 0

@@ -11,9 +11,8 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.linear.examples import TrainingSplit
 from similia.linear.frames import SCHEDULES, Scaling
 from similia.linear.hessian import RECENT_ROWS, Hessian, HessianForm, leading_eigenpairs
-from similia.linear.passes import Passes
+from similia.linear.passes import Passes, Trial, clearly_best, trial_split
 from similia.linear.stochastic import StochasticOneVsRest
-from similia.linear.trials import Trial, clearly_best, trial_split
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.safety.bounds import check_room
