@@ -21,6 +21,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.retrieval.best import gain_over_best
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric, check_unmasked
 from similia.validation import (
     Rule,
     boolean,
@@ -47,7 +48,7 @@ def accepts_one_query(
     def taking_one(self: Any, Q: Matrix, *others: P.args, **options: P.kwargs) -> Any:
         if np.ndim(Q) != 1:
             return method(self, Q, *others, **options)
-        found = method(self, np.asarray(Q)[None], *others, **options)
+        found = method(self, np.asanyarray(Q)[None], *others, **options)
         return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
 
     return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
@@ -62,13 +63,16 @@ def validated(
     """
     if not (y or reset or options) and _is_plain(estimator, X):
         return X
+    owner = type(estimator).__name__
+    check_numeric(owner, "X", X)
     for name, given in zip("Xy", (X, *y), strict=False):
-        check_sparse(type(estimator).__name__, name, given)
+        check_sparse(owner, name, given)
+        check_unmasked(owner, name, given)
     options = {"accept_sparse": "csr", "dtype": FLOATS, **options}
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         found = validate_data(estimator, X, *y, reset=reset, **options)
     if not y and options.get("ensure_all_finite", True):
-        check_magnitude(type(estimator).__name__, "X", found)
+        check_magnitude(owner, "X", found)
     return found
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric, check_unmasked
 from similia.views import FLOATS, Matrix, Views
 
 
@@ -123,6 +124,7 @@ def column_names(given: Any) -> list[str] | None:
 
 def tuple_array(owner: str, name: str, tuples: Any) -> NDArray[Any]:
     """Tuples as an array; columns of a table are taken by their names."""
+    check_unmasked(owner, name, tuples)
     names = column_names(tuples)
     if names is None:
         return np.asarray(tuples)
@@ -214,6 +216,7 @@ def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any)
     Where it must be finite, so must be what is computed from it.
     """
     check_sparse(owner, name, X)
+    check_numeric(owner, name, X)
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})
     if options.get("ensure_all_finite", True):

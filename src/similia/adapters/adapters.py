@@ -170,7 +170,7 @@ class Adapters:
         A single query may be a vector. A user who has taught nothing gets the shared similarity.
         """
         if np.ndim(Q) == 1:
-            return self.query_vectors(user, np.asarray(Q)[None])[0]
+            return self.query_vectors(user, np.asanyarray(Q)[None])[0]
         owner = "Adapters.query_vectors"
         self._check_user(owner, user)
         self._started(owner)
@@ -191,7 +191,7 @@ class Adapters:
         A single query may be a vector.
         """
         if np.ndim(Q) == 1:
-            return self.pairwise_score(user, np.asarray(Q)[None], Z)[0]
+            return self.pairwise_score(user, np.asanyarray(Q)[None], Z)[0]
         vectors = self.query_vectors(user, Q)
         items = self._rows("Adapters.pairwise_score", Q if Z is None else Z, 1)
         return np.asarray((items @ vectors.T).T)

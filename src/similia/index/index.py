@@ -109,7 +109,7 @@ class Index:
             an index of a metric by that metric.
         """
         if np.ndim(Q) == 1:
-            row = (Q if is_sparse(Q) else np.asarray(Q)).reshape(1, -1)
+            row = (Q if is_sparse(Q) else np.asanyarray(Q)).reshape(1, -1)
             found = self.search(row, k, model=model)
             return Search(found.ids[0], found.scores[0])
         q = self.query_vectors(Q, model=model)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, LearntRanker, Matrix, Searchable, Side
 from similia.exceptions import StaleIndexError
 from similia.retrieval.vectors import geometry
+from similia.safety.numeric import check_numeric
 from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector
@@ -125,6 +126,7 @@ class FrozenMetric:
                     "again."
                 )
         if self.matrix is not None:
+            check_numeric(owner, "vectors", X)
             X = np.asarray(X)
             if X.ndim != 2 or X.shape[1] != len(self.matrix):
                 raise ValueError(

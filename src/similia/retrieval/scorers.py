@@ -19,6 +19,7 @@ from similia.retrieval.vectors import (
     squared_lengths,
 )
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 from similia.validation import check_parameters, one_of
 from similia.views import Views
 
@@ -135,6 +136,7 @@ def _rows(owner: str, name: str, X: ArrayLike | Side) -> Side:
     if isinstance(X, Views):
         return X
     check_sparse(owner, name, X)
+    check_unmasked(owner, name, X)
     rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
     if rows.ndim == 0 or rows.shape[0] == 0:
         raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")

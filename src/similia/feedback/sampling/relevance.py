@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, Indices
 from similia.feedback.sampling.labels import Score, check_draw
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 from similia.validation import check_parameters, one_of
 
 GivenGrades: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
@@ -105,6 +106,7 @@ def _judgements(
 ) -> tuple[Indices, Indices, Array, tuple[int, int]]:
     """Query, document and grade of each judgement, by query then document, and the shape."""
     check_sparse(owner, "relevance", relevance)
+    check_unmasked(owner, "relevance", relevance)
     given = relevance if isinstance(relevance, sp.sparray | sp.spmatrix) else np.asarray(relevance)
     if given.ndim != 2:
         raise ValueError(
