@@ -44,7 +44,7 @@ class AdaptedEncoder:
         *,
         name: str = "similia/adapted",
     ) -> None:
-        self.base, self.model = base, InUse(model)
+        self.base, self.model = base, InUse(type(self).__name__, model)
         changed = {"name": name, "similarity_fn_name": ScoringFunction.DOT_PRODUCT, "loader": None}
         self._meta: ModelMeta = base.mteb_model_meta.model_copy(update=changed)
 
