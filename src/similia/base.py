@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transf
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -49,9 +50,14 @@ def accepts_one_query(
         if np.ndim(Q) != 1:
             return method(self, Q, *others, **options)
         found = method(self, np.asanyarray(Q)[None], *others, **options)
-        return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
+        return tuple(map(_first_row, found)) if isinstance(found, tuple) else _first_row(found)
 
     return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
+
+
+def _first_row(found: Any) -> Any:
+    """First row of an array, a sparse matrix or a table, which becomes an array."""
+    return found[0] if sparse.issparse(found) else np.asarray(found)[0]
 
 
 def validated(

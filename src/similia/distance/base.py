@@ -253,8 +253,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
-        """Vectors Lq, to search an l2 index of `item_vectors` with."""
-        return self._moved(Q, self.components_)
+        """Vectors Lq, to search an l2 index of `item_vectors` with; a table after `set_output`."""
+        return self.transform(Q)
 
     def query_matrix(self) -> Array | None:
         """Lᵀ, by which `query_vectors` multiplies, or None if it does more: to cache."""

@@ -71,8 +71,8 @@ class InUse:
         learner = self.learner()
         if learner is None:
             return vector
-        found: Array = learner.query_vectors(np.asarray([vector], dtype=np.float64))
-        return [float(value) for value in found[0]]
+        found: Array = learner.query_vectors(np.asarray(vector, dtype=np.float64))
+        return [float(value) for value in found]
 
     def prefer(
         self, owner: str, learner: Any, query: ArrayLike, better: ArrayLike, worse: ArrayLike

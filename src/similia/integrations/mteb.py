@@ -59,8 +59,7 @@ class AdaptedEncoder:
         learner = self.model.learner()
         if prompt_type != PromptType.query or learner is None:
             return vectors
-        mapped: Array = learner.query_vectors(vectors)
-        return mapped
+        return np.asarray(learner.query_vectors(vectors))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
         """All inner products."""

@@ -62,8 +62,11 @@ class VotesByMaps(
 
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
-        """U(q - m) of each query, or of a single one: vectors to search an l2 index with."""
-        return self._query_images(Q)
+        """U(q - m) of each query, or of a single one: vectors to search an l2 index with.
+
+        A table after `set_output`.
+        """
+        return self.transform(Q)
 
     def item_vectors(self, Z: Matrix) -> Array:
         """V(z - n) of each item: vectors to put into an l2 index."""

@@ -27,7 +27,8 @@ def is_sparse(X: object) -> TypeGuard[sparse.csr_array]:
 
 
 def floating(X: Matrix) -> Matrix:
-    """X as float32 if it is floating of 32 bits or less, else float64."""
+    """X, or the values of a table, as float32 if floating of 32 bits or less, else float64."""
+    X = X if is_sparse(X) else np.asarray(X)
     single = X.dtype.kind == "f" and X.dtype.itemsize <= 4
     return X.astype(np.float32 if single else np.float64, copy=False)
 

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, validated
@@ -41,7 +42,7 @@ SCALE_TRIPLETS = 1000
 _AVERAGES: WeakKeyDictionary[Any, tuple[Revision, Array, Array]] = WeakKeyDictionary()
 
 
-class BilinearSimilarity(Learner):
+class BilinearSimilarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     """What every learner of qᵀWp shares: sampling, streaming, priors, scores and vectors.
 
     Because qᵀWp = ⟨Wᵀq, p⟩, only queries are transformed: an index of the items stays as it is.
@@ -238,11 +239,22 @@ class BilinearSimilarity(Learner):
         scores = Z @ (Q @ self._scoring_state()).T
         return np.asarray(scores).T
 
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_item_features_
+
+    def transform(self, X: Matrix) -> Array:
+        """Map queries x to Wᵀx, whose inner products with items are the scores."""
+        W = self.query_matrix()
+        return np.asarray(validated(self, X, reset=False) @ W)
+
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
-        """Vectors Wᵀq, to search an inner-product index of the items with."""
-        W = self.query_matrix()
-        return np.asarray(validated(self, Q, reset=False) @ W)
+        """Vectors Wᵀq, to search an inner-product index of the items with.
+
+        A table after `set_output`.
+        """
+        return self.transform(Q)
 
     def query_matrix(self) -> Array:
         """W, by which `query_vectors` multiplies. An average is computed once a state, to read."""
