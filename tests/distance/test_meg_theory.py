@@ -49,6 +49,22 @@ def test_lemma_2_1(seed, d, kind, one, other):
     assert np.linalg.eigvalsh(gap)[0] >= -1e-9 * np.exp(max(one, other))
 
 
+@given(SEED, SIZE, KIND, st.booleans())
+def test_lemma_2_2(seed, d, kind, singular):
+    """tr(AB) ≤ tr(AC) for A ⪰ 0 and Hermitian B ⪯ C."""
+    rng = np.random.default_rng(seed)
+    A = density(rng, d, kind, 1 if singular else None)
+    B = hermitian_part(square_matrix(rng, d, kind))
+    C = B + density(rng, d, kind, 1 if singular else None)
+    assert np.trace(A @ B).real <= np.trace(A @ C).real + 1e-12 * (1.0 + np.abs(B).sum())
+
+
+def test_lemma_2_2_needs_a_positive_semidefinite_matrix():
+    A, B, C = np.diag([1.0, -1.0]), np.zeros((2, 2)), np.diag([0.0, 1.0])
+    assert np.linalg.eigvalsh(C - B).min() >= 0.0
+    assert np.trace(A @ B) > np.trace(A @ C)
+
+
 @given(SEED, SIZE, KIND, st.floats(-3, 3), st.floats(-2, 2), st.booleans())
 def test_lemma_3_1(seed, d, kind, label, exponent, singular):
     """a loss(W) - b loss(U) ≤ Δ(U, W) - Δ(U, W') for trace one, any X with range r, any b > 0.
