@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from similia.contract import AnyLearner
-from similia.files import BadRows, FeedbackFile, FeedbackLike, VectorFile
+from similia.feedback import FeedbackFile
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.retrieval import Evaluation
 from similia.stream.judged import evaluate_file
 from similia.stream.lessons import Tally, base_of, feedback_kind, learn_stream, lessons_for

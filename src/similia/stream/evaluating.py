@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array, LearntRanker, Ranker
-from similia.files import BadRows, FeedbackFile, FeedbackLike, VectorFile, joined
+from similia.feedback import FeedbackFile, joined
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.retrieval import Comparison, Evaluation, compare_all
 from similia.retrieval.names import cut_offs, names_among
 from similia.stream.judged import evaluate_file

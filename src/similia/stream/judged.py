@@ -7,18 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import Array, Searchable, Side
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Judgements,
-    VectorFile,
-    classes_in,
-    in_chunks,
-    joined,
-    kind_of,
-)
-from similia.files.lists import Keep
+from similia.feedback import FeedbackFile, Judgements, classes_in, in_chunks, joined, kind_of
+from similia.feedback.lists import Keep
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.linalg.threads import single_blas_thread
 from similia.retrieval import MEASURES, Evaluation, evaluate
 from similia.trust import pairs_as_triplets, triplet_margins
