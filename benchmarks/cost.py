@@ -22,7 +22,8 @@ from similia.distributed.exporting import open_target
 from similia.distributed.indexing import SHARD, TRAINING
 from similia.distributed.searching import RANGE, merged_best
 from similia.distributed.shares import sort_into_shares
-from similia.files import FeedbackFile, in_chunks, read_vectors
+from similia.feedback import FeedbackFile, in_chunks
+from similia.files import read_vectors
 from similia.index import build_index, open_index
 from similia.index.recall import RECALL_QUERIES
 from similia.linalg.gaussian import mean_precision

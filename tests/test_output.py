@@ -11,7 +11,7 @@ from similia import JudgedTransformer, evaluate, scaled_like
 from similia.index import build_index
 from similia.registry import ALL_LEARNERS, learner_class
 from similia.retrieval import top_k
-from similia.trust.judging import triplet_margins
+from similia.trust.agreement import triplet_margins
 from tests.cases import case_of
 
 TRANSFORMERS = [name for name in ALL_LEARNERS if hasattr(learner_class(name), "transform")]
