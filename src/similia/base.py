@@ -363,7 +363,7 @@ class Learner(BaseEstimator, ABC):
 
     def _check_parts(self, parts: Sequence[Self]) -> None:
         if not parts:
-            raise ValueError(f"{self._owner}.merge: parts must be at least one learner, got none.")
+            raise ValueError(f"{self._owner}.merge: parts must not be empty.")
         for part in parts:
             if type(part) is not type(self):
                 raise ValueError(

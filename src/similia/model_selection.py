@@ -93,7 +93,7 @@ class JudgementEstimator(BaseEstimator):
     def _arguments(
         self, method: str, judgements: ArrayLike, y: ArrayLike | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of the learner's method, positional and by name, or the house error."""
+        """Arguments of the learner's method, positional and by name; ValueError otherwise."""
         kind = self.learner.learns_from if isinstance(self.learner, Learner) else None
         if kind not in ("triplets", "pairs"):
             raise ValueError(
@@ -102,10 +102,10 @@ class JudgementEstimator(BaseEstimator):
             )
         pairs = kind == "pairs"
         if pairs == (y is None):
-            rule = "feedback on each pair, got None" if pairs else "None for triplets, got an array"
+            rule = "feedback on each pair, got None" if pairs else "None for triplets"
             raise ValueError(f"JudgementEstimator.{method}: y must be {rule}.")
         if pairs and self.items is not None:
-            raise ValueError("JudgementEstimator: items must be None for pairs, got an array.")
+            raise ValueError("JudgementEstimator: items must be None for pairs.")
         given = (self.X, judgements)
         return ((*given, y), {}) if pairs else (given, {"items": self.items})
 
@@ -241,7 +241,5 @@ def _within(
     found = order[place]
     present = (rows[found] == told).all(axis=1)
     if not present.any():
-        raise ValueError(
-            f"{owner}: judgements must have some within rows, got none of {len(told)}."
-        )
+        raise ValueError(f"{owner}: some of the {len(told)} judgements must lie within rows.")
     return found[present], None if answers is None else answers[present]

@@ -123,7 +123,7 @@ def calibration_figure(curves: Mapping[str, _Calibration]) -> Figure:
     Each curve is a `similia.trust.Calibration`; the area of a point shows its share of judgements.
     """
     if not curves:
-        raise ValueError("calibration_figure: curves must be at least one, got none.")
+        raise ValueError("calibration_figure: curves must not be empty.")
     figure = _figure(7, 4.6)
     axes = figure.subplots()
     axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="honest")

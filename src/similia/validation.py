@@ -96,7 +96,7 @@ moderate = between(0, 1e15)
 
 
 def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
-    """Raise the house error for the first parameter that breaks its rule."""
+    """Raise ValueError for the first parameter that breaks its rule."""
     for name, rule in rules.items():
         value = values[name]
         if rule.holds(value):

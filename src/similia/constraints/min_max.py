@@ -130,7 +130,7 @@ def minimize_max_constraint(
     check_parameters(owner := "minimize_max_constraint", MIN_MAX_RULES, given)
     chosen = as_constraints(owner, constraints)
     if chosen.finite and not len(chosen):
-        raise ValueError(f"{owner}: constraints must be at least one, got none.")
+        raise ValueError(f"{owner}: constraints must not be empty.")
     with single_blas_thread(), progress(owner, max_iter, enabled=verbose) as advance:
         source = (
             OracleSource(chosen)

@@ -40,7 +40,7 @@ def index_like(
         Z = other.frozen.vectors("index_like", Z, model, items=True)
     vectors = checked_vectors("index_like", "items", Z, other.dtype, other.n_features, False)
     if not vectors.shape[0]:
-        raise ValueError("index_like: items must be at least one, got none.")
+        raise ValueError("index_like: items must not be empty.")
     backend = backend_class("index_like", other.name)(other.space, **other.backend.options)
     index = Index(other.name, backend, other.space, other.frozen)
     names = joined_ids("index_like", index.ids, ids, vectors.shape[0])

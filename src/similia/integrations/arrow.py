@@ -39,7 +39,7 @@ def vectors_of(column: Any) -> Array:
         )
     values = column.flatten() if column.null_count == 0 else None
     if values is None or values.null_count:
-        raise ValueError("vectors_of: column must be without nulls, got some; fill or drop them.")
+        raise ValueError("vectors_of: column must have no nulls; fill or drop them.")
     if values.type not in (pa.float32(), pa.float64()):
         raise ValueError(f"vectors_of: column must hold floats or doubles, got {values.type}.")
     found: Array = values.to_numpy(zero_copy_only=True)
@@ -56,6 +56,6 @@ def column_of(vectors: Array) -> Any:
         )
     if not vectors.flags.c_contiguous:
         raise ValueError(
-            "column_of: vectors must be in C order, got another; pass np.ascontiguousarray of them."
+            "column_of: vectors must be in C order; pass np.ascontiguousarray(vectors)."
         )
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])

@@ -60,7 +60,7 @@ class QueryAdapter:
         """Serialise; only a model that is a path can be."""
         if self.model.path is None:
             raise ValueError(
-                "QueryAdapter: model must be a path to be serialised, got a learner; save it by "
+                "QueryAdapter: model must be a path to be serialised, got a learner; save it with "
                 "similia.save, or promote it into a folder."
             )
         return default_to_dict(self, model=str(self.model.path))
@@ -76,7 +76,7 @@ def _vector(one: Document | Sequence[float]) -> Sequence[float]:
         return one
     if one.embedding is None:
         raise ValueError(
-            "QueryAdapter: document must be one with its embedding, got none; ask the retriever "
-            "for it by return_embedding=True."
+            "QueryAdapter: document must have its embedding; ask the retriever for it with "
+            "return_embedding=True."
         )
     return one.embedding

@@ -84,7 +84,7 @@ class InUse:
         """
         if learner is None and self.path is not None:
             raise ValueError(
-                f"{owner}: learner must be given where the model is a file or folder, got none; "
+                f"{owner}: learner must be given where the model is a file or folder; "
                 f"pass learner=similia.Blend() and promote it into {self.path}."
             )
         taught = self._learner if learner is None else learner

@@ -293,7 +293,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"{where}: classes must be {self.classes_}, as before.")
         if items is not None and self.queries_are_items_:
-            raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
+            raise ValueError(f"{where}: items must be None, as in fit.")
         asymmetric = len(self.adam_moments_) == 4
         if self.asymmetric not in ("auto", asymmetric):
             raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")

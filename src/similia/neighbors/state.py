@@ -37,7 +37,7 @@ def packed(learnt: State) -> State:
 
 
 def unpacked(where: str, state: State, asymmetric: bool | str) -> State:
-    """The attributes of a packed state, or the house error for what does not fit the rest."""
+    """The attributes of a packed state; ValueError if they do not fit together."""
     missing, unknown = (
         set(STATE_NAMES) - set(state),
         set(state) - {*STATE_NAMES, "feature_names_in_"},

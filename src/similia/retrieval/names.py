@@ -36,7 +36,7 @@ class Measure(NamedTuple):
 
 
 def measure_named(owner: str, text: object) -> Measure:
-    """Measure of that name, in upper or lower case; raise the house error if there is none."""
+    """Measure of that name, in upper or lower case; raise ValueError if there is none."""
     base, at, cut = str(text).strip().lower().partition("@")
     known = _KNOWN.get(base)
     right = cut.isdecimal() and 0 < int(cut) < 2**63 and known != "r_precision" if at else True

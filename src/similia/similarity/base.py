@@ -300,7 +300,7 @@ class BilinearSimilarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lear
             y = UniformTriplets(np.asarray(y)).draw(SCORED_TRIPLETS, np.random.default_rng(0))
         margins = self.triplet_scores(X, y, items=items)
         if len(margins) == 0:
-            raise ValueError(f"{self._owner}.score: y must be at least one triplet, got none.")
+            raise ValueError(f"{self._owner}.score: y must not be empty.")
         return float(np.mean((margins > 0) + 0.5 * (margins == 0)))
 
     # -- checks --------------------------------------------------------------------------------

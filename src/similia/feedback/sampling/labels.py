@@ -38,7 +38,7 @@ _DRAW_RULES = {
 
 
 def check_draw(sampler: object, n: int, rng: Generator) -> None:
-    """Raise the house error unless `n` is a count and `rng` a Generator."""
+    """Raise ValueError unless `n` is a count and `rng` a Generator."""
     check_parameters(f"{type(sampler).__name__}.draw", _DRAW_RULES, {"n": n, "rng": rng})
 
 
