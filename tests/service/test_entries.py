@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from similia.service.engine.layout import Layout
+from similia.service.catalogue.layout import Layout
 from similia.service.http.bounds import Bounds
 from similia.service.http.keys import LOCAL_OWNER
 from similia.service.log.records import Query, Tie, Triplet, View
 from similia.service.settings import Settings
-from similia.service.tenants.entries import judged_entries, plain_entries
+from similia.service.tenants.checks import check_judgement, judged_entry, plain_entries
 
 LAYOUT = Layout([View("vectors", 2)])
 ITEMS = {"a", "b", "c"}
@@ -24,7 +24,10 @@ def known(id):
 
 
 def slowly(judgements):
-    return judged_entries(LAYOUT, BOUNDS.judgements(judgements, LOCAL_OWNER), known)
+    checked = BOUNDS.judgements(judgements, LOCAL_OWNER)
+    for judgement in checked:
+        check_judgement(LAYOUT, judgement, known)
+    return [judged_entry(judgement, layout=LAYOUT) for judgement in checked]
 
 
 @st.composite

@@ -15,10 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import similia
 from similia.exceptions import MissingExtraError
-from similia.service.catalogue.elsewhere import Elsewhere, open_store
 from similia.service.catalogue.embedder import Embedder, open_embedder
-from similia.service.catalogue.loading import ItemFile
-from similia.service.catalogue.queries import KnownQueries, QueryFile
+from similia.service.catalogue.external import ExternalItems, open_external
 from similia.service.engine.warming import warm_up
 from similia.service.errors import Conflict, Invalid, Unavailable
 from similia.service.http import journal, operation, owners, pages
@@ -40,6 +38,7 @@ from similia.service.judging import judging
 from similia.service.log import records
 from similia.service.log.records import Query
 from similia.service.settings import Settings
+from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
 
@@ -77,8 +76,7 @@ class Service:
                 "make a key first: similia keys add."
             )
         self.embedder: Embedder | None = open_embedder(settings)
-        store = open_store(settings)
-        self._elsewhere = None if store is None else Elsewhere(store)
+        self._elsewhere = open_external(settings)
         self.telemetry = Telemetry() if settings.telemetry else NoTelemetry()
         self.bounds = Bounds(settings)
         self.rates = Rates(settings.rate, settings.burst)
@@ -171,7 +169,7 @@ class Service:
             found = self._committers[tenant.name] = Committer(tenant, self.writes)
         return found
 
-    def elsewhere(self, tenant: Tenant) -> Elsewhere | None:
+    def elsewhere(self, tenant: Tenant) -> ExternalItems | None:
         """The database that has a tenant's items."""
         return self._elsewhere if tenant.name == self.settings.tenant else None
 
@@ -322,7 +320,7 @@ class Service:
         if self._tenants is not None:
             self._tenants.close()
         if self._elsewhere is not None:
-            self._elsewhere.store.close()
+            self._elsewhere.close()
         self.telemetry.close()
 
 

@@ -10,7 +10,7 @@ from similia.service.http.work import Pool
 from similia.service.log.log import Entry
 from similia.service.log.records import Judgement
 from similia.service.log.writer import Request
-from similia.service.tenants.entries import receipts
+from similia.service.tenants.checks import receipts
 from similia.service.tenants.tenant import Tenant
 
 logger = logging.getLogger("similia.service")
@@ -34,19 +34,23 @@ class Committer:
         #: what came in this turn of the loop
         self._gathered: list[Request] = []
 
-    def prepared(self, judgements: list[Judgement]) -> list[Entry] | None:
+    def prepared(
+        self, judgements: list[Judgement], *, uploaded: bool = False
+    ) -> list[Entry] | None:
         """Entries of few judgements, without waiting; None if that is work for a thread."""
-        return self.tenant.entries_at_once(judgements) if _is_small(judgements) else None
+        if not _is_small(judgements):
+            return None
+        return self.tenant.entries_at_once(judgements, uploaded=uploaded)
 
     def plain(self, judgements: list[Judgement]) -> list[Entry] | None:
         """The same for judgements that need no more than a glance; None if any needs more."""
         return self.tenant.plain_entries(judgements) if len(judgements) <= FEW else None
 
-    async def store(self, judgements: list[Judgement]) -> list[Receipt]:
+    async def store(self, judgements: list[Judgement], *, uploaded: bool = False) -> list[Receipt]:
         """Store judgements, all or none; return once they are on the disk."""
-        entries = self.prepared(judgements)
+        entries = self.prepared(judgements, uploaded=uploaded)
         if entries is None:
-            entries = await self.pool.run(self.tenant.entries, judgements)
+            entries = await self.pool.run(self.tenant.entries, judgements, uploaded=uploaded)
         answer: asyncio.Future[None] = self._loop.create_future()
 
         def waken(_: Request) -> None:

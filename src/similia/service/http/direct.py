@@ -27,7 +27,7 @@ from similia.service.http.routes import V1, given
 from similia.service.http.telemetry import NoTelemetry
 from similia.service.log.writer import Request
 from similia.service.schemas import Receipts
-from similia.service.tenants.entries import receipts
+from similia.service.tenants.checks import receipts
 
 if TYPE_CHECKING:
     from similia.service.http.app import Service
@@ -184,7 +184,8 @@ class Direct:
                 checked = service.bounds.judgements(judgements, key)
                 if any(not (each.query.item or each.query.vectors) for each in checked):
                     return None
-                entries = committer.prepared(checked)
+                uploaded = "admin" in key.scopes
+                entries = committer.prepared(checked, uploaded=uploaded)
             if entries is None:
                 return None
             state = scope["state"]

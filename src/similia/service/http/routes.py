@@ -54,7 +54,9 @@ async def stored(call: Call, given: list[Judgement]) -> s.Receipts:
     elsewhere = service.elsewhere(call.tenant)
     if elsewhere is not None:
         await call.run(elsewhere.bring, call.tenant, ready)
-    receipts = await service.committer(call.tenant).store(ready) if ready else []
+    uploaded = "admin" in call.key.scopes
+    committer = service.committer(call.tenant)
+    receipts = await committer.store(ready, uploaded=uploaded) if ready else []
     new = sum(not receipt.duplicate for receipt in receipts)
     service.metrics.acknowledge(call.path["tenant"], new, len(receipts) - new)
     return s.Receipts(receipts)
@@ -106,7 +108,7 @@ async def rank(call: Call) -> Ranking:
         explain=asked.explain,
         model=asked.model,
         timeout=limits.timeout * 0.9,
-        store=None if elsewhere is None else elsewhere.store,
+        store=elsewhere,
     )
 
 
