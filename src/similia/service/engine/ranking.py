@@ -15,11 +15,10 @@ from similia.service.engine.approximate import FOR_EACH, LEAST, Approximate
 from similia.service.engine.fold import State
 from similia.service.engine.layout import Layout
 from similia.service.errors import Invalid, Unavailable
+from similia.service.log.limits import MAX_RANKED
 from similia.service.log.log import Row
 from similia.service.log.records import Packed, Query, Vector, packed, unpacked
 
-#: items of one answer
-MOST = 1000
 #: pieces of the items for each processor
 PARTS = 2
 
@@ -30,8 +29,8 @@ __all__ = ["State", "ranked", "vectors"]
 
 def check_k(k: int) -> None:
     """Refuse a number of items that cannot be answered with."""
-    if not 1 <= k <= MOST:
-        raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
+    if not 1 <= k <= MAX_RANKED:
+        raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
 
 
 def revision(state: State, model: str) -> str:
@@ -140,8 +139,8 @@ def ranked(
     row = asked_row(state, query)
     vector = query_vector(state, row)
     if items is not None:
-        if len(items) > MOST:
-            raise Invalid(f"rank: items must be at most {MOST}, got {len(items)}.")
+        if len(items) > MAX_RANKED:
+            raise Invalid(f"rank: items must be at most {MAX_RANKED}, got {len(items)}.")
         wanted = list(dict.fromkeys(items))
         found_there = None if store is None else store.vectors(wanted)
         names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)

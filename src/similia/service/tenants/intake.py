@@ -70,16 +70,12 @@ class Intake:
         if self._follower is not None and sight.seq > self._follower.mark:
             return None
         try:
+            plain = plain_entries(judgements, sight.has)
+            if plain is not None:
+                return plain
             return judged_entries(sight.layout, judgements, self._knowing(sight))
         except Behind:
             return None
-
-    def plain(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
-        """Entries of judgements that pass all checks at a glance; None if any does not."""
-        sight = self._sight()
-        if self._follower is not None and sight.seq > self._follower.mark:
-            return None
-        return plain_entries(judgements, sight.has)
 
     def _knowing(self, sight: _Sight) -> Callable[[str], bool]:
         def knows(id: str) -> bool:
