@@ -4,6 +4,7 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -57,6 +58,8 @@ class LiveLearner:
         self._bytes = 0
         self._resting = False
         self._waiting = 0
+        #: whom to call once a row is learnt
+        self._waiters: list[tuple[int, Callable[[], None]]] = []
         self._closed = self._setting_aside = False
         self._error: BaseException | None = None
         # Threads of a BLAS wait by spinning, and searches come from many threads anyway.
@@ -132,6 +135,18 @@ class LiveLearner:
                 f"{self._live.seq}; ask again."
             )
 
+    def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
+        """Call `done` once a row is in the published state, or learning has stopped.
+
+        It is called by the thread that learns, which does not rest meanwhile, or at once.
+        """
+        with self._changed:
+            if self._live.seq < seq and self._error is None:
+                self._waiters.append((seq, done))
+                self._changed.notify_all()
+                return
+        done()
+
     def exams(self) -> tuple[State, list[int]]:
         """The published state, and the rows that were kept apart until then."""
         with self._folding:
@@ -177,6 +192,7 @@ class LiveLearner:
             with self._changed:
                 self._error = error
                 self._drop_waiting()
+            self._call_waiters()
             raise
 
     def _taken(self) -> list[Row]:
@@ -218,13 +234,27 @@ class LiveLearner:
         with self._changed:
             self._live = state
             self._changed.notify_all()
+        self._call_waiters()
+
+    def _call_waiters(self) -> None:
+        with self._changed:
+            stopped, seq = self._error is not None, self._live.seq
+            ready = [done for row, done in self._waiters if stopped or row <= seq]
+            self._waiters = [] if stopped else [each for each in self._waiters if each[0] > seq]
+        for done in ready:
+            done()
 
     def _rest(self, seconds: float) -> None:
         """Leave the processor to others for longer than learning took, unless somebody waits."""
         with self._changed:
             self._resting = True
             self._changed.wait_for(
-                lambda: self._waiting or self._closed or len(self._rows) >= ROWS_ENDING_REST,
+                lambda: (
+                    self._waiting
+                    or self._waiters
+                    or self._closed
+                    or len(self._rows) >= ROWS_ENDING_REST
+                ),
                 min(REST_RATIO * seconds, MAX_REST_SECONDS),
             )
             self._resting = False

@@ -15,12 +15,11 @@ from similia.service.catalogue.items import ItemSnapshot
 from similia.service.catalogue.layout import Layout
 from similia.service.engine.fold import State
 from similia.service.errors import Invalid, Unavailable
+from similia.service.log.limits import MAX_RANKED
 from similia.service.log.log import Row
 from similia.service.log.records import Packed, Query, Vector, packed, unpacked
 from similia.stores import Vectors
 
-#: items of one answer
-MAX_RANKED = 1000
 #: pieces of the items for each processor
 PIECES_EACH = 2
 

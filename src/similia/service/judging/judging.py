@@ -8,9 +8,9 @@ from msgspec import Meta, Struct, structs
 
 from similia.service import schemas as s
 from similia.service.answers import Point, Question
-from similia.service.http.endpoints import Call, Endpoint
+from similia.service.http.endpoints import JUDGE, READ, SEE, V1, Call, Endpoint
+from similia.service.http.feedback import stored
 from similia.service.http.keys import EVERY, SCOPES
-from similia.service.http.routes import JUDGE, READ, SEE, V1, stored
 from similia.service.judging.judges import (
     CHECK,
     GOLD,
@@ -193,7 +193,9 @@ async def progress(call: Call) -> Progress:
 
 ENDPOINTS = [
     Endpoint("GET", f"{V1}/judging/me", me, SEE, Me),
-    Endpoint("GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage),
+    Endpoint(
+        "GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage, lane="ask"
+    ),
     Endpoint(
         "POST",
         f"{V1}/judging/answers",
@@ -205,7 +207,7 @@ ENDPOINTS = [
     ),
     Endpoint("POST", f"{V1}/judging/items", contents, SEE, Contents, body=Ids),
     Endpoint("GET", f"{V1}/judging/queries", offer, READ, Offer, query=Offered),
-    Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, long=True),
+    Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, lane="long"),
 ]
 
 

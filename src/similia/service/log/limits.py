@@ -1,4 +1,4 @@
-"""Bounds of what a row of the log may hold. Requests may be bounded further by settings."""
+"""Bounds of what a row of the log may hold, and an answer. Settings may bound requests further."""
 
 #: characters of an id or a name: two of them fit in a page of a database's index
 MAX_ID_LENGTH = 256
@@ -17,3 +17,16 @@ MAX_POSITION = 10**9
 MAX_MILLISECONDS = 10**9
 #: queries that a learner may remember
 MAX_MEMORY = 10**7
+
+# -- what one answer may hold ----------------------------------------------------------------------
+
+#: items that are ranked; the setting `max_k` may lower it
+MAX_RANKED = 1000
+#: rows of the log
+MAX_LOGGED = 1000
+#: questions for a person
+MAX_QUESTIONS = 100
+#: a number of a row: what a float of JSON holds exactly
+MAX_SEQ = 2**53
+#: largest number of single precision, in which vectors are stored
+MAX_FLOAT32 = 3.4028234663852886e38

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from similia.service.errors import Busy, Conflict, Invalid, ServiceError, Unavailable
 from similia.service.log.log import GENESIS, Appended, Entry, Row, link
@@ -61,17 +61,17 @@ class Store(Protocol):
 class Request:
     """A batch on its way, and who is told of its answer: once for all batches of a commit."""
 
-    __slots__ = ("answer", "batch", "told", "waken")
+    __slots__ = ("answer", "batch", "told", "waiter")
 
     def __init__(
         self,
         batch: Sequence[Entry],
         told: "Callable[[list[Request]], None]",
-        waken: "Callable[[Request], None] | None" = None,
+        waiter: Any = None,
     ) -> None:
         self.batch, self.told = batch, told
-        #: for those who are told of many: what to call for this one
-        self.waken = waken
+        #: whoever waits for this one, for those who are told of many
+        self.waiter = waiter
         self.answer: list[Appended] | ServiceError | None = None
 
 

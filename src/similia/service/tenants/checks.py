@@ -12,7 +12,7 @@ from typing import Any
 from similia.index.backends import BACKENDS
 from similia.service.answers import Receipt
 from similia.service.catalogue.layout import Layout, check_vector
-from similia.service.engine.lessons import impressions, lessons_of
+from similia.service.engine.lessons import lessons_of
 from similia.service.errors import Invalid
 from similia.service.log.limits import (
     MAX_FEEDBACK_WEIGHT,
@@ -44,15 +44,10 @@ from similia.service.log.records import (
     Triplet,
     decoded,
     encoded,
-    judged_bytes,
     named_items,
     query_key,
     written,
 )
-
-#: characters of an id that needs no further look
-PLAIN_ID_LENGTH = 128
-
 
 # -- entries ---------------------------------------------------------------------------------------
 
@@ -85,9 +80,7 @@ def _learn_dry(body: bytes, layout: Layout) -> None:
     query = layout.query_bytes(found.vectors[0]) if found.vectors else 0
     if query is None:
         raise Invalid("query: vectors must be of the widths of the views, got others.")
-    lessons = lessons_of(0, record, query, _any_row)
-    if lessons:
-        impressions(lessons)
+    lessons_of(0, record, query, _any_row)
 
 
 def _any_row(_: str) -> int:
@@ -122,45 +115,6 @@ def item_entry(layout: Layout, items: Sequence[Item]) -> Entry:
 def entry(record: Any) -> Entry:
     """Entry of a record that is no judgement."""
     return Entry(str(type(record).__struct_config__.tag), encoded(record))
-
-
-def plain_entries(
-    judgements: Sequence[Judgement], known: Callable[[str], bool]
-) -> list[Entry] | None:
-    """Entries of the most frequent judgements, if they pass all checks at a glance.
-
-    One known item is better than another, for a third, under a short id, and little else is said.
-    None means that the checks must decide, not that anything is wrong.
-    """
-    found = []
-    for judgement in judgements:
-        query, id = judgement.query, judgement.id
-        item = query.item
-        if not (
-            isinstance(judgement, Triplet)
-            and id
-            and len(id) <= PLAIN_ID_LENGTH
-            and "\0" not in id
-            and item is not None
-            and query.id is None
-            and query.text is None
-            and query.vectors is None
-            and judgement.judge is None
-            and judgement.source is None
-            and judgement.question is None
-            and judgement.left is None
-            and judgement.milliseconds is None
-            and judgement.time is None
-            and judgement.trusted is None
-            and judgement.weight == 1.0
-            and judgement.better != judgement.worse
-            and known(item)
-            and known(judgement.better)
-            and known(judgement.worse)
-        ):
-            return None
-        found.append(Entry("triplet", judged_bytes(judgement), id, f"item:{item}"))
-    return found
 
 
 def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Receipt]:

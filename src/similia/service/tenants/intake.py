@@ -9,7 +9,7 @@ from similia.service.errors import Invalid
 from similia.service.log.log import Entry
 from similia.service.log.records import Judgement, Settings
 from similia.service.tenants.catalogue import Catalogue
-from similia.service.tenants.checks import check_judgement, judged_entry, plain_entries
+from similia.service.tenants.checks import check_judgement, judged_entry
 
 
 class ItemsNotReady(Exception):
@@ -66,15 +66,6 @@ class Intake:
             return self._checked(view.layout, judgements, self._knowing(view), uploaded)
         except ItemsNotReady:
             return None
-
-    def plain(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
-        """Entries of judgements that pass all checks at a glance; None if any does not."""
-        view = self._view()
-        if self._follower is not None and view.seq > self._follower.mark:
-            return None
-        if "*" in self._settings().exam_sources:  # then provenance counts for all
-            return None
-        return plain_entries(judgements, view.has)
 
     def _checked(
         self,

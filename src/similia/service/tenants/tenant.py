@@ -202,10 +202,6 @@ class Tenant:
         """The same without waiting for anything; None if there is something to wait for."""
         return self._intake.at_once(judgements, uploaded=uploaded)
 
-    def plain_entries(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
-        """Entries of judgements that pass all checks at a glance; None if any does not."""
-        return self._intake.plain(judgements)
-
     def retract(self, id: str, by: str | None = None) -> Receipt:
         """Take a judgement back: from now on it is as if it had never been made."""
         row = self.log.find(id)
@@ -312,6 +308,15 @@ class Tenant:
                 raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {min_seq}.")
             self._learner.wait(min_seq, timeout)
         return self._learner.live
+
+    def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
+        """Call `done`, from any thread, once a row is known to rankings or never will be.
+
+        Raises Invalid for a row that is not in the log.
+        """
+        if seq > self.log.last:
+            raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
+        self._learner.when_learnt(seq, done)
 
     def _model(self, name: str) -> State:
         match name:
