@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from starlette.responses import Response
-
 from similia.service import schemas as s
-from similia.service.http.endpoints import Call, Endpoint
+from similia.service.http.endpoints import READ, Call, Endpoint
 from similia.service.http.metrics import MEDIA
 from similia.service.http.problems import Problem
 
@@ -26,14 +24,14 @@ async def readyz(call: Call) -> s.Health:
     return s.Health("ready")
 
 
-async def metrics(call: Call) -> Response:
+async def metrics(call: Call) -> bytes:
     """Counts and times, for Prometheus. Needs a key of all tenants."""
-    page = await call.run(call.service.metrics.page)
-    return Response(page, media_type=MEDIA)
+    return await call.run(call.service.metrics.page)
 
 
 async def openapi(call: Call) -> dict[str, Any]:
     """Describe the API: OpenAPI."""
+    call.service.auth.visitor(call.exchange)
     return call.service.document
 
 
@@ -44,11 +42,12 @@ ENDPOINTS = [
         "GET",
         "/metrics",
         metrics,
-        ("read",),
+        READ,
         bytes,
-        media="text/plain",
+        media=MEDIA,
         always=True,
         place="service",
+        lane="bulk",
     ),
     Endpoint("GET", "/openapi.json", openapi, None, dict[str, Any], always=True),
 ]
