@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-
 #: the header of prepared requests that stands for the address of the service
 HOST = b"host: localhost\r\n"
 

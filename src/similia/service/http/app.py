@@ -15,10 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 import similia
 from similia.exceptions import MissingExtraError
-from similia.service.catalogue.elsewhere import Elsewhere, open_store
 from similia.service.catalogue.embedder import Embedder, open_embedder
-from similia.service.catalogue.loading import ItemFile
-from similia.service.catalogue.queries import KnownQueries, QueryFile
+from similia.service.catalogue.external import ExternalItems, open_external
 from similia.service.engine.warming import warm_up
 from similia.service.errors import Conflict, Invalid, Unavailable
 from similia.service.http import feedback, health, journal, owners, pages, rankings
@@ -39,6 +37,7 @@ from similia.service.judging import judging
 from similia.service.log import records
 from similia.service.log.records import Query
 from similia.service.settings import Settings
+from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
 
@@ -73,8 +72,7 @@ class Service:
                 "make a key first: similia keys add."
             )
         self.embedder: Embedder | None = open_embedder(settings)
-        store = open_store(settings)
-        self._elsewhere = None if store is None else Elsewhere(store)
+        self._elsewhere = open_external(settings)
         self.telemetry = Telemetry() if settings.telemetry else None
         self.auth = Auth(settings, self.keys)
         self.calls = Budget("requests", settings.max_requests)
@@ -138,7 +136,7 @@ class Service:
 
     # -- what operations share -------------------------------------------------------------------
 
-    def elsewhere(self, tenant: Tenant) -> Elsewhere | None:
+    def elsewhere(self, tenant: Tenant) -> ExternalItems | None:
         """The database that has a tenant's items."""
         return self._elsewhere if tenant.name == self.settings.tenant else None
 
@@ -314,7 +312,7 @@ class Service:
         if self._tenants is not None:
             self._tenants.close()
         if self._elsewhere is not None:
-            self._elsewhere.store.close()
+            self._elsewhere.close()
         if self.telemetry is not None:
             self.telemetry.close()
 

@@ -18,7 +18,7 @@ from similia.service.http.ubi import judgements_of
 from similia.service.log.log import Appended, Entry, Log
 from similia.service.log.records import Judgement
 from similia.service.log.writer import Request
-from similia.service.tenants.entries import receipts
+from similia.service.tenants.checks import receipts
 
 #: judgements, and numbers in their vectors, that are checked on the loop; more take a thread
 MAX_PROMPT_JUDGEMENTS, MAX_PROMPT_NUMBERS = 128, 4096
@@ -58,9 +58,10 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     elsewhere = service.elsewhere(tenant)
     if elsewhere is not None:
         await call.run_in("write", elsewhere.bring, tenant, ready)
-    entries = tenant.entries_at_once(ready) if _is_small(ready) else None
+    uploaded = "admin" in call.key.scopes
+    entries = tenant.entries_at_once(ready, uploaded=uploaded) if _is_small(ready) else None
     if entries is None:
-        entries = await call.run_in("write", tenant.entries, ready)
+        entries = await call.run_in("write", tenant.entries, ready, uploaded=uploaded)
     found = receipts(entries, await service.commits(tenant).append(entries))
     known = sum([receipt.duplicate for receipt in found])
     service.metrics.acknowledge(tenant.name, len(found) - known, known)

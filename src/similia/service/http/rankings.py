@@ -42,7 +42,7 @@ async def rank(call: Call) -> Ranking:
         items=asked.items,
         explain=asked.explain,
         model=asked.model,
-        store=None if elsewhere is None else elsewhere.store,
+        store=elsewhere,
     )
 
 

@@ -13,19 +13,19 @@ import numpy as np
 
 from similia.contract import Array, Indices
 from similia.index.backends import Backend, Space, backend_class
-from similia.service.catalogue.items import Shelf
+from similia.service.catalogue.items import ItemSnapshot
 
 logger = logging.getLogger("similia.service")
 
 #: rows below which exact search is as fast
-FEW = 10_000
+MIN_ROWS = 10_000
 #: share of rows outside of the index above which it is built anew
-OUTSIDE = 0.2
+REBUILD_ABOVE = 0.2
 #: candidates for each item asked for, and at least
-FOR_EACH, LEAST = 10, 200
+CANDIDATES_EACH, MIN_CANDIDATES = 10, 200
 
 
-class _Built(NamedTuple):
+class _Index(NamedTuple):
     rows: object
     n: int
     backend: Backend
@@ -36,34 +36,34 @@ class Approximate:
 
     def __init__(self, library: str) -> None:
         self._implementation = backend_class("Settings", library)
-        self._built: _Built | None = None
+        self._built: _Index | None = None
         self._building = threading.Lock()
 
-    def candidates(self, shelf: Shelf, vector: Array, k: int) -> Indices | None:
+    def candidates(self, snapshot: ItemSnapshot, vector: Array, k: int) -> Indices | None:
         """Rows that are worth scoring; None if all are, as there are few or no index is ready."""
-        n = len(shelf.matrix)
-        if n < FEW:
+        n = len(snapshot.matrix)
+        if n < MIN_ROWS:
             return None
         built = self._built
-        fits = built is not None and built.rows is shelf.rows and built.n <= n
-        if not fits or (built is not None and n - built.n > OUTSIDE * built.n):
-            self._build_beside(shelf)
+        fits = built is not None and built.rows is snapshot.rows and built.n <= n
+        if not fits or (built is not None and n - built.n > REBUILD_ABOVE * built.n):
+            self._build_beside(snapshot)
         if not fits or built is None:
             return None
-        wanted = min(built.n, max(LEAST, FOR_EACH * k))
+        wanted = min(built.n, max(MIN_CANDIDATES, CANDIDATES_EACH * k))
         found, _ = built.backend.search(vector[None], wanted)
         proposed = found[0][found[0] >= 0]
         rows = np.concatenate([np.sort(proposed), np.arange(built.n, n)]).astype(np.intp)
-        alive = rows[~np.isin(rows, shelf.dead)]
-        return alive if len(alive) >= min(k, len(shelf)) else None
+        alive = rows[~np.isin(rows, snapshot.dead)]
+        return alive if len(alive) >= min(k, len(snapshot)) else None
 
-    def _build_beside(self, shelf: Shelf) -> None:
+    def _build_beside(self, snapshot: ItemSnapshot) -> None:
         if not self._building.acquire(blocking=False):
             return
 
         def build() -> None:
             try:
-                self.build(shelf)
+                self.build(snapshot)
             except Exception:  # searches go on without
                 logger.exception("No index was built.")
             finally:
@@ -71,9 +71,9 @@ class Approximate:
 
         threading.Thread(target=build, name="index", daemon=True).start()
 
-    def build(self, shelf: Shelf) -> None:
-        """Build an index of all rows of a shelf, and use it."""
-        space = Space(shelf.matrix.shape[1], "inner_product", np.dtype(np.float32))
+    def build(self, snapshot: ItemSnapshot) -> None:
+        """Build an index of all rows of a snapshot, and use it."""
+        space = Space(snapshot.matrix.shape[1], "inner_product", np.dtype(np.float32))
         backend = self._implementation(space)
-        backend.add(shelf.matrix)
-        self._built = _Built(shelf.rows, len(shelf.matrix), backend)
+        backend.add(snapshot.matrix)
+        self._built = _Index(snapshot.rows, len(snapshot.matrix), backend)

@@ -49,6 +49,17 @@ class Layout:
                 row[self.places[view.name]] = vectors[view.name]
         return row
 
+    def item_row(self, item: Item, vectors: Packed) -> NDArray[np.float32]:
+        """Vectors and fields of an item as a row."""
+        row = np.zeros(self.width, np.float32)
+        for name, place in self.places.items():
+            if name in self.fields:
+                value = item.fields.get(name, 0.0)
+                row[place] = float(value) if is_number(value) else 0.0
+            elif name in vectors:
+                row[place] = np.frombuffer(vectors[name], "<f4")
+        return row
+
     def query_bytes(self, vectors: Packed) -> bytes | None:
         """The same from the bytes of vectors; None if they are of another width."""
         if len(self._parts) == 1:
@@ -86,10 +97,10 @@ class Layout:
             check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
         for name in self.fields & item.fields.keys():
             value = item.fields[name]
-            if not is_number(value) or abs(float(value)) > largest(1):
+            if not is_number(value) or abs(float(value)) > largest_number(1):
                 raise Invalid(
                     f"item {item.id!r:.80}: the field {name!r} must be a number up to "
-                    f"{largest(1):.1e}, got {value!r:.80}."
+                    f"{largest_number(1):.1e}, got {value!r:.80}."
                 )
 
 
@@ -101,7 +112,7 @@ def check_vector(name: str, vector: object, width: int) -> None:
         raise Invalid(f"{name} must be {width} numbers, got something else.") from None
     if found.shape != (width,):
         raise Invalid(f"{name} must be {width} numbers, got shape {found.shape}.")
-    limit = largest(width)
+    limit = largest_number(width)
     if not (np.abs(found) <= limit).all():
         raise Invalid(
             f"{name} must be finite numbers up to {limit:.1e}, got NaN or a larger one; scale it "
@@ -109,7 +120,7 @@ def check_vector(name: str, vector: object, width: int) -> None:
         )
 
 
-def largest(width: int) -> float:
+def largest_number(width: int) -> float:
     """Largest number of a vector: learners multiply squared norms of two of them."""
     return float(np.finfo(np.float32).max) ** 0.25 / width**0.5
 

@@ -6,27 +6,26 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from similia.service.answers import Receipt
+from similia.service.catalogue.approximate import Approximate
 from similia.service.catalogue.items import Items
+from similia.service.catalogue.layout import Layout
 from similia.service.catalogue.texts import Texts
-from similia.service.engine.approximate import Approximate
-from similia.service.engine.engine import PATIENCE, Engine
-from similia.service.engine.layout import Layout
+from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
 from similia.service.errors import Invalid
 from similia.service.log.log import Log
-from similia.service.log.records import Configured, Delete, Item, Put, Settings, View
-from similia.service.tenants.checking import check_items
-from similia.service.tenants.entries import entry
+from similia.service.log.records import Configured, Delete, Item, Settings, View
+from similia.service.tenants.checks import check_id, check_settings, entry, item_entry
 
 
 class Catalogue:
     """Items: put, taken away, looked up; and the indices to search them by words or vectors."""
 
-    def __init__(self, log: Log, engine: Engine) -> None:
+    def __init__(self, log: Log, learner: LiveLearner) -> None:
         self.log = log
-        self._engine = engine
+        self._learner = learner
         self._changing = threading.Lock()
         self.texts = Texts()
-        search = engine.settings.search
+        search = learner.settings.search
         self.approximate = None if search == "exact" else Approximate(search)
 
     def __len__(self) -> int:
@@ -35,7 +34,7 @@ class Catalogue:
     @property
     def items(self) -> Items | None:
         """Items by now; None as long as there were none."""
-        return self._engine.items
+        return self._learner.items
 
     @property
     def layout(self) -> Layout | None:
@@ -45,7 +44,7 @@ class Catalogue:
     @property
     def search(self) -> str:
         """How items are searched."""
-        return self._engine.settings.search
+        return self._learner.settings.search
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -59,17 +58,18 @@ class Catalogue:
                 settings = self._settings_of(items[0])
                 layout = Layout(settings.views or [], settings.fields)
                 entries.append(entry(Configured(settings=settings)))
-            check_items(layout, items)
-            entries.append(entry(Put(items=list(items))))
+            entries.append(item_entry(layout, items))
             seq = self.log.append(entries)[-1].seq
             if len(entries) > 1:
-                self._engine.wait(seq, PATIENCE)
+                self._learner.wait(seq, WAIT_SECONDS)
         return Receipt(items[0].id, seq)
 
     def delete(self, ids: Sequence[str]) -> Receipt:
         """Take items away; those that are not there are passed over."""
         if not ids:
             raise Invalid("items: there must be at least one id, got none.")
+        for id in ids:
+            check_id("item: id", id)
         seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
         return Receipt(ids[0], seq)
 
@@ -78,18 +78,20 @@ class Catalogue:
         if not item.vectors:
             raise Invalid(f"item {item.id!r:.80}: vectors must be at least one view, got none.")
         views = [View(name, len(vector)) for name, vector in item.vectors.items()]
-        return structs.replace(self._engine.settings, views=views)
+        settings = structs.replace(self._learner.settings, views=views)
+        check_settings(settings)
+        return settings
 
     # -- looking up ----------------------------------------------------------------------------
 
     @property
     def is_behind(self) -> bool:
         """Whether items may have been put that are not here yet."""
-        return self._engine.seq < self.log.last
+        return self._learner.seq < self.log.last
 
     def catch_up(self) -> None:
         """Wait for what was put by now."""
-        self._engine.wait(self.log.last, PATIENCE)
+        self._learner.wait(self.log.last, WAIT_SECONDS)
 
     def has(self, id: str) -> bool:
         """Whether there is such an item, also if it was put just now."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from similia.safety.whole import make_folder
-from similia.service.catalogue.sharing import check_followed, missing, shares
+from similia.service.catalogue.shared import check_followed, missing, shares
 from similia.service.errors import Damaged, NotFound
 from similia.service.log.log import Checked, Row
 from similia.service.log.opening import backup_tenant, check_tenant, names_in, rows_of
