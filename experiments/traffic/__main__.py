@@ -82,4 +82,5 @@ def _choose() -> None:
     CHOSEN.write_text(json.dumps(chosen, indent=2) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

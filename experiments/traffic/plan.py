@@ -8,7 +8,7 @@ from experiments.traffic.people import People
 from experiments.traffic.searches import Law
 
 #: sets and seeds that choose settings never judge
-CHOOSING, CHOOSING_SEEDS = ("cisi", "nfcorpus"), range(100, 110)
+CHOOSING, CHOOSING_SEEDS = ("cisi", "nfcorpus"), range(100, 105)
 JUDGING, JUDGING_SEEDS = ("cranfield", "scifact"), range(10)
 #: fresh seeds for all four sets
 SETS, FRESH_SEEDS = (*JUDGING, *CHOOSING), range(200, 210)
