@@ -23,7 +23,7 @@ def draw(path: Path, table: Table, places: list[tuple[str, str, str]], step: int
     for axes, where in zip(grid[0], places, strict=True):
         _panel(axes, table, where, step)
         axes.set_title(TITLES[where[1]], fontsize=9)
-    grid[0, 0].set_ylabel("nDCG@10 of what was shown, minus the base", fontsize=8)
+    grid[0, 0].set_ylabel("nDCG@10 shown, minus the base", fontsize=8)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=7, frameon=False, ncol=6, loc="lower center")
     figure.tight_layout(rect=(0, 0.1, 1, 1))
