@@ -16,8 +16,8 @@ from similia.service.engine.ranking import revision
 from similia.service.errors import Invalid, NotFound
 from similia.service.log.log import Log
 from similia.similarity.blend import Blend
+from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
-from similia.trust.judging import ACCURACY
 from similia.trust.promotion import Promotion
 
 

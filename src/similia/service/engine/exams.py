@@ -21,8 +21,8 @@ from similia.service.engine.lessons import Lesson, lessons_of
 from similia.service.engine.ranking import query_row
 from similia.service.log.log import Log
 from similia.service.log.records import Grades, Triplet, decoded
+from similia.trust.agreement import ACCURACY, triplet_evaluation
 from similia.trust.evidence import anytime_comparison
-from similia.trust.judging import ACCURACY, triplet_evaluation
 from similia.views import Views
 
 #: triplets of one judgement
