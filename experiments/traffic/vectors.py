@@ -65,12 +65,8 @@ class Qdrant:
     """
 
     def __init__(self, world: World, strategy: str, negatives: bool) -> None:
-        self.world, self.strategy, self.negatives, self.judged = (
-            world,
-            strategy,
-            negatives,
-            Judged(),
-        )
+        self.world, self.judged = world, Judged()
+        self.strategy, self.negatives = strategy, negatives
 
     def first(self, queries: Indices) -> Indices:
         Q, Z = self.world.vectors

@@ -6,6 +6,7 @@ from experiments.traffic.conclusion import conclusion, places, robust_counts
 from experiments.traffic.contenders import CONTENDERS, chosen_setting
 from experiments.traffic.loop import Cell, Run
 from experiments.traffic.plan import (
+    CELLS,
     CHOOSING,
     CHOOSING_SEEDS,
     FRESH_SEEDS,
@@ -64,13 +65,7 @@ def test_every_judged_run_is_planned_once():
     planned = [(*task.key, task.seed) for task in tasks("judge")]
     assert len(planned) == len({*planned})
     assert {task.contender for task in tasks("judge")} == {*CONTENDERS}
-    assert Cell() in {*report_cells()}
-
-
-def report_cells():
-    from experiments.traffic.plan import CELLS
-
-    return CELLS.values()
+    assert Cell() in {*CELLS.values()}
 
 
 def test_rows_say_what_the_run_said_and_are_not_run_again(folder):
@@ -145,7 +140,7 @@ def test_a_report_has_a_conclusion_a_figure_and_one_table(folder, tmp_path, monk
     assert "| Cranfield | mixture | 0.410 | +0.197 ± 0.000 |" in text
 
 
-def test_without_words_between_them_people_who_saved_judge_by_what_they_saved():
+def test_what_was_saved_counts_less_further_down():
     gains = np.array([0.0, 1.0, 0.0])
     assert opened.ndcg(gains) == pytest.approx(1 / np.log2(3))
     assert opened.ndcg(np.sort(gains)[::-1]) == 1.0
