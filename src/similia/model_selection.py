@@ -205,7 +205,7 @@ class JudgedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 def _repeated(
     owner: str, weight: ArrayLike | None, judgements: ArrayLike, y: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Judgements and answers as often as their weights say."""
+    """Judgements and answers, each repeated as often as its weight says."""
     told = tuple_array(owner, "triplets" if y is None else "pairs", judgements)
     answers = None if y is None else np.asarray(y)
     if told.ndim != 2 or (answers is not None and answers.shape != told.shape[:1]):
@@ -233,7 +233,7 @@ def _repeated(
 def _within(
     owner: str, rows: NDArray[Any], told: NDArray[Any], answers: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Judgements whose rows are all present, in the numbers of the present rows."""
+    """Judgements whose rows are all present, renumbered among those rows."""
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) != len(rows):
         raise ValueError(f"{owner}: rows must be different row numbers, got {rows!r:.80}.")
     order = np.argsort(rows)

@@ -35,7 +35,7 @@ class Neighbors(NamedTuple):
 
 
 class _Calibration(Protocol):
-    """What is drawn of a `similia.trust.Calibration`."""
+    """The part of a `similia.trust.Calibration` that is drawn."""
 
     @property
     def confidence(self) -> Array: ...

@@ -1,4 +1,4 @@
-"""Parameter rules as data, and the checks of what a user hands in.
+"""Parameter rules as data, and checks of user input.
 
 Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
 """
@@ -198,7 +198,7 @@ def check_magnitude(
 
 
 def is_small(X: Any) -> bool:
-    """Whether X is an array of floats that `check_magnitude` takes, told in a few microseconds.
+    """Whether X is an array of floats that `check_magnitude` takes; takes a few microseconds.
 
     The length of all rows together bounds every entry, and is no number if one entry is none. What
     is not small in this sense may still be right.

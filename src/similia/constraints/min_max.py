@@ -164,7 +164,7 @@ def _warn(result: MinMaxResult, tol: float) -> None:
 
 
 class ConstraintSource:
-    """Constraints that are all known: a finite set to search among, and proofs for all of them."""
+    """A finite set of known constraints, and proofs that hold for all of them."""
 
     n_queries = 0  # questions asked of an oracle
     met = False  # an oracle has said that no constraint is violated: θ ≤ 0, and it knows no more

@@ -1,4 +1,4 @@
-"""Feedback as a user may hand it in: on pairs, or on instance matrices X of tr(AX) = y."""
+"""Checks of feedback: on pairs, or on instance matrices X with tr(AX) = y."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

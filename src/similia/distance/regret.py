@@ -1,4 +1,4 @@
-"""What MEG loses beyond a matrix that was known in advance: the bounds of [Tsuda2005]."""
+"""MEG's regret against a matrix known in advance: the bounds of [Tsuda2005]."""
 
 from collections.abc import Iterable
 

@@ -19,7 +19,7 @@ def index_like(
     *,
     model: Searchable | None = None,
 ) -> Index:
-    """Build an index of other items in the image of one, which has been trained already.
+    """Build an index of other items, configured and trained like an existing one.
 
     Lists of faiss keep their centers, and a metric stays as it was. Recall is not measured.
 

@@ -1,4 +1,4 @@
-"""Query vectors by a model: from a cached matrix, or by the metric of the build."""
+"""Query vectors of a model: from a cached matrix, or by the metric that built the index."""
 
 import hashlib
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def query_vectors(model: Searchable, Q: ArrayLike | Side) -> Matrix:
 
 @dataclass
 class FrozenMetric:
-    """A metric as it was at the build: it maps queries, and tells whether a learner has changed."""
+    """The metric that built an index: it maps queries, and detects later changes of a learner."""
 
     name: str  # class of the learner
     fingerprint: str  # of its state

@@ -1,4 +1,4 @@
-"""Arrow: a column of vectors and a matrix are the same memory.
+"""Arrow: a column of vectors and a matrix that share memory.
 
 For tensors there is nothing to adapt: learners take whatever NumPy can read in place (PyTorch, JAX,
 CuPy's copies on the host), and ``torch.from_dlpack(learner.query_vectors(X))`` takes what they

@@ -39,7 +39,7 @@ class QueryAdapter:
 
     @component.output_types(embedding=list[float])
     def run(self, embedding: list[float]) -> dict[str, list[float]]:
-        """Embedding to search with, for one of the base."""
+        """Map an embedding of the base to the one to search with."""
         return {"embedding": self.model.query_vector(embedding)}
 
     def feedback(
@@ -57,7 +57,7 @@ class QueryAdapter:
         self.model.prefer(type(self).__name__, self.learner, embedding, *vectors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Serialise; only a model that is a path can be."""
+        """Serialise, if the model is a path."""
         if self.model.path is None:
             raise ValueError(
                 "QueryAdapter: model must be a path to be serialised, got a learner; save it with "

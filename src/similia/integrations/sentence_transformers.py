@@ -34,7 +34,7 @@ DENSE_WEIGHT = "linear.weight"
 def export(
     learner: Searchable, base: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> None:
-    """Write a model that asks as was learnt, from the base whose vectors were learnt from.
+    """Write a model that maps queries as learnt, from the base whose vectors were learnt from.
 
     Scores are inner products, and the new model says so (``similarity_fn_name``).
 

@@ -257,7 +257,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         return self._train(sides, self.max_iter, stopping=stopping)
 
     def _form(self, sides: LabelledSides) -> tuple[bool, bool]:
-        """Whether there are two maps, and whether points are held out: as told, or by trials."""
+        """Whether there are two maps, and whether points are held out: as set, or by trials."""
         told = (self.asymmetric, self.early_stopping)
         if "auto" not in told:
             return bool(told[0]), bool(told[1])

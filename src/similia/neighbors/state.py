@@ -28,7 +28,7 @@ STATE_NAMES = (
 
 
 def packed(learnt: State) -> State:
-    """The state among the attributes of a learner, a sparse database as its three arrays."""
+    """The learnt attributes; a sparse database becomes its three arrays."""
     state = {name: learnt[name] for name in (*STATE_NAMES, "feature_names_in_") if name in learnt}
     rows = state["database_"]
     if sparse.issparse(rows):
