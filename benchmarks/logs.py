@@ -13,7 +13,8 @@ from pyarrow import csv
 from pyarrow import json as arrow_json
 
 from benchmarks.timing import seconds, table
-from similia.files import Ids, ImpressionsFile, UbiLog
+from similia.feedback import ImpressionsFile, UbiLog
+from similia.files import Ids
 
 N_QUERIES, N_ITEMS, DEPTH = 5_000, 20_000, 10
 QUERIES = Ids(np.array([f"query {i}" for i in range(N_QUERIES)], object), N_QUERIES)

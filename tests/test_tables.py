@@ -17,15 +17,8 @@ from similia import (
     feedback_report,
 )
 from similia.exceptions import BadRowError
-from similia.files import (
-    FeedbackFile,
-    Ids,
-    Source,
-    UbiLog,
-    VectorFile,
-    read_impressions,
-    read_run,
-)
+from similia.feedback import FeedbackFile, UbiLog, read_impressions, read_run
+from similia.files import Ids, Source, VectorFile
 from similia.stream import learn_file
 from similia.trust import Promotion, evaluate_file, pairs_as_triplets, triplet_evaluation
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from similia import AROW, LEGO, OASIS, FactoredAROMA
-from similia.files import BadRows, Ids, Judgements, VectorFile
+from similia.feedback import Judgements
+from similia.files import BadRows, Ids, VectorFile
 from similia.retrieval import evaluate
 from similia.stream import base_of
 from similia.trust import contest, evaluate_file, held_out, order_evaluations

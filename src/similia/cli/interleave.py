@@ -84,7 +84,7 @@ def draft(
     """
     inputs.check_files(vectors, searches, items, ids, item_ids, challenger, outputs=(output,))
 
-    from similia.files.interleaved import read_rankings
+    from similia.feedback.interleaved import read_rankings
     from similia.trust.interleaving import draft_file, model_name, rankings_of
 
     generation, name = None, ""

@@ -21,7 +21,8 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.files import BadRow, BadRows, Source, kind_of
+from similia.feedback import kind_of
+from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.retrieval import Evaluation

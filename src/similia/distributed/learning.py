@@ -29,7 +29,8 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_chunks
+from similia.feedback import FeedbackFile, in_chunks
+from similia.files import BadRow, BadRows, RowError, Source
 from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.stream import Learning, Tally, learn_stream, lessons_for

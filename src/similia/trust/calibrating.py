@@ -9,7 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
 from similia.contract import Array, Posterior, Side
-from similia.files import BadRows, FeedbackFile, FeedbackLike, VectorFile, joined
+from similia.feedback import FeedbackFile, joined
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.validation import check_parameters, positive, positive_integer
 
 #: calibration error that is warned of, if it is beyond chance

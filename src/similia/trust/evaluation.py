@@ -9,18 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import AnyLearner, Array, Ranker, Searchable, Side
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Judgements,
-    VectorFile,
-    classes_in,
-    in_chunks,
-    joined,
-    kind_of,
-)
-from similia.files.lists import Keep
+from similia.feedback import FeedbackFile, Judgements, classes_in, in_chunks, joined, kind_of
+from similia.feedback.lists import Keep
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.linalg.threads import single_blas_thread
 from similia.retrieval import MEASURES, Comparison, Evaluation, compare_all, evaluate
 from similia.retrieval.names import cut_offs, names_among

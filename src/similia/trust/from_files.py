@@ -9,18 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Judgements,
-    Source,
-    VectorFile,
-    copy_rows,
-    joined,
-    kind_of,
-)
-from similia.files.feedback import GRADED
+from similia.feedback import FeedbackFile, Judgements, copy_rows, joined, kind_of
+from similia.feedback.feedback_file import GRADED
+from similia.files import BadRows, FeedbackLike, Source, VectorFile
 from similia.safety.whole import replacing
 from similia.stream import learn_stream, lessons_for
 from similia.stream.lessons import feedback_kind

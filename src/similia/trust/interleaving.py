@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
 from similia.contract import Array, Searchable
-from similia.files import BadRows, FeedbackLike, VectorFile
-from similia.files.interleaved import (
+from similia.feedback.interleaved import (
     NO_GENERATION,
     TEAMS,
     TEXT,
@@ -27,6 +26,7 @@ from similia.files.interleaved import (
     read_named,
     write_drafts,
 )
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.files.keys import key
 from similia.retrieval import top_k
 from similia.trust.evidence import log_e_value, log_wealth
@@ -286,7 +286,7 @@ def draft_file(
     ----------
     output : path
         A CSV with a row for each item to show, and a column click to be filled in; see
-        `similia.files.interleaved`.
+        `similia.feedback.interleaved`.
     challenger, champion : dicts of sequences
         Items by query, best first.
     searches : path or table, optional
