@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from similia import __version__
 from similia.registry import ALL_LEARNERS, learner_class
-from similia.safety.whole import replacing
+from similia.safety.whole import replacing, turn_of
 
 if TYPE_CHECKING:
     from similia.contract import Array, Stateful
@@ -53,8 +53,8 @@ MARK = rb"\"header_sha256\":\""
 def save(learner: "Stateful", path: PathLike) -> None:
     """Write a learner to one safetensors file, replacing any that exists.
 
-    The file is written under another name in the same folder, flushed to disk and renamed: an error
-    leaves an existing file as it was.
+    The file is written under another name in the same folder, read back, flushed to disk and
+    renamed: an error leaves an existing file as it was. A thread that teaches the learner waits.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def save(learner: "Stateful", path: PathLike) -> None:
     name = type(learner).__name__
     if name not in ALL_LEARNERS or type(learner) is not learner_class(name):
         raise ValueError(f"save: learner must be one of {', '.join(ALL_LEARNERS)}, got {name}.")
-    write(path, name, learner.get_params(deep=False), learner.get_state())
+    with turn_of(learner):
+        write(path, name, learner.get_params(deep=False), learner.get_state())
 
 
 def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> None:
@@ -80,12 +81,13 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
     encoded = {n: encode(n, v, tensors) for n, v in attributes.items()}
     settings = {n: encode(f"parameter.{n}", v, tensors) for n, v in parameters.items()}
     arrays = {n: stored(array) for n, array in tensors.items()}
+    entries = {n: entry for n, (_, entry) in arrays.items()}
     document = {
         "format": FORMAT,
         "class": name,
         "parameters": settings,
         "attributes": encoded,
-        "tensors": {n: entry for n, (_, entry) in arrays.items()},
+        "tensors": entries,
         "versions": {"similia": __version__, **{n: version(n) for n in LIBRARIES}},
         "header_sha256": UNSEALED,
     }
@@ -97,8 +99,21 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
             save_file({n: tensor for n, (tensor, _) in arrays.items()}, temporary, metadata)
             with open(temporary, "r+b") as file:
                 seal(file)
+            _read_back(temporary, metadata[KEY], entries)
     except SafetensorError as error:
         raise OSError(f"save: {target} could not be written: {error}.") from error
+
+
+def _read_back(path: Path, text: str, entries: dict[str, Json]) -> None:
+    """Raise OSError unless a new file holds the document and tensors that it should."""
+    with safe_open(path, framework="np") as file:
+        whole = (
+            len(file.metadata()[KEY]) == len(text)
+            and set(file.keys()) == set(entries)
+            and all(digest(file.get_tensor(n), e) == e["sha256"] for n, e in entries.items())
+        )
+    if not whole:
+        raise OSError("save: what was written could not be read back; the old file is kept.")
 
 
 def seal(file: IO[bytes]) -> None:
@@ -172,7 +187,12 @@ def stored(array: "Array") -> "tuple[Array, dict[str, Json]]":
         tensor = tensor.astype(array.dtype.newbyteorder("="), copy=False)
         tensor = tensor[..., None].view(PARTS[array.dtype.name])
     tensor = tensor.astype(tensor.dtype.newbyteorder("<"), copy=False)
-    dtype, shape = array.dtype.name, list(array.shape)
-    sha = hashlib.sha256(f"{dtype} {shape}".encode())
+    entry: dict[str, Json] = {"dtype": array.dtype.name, "shape": list(array.shape)}
+    return tensor, entry | {"sha256": digest(tensor, entry)}
+
+
+def digest(tensor: "Array", entry: dict[str, Json]) -> str:
+    """SHA-256 of an array's dtype and shape, and of the bytes of its tensor."""
+    sha = hashlib.sha256(f"{entry['dtype']} {entry['shape']}".encode())
     sha.update(tensor.reshape(-1).view(np.uint8).data)
-    return tensor, {"dtype": dtype, "shape": shape, "sha256": sha.hexdigest()}
+    return sha.hexdigest()
