@@ -77,7 +77,7 @@ def learn(
     columns: opt.Columns = None,
     position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
-    clicks: opt.ClicksOption = opt.Clicks.clicked,
+    clicks: opt.ClicksOption = opt.ClickRule.clicked,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
     checkpoint: CheckpointFolder = None,

@@ -39,11 +39,11 @@ Named: TypeAlias = dict[str, Any]
 REALS = ("bool", *(f"{sign}int{8 * n}" for sign in ("", "u") for n in (1, 2, 4, 8)))
 REALS += ("float16", "float32", "float64")
 #: complex numbers are stored as pairs of real ones
-PARTS = {"complex64": "float32", "complex128": "float64"}
+COMPLEX_PARTS = {"complex64": "float32", "complex128": "float64"}
 #: characters of a fixed-width string
 MAX_WIDTH = 65_536
-FORMAT = 1
-KEY = "similia"
+FILE_FORMAT = 1
+METADATA_KEY = "similia"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 UNSEALED = "0" * 64
 #: quotes are escaped within the document's string, so no text of a user can imitate this mark
@@ -83,7 +83,7 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
     arrays = {n: stored(array) for n, array in tensors.items()}
     entries = {n: entry for n, (_, entry) in arrays.items()}
     document = {
-        "format": FORMAT,
+        "format": FILE_FORMAT,
         "class": name,
         "parameters": settings,
         "attributes": encoded,
@@ -91,7 +91,7 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
         "versions": {"similia": __version__, **{n: version(n) for n in LIBRARIES}},
         "header_sha256": UNSEALED,
     }
-    metadata = {KEY: json.dumps(document, separators=(",", ":"), allow_nan=False)}
+    metadata = {METADATA_KEY: json.dumps(document, separators=(",", ":"), allow_nan=False)}
     if not target.parent.is_dir():
         raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
     try:
@@ -99,7 +99,7 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
             save_file({n: tensor for n, (tensor, _) in arrays.items()}, temporary, metadata)
             with open(temporary, "r+b") as file:
                 seal(file)
-            _read_back(temporary, metadata[KEY], entries)
+            _read_back(temporary, metadata[METADATA_KEY], entries)
     except SafetensorError as error:
         raise OSError(f"save: {target} could not be written: {error}.") from error
 
@@ -108,7 +108,7 @@ def _read_back(path: Path, text: str, entries: dict[str, Json]) -> None:
     """Raise OSError unless a new file holds the document and tensors that it should."""
     with safe_open(path, framework="np") as file:
         whole = (
-            len(file.metadata()[KEY]) == len(text)
+            len(file.metadata()[METADATA_KEY]) == len(text)
             and set(file.keys()) == set(entries)
             and all(digest(file.get_tensor(n), e) == e["sha256"] for n, e in entries.items())
         )
@@ -144,7 +144,7 @@ def encode(name: str, value: object, tensors: Tensors) -> Json:
         return {type(value).__name__: parts}
     if type(value) is dict and all(type(key) is str for key in value):
         return {"dict": {key: encode(f"{name}.{key}", v, tensors) for key, v in value.items()}}
-    if isinstance(value, np.ndarray) and value.dtype.name in (*REALS, *PARTS):
+    if isinstance(value, np.ndarray) and value.dtype.name in (*REALS, *COMPLEX_PARTS):
         if not np.isfinite(value).all():
             raise ValueError(f"save: {name} must be finite, but it contains NaN or infinity.")
         tensors[name] = value
@@ -183,9 +183,9 @@ def spares_memory(strings: list[str], dtype: np.dtype[Any]) -> bool:
 def stored(array: "Array") -> "tuple[Array, dict[str, Json]]":
     """The array as the file has it (contiguous, little-endian, real), and its entry."""
     tensor = np.array(array, order="C", copy=None, subok=False)
-    if array.dtype.name in PARTS:
+    if array.dtype.name in COMPLEX_PARTS:
         tensor = tensor.astype(array.dtype.newbyteorder("="), copy=False)
-        tensor = tensor[..., None].view(PARTS[array.dtype.name])
+        tensor = tensor[..., None].view(COMPLEX_PARTS[array.dtype.name])
     tensor = tensor.astype(tensor.dtype.newbyteorder("<"), copy=False)
     entry: dict[str, Json] = {"dtype": array.dtype.name, "shape": list(array.shape)}
     return tensor, entry | {"sha256": digest(tensor, entry)}

@@ -17,7 +17,14 @@ from similia.progress import live_progress
 from similia.registry import BATCH_LEARNERS
 from similia.stream.checkpoint import Checkpoint, content
 from similia.stream.feedback import Witness
-from similia.stream.lessons import CHUNK, EVERY, Tally, feedback_kind, learn_stream, lessons_for
+from similia.stream.lessons import (
+    CHECKPOINT_EVERY,
+    CHUNK,
+    Tally,
+    feedback_kind,
+    learn_stream,
+    lessons_for,
+)
 from similia.views import Views
 
 
@@ -99,7 +106,7 @@ def learn_file(
     chunk: int = CHUNK,
     score_all: bool = False,
     checkpoint: Path | str | None = None,
-    every: int = EVERY,
+    every: int = CHECKPOINT_EVERY,
     resume: bool = False,
     verbose: bool = False,
 ) -> Learning:
