@@ -43,7 +43,7 @@ def compare(
 
     The test is on held-out queries, as differences from the base, the similarity before learning.
     """
-    sides.check(feedback)
+    inputs.check_files(sides, feedback)
 
     from similia.files import Source, spooled
     from similia.registry import DEFAULT, LEARNERS, learner_class

@@ -102,7 +102,7 @@ def learn(
         raise typer.BadParameter(
             "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
         )
-    sides.check(feedback, outputs=(output, bad_log))
+    inputs.check_files(sides, feedback, outputs=(output, bad_log))
     if executor is not None:
         folder = Path(f"{output}.work") if work is None else work
         sides, feedback = sides.fetched(folder), inputs.fetched(feedback, folder)

@@ -73,10 +73,7 @@ def save(learner: "Stateful", path: PathLike) -> None:
 
 def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> None:
     """Write an object of class `name` to one file, replacing any that exists."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # /dev/null would be replaced by a file
-        kind = "folder" if target.is_dir() else "device or pipe"
-        raise ValueError(f"save: path must be a file, got the {kind} {path}.")
+    target = check_target(path)
     tensors: Tensors = {}
     encoded = {n: encode(n, v, tensors) for n, v in attributes.items()}
     settings = {n: encode(f"parameter.{n}", v, tensors) for n, v in parameters.items()}
@@ -92,8 +89,6 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
         "header_sha256": UNSEALED,
     }
     metadata = {METADATA_KEY: json.dumps(document, separators=(",", ":"), allow_nan=False)}
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
     try:
         with replacing(target) as temporary:
             save_file({n: tensor for n, (tensor, _) in arrays.items()}, temporary, metadata)
@@ -102,6 +97,19 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
             _read_back(temporary, metadata[METADATA_KEY], entries)
     except SafetensorError as error:
         raise OSError(f"save: {target} could not be written: {error}.") from error
+
+
+def check_target(path: PathLike) -> Path:
+    """Where a file would be written; raise what writing would raise, such as before long work."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # /dev/null would be replaced by a file
+        kind = "folder" if target.is_dir() else "device or pipe"
+        raise ValueError(f"save: path must be a file, got the {kind} {path}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"save: the folder {target.parent} must be writable.")
+    return target
 
 
 def _read_back(path: Path, text: str, entries: dict[str, Json]) -> None:
