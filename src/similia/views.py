@@ -48,7 +48,7 @@ class Views:
     Views(meaning=3, price=1) of 3 rows
     """
 
-    def __init__(self, **views: ArrayLike | Matrix) -> None:
+    def __init__(self, /, **views: ArrayLike | Matrix) -> None:
         if not views:
             raise ValueError("Views: views must be at least one, got none.")
         self._views = {name: _matrix(name, given) for name, given in views.items()}

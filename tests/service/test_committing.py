@@ -7,13 +7,13 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from similia.service.errors import Conflict, Full, Invalid, Unavailable
 from similia.service.http.committing import FEW, Committer
 from similia.service.http.work import Pool
+
+from similia.service.errors import Conflict, Full, Invalid, Unavailable
 from similia.service.log.records import Query, Triplet, whole
 from similia.service.log.writer import Head, Request, Writer
-from similia.service.tenants.entries import judged_entry
+from similia.service.tenants.checks import judged_entry
 
 
 class Rows:
@@ -60,12 +60,12 @@ class Naive:
         self.store = Rows()
         self.log = Writer(self.store, "test")
 
-    def entries(self, judgements):
+    def entries(self, judgements, uploaded=False):
         if any(row.better == row.worse for row in judgements):
             raise Invalid("equal")
         return [judged_entry(judgement) for judgement in judgements]
 
-    def entries_at_once(self, judgements):
+    def entries_at_once(self, judgements, uploaded=False):
         if any(row.better == "later" for row in judgements):
             return None
         return self.entries(judgements)

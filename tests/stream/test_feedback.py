@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from similia.files import Judgements
+from similia.feedback import Judgements
 from similia.stream import feedback_report, majority
 from similia.stream.feedback import Witness
 
