@@ -22,9 +22,10 @@ from similia.distributed.exporting import open_target
 from similia.distributed.indexing import SHARD, TRAINING
 from similia.distributed.searching import RANGE, merged_best
 from similia.distributed.shares import sort_into_shares
-from similia.files import FeedbackFile, in_chunks, read_vectors
+from similia.feedback import FeedbackFile, in_chunks
+from similia.files import read_vectors
 from similia.index import build_index, open_index
-from similia.index.recall import SAMPLE
+from similia.index.recall import RECALL_QUERIES
 from similia.linalg.gaussian import mean_precision
 from similia.linalg.threads import one_processor
 from similia.retrieval import MEASURES, evaluate, top_k
@@ -297,13 +298,14 @@ def model(r, n, n_items, d, u, judged, asked, n_lists, n_probe, *, shares=8, par
         # scores of that.
         "index": Stage(
             r.index,
-            10 * trained + shards * SAMPLE * 22 * r.merge,
+            10 * trained + shards * RECALL_QUERIES * 22 * r.merge,
             shards * trained + lists + items * (r.read + r.listed / 2 + r.save + r.hash)
-            + SAMPLE * (n_items * r.best + found) + touched
-            + (4 * items + shards * min(BLOCK_BYTES, 4 * SAMPLE * n_items / shards)) * r.fresh,
+            + RECALL_QUERIES * (n_items * r.best + found) + touched
+            + 4 * items * r.fresh
+            + shards * min(BLOCK_BYTES, 4 * RECALL_QUERIES * n_items / shards) * r.fresh,
             shards,
             items,
-            shards * SAMPLE * 22 * 16,
+            shards * RECALL_QUERIES * 22 * 16,
         ),
         "search the shards": Stage(
             r.start,

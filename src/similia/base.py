@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transf
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,6 +22,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.retrieval.best import gain_over_best
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric, check_unmasked
 from similia.validation import (
     Rule,
     boolean,
@@ -32,7 +34,7 @@ from similia.validation import (
 )
 
 #: share of judgements that need a step below which parts differ too little for a merge to matter
-RARELY = 0.01
+RARE_STEPS = 0.01
 
 
 P = ParamSpec("P")
@@ -47,10 +49,15 @@ def accepts_one_query(
     def taking_one(self: Any, Q: Matrix, *others: P.args, **options: P.kwargs) -> Any:
         if np.ndim(Q) != 1:
             return method(self, Q, *others, **options)
-        found = method(self, np.asarray(Q)[None], *others, **options)
-        return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
+        found = method(self, np.asanyarray(Q)[None], *others, **options)
+        return tuple(map(_first_row, found)) if isinstance(found, tuple) else _first_row(found)
 
     return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
+
+
+def _first_row(found: Any) -> Any:
+    """First row of an array, a sparse matrix or a table, which becomes an array."""
+    return found[0] if sparse.issparse(found) else np.asarray(found)[0]
 
 
 def validated(
@@ -62,13 +69,16 @@ def validated(
     """
     if not (y or reset or options) and _is_plain(estimator, X):
         return X
+    owner = type(estimator).__name__
+    check_numeric(owner, "X", X)
     for name, given in zip("Xy", (X, *y), strict=False):
-        check_sparse(type(estimator).__name__, name, given)
+        check_sparse(owner, name, given)
+        check_unmasked(owner, name, given)
     options = {"accept_sparse": "csr", "dtype": FLOATS, **options}
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         found = validate_data(estimator, X, *y, reset=reset, **options)
     if not y and options.get("ensure_all_finite", True):
-        check_magnitude(type(estimator).__name__, "X", found)
+        check_magnitude(owner, "X", found)
     return found
 
 
@@ -337,7 +347,7 @@ class Learner(BaseEstimator, ABC):
         needed = self._steps_to_merge()
         for part in parts if len(parts) > 1 else []:
             steps, seen = part.n_updates_ - self.n_updates_, part.n_seen_ - self.n_seen_
-            if part.n_updates_ < needed and steps >= RARELY * seen > 0:
+            if part.n_updates_ < needed and steps >= RARE_STEPS * seen > 0:
                 raise ValueError(
                     f"{self._owner}.merge: parts must have taken at least {needed} steps each, got "
                     f"{part.n_updates_}; the mean of parts that have learnt so little falls short "

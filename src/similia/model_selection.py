@@ -194,8 +194,7 @@ class JudgedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def transform(self, X: Matrix) -> Array:
         """Vectors whose inner products or distances are the learnt ones: `query_vectors`."""
         check_is_fitted(self, "learner_")
-        found: Array = self.learner_.query_vectors(X)
-        return found
+        return np.asarray(self.learner_.query_vectors(X))
 
     @property
     def _n_features_out(self) -> int:

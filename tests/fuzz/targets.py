@@ -19,16 +19,8 @@ from similia.adapters import Adapters
 from similia.adapters.adapters import load_adapters
 from similia.cli.main import app
 from similia.constraints.pairs import DistanceConstraints
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Ids,
-    Judgements,
-    UbiLog,
-    VectorFile,
-    read_vectors,
-    write_vectors,
-)
+from similia.feedback import FeedbackFile, Judgements, UbiLog
+from similia.files import BadRows, Ids, VectorFile, read_vectors, write_vectors
 from similia.index import build_index, open_index
 from similia.persistence import describe, load, reading, saving
 from similia.registry import LEARNERS, learner_class

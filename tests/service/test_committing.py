@@ -7,10 +7,10 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from similia.service.errors import Conflict, Full, Invalid, Unavailable
 from similia.service.http.committing import FEW, Committer
 from similia.service.http.work import Pool
+
+from similia.service.errors import Conflict, Full, Invalid, Unavailable
 from similia.service.log.records import Query, Triplet, whole
 from similia.service.log.writer import Head, Request, Writer
 from similia.service.tenants.checks import judged_entry

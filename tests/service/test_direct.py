@@ -8,11 +8,11 @@ import time
 
 import httpx
 import pytest
+from similia.service.http.cycles import Brief
 
 from similia.client import Client
 from similia.service.errors import Full
 from similia.service.http import direct, guard, protocol
-from similia.service.http.cycles import Brief
 from similia.service.log.writer import Request
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 

@@ -9,7 +9,7 @@ from similia.cli import options as opt
 from similia.cli.printing import duration
 
 if TYPE_CHECKING:
-    from similia.stream import Entry
+    from similia.trust import Entry
 
 Learners = Annotated[
     list[str] | None,
@@ -48,7 +48,7 @@ def compare(
     from similia.files import Source, spooled
     from similia.registry import DEFAULT, LEARNERS, learner_class
     from similia.retrieval.names import cut_offs
-    from similia.stream import contest
+    from similia.trust import contest
 
     chosen = learners or [
         name
@@ -93,7 +93,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     from similia.retrieval import compare_all
     from similia.retrieval.names import names_among
-    from similia.stream.evaluating import plain
+    from similia.trust.evaluation import plain
 
     names = names_among("--measure", measures, base.evaluation.per_query)
     evaluations = {entry.name: entry.evaluation for entry in entries}

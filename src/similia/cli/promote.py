@@ -117,8 +117,7 @@ def split(
     sides.check(feedback, outputs=(output, bad_log))
 
     from similia.files import Source, spooled
-    from similia.stream import split_file
-    from similia.trust import Promotion
+    from similia.trust import Promotion, split_file
 
     promotion = Promotion(folder, share=share, seed=seed)
     source = Source(feedback, inputs.named_columns(columns))
@@ -174,8 +173,7 @@ def promote(
 
     from similia.files import Source
     from similia.registry import DEFAULT, new_learner
-    from similia.stream import promote_file
-    from similia.trust import Promotion
+    from similia.trust import Promotion, promote_file
 
     before = inputs.base_named(base)
     rule = {"level": level, "worthwhile": worthwhile}

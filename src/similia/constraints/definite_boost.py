@@ -13,7 +13,7 @@ from similia.base import generator
 from similia.constraints import projections
 from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
-from similia.constraints.sets import Given, as_constraints
+from similia.constraints.sets import GivenConstraints, as_constraints
 from similia.contract import Array, Matrix
 from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
@@ -144,7 +144,11 @@ class DefiniteBoost(BaseEstimator):
     verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
 
     def fit(
-        self, constraints: Given, *, start: ArrayLike | None = None, alpha: ArrayLike | None = None
+        self,
+        constraints: GivenConstraints,
+        *,
+        start: ArrayLike | None = None,
+        alpha: ArrayLike | None = None,
     ) -> Self:
         """Find W; on an error nothing has changed.
 

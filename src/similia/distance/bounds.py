@@ -9,7 +9,7 @@ from similia.distance.base import MahalanobisDistance
 from similia.parameters import parameter
 from similia.validation import one_of, pair_of_numbers
 
-FEEDBACK = one_of("labels", "distances")
+FEEDBACK_KINDS = one_of("labels", "distances")
 
 
 class BoundedDistance(MahalanobisDistance):
@@ -17,7 +17,7 @@ class BoundedDistance(MahalanobisDistance):
 
     feedback: str = parameter(
         default="labels",
-        rule=FEEDBACK,
+        rule=FEEDBACK_KINDS,
         doc="What `learn` takes for a pair: +1 (similar) or -1 (dissimilar), or the distance (not "
         "squared) that it should have.",
     )

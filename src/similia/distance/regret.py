@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.contract import Array, Matrix
-from similia.distance.base import SINGLE
+from similia.distance.base import SINGLE_ROUNDING
 from similia.linalg.blas import row_products
 from similia.validation import check_parameters, non_negative, positive
 
@@ -68,6 +68,6 @@ def checked_comparison(where: str, U: ArrayLike, n: int, trace: float) -> Array:
             f"{where}: U must be of shape ({n}, {n}) and trace {trace:.6g}, "
             f"got shape {U.shape}{found}."
         )
-    if not np.abs(U - U.conj().T).max() <= SINGLE * np.abs(U).max():
+    if not np.abs(U - U.conj().T).max() <= SINGLE_ROUNDING * np.abs(U).max():
         raise ValueError(f"{where}: U must be a finite symmetric or Hermitian matrix.")
     return U

@@ -21,13 +21,14 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.files import BadRow, BadRows, Source, kind_of
+from similia.feedback import kind_of
+from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.retrieval import Evaluation
 from similia.safety.whole import replacing
-from similia.stream import evaluate_file
-from similia.stream.judged import joined_order
+from similia.trust import evaluate_file
+from similia.trust.evaluation import joined_order
 from similia.validation import check_parameters, positive
 
 #: parts by default

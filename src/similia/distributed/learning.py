@@ -29,13 +29,14 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_chunks
+from similia.feedback import FeedbackFile, in_chunks
+from similia.files import BadRow, BadRows, RowError, Source
 from similia.persistence import load, save
 from similia.progress import live_progress
-from similia.stream import Learning, Tally, evaluate_file, learn_stream, lessons_for
+from similia.stream import Learning, Tally, learn_stream, lessons_for
 from similia.stream.feedback import Witness
 from similia.stream.lessons import CHUNK
-from similia.trust.judging import ACCURACY
+from similia.trust import ACCURACY, evaluate_file
 from similia.validation import check_parameters, positive, positive_integer
 
 FORMAT = 2

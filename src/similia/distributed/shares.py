@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.distributed.tasks import fetched_for_work
-from similia.files import FeedbackLike, Judgements, Source, VectorFile, read_vectors
+from similia.feedback import Judgements
+from similia.files import FeedbackLike, Source, VectorFile, read_vectors
 from similia.files.locations import Location, local_path, url_of
 from similia.files.ranged import is_ranged
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, LearntRanker, Matrix, Searchable, Side
 from similia.exceptions import StaleIndexError
 from similia.retrieval.vectors import geometry
+from similia.safety.numeric import check_numeric
 from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector
-ROUNDING = 1e-3
+IMAGE_ROUNDING = 1e-3
 
 #: whether each class of models seen so far is a `LearntRanker`; asking a protocol takes 50 µs
 _learns: dict[type, bool] = {}
@@ -125,6 +126,7 @@ class FrozenMetric:
                     "again."
                 )
         if self.matrix is not None:
+            check_numeric(owner, "vectors", X)
             X = np.asarray(X)
             if X.ndim != 2 or X.shape[1] != len(self.matrix):
                 raise ValueError(
@@ -137,7 +139,7 @@ class FrozenMetric:
                 "does, got None."
             )
         image = model.item_vectors(self.probe)
-        if np.abs(image - self.image).max() > ROUNDING * max(np.abs(self.image).max(), 1e-30):
+        if np.abs(image - self.image).max() > IMAGE_ROUNDING * max(np.abs(self.image).max(), 1e-30):
             raise StaleIndexError(
                 f"{owner}: model must give items the vectors that are in the index, got others; "
                 "build the index again on this machine."

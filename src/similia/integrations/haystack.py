@@ -27,13 +27,15 @@ class QueryAdapter:
     model : learner or path
         A learner, a saved model, or a folder of `similia promote`, which is followed: a promotion
         or a rollback takes effect at the next query. Pipelines with a path can be serialised.
-    learner : learner, optional
+    learner : learner of triplets, optional
         What feedback teaches: by default `model`, and so live at the next search. If `model` is a
         folder, pass a learner of your own, to be promoted into it when it has proved itself.
     """
 
     def __init__(self, model: Searchable | str | os.PathLike[str], *, learner: Any = None) -> None:
-        self.model, self.learner = InUse(model), learner
+        owner = type(self).__name__
+        self.model, self.learner = InUse(owner, model), learner
+        self.model.check_teachable(owner, learner)
 
     @component.output_types(embedding=list[float])
     def run(self, embedding: list[float]) -> dict[str, list[float]]:

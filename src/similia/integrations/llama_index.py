@@ -41,7 +41,7 @@ class AdaptedEmbedding(BaseEmbedding):
         super().__init__(
             base=base, model_name=base.model_name, embed_batch_size=base.embed_batch_size
         )
-        self._model = InUse(model)
+        self._model = InUse(type(self).__name__, model)
 
     @property
     def model(self) -> InUse:
@@ -67,7 +67,7 @@ class AdaptedEmbedding(BaseEmbedding):
         return await self.base.aget_text_embedding_batch(texts)
 
 
-class FeedbackRetriever(BaseRetriever):
+class RetrieverWithFeedback(BaseRetriever):
     """A retriever of yours that can also be told which node is better.
 
     Parameters
@@ -75,7 +75,7 @@ class FeedbackRetriever(BaseRetriever):
     retriever : BaseRetriever
         Such as ``index.as_retriever()`` of an index with `embedding` as its ``embed_model``.
     embedding : AdaptedEmbedding
-    learner : learner, optional
+    learner : learner of triplets, optional
         What feedback teaches: by default the learner of `embedding`, and so live at the next
         search. If `embedding` follows a folder, pass a learner of your own, to be promoted into
         that folder when it has proved itself.
@@ -85,6 +85,7 @@ class FeedbackRetriever(BaseRetriever):
         self, retriever: BaseRetriever, embedding: AdaptedEmbedding, *, learner: Any = None
     ) -> None:
         super().__init__()
+        embedding.model.check_teachable(type(self).__name__, learner)
         self.retriever, self.embedding, self.learner = retriever, embedding, learner
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -44,7 +44,7 @@ class AdaptedEncoder:
         *,
         name: str = "similia/adapted",
     ) -> None:
-        self.base, self.model = base, InUse(model)
+        self.base, self.model = base, InUse(type(self).__name__, model)
         changed = {"name": name, "similarity_fn_name": ScoringFunction.DOT_PRODUCT, "loader": None}
         self._meta: ModelMeta = base.mteb_model_meta.model_copy(update=changed)
 
@@ -59,8 +59,7 @@ class AdaptedEncoder:
         learner = self.model.learner()
         if prompt_type != PromptType.query or learner is None:
             return vectors
-        mapped: Array = learner.query_vectors(vectors)
-        return mapped
+        return np.asarray(learner.query_vectors(vectors))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
         """All inner products."""

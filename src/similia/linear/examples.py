@@ -94,7 +94,7 @@ def with_intercept(X: Matrix, intercept: bool = True) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingSplit:
     """Examples, the rows of them to learn from, and the rows held out to judge by.
 
     Below, a *place* is an index into `rows`.

@@ -18,7 +18,7 @@ from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, scores_of
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
 
-_RULES = {
+EVALUATE_RULES = {
     "exclude_self": boolean | none,
     "gain": one_of("linear", "exponential"),
     "block_bytes": positive_integer,
@@ -98,7 +98,7 @@ def evaluate(
     (1.0, array([1., 1., 1., 1.]))
     """
     given = {"gain": gain, "block_bytes": block_bytes, "verbose": verbose}
-    check_parameters("evaluate", _RULES, {"exclude_self": exclude_self, **given})
+    check_parameters("evaluate", EVALUATE_RULES, {"exclude_self": exclude_self, **given})
     if not 0 <= part[0] < part[1]:
         raise ValueError(f"evaluate: part must be (i, k) with 0 ≤ i < k, got {part}.")
     columns = _columns(k, measures)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import StreamLearner
-from similia.files import Judgements
+from similia.feedback import Judgements
 from similia.persistence import load, save
 from similia.persistence.reading import read_document
 from similia.safety.whole import make_folder, remove_leftovers, replace_text

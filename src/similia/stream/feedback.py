@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
-from similia.files import Judgements
+from similia.feedback import Judgements
 from similia.validation import check_tuples, tuple_array
 
 #: judgements of a stream among which repeats and contradictions are counted

@@ -10,15 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import LabelLearner, StreamLearner
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Source,
-    VectorFile,
-    classes_in,
-    spooled,
-)
+from similia.feedback import FeedbackFile, classes_in
+from similia.files import BadRows, FeedbackLike, Source, VectorFile, spooled
 from similia.persistence import save
 from similia.progress import live_progress
 from similia.registry import BATCH_LEARNERS

@@ -19,8 +19,9 @@ from similia.contract import (
     StreamLearner,
     TripletLearner,
 )
+from similia.feedback import Judgements, in_chunks
 from similia.feedback.clicks import click_preferences
-from similia.files import BadRows, Judgements, RowError, in_chunks
+from similia.files import BadRows, RowError
 from similia.linalg.threads import single_blas_thread
 from similia.validation import check_magnitude
 from similia.views import Views

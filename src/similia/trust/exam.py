@@ -13,14 +13,14 @@ from similia.contract import Array, Matrix, Searchable, Side
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
 from similia.safety.bounds import check_sparse
-from similia.trust.interleaving import Interleaving
-from similia.trust.judging import (
+from similia.trust.agreement import (
     ACCURACY,
     RankingLearner,
     checked_side,
     pairs_as_triplets,
     triplet_evaluation,
 )
+from similia.trust.interleaving import Interleaving
 from similia.trust.outcome import Beside, standard_error
 from similia.validation import check_tuples
 

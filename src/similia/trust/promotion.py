@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Matrix, Searchable, Side
+from similia.trust.agreement import RankingLearner, judged, ranker_of
 from similia.trust.evidence import Evidence, anytime_comparison, counted, power
 from similia.trust.exam import (
     RANKING,
@@ -20,7 +21,6 @@ from similia.trust.exam import (
 )
 from similia.trust.generations import Event, Generations
 from similia.trust.interleaving import Interleaving
-from similia.trust.judging import RankingLearner, judged, ranker_of
 from similia.trust.outcome import Outcome, standard_error
 from similia.trust.split import Split, held_out
 from similia.validation import between, check_parameters, non_negative_integer, none, positive

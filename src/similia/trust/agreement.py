@@ -10,7 +10,7 @@ from similia.contract import Array, Indices, PairLearner, Searchable, Side, Trip
 from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
-from similia.retrieval.vectors import is_sparse, squared_lengths
+from similia.retrieval.vectors import floating, is_sparse, squared_lengths
 from similia.safety.bounds import check_sparse
 from similia.validation import (
     check_parameters,
@@ -79,7 +79,7 @@ def triplet_margins(
     # Map each row once: for a metric, a map costs a factorization.
     queries, q_place = np.unique(rows[:, 0], return_inverse=True)
     used, place = np.unique(rows[:, 1:], return_inverse=True)
-    Q, V = scorer.query_vectors(X[queries]), scorer.item_vectors(Z[used])
+    Q, V = floating(scorer.query_vectors(X[queries])), scorer.item_vectors(Z[used])
     place = place.reshape(-1, 2)
     margins = np.empty(len(rows))
     for block in row_blocks(len(rows), BLOCK):

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from similia.feedback import FeedbackFile, Judgements, joined, triplets_of_grades
 from similia.feedback.clicks.rates import shrunk_rates
-from similia.files import BadRows, FeedbackFile, Ids, Judgements, joined, triplets_of_grades
+from similia.files import BadRows, Ids
 
 
 def judgements(rows):

@@ -57,7 +57,8 @@ class ImpressionsFile:
 
     Examples
     --------
-    >>> from similia.files import Ids, ImpressionsFile
+    >>> from similia.feedback import ImpressionsFile
+    >>> from similia.files import Ids
     >>> log = {"query": [0, 0, 1, 1], "item": [3, 4, 4, 5], "click": [0, 1, 1, 0]}
     >>> [lists.starts.tolist() for lists in ImpressionsFile(log, Ids(None, 6))]
     [[0, 2, 4]]

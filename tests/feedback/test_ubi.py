@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from similia.exceptions import BadRowError
+from similia.feedback import UbiLog
 from similia.feedback.clicks import click_preferences
-from similia.files import BadRows, Ids, UbiLog, pieces
+from similia.files import BadRows, Ids, pieces
 
 TEXTS = Ids(["red shoe", "blue hat"], 2)
 ITEMS = Ids(["A-1", "B-2", "C-3", "D-4"], 4)
@@ -228,7 +229,7 @@ def test_events_on_disk_make_the_same_lists_as_events_in_memory(shuffled, monkey
     monkeypatch.setattr("similia.files.source.BLOCK", 0)
     in_memory = shuffled()
     wanted = as_plain(in_memory)
-    monkeypatch.setattr("similia.files.ubi_events.HELD", 100)
+    monkeypatch.setattr("similia.feedback.ubi_events.HELD", 100)
     monkeypatch.setattr("similia.files.spill.HELD", 70)
     on_disk = shuffled()
     found = as_plain(on_disk)
@@ -239,7 +240,7 @@ def test_events_on_disk_make_the_same_lists_as_events_in_memory(shuffled, monkey
 
 
 def test_reading_may_stop_while_events_are_on_disk(shuffled, monkeypatch):
-    monkeypatch.setattr("similia.files.ubi_events.HELD", 100)
+    monkeypatch.setattr("similia.feedback.ubi_events.HELD", 100)
     batches = iter(shuffled())
     assert len(next(batches))
     batches.close()

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from similia.contract import Array
 from similia.feedback.clicks import RULES, click_preferences
 from similia.feedback.impressions import Impressions
+from similia.feedback.judgements import Judgements, triplets_of_grades
+from similia.feedback.lists import CLICKED, Keep, clicked_columns, in_lists
 from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader
-from similia.files.judgements import Judgements, triplets_of_grades
-from similia.files.lists import CLICKED, Keep, clicked_columns, in_lists
 from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError, as_integers
 from similia.files.source import DELIMITERS, FeedbackLike, Source
 from similia.files.vectors import TABLES, mapped_array

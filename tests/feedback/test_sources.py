@@ -8,17 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Ids,
-    Source,
-    classes_in,
-    joined,
-    kind_of,
-    read_run,
-    spooled,
-)
+from similia.feedback import FeedbackFile, classes_in, joined, kind_of, read_run
+from similia.files import BadRows, Ids, Source, spooled
 
 N = 20
 PLAIN = Ids(None, N)

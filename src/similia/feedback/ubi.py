@@ -8,11 +8,11 @@ import numpy as np
 
 from similia.contract import Array
 from similia.feedback.impressions import Impressions
+from similia.feedback.ubi_events import EVENT, SHOWN, Events, EventStore, Searches, Spans
 from similia.files.columns import AT_LEAST_1, KEY, TIME, Columns, Reader, each
 from similia.files.pieces import TextPiece, entry, json_object, opened, text_pieces
 from similia.files.rows import BadRows, Encoded, Ids, Lists, RawColumn, RowError, Rows
 from similia.files.source import Batch, FeedbackLike, Source
-from similia.files.ubi_events import EVENT, SHOWN, Events, EventStore, Searches, Spans
 from similia.files.vectors import TABLES
 from similia.validation import check_parameters, none, positive_integer
 

@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from similia.exceptions import BadRowError
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Ids,
-    classes_in,
-    in_chunks,
-    joined,
-    kind_of,
-    pieces,
-)
+from similia.feedback import FeedbackFile, classes_in, in_chunks, joined, kind_of
+from similia.files import BadRows, Ids, pieces
 
 N = 20
 NAMED = Ids(np.array([f"n {i}" for i in range(N)], dtype=object), N)
@@ -276,7 +268,7 @@ def test_endless_lines_are_refused(monkeypatch):
 
 @given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 20))
 def test_chunks_do_not_depend_on_batches(sizes, size):
-    from similia.files import Judgements
+    from similia.feedback import Judgements
 
     n = sum(sizes)
     rows = np.arange(3 * n).reshape(n, 3)

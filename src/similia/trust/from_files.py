@@ -9,24 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Judgements,
-    Source,
-    VectorFile,
-    copy_rows,
-    joined,
-    kind_of,
-)
-from similia.files.feedback import GRADED
+from similia.feedback import FeedbackFile, Judgements, copy_rows, joined, kind_of
+from similia.feedback.feedback_file import GRADED
+from similia.files import BadRows, FeedbackLike, Source, VectorFile
 from similia.safety.whole import replacing
-from similia.stream.judged import highest_grades
-from similia.stream.lessons import feedback_kind, learn_stream, lessons_for
-from similia.trust import Outcome, Promotion, Split
+from similia.stream import learn_stream, lessons_for
+from similia.stream.lessons import feedback_kind
+from similia.trust.agreement import ACCURACY, Judged, RankingLearner
+from similia.trust.evaluation import highest_grades
 from similia.trust.exam import RANKING, queries_first
-from similia.trust.judging import ACCURACY, Judged, RankingLearner
+from similia.trust.outcome import Outcome
+from similia.trust.promotion import Promotion
+from similia.trust.split import Split
 
 
 class _Sides:

@@ -1,29 +1,25 @@
-"""Quality of similarities on a file of judgements of any kind."""
+"""Models on judgements in files: measured, beside their base, or several against each other."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array, Searchable, Side
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Judgements,
-    VectorFile,
-    classes_in,
-    in_chunks,
-    joined,
-    kind_of,
-)
-from similia.files.lists import Keep
+from similia.contract import AnyLearner, Array, Ranker, Searchable, Side
+from similia.feedback import FeedbackFile, Judgements, classes_in, in_chunks, joined, kind_of
+from similia.feedback.lists import Keep
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.linalg.threads import single_blas_thread
-from similia.retrieval import MEASURES, Evaluation, evaluate
-from similia.trust import pairs_as_triplets, triplet_margins
+from similia.retrieval import MEASURES, Comparison, Evaluation, compare_all, evaluate
+from similia.retrieval.names import cut_offs, names_among
+from similia.stream import Tally, base_of, learn_stream, lessons_for
+from similia.stream.lessons import feedback_kind
+from similia.trust.agreement import ACCURACY, pairs_as_triplets, triplet_margins
 from similia.trust.exam import queries_first
-from similia.trust.judging import ACCURACY
+from similia.trust.split import held_out
 
 #: triplets whose vectors are held at a time
 CHUNK = 2**14
@@ -161,3 +157,146 @@ def highest_grades(
     queries, places = np.unique(query[chosen], return_inverse=True)
     entries = (values[chosen], (places, item[chosen]))
     return queries, sparse.csr_array(entries, shape=(len(queries), n_items))
+
+
+# -- a model and its base ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """An adapted similarity beside its base, on the same queries."""
+
+    #: both with the same measures
+    base: Evaluation
+    adapted: Evaluation
+    #: level of the intervals and of the test
+    level: float = 0.95
+    #: measures that are compared, by default all
+    measures: Sequence[str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Measures of both with intervals and paired tests as plain values, ready for JSON.
+
+        Intervals and p-values of the differences hold for all measures together.
+        """
+        names = names_among("measure", self.measures, self.base.per_query)
+        found = compare_all({"adapted": self.adapted}, self.base, names, level=self.level)[
+            "adapted"
+        ]
+        measures = {}
+        for name, pair in found.items():
+            base, adapted = (e.interval(name, self.level) for e in (self.base, self.adapted))
+            measures[name] = {
+                "base": {"mean": pair.mean_b, "interval": list(base)},
+                "adapted": {"mean": pair.mean_a, "interval": list(adapted)},
+                **plain(pair, "adapted", "base"),
+            }
+        return {
+            "n_queries": self.base.n_judged,
+            "n_items": self.base.n_items,
+            "level": self.level,
+            "n_tests": len(measures),
+            "measures": measures,
+        }
+
+
+def plain(found: Comparison, a: str, b: str) -> dict[str, Any]:
+    """A difference and its test as plain values; `a` and `b` are names for what is compared."""
+    return {
+        "difference": found.difference,
+        "interval": list(found.interval),
+        "p_value": found.p_value,
+        "wins": found.wins,
+        "ties": found.ties,
+        "losses": found.losses,
+        "better": {"a": a, "b": b, None: None}[found.better],
+    }
+
+
+def evaluate_model(
+    model: Any,
+    vectors: VectorFile,
+    path: FeedbackLike,
+    *,
+    items: VectorFile | None = None,
+    base: Ranker | str | None = None,
+    k: Sequence[int] = (1, 5, 10),
+    measures: Sequence[str] | None = None,
+    level: float = 0.95,
+    bad_rows: BadRows | None = None,
+    verbose: bool = False,
+) -> Adaptation:
+    """Compare a model with a base, by default itself before it learnt anything.
+
+    The judgements should be new to the model. `measures` are those to compare, also by the names of
+    ir-measures, by default all. Other parameters are those of `evaluate_file`.
+    """
+    k = cut_offs("measure", measures, k)
+    if base is None:
+        base = base_of(model, vectors.X, items and items.X)
+    scorers = {"base": base, "adapted": model}
+    found = evaluate_file(
+        scorers, vectors, path, items=items, k=k, bad_rows=bad_rows, verbose=verbose
+    )
+    return Adaptation(found["base"], found["adapted"], level, measures)
+
+
+# -- several learners --------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """A learner, its measures on held-out queries, and how its learning went."""
+
+    name: str
+    model: AnyLearner
+    evaluation: Evaluation
+    tally: Tally
+    seconds: float
+
+
+def contest(
+    learners: Mapping[str, AnyLearner],
+    vectors: VectorFile,
+    path: FeedbackLike,
+    *,
+    items: VectorFile | None = None,
+    share: float = 0.25,
+    seed: int = 0,
+    k: Sequence[int] = (1, 5, 10),
+    unjudged: str = "ignore",
+    action: str = "stop",
+) -> list[Entry]:
+    """Teach each of some new learners one part of the feedback, and evaluate it on the other.
+
+    The first entry is the base: the first learner before it learns. Judgements are split by query
+    (pairs by their first point) with `similia.trust.held_out`, to which `share` and `seed` belong;
+    `k` are the cut-offs of retrieval measures, and `action` says what to do with bad rows.
+    """
+    X, Z = vectors.X, None if items is None else items.X
+    out = held_out(vectors.ids.names(np.arange(X.shape[0])), share, seed)
+    learning, judging = (~out).__getitem__, out.__getitem__
+    kinds = {model.learns_from for model in learners.values()}
+    if len(kinds) != 1:
+        raise ValueError(f"learners must learn from one kind of feedback, got {sorted(kinds)}.")
+    first = next(iter(learners.values()))
+    models: dict[str, Any] = {"base": base_of(first, X, Z)}
+    notes: dict[str, tuple[Tally, float]] = {"base": (Tally(), 0.0)}
+    for name, model in learners.items():
+        bad_rows, ids = BadRows(action), (vectors.ids, items and items.ids)
+        file = FeedbackFile(
+            path, feedback_kind(model), *ids, bad_rows=bad_rows, unjudged=unjudged, keep=learning
+        )
+        started = time.perf_counter()
+        lessons = lessons_for(model, X, Z)
+        models[name], tally = learn_stream(
+            model, lessons, file, bad_rows=bad_rows, source=file.source
+        )
+        notes[name] = (tally, time.perf_counter() - started)
+        if not tally.n:
+            raise ValueError(
+                f"{file.source}: nothing is left to learn from; hold out a smaller share."
+            )
+    found = evaluate_file(
+        models, vectors, path, items=items, k=k, bad_rows=BadRows("skip"), keep=judging
+    )
+    return [Entry(name, models[name], found[name], *notes[name]) for name in models]

@@ -2,17 +2,11 @@ import numpy as np
 import pytest
 
 from similia import AROW, LEGO, OASIS, FactoredAROMA
-from similia.files import BadRows, Ids, Judgements, VectorFile
+from similia.feedback import Judgements
+from similia.files import BadRows, Ids, VectorFile
 from similia.retrieval import evaluate
-from similia.stream import (
-    base_of,
-    candidate_questions,
-    contest,
-    evaluate_file,
-    order_evaluations,
-)
-from similia.stream.feedback import Witness
-from similia.trust import held_out
+from similia.stream import base_of
+from similia.trust import contest, evaluate_file, held_out, order_evaluations
 from tests.problems import labelled, triplets_of
 
 
@@ -121,34 +115,6 @@ def test_learners_are_compared_on_queries_they_have_not_seen(rng, tmp_path):
     assert base.evaluation.means["pairwise_accuracy"] < oasis.evaluation.means["pairwise_accuracy"]
     with pytest.raises(ValueError, match="one kind of feedback"):
         contest({"a": OASIS(), "b": LEGO()}, vectors, path)
-
-
-def test_questions_are_about_good_items_and_never_about_the_query_itself(vectors):
-    model = FactoredAROMA().learn(vectors.X, [[0, 1, 2]])
-    pool = candidate_questions(model, vectors.X, 500, queries=np.array([3, 4]), depth=4)
-    assert set(pool[:, 0]) == {3, 4}
-    scores = model.pairwise_score(vectors.X)
-    np.fill_diagonal(scores, -np.inf)
-    for query, a, b in pool:
-        best = set(np.argsort(-scores[query])[:4])
-        assert {a, b} <= best
-        assert a != b
-    items = candidate_questions(model, vectors.X, 50, items=vectors.X[:3])
-    assert set(items[:, 1:].ravel()) == {0, 1, 2}
-    with pytest.raises(ValueError, match="at least two"):
-        candidate_questions(model, vectors.X, 50, items=vectors.X[:1])
-
-
-def test_a_witness_reports_the_first_judgements_and_counts_all(rng):
-    rows = np.array([[0, 1, 2], [0, 1, 2], [0, 2, 1], [3, 4, 4], [0, 1, 2]])
-    batch = Judgements(rows, None, np.arange(5))
-    witness = Witness(limit=4)
-    for part in (slice(0, 2), slice(2, 5)):
-        witness.add(batch.part(part))
-    report = witness.report()
-    assert report["n"] == 5
-    assert report["n_examined"] == 4
-    assert (report["n_duplicates"], report["n_contradictions"], report["n_degenerate"]) == (1, 1, 1)
 
 
 def test_bad_rows_of_an_evaluation_are_counted(vectors, tmp_path):

@@ -11,14 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.exceptions import BadRowError
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Ids,
-    joined,
-    pieces,
-    read_impressions,
-)
+from similia.feedback import FeedbackFile, joined, read_impressions
+from similia.files import BadRows, Ids, pieces
 
 N = 20
 PLAIN = Ids(None, N)
