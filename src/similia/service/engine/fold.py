@@ -24,7 +24,7 @@ from similia.service.catalogue.layout import Layout
 from similia.service.catalogue.shared import SharedItems, SharedSource
 from similia.service.engine.lessons import Lesson, impressions, lessons_of
 from similia.service.errors import ServiceError
-from similia.service.log.log import LearnerRow, Row
+from similia.service.log.log import Entry, LearnerRow, Row
 from similia.service.log.provenance import is_held_out
 from similia.service.log.records import (
     JUDGEMENTS,
@@ -39,6 +39,7 @@ from similia.service.log.records import (
     SetAside,
     Settings,
     decoded,
+    encoded,
 )
 from similia.similarity.blend import Blend
 
@@ -64,6 +65,12 @@ class Unlearnable(Exception):
     def __init__(self, seq: int, cause: Exception) -> None:
         super().__init__(f"row {seq} cannot be learnt: {type(cause).__name__}: {cause!s:.200}")
         self.seq = seq
+
+
+def set_aside_entry(seq: int, reason: str) -> Entry:
+    """Entry that sets a row aside; its reason is for people."""
+    record = SetAside(seq=seq, reason=reason.encode("utf-8", "replace").decode()[:1000])
+    return Entry("set_aside", encoded(record), target=seq)
 
 
 class State(NamedTuple):
