@@ -51,8 +51,8 @@ BLOCKS_TOGETHER = 16
 MAX_MEASURED = 2000
 #: distinct queries that tell what is typical of queries; below it items stand in for them
 MIN_QUERIES = 8
-#: pairs of a query that are remembered
-MAX_PAIRS = 32
+#: pairs of a query that are remembered, and queries with pairs, those judged last
+MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
 
 Rows: TypeAlias = NDArray[np.float32]
 #: items of a query that were judged alone, and whether each was similar
@@ -258,9 +258,11 @@ class Fold:
         if not isinstance(judgement, Pair):
             return lessons_of(row.seq, judgement, query, self.items.row)
         key = row.query or ""
-        earlier = self.pairs.get(key, ())
-        lessons = lessons_of(row.seq, judgement, query, self.items.row, earlier)
+        lessons = lessons_of(row.seq, judgement, query, self.items.row, self.pairs.get(key, ()))
+        earlier = self.pairs.pop(key, ())
         self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-MAX_PAIRS:]
+        if len(self.pairs) > MAX_PAIR_QUERIES:
+            del self.pairs[next(iter(self.pairs))]
         self._pairs_since.add(row.seq)
         return lessons
 
