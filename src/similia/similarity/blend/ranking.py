@@ -289,14 +289,13 @@ class BlendRanking(BlendState):
         found = np.zeros(Z.shape[0] if rows is None else len(rows), np.uint64)
         for name, _, _ in self.widths_:
             view = Z[name] if rows is None else rows_of(Z[name], rows, Z[name].dtype)
-            found = found * MIX + row_keys(view)
+            found = found * MIX + _keys_of(view)
         return found | ODD
 
     def _query_keys(self, Q: Views, rows: Indices | None = None) -> Keys:
         """A number for each query, by which it is recognised: of its base view alone."""
         rows = np.arange(Q.shape[0]) if rows is None else rows
-        found: Keys = row_keys(rows_of(Q[self.widths_[0][0]], rows, self._dtype)) | ODD
-        return found
+        return _keys_of(rows_of(Q[self.widths_[0][0]], rows, self._dtype)) | ODD
 
     def _features(self, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
         """Scores of all views for these pairs of rows, in their units."""
@@ -421,3 +420,12 @@ class BlendRanking(BlendState):
         slot = int(self.memory_part_.places(self._query_keys(Q[one]))[0])
         behind = [(int(self.memory_part_.times[slot]), parts["memory"])] if parts["memory"] else []
         return Explanation(parts, behind)
+
+
+def _keys_of(X: Matrix) -> Keys:
+    """Keys of rows; a sparse matrix may store an entry in parts."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    found: Keys = row_keys(X)
+    return found
