@@ -239,9 +239,10 @@ def test_a_forged_snapshot_is_passed_over(tmp_path, often, caplog):
     good = snapshots.read(path)
     state = good.learner.get_state()
     for name, forged in {
-        "weights_information_": state["weights_information_"][..., :1, :1],
-        "weights_cluster_": state["weights_cluster_"][:2],
+        "clicks_precision_": state["clicks_precision_"][:1, :1],
+        "clicks_ranks_": state["clicks_ranks_"][:2],
         "memory_keys_": state["memory_keys_"][:1],
+        "memory_counts_": state["memory_counts_"] + 10**6,
     }.items():
         parameters = {"seq": good.seq, "hash": good.hash, "pairs": "{}", "block": folding.BLOCK}
         parameters["learner"] = good.learner.get_params(deep=False)

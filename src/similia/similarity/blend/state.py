@@ -10,39 +10,41 @@ from scipy import sparse
 from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.feedback.impressions import SHOWN, Impressions
-from similia.linalg.blocks import dense, rows_of
 from similia.safety.bounds import check_room, check_sparse
-from similia.similarity.common import common_directions
-from similia.similarity.comparing import (
+from similia.similarity.blend.clicks import ClickModel
+from similia.similarity.blend.common import common_directions
+from similia.similarity.blend.comparing import (
     check_widths,
     compared_widths,
     measured,
     names_of,
     start_shapes,
 )
-from similia.similarity.matrix import MatrixPart
-from similia.similarity.memory import Memory
-from similia.similarity.published import Published
-from similia.similarity.weights import Weights
+from similia.similarity.blend.matrix import MatrixPart
+from similia.similarity.blend.memory import Memory
+from similia.updates.blend_matrix import COUNT
 from similia.validation import check_magnitude, check_tuples, column_names
 from similia.views import FLOATS, VECTORS, Views, as_views, checked_views
 
 #: judgements: triplets, or lists that were shown
 Feedback: TypeAlias = ArrayLike | Impressions
 
-#: features of the base above which W and memory are left out: they would need this many squared
+#: features of the base above which there is no W, which would need this many squared, and memory
+#: has no vectors
 WIDEST = 4096
 
+#: the nuisance that is a place
+POSITION = "position"
+
 PARTS: dict[str, Any] = {
-    "weights": Weights,
+    "clicks": ClickModel,
     "matrix": MatrixPart,
     "memory": Memory,
-    "published": Published,
 }
 
 
 class BlendState(Learner):
-    """Weights of views, W and memory: everything but learning and ranking."""
+    """The click model, W and memory: everything but learning and ranking."""
 
     #: posterior means rank, so there are no states to average
     average: ClassVar[bool] = False  # type: ignore[misc]
@@ -50,11 +52,11 @@ class BlendState(Learner):
     learns_from = "triplets"
     learns_lists = True
     geometry: ClassVar[Geometry] = "inner_product"
-    _averaged: ClassVar = "gaps_"
+    _averaged: ClassVar = "units_"
     _state: ClassVar = (
         *Learner._state,
-        *("n_item_features_", "names_", "widths_", "gaps_", "lengths_", "middle_", "mean_"),
-        *("nuisances_", "weights_part_", "matrix_part_", "memory_part_", "published_part_"),
+        *("n_item_features_", "names_", "widths_", "units_", "lengths_", "middle_", "mean_"),
+        *("nuisances_", "clicks_part_", "matrix_part_", "memory_part_"),
     )
 
     def _init_state(self, X: Views, Z: Views) -> None:
@@ -67,20 +69,16 @@ class BlendState(Learner):
         self.n_features_in_, self.n_item_features_ = X.shape[1], Z.shape[1]
         self.n_seen_ = self.n_updates_ = 0
         measures = measured(self.widths_, X, Z)
-        self.gaps_, self.lengths_, self.middle_, self.mean_ = measures[:4]
-        self.weights_part_ = Weights.begin(measures.start, measures.doubt, measures.units)
+        self.units_, self.lengths_, self.middle_, self.mean_ = measures[:4]
+        self.clicks_part_ = ClickModel.begin(measures.start)
         base = self.widths_[0][0]
         m, n, dtype = X[base].shape[1], Z[base].shape[1], Z[base].dtype
         wide = max(m, n) > WIDEST
-        self.matrix_part_ = MatrixPart.start(0 if wide else m, 0 if wide else n, dtype)
-        chosen = np.random.default_rng(0).permutation(X.shape[0])[:500]
-        queries = dense(rows_of(X[base], chosen, dtype)) if not wide else np.zeros((0, m), dtype)
-        stretch, common = 1.0, np.zeros((n, 0), dtype)
-        if not wide:
-            stretch, common = common_directions(Z[base])
-        self.memory_part_ = Memory.start(queries, stretch, common, len(self.names_))
-        parts = self.weights_part_, self.matrix_part_, self.memory_part_
-        self.published_part_ = Published.start(*parts)
+        if wide:
+            m = n = 0
+        self.matrix_part_ = MatrixPart.start(m, n, dtype)
+        stretch, common = (1.0, np.zeros((0, 0), dtype)) if wide else common_directions(Z[base])
+        self.memory_part_ = Memory.start(n, stretch, common, len(self.names_))
         self._init_moment()
 
     # -- state ---------------------------------------------------------------------------------
@@ -147,6 +145,11 @@ class BlendState(Learner):
                 part = vars(getattr(self, f"{name}_part_"))
                 part |= {field: writable(value) for field, value in part.items()}
 
+    @property
+    def _n_nuisances(self) -> int:
+        """Number of nuisances but for places, of which the click model knows by itself."""
+        return len([name for name in self.nuisances_ if name != POSITION])
+
     def _init_moment(self) -> None:
         self.moment_ = np.zeros((0, 0), self.matrix_part_.W.dtype)
 
@@ -161,10 +164,22 @@ class BlendState(Learner):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         twin = type(self)(**self.get_params(deep=False))
         twin.begin(*self._example(0, 0, self.matrix_part_.W.dtype))
-        twin.weights_part_.widen(len(self.nuisances_))
+        twin.clicks_part_.widen(self._n_nuisances)
         twin.memory_part_.reserve(len(self.memory_part_.keys), len(self.memory_part_.decided))
         state = twin.get_state().items()
         return {name: value.shape for name, value in state if isinstance(value, np.ndarray)}
+
+    def _check_values(self) -> None:
+        """Refuse counts beyond the arrays, which compiled code would follow."""
+        memory, matrix = self.memory_part_, self.matrix_part_
+        n, n_decided, room = memory.counts.tolist()
+        waiting = matrix.numbers[COUNT]
+        if not (
+            0 <= n <= len(memory.keys)
+            and 0 <= min(n_decided, room) <= len(memory.decided)
+            and 0 <= waiting <= len(matrix.margins)
+        ):
+            raise ValueError(f"{self._owner}: counts must fit the arrays, got {n}, {n_decided}.")
 
     # -- checks --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from similia.base import validated
@@ -13,17 +13,21 @@ from similia.feedback.impressions import Impressions
 from similia.feedback.sampling import TRIPLET_SAMPLERS
 from similia.feedback.sampling.labels import triplets_drawn
 from similia.linalg.blocks import dense, row_blocks, rows_of
-from similia.linalg.row_keys import row_keys
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
 from similia.safety.whole import all_or_nothing, held_signals
-from similia.similarity.blend_ranking import BlendRanking
-from similia.similarity.blend_state import Feedback
-from similia.similarity.matrix import Standing
-from similia.similarity.published import BLOCK, end_of_block
-from similia.updates.blend_matrix import pairs_of_lists
-from similia.updates.blend_memory import decided_pairs
+from similia.similarity.blend.memory import SWEEPS
+from similia.similarity.blend.ranking import BlendRanking
+from similia.similarity.blend.state import POSITION, Feedback
+from similia.updates.blend import (
+    CLICKED,
+    COMPARED,
+    JUDGED,
+    decided_pairs,
+    follow_lists,
+    learn_lists,
+)
 from similia.validation import (
     boolean,
     check_magnitude,
@@ -32,50 +36,53 @@ from similia.validation import (
     none,
     one_of,
     positive,
+    positive_integer,
     repetitions,
 )
 from similia.views import Views, as_views
 
-#: the same where there are only weights, whose pass costs nothing but its arrays
-WIDE_BLOCK = 2048
+#: lists that are learnt at a time
+BLOCK = 128
 #: largest entry of a row, in typical lengths; beyond it, rounding would swallow all other rows
 LONGEST = 1e7
-#: the same of a score, in typical gaps
-LARGEST_SCORE = 1e12
+#: the same of a score, in units of its view
+LARGEST_SCORE = 1e6
+#: weight of lists of two below which they are ties
+TIE = 0.05
 #: triplets drawn at a time by `fit`
 DRAW = 4096
 
 
 class Blend(BlendRanking):
-    """A sum of parts: weights of views, a matrix W, and a memory of what was said about a query.
+    """A sum of views, of what is remembered of pairs, and of W, learnt from what people do.
 
-        s(q, p) = s₀(q, p) + Σ_v δ_v s_v(q, p) + qᵀWp + m(q)ᵀp
+        s(q, p) = Σ_v β_v s_v(q, p) + m(q, p) + w qᵀWp
 
-    s₀ is the base, the similarity that users have today. All parts are Gaussian and learn from the
-    same feedback: lists that people chose from, or triplets, which are lists of two. Each part is
-    scored on what it has not learnt yet, and ranks as far as it has proved better than doing
-    without it. Until then the base ranks. There is nothing to set.
+    The first view is the base, the similarity that users have today. Lists that were shown teach
+    one model of clicks: how relevant the views say an item is, how probably people look at its
+    place, how often they click what is relevant and what is not. What is clicked rises for its
+    query and what is passed over sinks, as Bayes' rule says. Until lists are predicted better than
+    by the order of the start, the start ranks. There is nothing to set.
 
-    The weights δ learn from tens of judgements and W from thousands; both change every query. The
-    memory changes only the queries that were judged, and their neighbours. Only queries are
-    transformed: an index of the items stays as it is.
+    Comparisons and judgements are learnt by the same relevance; many comparisons teach W, which
+    changes every query. Only queries are transformed: an index of the items stays as it is.
 
     Attributes
     ----------
     names_ : list of str
         The views, the base first; a field with several columns has a name for each.
-    weights_ : array of shape (n_views,)
-        Weight of each view when ranking, in units of their typical gaps; that of the base is 1.
+    start_weights_, weights_ : arrays of shape (n_views,)
+        Weight of each view before any feedback, and when ranking now, in its unit: its deviation
+        among the items that searches find.
     trust_ : dict
-        Probability that "views", "W" and "memory" rank better than doing without them.
+        Share with which "clicks", what was learnt of lists, rank; and the weight of "W".
     n_seen_, n_updates_ : int
-        Lists (or triplets) learnt from, and those of them that said something.
+        Lists (or triplets) learnt from, and those of them that count.
 
     Notes
     -----
-    Queries are recognised by the numbers of their base view, in single precision.
-
-    W and memory need a base of at most 4,096 features; for a wider one there are only the weights.
+    Queries are recognised by the numbers of their base view, items by those of all views, in single
+    precision. W needs a base of at most 4,096 features.
 
     Examples
     --------
@@ -102,8 +109,15 @@ class Blend(BlendRanking):
     half_life: float | None = parameter(
         default=None,
         rule=positive | none,
-        doc="Lists after which what the weights and the memory have learnt counts half. By default "
-        "nothing fades; W starts anew by itself once it does worse than nothing.",
+        doc="Lists after which what was learnt of clicks and pairs counts half. By default the "
+        "last 16 observations of a pair count, and W starts anew once it does worse than "
+        "nothing.",
+    )
+    page: int | None = parameter(
+        default=None,
+        rule=positive_integer | none,
+        doc="Items on a page of results, if lists go over several: on each, people begin to look "
+        "at the first anew.",
     )
     sampler: str | Callable[..., ArrayLike] = parameter(
         default="uniform",
@@ -140,7 +154,7 @@ class Blend(BlendRanking):
             return self.fit(X, y)
         self._check_parameters()
         X, labels = validated(self, X, y, reset=False)
-        check_magnitude(f"{self._owner}.partial_fit", "X", X, dtype=self.matrix_part_.W.dtype)
+        check_magnitude(f"{self._owner}.partial_fit", "X", X, dtype=self._dtype)
         return self._learn_from_labels(X, labels)
 
     def _learn_from_labels(self, X: Matrix, y: Array) -> Self:
@@ -181,7 +195,7 @@ class Blend(BlendRanking):
         with all_or_nothing(self):
             queries, Z = self.begin(X, items)
             lists = self._checked_feedback(where, feedback, queries, Z)
-            dtype = self.matrix_part_.W.dtype
+            dtype = self._dtype
             check_magnitude(where, "X", queries, lists.queries, dtype)
             check_magnitude(where, "items", Z, lists.items, dtype)
             self._check_nuisances(where, lists)
@@ -220,15 +234,13 @@ class Blend(BlendRanking):
             lists = Impressions.from_triplets(feedback, trusted=self.obey)
         if lists.nuisance and not self.nuisances_:
             self.nuisances_ = list(lists.nuisance)
-            self.weights_part_.widen(len(self.nuisances_))
-        size = WIDE_BLOCK if self._is_wide else min(BLOCK, self.memory) or BLOCK
+            self.clicks_part_.widen(self._n_nuisances)
         with held_signals() as let_signals_in, single_blas_thread():
-            begin, says = 0, lists.say_something()
-            said = self.n_updates_ + np.cumsum(says)
+            begin, counts = 0, lists.weights > 0
             while begin < len(lists):
-                longest = size if every is None else min(size, every - begin % every)
-                end = min(begin + longest, len(lists), self._end_of_block(said))
-                part, times = lists.part(slice(begin, end)), np.flatnonzero(says[begin:end])
+                left = BLOCK - self.n_seen_ % BLOCK if every is None else every - begin % every
+                end = min(begin + left, len(lists), begin + BLOCK)
+                part, times = lists.part(slice(begin, end)), np.flatnonzero(counts[begin:end])
                 if len(times):
                     part = part if len(times) == len(part) else part.part(times)
                     self._learn_block(X, Z, part, self.n_seen_ + times)
@@ -239,103 +251,118 @@ class Blend(BlendRanking):
                 begin = end
                 let_signals_in()
 
-    def _end_of_block(self, said: Indices) -> int:
-        """Which of some lists is the first beyond the block, if they are the `said`-th to count."""
-        if self._is_wide:
-            return len(said)
-        return int(np.searchsorted(said, end_of_block(self.n_updates_), side="right"))
-
     def _learn_block(self, X: Views, Z: Views, part: Impressions, times: Indices) -> None:
-        """Learn lists that say something, and publish what is due before some of them."""
-        due = self.published_part_.due_after(self.n_updates_, len(part))
-        stops = [max(number - self.n_updates_ - 1, 0) for number in due]
+        """Learn lists: the click model and pairs, then vectors, decisions and W."""
+        clicks, memory = self.clicks_part_, self.memory_part_
+        kinds = kinds_of(part)
+        shown, items, gains = in_order(part, kinds)
         asked = np.repeat(part.queries, np.diff(part.starts))
-        features = _bounded(self._features(X, Z, asked, part.items), LARGEST_SCORE)
-        nuisance = np.zeros((len(asked), len(self.nuisances_)))
-        for column, name in enumerate(self.nuisances_):
-            nuisance[:, column] = part.nuisance.get(name, 0.0)
-        queries = rows_of(X[self.widths_[0][0]], part.queries, self.matrix_part_.W.dtype)
-        queries = queries if self._is_wide else dense(queries)
-        keys = row_keys(queries)
+        scores = _bounded(self._features(X, Z, asked, items), LARGEST_SCORE)
+        queries = rows_of(X[self.widths_[0][0]], part.queries, self._dtype)
+        keys, item_keys = self._query_keys(X, part.queries), self._item_keys(Z, items)
+        slots, fresh, ages = memory.take(keys, self.memory, times)
         fading = 0.5 ** (1 / self.half_life) if self.half_life else 1.0
-        offsets, others, weights = self.weights_part_.learn(
-            *(part.starts, features, nuisance, part.gains, part.weights, keys, fading),
-            alone=self._is_wide,
-            stops=stops,
+        left, wanted, margins = fading**ages, np.zeros(len(items)), np.zeros(len(part))
+        places = {name: values[shown] for name, values in part.nuisance.items()}
+        orders = places.pop(POSITION, np.zeros(len(items)))
+        x = np.zeros((len(items), 1 + len(self.names_) + self._n_nuisances))
+        x[:, 0], x[:, 1 : 1 + len(self.names_)] = 1.0, scores
+        known = [name for name in self.nuisances_ if name != POSITION]
+        for column, name in enumerate(known, 1 + len(self.names_)):
+            x[:, column] = places.get(name, 0.0)
+        prior, alone_prior = clicks.priors()
+        p, k = len(prior), len(alone_prior)
+        learn_lists(
+            *(part.starts, kinds, part.weights, slots, fresh, left, item_keys, gains),
+            *(self._on_page(orders), orders, x, clicks.start, fading, self.n_updates_),
+            *(prior, clicks.theta, clicks.precision),
+            *(alone_prior, clicks.alone, clicks.alone_precision, clicks.evidence, clicks.ranks),
+            *(memory.items, memory.pairs, memory.told, wanted, margins),
+            *(np.zeros(len(items)), np.zeros(p), np.zeros(p), np.zeros(k), np.zeros(k)),
+            np.zeros((p, p)),
         )
-        restart, W, shares = len(part), None, self.published_part_.shares
+        compared = kinds == COMPARED
+        ties = np.flatnonzero(compared & (part.weights <= TIE))
+        for side in (0, 1):
+            memory.tie(slots[ties], item_keys[part.starts[ties] + side])
+        rows = self._base_rows(Z, items) if not self._is_wide else np.zeros((len(items), 0))
+        rows = _bounded(rows / self._scale(1))
         if not self._is_wide:
-            rows = self._base_rows(Z, part.items)
-            rows /= self._scale(1)
-            rows = _bounded(rows)
-            scores = offsets, others
-            restart, W = self._learn_W(part, keys, queries, rows, scores, stops)
-            # What is due behind a restart waits for the new W.
-            stops = [place for place in stops if place <= restart]
-            if self.memory:
-                then = self.memory_part_.learn(
-                    *(part.starts, part.gains, part.weights, keys, queries, rows, *scores),
-                    *(self.memory, times, fading),
-                    stops=stops[-1:],
-                )
-                shares = then[0] if then else shares
-                self._decide(part, keys, times, features, rows)
-        if stops:
-            last = len(stops) - 1
-            self.published_part_.update(due[last], weights[last].ranking(), W, shares)
-        if restart < len(part):
-            self.published_part_.withdraw_W(self.n_updates_)
-
-    def _learn_W(
-        self,
-        part: Impressions,
-        keys: NDArray[np.uint64],
-        queries: Array,
-        rows: Array,
-        scores: tuple[Array, Array],
-        stops: list[int],
-    ) -> tuple[int, Standing | None]:
-        """Learn W; return the list at which it started anew, or else their number.
-
-        If it did not, also return how it stood before the last list of `stops`.
-        """
-        lists, pairs, margins, variances = pairs_of_lists(part.starts, part.gains, *scores)
-        # What people did with a long list says little about items that were not in it.
-        kept = np.diff(part.starts)[lists] == 2
-        queries, weights = _bounded(queries / self._scale(0)), part.weights
-        if len(lists) != len(part) or not kept.all():  # else there is one pair of each list
-            lists, pairs, margins, variances = (
-                array[kept] for array in (lists, pairs, margins, variances)
+            apart = rows - self.mean_
+            follow_lists(
+                *(part.starts, slots, fresh, left, wanted, apart, memory.spread(apart)),
+                *(memory.vectors, SWEEPS),
             )
-            queries, weights, keys = queries[lists], weights[lists], keys[lists]
-        gaps = rows[pairs[:, 0]]
-        gaps -= rows[pairs[:, 1]]
-        alarm, W = self.matrix_part_.learn(
-            queries,
-            gaps,
-            margins,
-            variances,
-            weights,
-            keys,
-            stop=int(np.searchsorted(lists, stops[-1])) if stops else None,
-        )
-        return len(part) if alarm < 0 else int(lists[alarm]), W
+            lists = np.flatnonzero(compared)
+            if len(lists):
+                first = part.starts[lists]
+                own = _bounded(dense(queries)[lists] / self._scale(0))
+                gaps = rows[first] - rows[first + 1]
+                self.matrix_part_.learn(own, gaps, margins[lists], part.weights[lists])
+        if self.memory and part.trusted.any():
+            self._decide(part, gains, keys, item_keys, times, scores, rows)
+
+    def _on_page(self, places: Array) -> Array:
+        """Logarithms of places, counted from the first of each page."""
+        if self.page is None:
+            return places
+        found: Array = np.log((np.rint(np.exp(places)) - 1) % self.page + 1)
+        return found
 
     def _decide(
-        self, part: Impressions, keys: Array, times: Indices, features: Array, rows: Array
+        self,
+        part: Impressions,
+        gains: Array,
+        keys: Array,
+        items: Array,
+        times: Indices,
+        scores: Array,
+        rows: Array,
     ) -> None:
         """Take down the decisions of trusted people: each chosen item above each lower one.
 
         If nothing was chosen, "none of these", the average item is above all.
         """
-        lists, above, below = decided_pairs(part.starts, part.gains, part.trusted)
-        if len(lists):
-            none, better, rows_of_better = above < 0, features[above], rows[above]
-            better[none], rows_of_better[none] = self.middle_, self.mean_
-            better -= features[below]
-            rows_of_better -= rows[below]
-            decisions = keys[lists], times[lists], better, rows_of_better
-            self.memory_part_.decide(*decisions, self.memory)
+        most = int((np.diff(part.starts)[part.trusted] ** 2).sum())
+        found = np.empty((3, most), np.intp)
+        total = decided_pairs(part.starts, gains, part.trusted, found)
+        if not total:
+            return
+        lists, above, below = found[:, :total]
+        none, better, vectors = above < 0, scores[above], rows[above]
+        pairs = np.column_stack([items[above], items[below]])
+        better[none], pairs[none, 0] = self.middle_, 0
+        if rows.shape[1]:
+            vectors[none] = self.mean_
+        decisions = keys[lists], times[lists], pairs, better - scores[below], vectors - rows[below]
+        self.memory_part_.decide(*decisions, self.memory)
+
+
+def kinds_of(lists: Impressions) -> Indices:
+    """How each list is learnt.
+
+    Two items without places, one of them better, are a comparison; other lists of trusted people
+    are judgements of each item, and everything else is clicks.
+    """
+    first = lists.starts[:-1]
+    placed = (
+        np.maximum.reduceat(np.abs(lists.nuisance[POSITION]), first) > 0
+        if (POSITION in lists.nuisance)
+        else np.zeros(len(lists), bool)
+    )
+    differ = lists.gains[first] != lists.gains[lists.starts[1:] - 1]
+    compared = (np.diff(lists.starts) == 2) & ~placed & differ
+    return np.where(compared, COMPARED, np.where(lists.trusted, JUDGED, CLICKED))
+
+
+def in_order(lists: Impressions, kinds: Indices) -> tuple[Indices, Indices, Array]:
+    """What was shown with the better item of comparisons first: places, items, and gains to 1."""
+    order, first = np.arange(len(lists.items)), lists.starts[:-1][kinds == COMPARED]
+    turned = first[lists.gains[first] < lists.gains[first + 1]]
+    order[turned], order[turned + 1] = turned + 1, turned
+    best = np.maximum.reduceat(lists.gains, lists.starts[:-1])
+    gains = lists.gains / np.repeat(np.maximum(best, 1.0), np.diff(lists.starts))
+    return order, lists.items[order], gains[order]
 
 
 def _bounded(values: Array, limit: float = LONGEST) -> Array:

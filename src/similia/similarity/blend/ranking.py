@@ -11,20 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, Side
 from similia.feedback.sampling import UniformTriplets
-from similia.linalg.blas import products, row_product, row_products
+from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.row_keys import row_keys
 from similia.similarity.aroma import expected_regret
-from similia.similarity.blend_state import BlendState
-from similia.similarity.comparing import scores_of_pairs, side_by_side
-from similia.similarity.matrix import held_out
-from similia.similarity.ties import item_marks
-from similia.similarity.weights import Ranking
+from similia.similarity.blend.comparing import scores_of_pairs, side_by_side
+from similia.similarity.blend.memory import Keys
+from similia.similarity.blend.state import BlendState
 from similia.validation import check_tuples
 from similia.views import Views
 
 #: triplets from which `score` judges labels
 SCORED = 10_000
+#: keys are odd, so that 0 stands for none
+ODD = np.uint64(1)
+#: multiplier of the keys of one view after another
+MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def telling(margins: Array) -> Array:
@@ -42,7 +44,7 @@ def telling(margins: Array) -> Array:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why an item scores as it does for a query, in typical gaps of the base."""
+    """Why an item scores as it does for a query, in units of the base."""
 
     #: what each view adds, the base first, then "W", "memory" and "decisions"
     parts: dict[str, float]
@@ -56,21 +58,27 @@ class Explanation:
 
 
 class BlendRanking(BlendState):
-    """The sum of the parts, as far as each is trusted."""
+    """The sum of the parts."""
 
     # -- using ---------------------------------------------------------------------------------
 
     @property
+    def start_weights_(self) -> NDArray[np.float64]:
+        """Weight of each view before any feedback, in its unit."""
+        check_is_fitted(self)
+        return self.clicks_part_.start
+
+    @property
     def weights_(self) -> NDArray[np.float64]:
-        """Weight of each view when ranking, in units of their typical gaps."""
-        return self._ranking().weights
+        """Weight of each view when ranking, in its unit."""
+        check_is_fitted(self)
+        return self.clicks_part_.weights
 
     @property
     def trust_(self) -> dict[str, float]:
-        """Probability that each part ranks better than doing without it."""
+        """Share with which what lists have taught ranks, and the weight of W."""
         check_is_fitted(self)
-        views, W, memory = self.weights_part_, self.matrix_part_, self.memory_part_
-        return {"views": views.trust, "W": W.trust, "memory": memory.trust}
+        return {"clicks": self.clicks_part_.trust, "W": self.matrix_part_.weight}
 
     @accepts_one_query
     def pairwise_score(self, Q: Side, Z: Side | None = None) -> Array:
@@ -89,18 +97,51 @@ class BlendRanking(BlendState):
         check_is_fitted(self)
         queries, items = self._checked_sides(Q, Z, finite=True)
         scores: Any = 0.0
-        for name, vectors in self._query_views(queries).items():
+        for name, vectors in self._query_views(queries, remembered=False).items():
             product = items[name] @ vectors.T
             scores = scores + dense(product).T
-        return np.asarray(scores)
+        found = np.asarray(scores)
+        for row, (places, bonuses) in zip(found, self._boosts(queries, items), strict=True):
+            row[places] += bonuses.astype(found.dtype)
+        return found
+
+    def boosts(self, Q: Side, Z: Side | None = None) -> list[tuple[Array, Array]]:
+        """What is known of single items for each query, to be added to their scores.
+
+        An index of inner products finds candidates by `query_vectors`, which say nearly the same of
+        these items, and something of others. Whoever puts candidates in order and knows which item
+        is which gets the scores of `pairwise_score` from vectors of `remembered=False` and these.
+
+        Parameters
+        ----------
+        Q : array or CSR matrix of shape (n_queries, n_features), or Views
+        Z : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
+
+        Returns
+        -------
+        boosts : list with (items, bonuses) for each query
+            Items are rows of Z, or else keys as `item_keys` returns them.
+        """
+        check_is_fitted(self)
+        queries, items = self._checked_sides(Q, Z, finite=True, queries_only=Z is None)
+        return self._boosts(queries, None if Z is None else items)
+
+    def item_keys(self, Z: Side) -> NDArray[np.uint64]:
+        """A number for each item, the same for items with equal vectors: for `boosts`."""
+        check_is_fitted(self)
+        return self._item_keys(self._checked_items(Z, finite=True))
 
     @accepts_one_query
-    def query_vectors(self, Q: Side) -> Matrix:
-        """Vectors to search an inner-product index of `item_vectors` with."""
+    def query_vectors(self, Q: Side, *, remembered: bool = True) -> Matrix:
+        """Vectors to search an inner-product index of `item_vectors` with.
+
+        What is `remembered` of a query's items is said by the least change to its vector that says
+        it of these items; without it, `boosts` says it exactly.
+        """
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
         queries, _ = self._checked_sides(Q, None, finite=True, queries_only=True)
-        return side_by_side(list(self._query_views(queries).values()))
+        return side_by_side(list(self._query_views(queries, remembered=remembered).values()))
 
     def query_matrix(self) -> Array | None:
         """None: what is remembered of single queries is in no matrix."""
@@ -136,7 +177,8 @@ class BlendRanking(BlendState):
         """Margins of triplets, or scores of their better items."""
         found = np.empty(len(triplets))
         asked, place = np.unique(triplets[:, 0], return_inverse=True)
-        vectors = self._query_views(X[asked])
+        views = X[asked]
+        vectors = self._query_views(views, remembered=False)
         for block in row_blocks(len(triplets), 1024):
             _, better, worse = triplets[block].T
             total = 0.0
@@ -146,6 +188,11 @@ class BlendRanking(BlendState):
                     items = items - rows_of(Z[name], worse, Z[name].dtype)
                 total = total + row_products(dense(rows[place[block]]), items)
             found[block] = total
+        known = self._known_bonuses(views)
+        if any(len(items) for items, _, _ in known):
+            found += self._bonuses_of(known, place, self._item_keys(Z, triplets[:, 1]))
+            if differences:
+                found -= self._bonuses_of(known, place, self._item_keys(Z, triplets[:, 2]))
         return found
 
     def score(self, X: Side, y: ArrayLike, *, items: Side | None = None) -> float:
@@ -167,87 +214,127 @@ class BlendRanking(BlendState):
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _ranking(self) -> Ranking:
-        if not self.__sklearn_is_fitted__():  # which is faster than `check_is_fitted`
-            check_is_fitted(self)
-        return self.published_part_.ranking
-
-    def _query_views(self, Q: Views) -> dict[str, Matrix]:
+    def _query_views(self, Q: Views, *, remembered: bool) -> dict[str, Matrix]:
         """Vectors of queries for each view of the items, whose inner products add up."""
-        ranking = self._ranking()
-        weights, found, column = ranking.weights / self.gaps_, {}, 0
+        weights, found, column = self.weights_ / self.units_, {}, 0
         for name, width, n in self.widths_:
             if width:
                 found[name] = Q[name] * Q[name].dtype.type(weights[column])
                 column += 1
             else:
-                own = weights[column : column + n]
-                dtype = self.matrix_part_.W.dtype
-                found[name] = np.broadcast_to(own.astype(dtype), (Q.shape[0], n))
+                own = weights[column : column + n].astype(self._dtype)
+                found[name] = np.broadcast_to(own, (Q.shape[0], n))
                 column += n
-        if not self._is_wide:
-            base = self.widths_[0][0]
-            found[base] = dense(found[base]) + self._learnt_vectors(self._queries(Q), ranking)
+        if not self._is_wide and (remembered or self.matrix_part_.weight):
+            base, queries = self.widths_[0][0], self._queries(Q)
+            moved = self._moved_by_W(queries)
+            if remembered:
+                keys, clicks = self._query_keys(Q), self.clicks_part_
+                self.memory_part_.recall(moved, keys, clicks.ranks, clicks.weights)
+            found[base] = dense(found[base]) + moved / self._scale(1)
         return found
 
-    def _learnt_vectors(self, queries: Array, ranking: Ranking) -> Array:
-        """What W, memory and decisions add to the queries' vectors for the base view."""
-        keys, shares = row_keys(queries), self.published_part_.shares
-        found = self._moved_by_W(keys, queries)
-        self.memory_part_.recall(found, keys, queries, shares, ranking)
-        found /= self._scale(1)
+    def _moved_by_W(self, queries: Array) -> Array:
+        """What W adds to queries, for differences of items in typical lengths."""
+        W, weight = self.matrix_part_.W, self.matrix_part_.weight
+        if not weight:
+            return np.zeros((len(queries), W.shape[1]), self._dtype)
+        found: Array = products((queries / self._scale(0), W))[0] * self._dtype.type(weight)
         return found
 
-    def _moved_by_W(self, keys: NDArray[np.uint64], queries: Array) -> Array:
-        """What W adds, by the part of it that suits queries it has learnt from, or others."""
-        published = self.published_part_
-        W = published.W
-        if not published.W_ranks:
-            return np.zeros((len(queries), W.shape[1]), queries.dtype)
-        learnt = self.memory_part_.remembers(keys) & ~held_out(keys)
-        parts = published.parts_of_W[learnt.astype(np.intp)].astype(queries.dtype)
-        scaled = queries / self._scale(0) * parts[:, None]
-        found: Array = products((scaled, W))[0] if len(scaled) != 1 else row_product(scaled[0], W)
-        return found.reshape(len(scaled), W.shape[1])
+    def _known_bonuses(self, Q: Views) -> list[tuple[Keys, Array, Array]]:
+        """Items known for each query, what is remembered of them, and what decisions add."""
+        memory, clicks = self.memory_part_, self.clicks_part_
+        keys = self._query_keys(Q)
+        slots, none = memory.places(keys), np.zeros(0)
+        found = [(np.zeros(0, np.uint64), none, none)] * len(keys)
+        for t in np.flatnonzero((slots >= 0) | np.isin(keys, memory.decided)):
+            moved = np.zeros(self.matrix_part_.W.shape[1])
+            if not self._is_wide:
+                moved = self._moved_by_W(self._base_rows(Q, np.array([t])))[0]
+            found[t] = memory.bonuses(keys[t], slots[t], clicks.ranks, clicks.weights, moved)
+        return found
+
+    def _boosts(self, Q: Views, Z: Views | None) -> list[tuple[Array, Array]]:
+        """Items and bonuses for each query; keys in place of rows without items."""
+        known = self._known_bonuses(Q)
+        every = [(items, memory + decisions) for items, memory, decisions in known]
+        if Z is None:
+            return every
+        none = np.zeros(0, np.intp), np.zeros(0)
+        if not any(bonuses.any() for _, bonuses in every):
+            return [none] * len(every)
+        keys = self._item_keys(Z)
+        order = np.argsort(keys, kind="stable")
+        ordered, found = keys[order], []
+        for items, bonuses in every:
+            first, last = (np.searchsorted(ordered, items, side) for side in ("left", "right"))
+            counts = last - first  # equal rows are one item
+            places = np.repeat(last - np.cumsum(counts), counts) + np.arange(counts.sum())
+            found.append((order[places], np.repeat(bonuses, counts)))
+        return found
+
+    def _bonuses_of(self, known: list[Any], queries: Indices, items: Keys) -> Array:
+        """What is added to the scores of pairs."""
+        found = np.zeros(len(items))
+        for t, (query, item) in enumerate(zip(queries.tolist(), items, strict=True)):
+            keys, memory, decisions = known[query]
+            own = np.flatnonzero(keys == item)
+            if len(own):
+                found[t] = memory[own[0]] + decisions[own[0]]
+        return found
+
+    def _item_keys(self, Z: Views, rows: Indices | None = None) -> Keys:
+        """A number for each item, by which it is recognised; never 0."""
+        found = np.zeros(Z.shape[0] if rows is None else len(rows), np.uint64)
+        for name, _, _ in self.widths_:
+            view = Z[name] if rows is None else rows_of(Z[name], rows, Z[name].dtype)
+            found = found * MIX + _keys_of(view)
+        return found | ODD
+
+    def _query_keys(self, Q: Views, rows: Indices | None = None) -> Keys:
+        """A number for each query, by which it is recognised: of its base view alone."""
+        rows = np.arange(Q.shape[0]) if rows is None else rows
+        return _keys_of(rows_of(Q[self.widths_[0][0]], rows, self._dtype)) | ODD
 
     def _features(self, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
-        """Scores of all views for these pairs of rows, in typical gaps."""
-        return scores_of_pairs(self.widths_, X, Z, queries, items) / self.gaps_
+        """Scores of all views for these pairs of rows, in their units."""
+        return scores_of_pairs(self.widths_, X, Z, queries, items) / self.units_
 
     @property
     def _is_wide(self) -> bool:
         return self.matrix_part_.W.size == 0
 
+    @property
+    def _dtype(self) -> Any:
+        return self.matrix_part_.W.dtype
+
     def _base_rows(self, views: Views, rows: Indices) -> Array:
-        base = views[self.widths_[0][0]]
-        return dense(rows_of(base, rows, self.matrix_part_.W.dtype))
+        return dense(rows_of(views[self.widths_[0][0]], rows, self._dtype))
 
     def _queries(self, Q: Views) -> Array:
         """A dense copy of the base view, in the precision of W."""
-        base, dtype = Q[self.widths_[0][0]], self.matrix_part_.W.dtype
+        base = Q[self.widths_[0][0]]
         if sparse.issparse(base):
             return self._base_rows(Q, np.arange(Q.shape[0]))
-        return np.array(base, dtype, order="C")
+        return np.array(base, self._dtype, order="C")
 
     def _scale(self, side: int) -> Any:
         """Typical length of queries (0), or of differences between items (1)."""
-        return self.matrix_part_.W.dtype.type(self.lengths_[side])
+        return self._dtype.type(self.lengths_[side])
 
     def _std(self, X: Views, Z: Views, triplets: Indices) -> Array:
-        """Standard deviations of margins: of the weights, of W, and of what is remembered."""
-        ranking = self._ranking()
+        """Standard deviations of margins: of the weights, of pairs, and of W."""
         query, better, worse = triplets.T
         gaps = self._features(X, Z, query, better) - self._features(X, Z, query, worse)
-        covariance = self.weights_part_.covariance()
-        variances = np.vecdot(gaps[:, 1:] @ covariance, gaps[:, 1:])
+        variances = np.vecdot(gaps @ self.clicks_part_.covariance(), gaps)
+        keys = self._query_keys(X, query)
+        for items in (better, worse):
+            variances += self.memory_part_.variances(keys, self._item_keys(Z, items))
         if not self._is_wide:
-            Q = self._base_rows(X, query)
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
-            learnt = self.matrix_part_.variances(Q / self._scale(0), P)
-            learnt += self.memory_part_.variances_of(row_keys(Q)) * np.vecdot(
-                P, self.memory_part_.spread(P)
-            )
-            variances += learnt / ranking.strength**2
+            Q = self._base_rows(X, query) / self._scale(0)
+            variances += self.matrix_part_.variances(Q, P)
         return np.sqrt(np.maximum(variances, 0.0))
 
     def suggest(
@@ -285,8 +372,7 @@ class BlendRanking(BlendState):
                 f"candidates, {len(margins)}, got {n_suggestions}."
             )
         triplets, worth = np.asarray(candidates), expected_regret(margins, std) * telling(margins)
-        if not self._is_wide:
-            worth = worth * self._told_apart(*self._checked_sides(X, items), triplets)
+        worth = worth * self._told_apart(*self._checked_sides(X, items), triplets)
         queries, order = triplets[:, 0], np.argsort(-worth, kind="stable")
         _, first = np.unique(queries[order], return_index=True)
         repeated = np.ones(len(order), bool)
@@ -296,14 +382,12 @@ class BlendRanking(BlendState):
 
     def _told_apart(self, X: Views, Z: Views, triplets: Indices) -> Array:
         """How likely people are to tell the two items of questions apart."""
-        asked, query = np.unique(triplets[:, 0], return_inverse=True)
-        shown, item = np.unique(triplets[:, 1:], return_inverse=True)
-        keys = row_keys(self._base_rows(X, asked))
-        marks = item_marks(self._base_rows(Z, shown) / self._scale(1))
-        return self.memory_part_.told_apart(keys[query], marks[item.reshape(-1, 2)])
+        keys = self._query_keys(X, triplets[:, 0])
+        items = [self._item_keys(Z, triplets[:, side]) for side in (1, 2)]
+        return self.memory_part_.told_apart(keys, np.column_stack(items))
 
     def explain(self, Q: Side, Z: Side | None = None) -> list[list[Explanation]]:
-        """Why each item scores as it does for each query, in typical gaps of the base.
+        """Why each item scores as it does for each query, in units of the base.
 
         Parameters
         ----------
@@ -323,19 +407,25 @@ class BlendRanking(BlendState):
         ]
 
     def _explained(self, Q: Views, Z: Views, q: int, z: int) -> Explanation:
-        ranking = self._ranking()
         one, other = np.array([q]), np.array([z])
-        features = self._features(Q, Z, one, other)[0] * ranking.weights
+        features = self._features(Q, Z, one, other)[0] * self.weights_
         parts = dict(zip(self.names_, features.tolist(), strict=True))
-        if self._is_wide:
-            return Explanation(parts, [])
-        query, shares = self._base_rows(Q, one), self.published_part_.shares
-        item, keys = self._base_rows(Z, other)[0] / self._scale(1), row_keys(query)
-        remembered, memory = self.memory_part_, np.zeros((1, len(item)), item.dtype)
-        remembered.recall(memory, keys, query, shares, ranking, sweeps=0)
-        W = self._moved_by_W(keys, query)[0] / ranking.strength
-        whole = self._learnt_vectors(query, ranking)[0] * self._scale(1)
-        parts["W"], parts["memory"] = float(W @ item), float(memory[0] @ item)
-        parts["decisions"] = float((whole - W - memory[0]) @ item)
-        behind = remembered.behind(keys[0], query[0], item / ranking.strength, shares)
+        parts["W"] = 0.0
+        if not self._is_wide:
+            moved = self._moved_by_W(self._base_rows(Q, one))[0]
+            parts["W"] = float(moved @ self._base_rows(Z, other)[0] / self._scale(1))
+        items, memory, decisions = self._known_bonuses(Q[one])[0]
+        own = items == self._item_keys(Z, other)[0]
+        parts["memory"], parts["decisions"] = float(memory[own].sum()), float(decisions[own].sum())
+        slot = int(self.memory_part_.places(self._query_keys(Q[one]))[0])
+        behind = [(int(self.memory_part_.times[slot]), parts["memory"])] if parts["memory"] else []
         return Explanation(parts, behind)
+
+
+def _keys_of(X: Matrix) -> Keys:
+    """Keys of rows; a sparse matrix may store an entry in parts."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    found: Keys = row_keys(X)
+    return found

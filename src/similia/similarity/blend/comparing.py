@@ -12,15 +12,15 @@ from similia.linalg.blocks import dense, rows_of
 from similia.linalg.threads import single_blas_thread
 from similia.views import Views
 
-#: random triplets from which typical gaps are measured
-SAMPLE = 4000
-#: random queries and items, and how many of the base's first items, from which views are compared
-QUERIES, ITEMS, FIRST = 100, 4000, 100
-#: deviation of a view's weight from its start, in units, if the start says all or nothing
-KNOWN, UNKNOWN = 0.125, 0.5
+#: random queries and items from which views are compared
+QUERIES, ITEMS = 100, 4000
+#: items that a search finds in each view: among these, together, deviations are measured
+FOUND = 100
 #: least variance of a view among the first items, in squares of its typical gap: a twentieth of
 #: that among all
 LEAST = 0.025
+#: share of its own from which on a view is no copy of the base
+OWN = 0.5
 
 #: name, features of queries (0 for a field of items) and features of items, for each view
 Widths: TypeAlias = list[list[Any]]
@@ -29,18 +29,15 @@ Widths: TypeAlias = list[list[Any]]
 class Measures(NamedTuple):
     """What is typical of queries and items, from random ones."""
 
-    #: difference between two items in each view, for a query
-    gaps: NDArray[np.float64]
+    #: deviation of each view among the items that a search in any of them finds
+    units: NDArray[np.float64]
     #: length of a query, and of the difference between two items, in the base
     lengths: NDArray[np.float64]
-    #: scores in typical gaps, and the row in the base, of an average item
+    #: scores in these units, and the row in the base, of an average item
     middle: NDArray[np.float64]
     mean: Array
-    #: weight with which each further view starts, in units, how far it may be from that, and these
-    #: units: deviation of the base in deviations of the view, among the base's first items
+    #: weight with which each view starts, in its unit; that of the base is 1
     start: NDArray[np.float64]
-    doubt: NDArray[np.float64]
-    units: NDArray[np.float64]
 
 
 def compared_widths(owner: str, X: Views, Z: Views) -> Widths:
@@ -124,43 +121,90 @@ def start_shapes(widths: Widths, X: Views, Z: Views) -> list[tuple[int, ...]]:
     shapes: list[tuple[int, ...]] = []
     for name, m, n in widths:
         if not m or not (sparse.issparse(X[name]) and sparse.issparse(Z[name])):
-            shapes += [(SAMPLE, m), (SAMPLE, n)]
+            shapes += [(QUERIES, m), (ITEMS, n)]
     n_weights = sum(1 if m else n for _, m, n in widths)
     return [*shapes, (n_weights, n_weights)]
 
 
 def measured(widths: Widths, X: Views, Z: Views) -> Measures:
-    """Measure what is typical, on triplets that depend on a fixed seed alone."""
+    """Measure what is typical, on queries and items of a fixed seed."""
     base = widths[0][0]
-    sizes = (X.shape[0], Z.shape[0], Z.shape[0])
-    triplets = np.random.default_rng(0).integers(sizes, size=(SAMPLE, 3))
+    rng = np.random.default_rng(1)
+    asked = np.sort(rng.permutation(X.shape[0])[:QUERIES])
+    items = np.sort(rng.permutation(Z.shape[0])[:ITEMS])
     with np.errstate(over="ignore", invalid="ignore"), single_blas_thread():
-        scores = scores_of_pairs(widths, X, Z, triplets[:, 0], triplets[:, 1])
-        gaps = scores - scores_of_pairs(widths, X, Z, triplets[:, 0], triplets[:, 2])
-        typical = np.sqrt(np.mean(gaps**2, axis=0))
-        cosines = (gaps.T @ gaps[:, 0]) / np.maximum(len(gaps) * typical * typical[0], 1e-300)
-        asked, better, worse = (
-            rows_of(side[base], rows, np.float64)
-            for side, rows in zip((X, Z, Z), triplets[:500].T, strict=True)
+        scores = _scores_of_all(widths, X, Z, asked, items)
+        lengths = np.array([_length(X[base], asked), _length(Z[base], items, between=True)])
+        rows = rows_of(Z[base], items, np.float64)
+        mean = np.asarray(rows.mean(axis=0)).ravel()
+        others = asked[:, None] != items if X is Z else np.ones((len(asked), len(items)), bool)
+        comparing = [view for view, does in zip(scores, compares(widths), strict=True) if does]
+        found, first = _found(comparing, others), _found(comparing[:1], others)
+        among_found, among_first, among_all = (
+            np.array([_covariance(view, view, which) for view in scores])
+            for which in (found, first, others)
         )
-        squares = [row_products(rows, rows) for rows in (asked, better - worse)]
-        lengths = np.sqrt(np.mean(squares, axis=1))
+        common = np.array([_covariance(view, scores[0], others) for view in scores])
+        agreement = common / np.sqrt(np.maximum(among_all * among_all[0], 1e-300))
+        averages = np.array([view.mean() for view in scores])
+    agreement = np.clip(np.nan_to_num(agreement), 0.0, 1.0)
     # What is so small that its inverse has no number in this precision counts as zero.
     least = float(np.finfo(Z[base].dtype).max) ** -0.25
-    typical = np.where((typical > least**2) & np.isfinite(typical), typical, 1.0)
+    units = np.sqrt(np.where(among_found > 0, among_found, among_all))
+    units = np.where((units > least**2) & np.isfinite(units), units, 1.0)
     lengths = np.where((lengths > least) & np.isfinite(lengths), lengths, 1.0)
-    agreement = np.clip(np.nan_to_num(cosines[1:]), -1, 1)
-    first, all_items = (variances / typical**2 for variances in variances_of_scores(widths, X, Z))
-    own = share_of_its_own(agreement, first, all_items) * compares(widths)[1:]
+    gaps = np.maximum(2 * among_all, 1e-300)
+    own = share_of_its_own(agreement[1:], among_first / gaps, among_all / gaps)
+    own = np.minimum(own / OWN, 1.0) * compares(widths)[1:]
     return Measures(
-        typical,
+        units,
         lengths,
-        np.nan_to_num(scores.mean(axis=0) / typical),
-        np.nan_to_num(better.mean(axis=0) / lengths[1]).astype(Z[base].dtype),
-        own * 2 * agreement / (1 + np.abs(agreement)),
-        np.sqrt(KNOWN**2 * own + UNKNOWN**2 * (1 - own)),
-        np.sqrt((first[0] + LEAST) / (first[1:] + LEAST)),
+        np.nan_to_num(averages / units),
+        np.nan_to_num(mean / lengths[1]).astype(Z[base].dtype),
+        np.append(1.0, np.nan_to_num(own * 2 * agreement[1:] / (1 + agreement[1:]))),
     )
+
+
+def _scores_of_all(
+    widths: Widths, X: Views, Z: Views, asked: Indices, items: Indices
+) -> list[Array]:
+    """Scores of all pairs of some queries and items, in each view; a field has several."""
+    found: list[Array] = []
+    for name, width, _ in widths:
+        rows = rows_of(Z[name], items, np.float64)
+        if width:
+            product = rows_of(X[name], asked, np.float64) @ rows.T
+            found.append(np.nan_to_num(dense(product)))
+        else:
+            found += [np.broadcast_to(x, (len(asked), len(x))) for x in dense(rows).T]
+    return found
+
+
+def _length(side: Matrix, some: Indices, *, between: bool = False) -> float:
+    """Root mean square of the lengths of rows, or of differences between them."""
+    rows = dense(rows_of(side, some[:500], np.float64))
+    if between:
+        rows = rows - rows[np.random.default_rng(0).permutation(len(rows))]
+    return float(np.sqrt(np.mean(row_products(rows, rows))))
+
+
+def _found(scores: list[Array], others: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which items are among the first of any view, for each query; it is no answer itself."""
+    found = np.zeros(others.shape, bool)
+    for view in scores:
+        k = min(FOUND, view.shape[1])
+        first = np.argpartition(-np.where(others, view, -np.inf), k - 1, axis=1)[:, :k]
+        np.put_along_axis(found, first, True, axis=1)
+    return found & others
+
+
+def _covariance(one: Array, other: Array, which: NDArray[np.bool_]) -> float:
+    """Mean over the queries of the covariance of two views among these items."""
+    counts = np.maximum(which.sum(axis=1, keepdims=True), 1)
+    apart = [
+        (view - (view * which).sum(axis=1, keepdims=True) / counts) * which for view in (one, other)
+    ]
+    return float(np.nan_to_num(((apart[0] * apart[1]).sum(axis=1) / counts[:, 0]).mean()))
 
 
 def share_of_its_own(agreement: Array, first: Array, all_items: Array) -> Array:
@@ -180,35 +224,6 @@ def share_of_its_own(agreement: Array, first: Array, all_items: Array) -> Array:
 def compares(widths: Widths) -> NDArray[np.bool_]:
     """For each weight, whether its view compares queries with items, or is a field of items."""
     return np.array([m > 0 for _, m, n in widths for _ in range(1 if m else n)])
-
-
-def variances_of_scores(widths: Widths, X: Views, Z: Views) -> tuple[Array, Array]:
-    """Mean variances of all views' scores among the base's first items, and among all items.
-
-    On random queries and items of a fixed seed.
-    """
-    rng = np.random.default_rng(1)
-    asked = np.sort(rng.permutation(X.shape[0])[:QUERIES])
-    items = np.sort(rng.permutation(Z.shape[0])[:ITEMS])
-    k, variances, first = min(FIRST, len(items)), [], None
-    with np.errstate(over="ignore", invalid="ignore"), single_blas_thread():
-        for name, width, _ in widths:
-            rows = rows_of(Z[name], items, np.float64)
-            if width:
-                product = rows_of(X[name], asked, np.float64) @ rows.T
-                columns = [np.nan_to_num(dense(product))]
-            else:
-                columns = [np.broadcast_to(x, (len(asked), len(x))) for x in dense(rows).T]
-            if first is None:
-                base = columns[0].copy()
-                if X is Z:  # a query is no answer to itself
-                    base[asked[:, None] == items] = -np.inf
-                first = np.argpartition(-base, k - 1, axis=1)[:, :k]
-            for scores in columns:
-                best = np.take_along_axis(scores, first, axis=1)
-                variances.append([best.var(axis=1).mean(), scores.var(axis=1).mean()])
-    found = np.nan_to_num(np.array(variances).T)
-    return found[0], found[1]
 
 
 def side_by_side(views: list[Matrix]) -> Matrix:
