@@ -83,8 +83,12 @@ class Blend:
         nuisances = [of_clicks.NUISANCE] * n_nuisances
         views = [(b, of_clicks.VIEW, -of_clicks.LARGEST, of_clicks.LARGEST) for b in start]
         rates, looks = of_clicks.RATES, of_clicks.LOOKS
-        self.model = Newton([*rates, *looks, of_clicks.LEVEL_OF_LISTS, *views, *nuisances])
-        self.alone = Newton([*looks, *of_clicks.LEVELS, of_clicks.STEEPNESS, *nuisances])
+        self.model = Newton(
+            [*rates, *looks, of_clicks.STEEP, of_clicks.LEVEL_OF_LISTS, *views, *nuisances]
+        )
+        self.alone = Newton(
+            [*looks, *of_clicks.LEVELS, of_clicks.STEEPNESS, of_clicks.STEEP, *nuisances]
+        )
         self.evidence = 0.0
         self.ranks = self.published()
         common = blend.memory_part_.common
@@ -95,6 +99,7 @@ class Blend:
 
     def start_W(self, m, n):
         self.W, self.weight, self.precision, self.behind = np.zeros((m, n)), 0.0, 16.0, 0.0
+        self.turned = 0.0
         root = np.sqrt(of_W.SCALE)
         self.Lambda, self.Omega, self.waiting = root * np.eye(m), root * np.eye(n), []
 
@@ -122,8 +127,8 @@ class Blend:
     def published(self):
         _, _, up, down = self.rates()
         trust = max(np.tanh(self.evidence / 2), 0.0)
-        views = self.model.theta[5 : 5 + len(self.start)]
-        return np.array([trust, up, down, *views])
+        views = self.model.theta[6 : 6 + len(self.start)]
+        return np.array([trust, up, down, self.model.theta[4], *views])
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -221,10 +226,10 @@ class Blend:
     def _compare(self, query, x, rows, m, better, weight):
         V = len(self.start)
         gap, apart = x[better] - x[1 - better], m[better] - m[1 - better]
-        J = np.r_[np.zeros(5), gap]
-        J_alone = np.r_[np.zeros(4), self.start @ gap[:V], gap[V:]]
-        margin = J @ self.model.theta
-        logit = margin + apart
+        tau, views = self.model.theta[4], self.model.theta[6:] @ gap
+        J = np.r_[np.zeros(4), views + apart, 0.0, tau * gap]
+        J_alone = np.r_[np.zeros(5), self.start @ gap[:V], gap[V:]]
+        margin, logit = tau * views, tau * (views + apart)
         for sign, model, slopes, s in (
             (1, self.model, J, logit),
             (-1, self.alone, J_alone, J_alone @ self.alone.theta),
@@ -261,6 +266,9 @@ class Blend:
         self.waiting = []
         for s, offset, weight in told:
             P, plain = (SLIP / 2 + (1 - SLIP) * sigmoid(offset + w * s) for w in (self.weight, 0.0))
+            if (offset > 0) != (offset + self.weight * s > 0):
+                turned = self.turned + weight * np.log(P / plain)
+                self.turned = np.clip(turned, constants.WORST, constants.BEST)
             self.behind = max(self.behind - weight * np.log(P / plain), 0.0)
             if self.behind > of_weight.ALARM:
                 self.start_W(m, n)
@@ -278,15 +286,15 @@ class Blend:
         gamma, kappa = self.model.theta[2:4]
         e = np.exp(-gamma * looks - kappa * above)
         one, none = (1 - JUDGED, JUDGED) if judged else (e * high, e * low)
-        rho = sigmoid(np.c_[np.ones(n), x] @ self.model.theta[4:] + m)
+        rho = sigmoid(np.c_[np.ones(n), x] @ self.model.theta[5:] + m)
         mu = np.clip(none + (one - none) * rho, 1e-5, 1 - 1e-5)
         slope = (one - none) * rho * (1 - rho)
         J = np.c_[mu * (1 - high), -none * (1 - rho), -mu * looks, -mu * above]
-        J = np.c_[J * (not judged), slope[:, None] * np.c_[np.ones(n), x]]
+        J = np.c_[J * (not judged), np.zeros(n), slope[:, None] * np.c_[np.ones(n), x]]
         e_0 = np.exp(-self.alone.theta[0] * looks - self.alone.theta[1] * above)
         one_0, none_0 = (1 - JUDGED, JUDGED) if judged else (e_0, 0.0)
         level = np.eye(2)[np.full(n, int(judged))]
-        y = np.c_[level, x[:, :V] @ self.start, x[:, V:]]
+        y = np.c_[level, x[:, :V] @ self.start, np.zeros(n), x[:, V:]]
         rho_0 = sigmoid(y @ self.alone.theta[2:])
         mu_0 = np.clip(none_0 + (one_0 - none_0) * rho_0, 1e-5, 1 - 1e-5)
         slope_0 = (one_0 - none_0) * rho_0 * (1 - rho_0)
@@ -318,9 +326,15 @@ class Blend:
     # -- ranking -------------------------------------------------------------------------------
 
     def scores(self, query, x, rows):
-        trust, up, down = self.ranks[:3]
-        weights = self.start + trust * (self.ranks[3:] - self.start)
-        W = self.weight * (query / self.lengths[0]) @ self.W
+        trust, up, down, tau = self.ranks[:4]
+        weights = self.start + trust * (self.ranks[4:] - self.start)
+        W = (
+            self.weight
+            * max(np.tanh(self.turned / 2), 0.0)
+            / tau
+            * (query / self.lengths[0])
+            @ self.W
+        )
         items = [tuple(row) for row in np.c_[x, rows]]
         bonus = {}
         known = self.known.get(tuple(query))

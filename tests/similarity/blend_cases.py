@@ -78,11 +78,8 @@ def assert_agree(blend, reference, queries, items):
     state = blend.get_state()
     for name, value in reference.state.items():
         close(state[name], value, name)
-    close(
-        blend.matrix_part_.numbers[:3],
-        [reference.weight, reference.precision, reference.behind],
-        "W",
-    )
+    ours = [reference.weight, reference.precision, reference.behind, reference.turned]
+    close(blend.matrix_part_.numbers[:4], ours, "numbers of W")
     base, everything = next(iter(items)), np.arange(len(items))
     for q in range(len(queries)):
         x = features_of(blend, queries, items, q, everything)

@@ -66,12 +66,15 @@ def read_shares(path: PathLike) -> dict[str, dict[str, float]]:
     start, ranks, numbers = read_some(path, document, names).values()
     try:
         views = decode_all({"names_": document["attributes"]["names_"]}, {})["names_"]
-        trust, _, _, *learnt = ranks.tolist()
+        trust, _, _, steepness, *learnt = ranks.tolist()
         weights = start + trust * (np.array(learnt) - start)
         return {
             "start": dict(zip(views, start.tolist(), strict=True)),
             "weights": dict(zip(views, weights.tolist(), strict=True)),
-            "trust": {"clicks": trust, "W": float(numbers[0])},
+            "trust": {
+                "clicks": trust,
+                "W": numbers[0] * max(np.tanh(numbers[3] / 2), 0.0) / steepness,
+            },
         }
     except Exception as error:  # whatever the contents cause, the file is at fault
         raise damaged(path, f"what ranks is not readable ({error})") from error

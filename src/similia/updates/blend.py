@@ -11,7 +11,7 @@ probably it is looked at. With what is remembered of the pair, m, before a list 
 
 The first line is Bayes' rule for each item. θ takes one online Newton step a list, within bounds.
 What a trusted person judged is the same with e = 1 and known rates. A comparison is learnt by its
-margin, P(better) = ε/2 + (1-ε) σ(logit of better - logit of worse).
+margin, P(better) = ε/2 + (1-ε) σ(τ (logit of better - logit of worse)).
 """
 
 import numpy as np
@@ -20,15 +20,15 @@ from similia.linalg.compiled import compiled
 
 #: kinds of lists: clicked, judged by a trusted person, and two items of which one is better
 CLICKED, JUDGED, COMPARED = range(3)
-#: places in θ before the weights of one, of the views and of the nuisances
-RATE, RATIO, PLACE, ABOVE, ONE = range(5)
+#: places in θ before the weights of one, of the views and of the nuisances; STEEP is τ
+RATE, RATIO, PLACE, ABOVE, STEEP, ONE = range(6)
 #: places in what the start alone says of clicks, before the weights of the nuisances; the start has
-#: a level for clicks and one for judgements, and one steepness
-ALONE_PLACE, ALONE_ABOVE, LEVEL, JUDGED_LEVEL, STEEPNESS, ALONE_NUISANCE = range(6)
+#: a level for clicks and one for judgements, and a steepness for both and one for comparisons
+ALONE_PLACE, ALONE_ABOVE, LEVEL, JUDGED_LEVEL, STEEPNESS, ALONE_STEEP, ALONE_NUISANCE = range(7)
 #: what is kept of a pair: clicks, passes, log odds by comparisons and by judgements, and ties
 CLICKS, PASSES, MARGIN, JUDGEMENT, TIES = range(5)
 #: places in what ranks, before the weights of the views
-TRUST, UP, DOWN, VIEWS = range(4)
+TRUST, UP, DOWN, TAU, VIEWS = range(5)
 #: share of comparisons and of judgements that are slips
 SLIP = 0.1
 JUDGED_SLIP = 0.05
@@ -104,12 +104,13 @@ def newton_step(theta, precision, prior, gradient, room):
 
 @compiled
 def publish(theta, numbers, ranks):
-    """Copy what ranks for all queries: trust, what a click and a pass are worth, and weights."""
+    """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, and weights."""
     high = sigmoid(theta[RATE])
     low = high * np.exp(-theta[RATIO])
     ranks[TRUST] = max(np.tanh(numbers[0] / 2.0), 0.0)
     ranks[UP] = theta[RATIO]
     ranks[DOWN] = np.log((1.0 - low) / (1.0 - high))
+    ranks[TAU] = theta[STEEP]
     for v in range(VIEWS, len(ranks)):
         ranks[v] = theta[ONE + 1 + v - VIEWS]
 
@@ -251,22 +252,25 @@ def learn_lists(
             alone_gradient[v] = 0.0
         gained = 0.0
         if kinds[t] == COMPARED:
-            logit = base = margins[t] = 0.0
+            logit, base = wanted[begin] - wanted[begin + 1], 0.0
+            margins[t] = 0.0
             for v in range(p):
                 slopes[v] = 0.0
             for v in range(k):
                 alone_slopes[v] = 0.0
             for v in range(1, x.shape[1]):
                 gap = x[begin, v] - x[begin + 1, v]
-                slopes[ONE + v] = gap
-                margins[t] += theta[ONE + v] * gap
+                slopes[ONE + v] = theta[STEEP] * gap
+                margins[t] += theta[STEEP] * theta[ONE + v] * gap
+                logit += theta[ONE + v] * gap
                 if v <= n_views:
-                    alone_slopes[STEEPNESS] += start[v - 1] * gap
+                    alone_slopes[ALONE_STEEP] += start[v - 1] * gap
                 else:
                     alone_slopes[ALONE_NUISANCE + v - 1 - n_views] = gap
+            slopes[STEEP] = logit
+            logit *= theta[STEEP]
             for v in range(k):
                 base += alone[v] * alone_slopes[v]
-            logit = margins[t] + wanted[begin] - wanted[begin + 1]
             for which in range(2):
                 q = sigmoid(base if which else logit)
                 likelihood = SLIP / 2 + (1 - SLIP) * q
@@ -310,6 +314,7 @@ def learn_lists(
                 slope = (one - none) * rho * (1 - rho)
                 for v in range(x.shape[1]):
                     slopes[ONE + v] = slope * x[j, v]
+                slopes[STEEP] = 0.0
                 slopes[RATE] = 0.0 if judged else mu * (1 - high)
                 slopes[RATIO] = 0.0 if judged else -none * (1 - rho)
                 slopes[PLACE] = 0.0 if judged else -mu * places[j]

@@ -8,10 +8,10 @@ from similia.linalg.blas import add_cross_products, products, row_products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
-from similia.updates.blend import SLIP, sigmoid
+from similia.updates.blend import BEST, SLIP, WORST, sigmoid
 
 #: places in the numbers of W
-WEIGHT, PRECISION, BEHIND, COUNT = range(4)
+WEIGHT, PRECISION, BEHIND, TURNED, COUNT = range(5)
 #: largest weight of W
 LARGEST = 4.0
 #: log-likelihood lost against doing without W after which W starts anew
@@ -78,15 +78,20 @@ def matrix_walk(H, G, s, offsets, weights, m, n, steps, taken):
 def learn_weight(scores, offsets, weights, numbers):
     """Learn the weight of what W said of comparisons before it learnt them.
 
-    One online Newton step for each, from 0 and not below. Returns whether W has fallen so far
-    behind doing without it that it must start anew.
+    One online Newton step for each, from 0 and not below. Evidence counts the comparisons whose
+    order W turns: a W that only makes the views surer of themselves ranks no better. Returns whether
+    W has fallen so far behind doing without it that it must start anew.
     """
     for t in range(len(scores)):
         s, weight = min(max(scores[t], -1e6), 1e6), weights[t]
-        q = sigmoid(offsets[t] + numbers[WEIGHT] * s)
+        margin = offsets[t] + numbers[WEIGHT] * s
+        q = sigmoid(margin)
         plain = SLIP / 2 + (1 - SLIP) * sigmoid(offsets[t])
         likelihood = SLIP / 2 + (1 - SLIP) * q
-        numbers[BEHIND] = max(numbers[BEHIND] - weight * np.log(likelihood / plain), 0.0)
+        gained = weight * np.log(likelihood / plain)
+        if (margin > 0.0) != (offsets[t] > 0.0):
+            numbers[TURNED] = min(max(numbers[TURNED] + gained, WORST), BEST)
+        numbers[BEHIND] = max(numbers[BEHIND] - gained, 0.0)
         if numbers[BEHIND] > ALARM:
             return True
         slope = (1 - SLIP) * q * (1 - q) / likelihood

@@ -19,6 +19,9 @@ from similia.updates.blend import (
 RATES = [(0.0, 1.5, -8.0, 8.0), (1.7, 0.4, 0.5, 3.0)]
 #: places: people look at the k-th with k^-γ, and after a click with exp(-κ)
 LOOKS = [(0.8, 0.5, 0.0, 3.0), (0.2, 1.0, 0.0, 6.0)]
+#: how much the views explain of comparisons: of items that a search finds little, of random ones
+#: much; it is divided by, so it is not 0
+STEEP = (0.5, 0.5, 0.05, 8.0)
 #: how relevant the items of a list are on average; bounded, for with clicks at random "nearly all
 #: are relevant, and clicked with r₁" fits
 LEVEL_OF_LISTS = (-0.5, 2.0, -8.0, -0.5)
@@ -53,7 +56,7 @@ class ClickModel:
     #: logarithm of the ratio of the likelihoods, within bounds
     evidence: Array
     #: what ranks for all queries since it was published: trust, what a click and a pass are worth,
-    #: and weights
+    #: τ and weights
     ranks: Array
 
     @classmethod
@@ -71,8 +74,8 @@ class ClickModel:
         n_nuisances = max(len(self.alone) - ALONE_NUISANCE, 0)
         nuisances = [NUISANCE] * n_nuisances
         return (
-            np.array([*RATES, *LOOKS, LEVEL_OF_LISTS, *views, *nuisances]),
-            np.array([*LOOKS, *LEVELS, STEEPNESS, *nuisances]),
+            np.array([*RATES, *LOOKS, STEEP, LEVEL_OF_LISTS, *views, *nuisances]),
+            np.array([*LOOKS, *LEVELS, STEEPNESS, STEEP, *nuisances]),
         )
 
     def widen(self, n_nuisances: int) -> None:

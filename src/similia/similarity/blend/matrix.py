@@ -10,6 +10,7 @@ from similia.contract import Array
 from similia.updates.blend_matrix import (
     COUNT,
     PRECISION,
+    TURNED,
     WEIGHT,
     learn_weight,
     matrix_pass,
@@ -31,8 +32,8 @@ class MatrixPart:
     W: Array
     Lambda: Array
     Omega: Array
-    #: weight of W, its precision, how far W has fallen behind doing without, and how many
-    #: comparisons are waiting
+    #: weight of W, its precision, how far W has fallen behind doing without, evidence of the
+    #: comparisons that it turns, and how many are waiting
     numbers: NDArray[np.float64]
     #: comparisons that wait for their block: queries, differences, margins and weights
     queries: Array
@@ -48,7 +49,7 @@ class MatrixPart:
             np.zeros((m, n), dtype),
             (root * np.eye(m)).astype(dtype),
             (root * np.eye(n)).astype(dtype),
-            np.array([0.0, DEVIATION**-2.0, 0.0, 0.0]),
+            np.array([0.0, DEVIATION**-2.0, 0.0, 0.0, 0.0]),
             np.zeros((block, m), dtype),
             np.zeros((block, n), dtype),
             np.zeros(block),
@@ -57,8 +58,8 @@ class MatrixPart:
 
     @property
     def weight(self) -> float:
-        """Weight of W when ranking."""
-        return float(self.numbers[WEIGHT])
+        """Weight of W when ranking, as far as it turns comparisons rightly."""
+        return float(self.numbers[WEIGHT] * max(np.tanh(self.numbers[TURNED] / 2), 0.0))
 
     def learn(self, Q: Array, P: Array, margins: Array, counts: Array) -> None:
         """Learn comparisons, each with what the views make of it, block by block.

@@ -18,6 +18,7 @@ from similia.similarity.aroma import expected_regret
 from similia.similarity.blend.comparing import scores_of_pairs, side_by_side
 from similia.similarity.blend.memory import Keys
 from similia.similarity.blend.state import BlendState
+from similia.updates.blend import TAU
 from similia.validation import check_tuples
 from similia.views import Views
 
@@ -78,7 +79,7 @@ class BlendRanking(BlendState):
     def trust_(self) -> dict[str, float]:
         """Share with which what lists have taught ranks, and the weight of W."""
         check_is_fitted(self)
-        return {"clicks": self.clicks_part_.trust, "W": self.matrix_part_.weight}
+        return {"clicks": self.clicks_part_.trust, "W": self._weight_of_W}
 
     @accepts_one_query
     def pairwise_score(self, Q: Side, Z: Side | None = None) -> Array:
@@ -236,11 +237,16 @@ class BlendRanking(BlendState):
 
     def _moved_by_W(self, queries: Array) -> Array:
         """What W adds to queries, for differences of items in typical lengths."""
-        W, weight = self.matrix_part_.W, self.matrix_part_.weight
+        W, weight = self.matrix_part_.W, self._weight_of_W
         if not weight:
             return np.zeros((len(queries), W.shape[1]), self._dtype)
         found: Array = products((queries / self._scale(0), W))[0] * self._dtype.type(weight)
         return found
+
+    @property
+    def _weight_of_W(self) -> float:
+        """Weight of W in units of the base."""
+        return self.matrix_part_.weight / float(self.clicks_part_.ranks[TAU])
 
     def _known_bonuses(self, Q: Views) -> list[tuple[Keys, Array, Array]]:
         """Items known for each query, what is remembered of them, and what decisions add."""
@@ -334,7 +340,7 @@ class BlendRanking(BlendState):
         if not self._is_wide:
             P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
             Q = self._base_rows(X, query) / self._scale(0)
-            variances += self.matrix_part_.variances(Q, P)
+            variances += self.matrix_part_.variances(Q, P) / self.clicks_part_.ranks[TAU] ** 2
         return np.sqrt(np.maximum(variances, 0.0))
 
     def suggest(
