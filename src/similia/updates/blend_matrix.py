@@ -79,8 +79,8 @@ def learn_weight(scores, offsets, weights, numbers):
     """Learn the weight of what W said of comparisons before it learnt them.
 
     One online Newton step for each, from 0 and not below. Evidence counts the comparisons whose
-    order W turns: a W that only makes the views surer of themselves ranks no better. Returns whether
-    W has fallen so far behind doing without it that it must start anew.
+    order W turns: a W that only makes the views surer of themselves ranks no better. Returns
+    whether W has fallen so far behind doing without it that it must start anew.
     """
     for t in range(len(scores)):
         s, weight = min(max(scores[t], -1e6), 1e6), weights[t]
