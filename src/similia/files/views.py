@@ -1,23 +1,26 @@
 """Further views of queries and items: vectors, fields and texts from files, matched by id."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from similia.contract import Array, Matrix
-from similia.files.columns import NUMBER, Columns, Reader
-from similia.files.pieces import opened
-from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError
-from similia.files.source import DELIMITERS, Source
-from similia.files.vectors import LINES, TABLES, VectorFile, mapped_array, read_vectors
+from similia.files.columns import NUMBER, TEXT, Columns, Reader
+from similia.files.ids import Ids
+from similia.files.lines import DELIMITERS, JSON_SUFFIXES, opened
+from similia.files.rows import BadRows, RowError
+from similia.files.source import Source
+from similia.files.vectors import TABLE_SUFFIXES, VectorFile, mapped_array, read_vectors
 from similia.text import BM25
 from similia.views import VECTORS, Views
 
 #: columns of texts and of ids, unless the view has a column of its own name
-TEXT, ID = "text", "id"
+TEXT_COLUMN, ID_COLUMN = "text", "id"
+#: texts, of which an empty one is a text, too
+ANY_TEXT = TEXT._replace(missing="")
 
 
 class ViewFiles:
@@ -136,9 +139,9 @@ def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
         found, ids = _read_column(path, [name], NUMBER)
         return found[:, None], ids
     column = None
-    if path.suffix in TABLES:
+    if path.suffix in TABLE_SUFFIXES:
         column = name if name in Source(path).table().names else None
-    elif path.suffix in LINES:
+    elif path.suffix in JSON_SUFFIXES:
         with opened(path) as file:
             first = next((line for line in file if line.strip()), b"{}")
         try:
@@ -158,13 +161,13 @@ def _read_texts(path: Path, name: str) -> tuple[Array, Sequence[Any] | None]:
     if path.suffix == ".txt":
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         return np.array(lines, dtype=object), None
-    texts, ids = _read_column(path, [name, TEXT], STRING)
+    texts, ids = _read_column(path, [name, TEXT_COLUMN], ANY_TEXT)
     return np.array([str(text) for text in texts], dtype=object), ids
 
 
 def read_texts(path: Path, ids: Ids) -> Array:
     """Texts of a .txt file, or of the column ``text`` of a table, in the order of ids."""
-    return _aligned(path, *_read_texts(path, TEXT), ids)
+    return _aligned(path, *_read_texts(path, TEXT_COLUMN), ids)
 
 
 def _read_column(
@@ -180,7 +183,7 @@ def _read_column(
                 f"{path}: a view must be a column named {' or '.join(wanted)}, "
                 f"got {','.join(names)!r:.120}."
             )
-        return {column: reader, **({ID: STRING} if ID in names else {})}
+        return {column: reader, **({ID_COLUMN: ANY_TEXT} if ID_COLUMN in names else {})}
 
     for found, _ in source.batches(choose, (), BadRows()):
         values, *names = found.values()
@@ -189,14 +192,3 @@ def _read_column(
     if not parts:
         raise ValueError(f"{path}: a view must have at least one row, got none.")
     return np.concatenate(parts), ids or None
-
-
-def _strings(raw: RawColumn) -> Array | None:
-    if isinstance(raw, Encoded):
-        return np.array(raw.texts, dtype=object)[raw.codes]
-    return raw.astype(str).astype(object) if isinstance(raw, np.ndarray) else None
-
-
-_string: Callable[[Any], str] = str
-#: texts as they are; an empty one is a text, too
-STRING = Reader("string", _strings, _string, np.array("", dtype=object))
