@@ -168,7 +168,7 @@ def write_shown(folder, n_rows):
 PROGRAM = """
 import sys
 from benchmarks.logs import ITEMS, QUERIES
-from similia.files import ImpressionsFile, UbiLog
+from similia.feedback import ImpressionsFile, UbiLog
 kind = UbiLog if len(sys.argv) > 2 else ImpressionsFile
 n = 0
 for lists in kind(*sys.argv[1:], QUERIES, ITEMS):

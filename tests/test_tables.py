@@ -19,8 +19,8 @@ from similia import (
 from similia.exceptions import BadRowError
 from similia.feedback import FeedbackFile, UbiLog, read_impressions, read_run
 from similia.files import Ids, Source, VectorFile
-from similia.stream import evaluate_file, learn_file
-from similia.trust import Promotion, pairs_as_triplets, triplet_evaluation
+from similia.stream import learn_file
+from similia.trust import Promotion, evaluate_file, pairs_as_triplets, triplet_evaluation
 
 TRIPLETS = np.array([[0, 1, 2], [3, 4, 5], [1, 0, 3], [2, 2, 4]])
 FORMS = [pd.DataFrame, pl.DataFrame, pa.table]

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similia.service.catalogue.queries import KnownQueries
 from similia.service.http.app import Service
 from similia.service.log.records import Item, Query, Triplet
 from similia.service.settings import Settings
+from similia.service.tenants.files import KnownQueries
 from tests.page.shop import GOODS, asked, goods
 from tests.service.conftest import WIDTH, Running, some_items, until
 

@@ -3,7 +3,7 @@ import pytest
 
 pytest.importorskip("usearch", reason="needs usearch")
 
-from similia.service.engine import approximate
+from similia.service.catalogue import approximate
 from similia.service.errors import Invalid
 from similia.service.log.records import Item, Query, Settings
 from similia.service.tenants.tenant import Tenant
@@ -13,11 +13,11 @@ WIDTH, N = 8, 400
 
 @pytest.fixture
 def tenant(tmp_path, monkeypatch):
-    monkeypatch.setattr(approximate, "FEW", 100)
+    monkeypatch.setattr(approximate, "MIN_ROWS", 100)
     tenant = Tenant.create(tmp_path, "acme", Settings(search="usearch"))
     tenant.put_items([item(i) for i in range(N)])
-    tenant._engine.wait(tenant.log.last, 60)
-    tenant._catalogue.approximate.build(tenant._engine.live.shelf)
+    tenant._learner.wait(tenant.log.last, 60)
+    tenant._catalogue.approximate.build(tenant._learner.live.snapshot)
     yield tenant
     tenant.close()
 
@@ -39,13 +39,13 @@ def test_candidates_hold_the_best_items_also_after_changes(tenant):
     tenant.put_items([item(i, seed=1) for i in range(0, N, 7)])
     tenant.delete_items([f"i{i}" for i in range(0, N, 5)])
     tenant.put_items([item(i) for i in range(N, N + 30)])
-    tenant._engine.wait(tenant.log.last, 60)
-    shelf, right = tenant._engine.live.shelf, 0
+    tenant._learner.wait(tenant.log.last, 60)
+    snapshot, right = tenant._learner.live.snapshot, 0
     vector = np.zeros(WIDTH, np.float32)
-    rows = tenant._catalogue.approximate.candidates(shelf, vector, 10)
+    rows = tenant._catalogue.approximate.candidates(snapshot, vector, 10)
     assert rows is not None
-    assert len(rows) < len(shelf)
-    assert not np.isin(rows, shelf.dead).any()
+    assert len(rows) < len(snapshot)
+    assert not np.isin(rows, snapshot.dead).any()
     for number in range(50):
         approximately = found(tenant, query(number))
         library, tenant._catalogue.approximate = tenant._catalogue.approximate, None

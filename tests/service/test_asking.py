@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from similia.service.judging import questions as asking
+from similia.service.log.provenance import is_held_out
 from similia.service.log.records import Query, Settings, Triplet, query_key
-from similia.service.tenants import asking
 from similia.service.tenants.tenant import Tenant
 from similia.similarity.blend import Blend
-from similia.trust.split import held_out
 from tests.service.conftest import WIDTH, some_items, until
 
 
@@ -65,10 +65,10 @@ def test_only_random_questions_are_about_held_out_queries(tmp_path):
         seq = tenant.feedback(judged)[-1].seq
         until(lambda: tenant.status().learnt_seq >= seq)
         found = [question for _ in range(5) for question in tenant.next(40, "ann", pool)]
+        chosen = tenant._learner.settings
     finally:
         tenant.close()
-    keys = np.array([query_key(question.query) for question in found], object)
-    held = held_out(keys, 0.3)
+    held = np.array([is_held_out(query_key(question.query), chosen) for question in found])
     sources = np.array([question.source for question in found])
     assert set(sources) == {"random", "suggested"}
     assert not held[sources == "suggested"].any()

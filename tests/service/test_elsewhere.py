@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from similia.client import Client
-from similia.service.catalogue import elsewhere
-from similia.service.catalogue.elsewhere import open_store
+from similia.service.catalogue import external
+from similia.service.catalogue.external import open_external
 from similia.service.http.app import Service
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE
@@ -57,7 +57,7 @@ def in_postgres(server, kind):
 @pytest.fixture(params=["qdrant", "qdrant-fields", "text", "bigint"])
 def place(request, tmp_path, monkeypatch):
     """Settings of a database with sixty items, of which a tenant begins with twenty."""
-    monkeypatch.setattr(elsewhere, "SAMPLE", SAMPLE)
+    monkeypatch.setattr(external, "SAMPLE", SAMPLE)
     if request.param.startswith("qdrant"):
         return in_qdrant(tmp_path, request.param == "qdrant-fields")
     return in_postgres(request.getfixturevalue("server"), request.param)
@@ -104,7 +104,7 @@ def test_items_elsewhere_are_ranked_and_learnt_from(place, start, settings):
 
 
 def test_a_database_that_is_away_is_told_and_what_is_known_still_learnt(server, start, monkeypatch):
-    monkeypatch.setattr(elsewhere, "SAMPLE", SAMPLE)
+    monkeypatch.setattr(external, "SAMPLE", SAMPLE)
     running = start(items=False, **in_postgres(server, "text"))
     tenant = running.service.tenants.get("default")
     known = [str(i) for i in range(N) if tenant.has(str(i))][:3]
@@ -125,21 +125,21 @@ def test_a_database_that_is_away_is_told_and_what_is_known_still_learnt(server, 
 
 def test_settings_that_name_no_database_are_refused(tmp_path, settings):
     with pytest.raises(ValueError, match="items_at must be a postgresql:// URL or qdrant:"):
-        open_store(Settings(items_at="mysql://somewhere"))
+        open_external(Settings(items_at="mysql://somewhere"))
     shown = Settings(items_at="postgresql://me:secret@host/db", items_key="secret").shown()
     assert "secret" not in str(shown).replace("secret_", "")
-    assert open_store(Settings()) is None
+    assert open_external(Settings()) is None
     pytest.importorskip("qdrant_client")
     with pytest.raises(ValueError, match="Qdrant did not answer"):
-        open_store(Settings(items_at=f"qdrant:{tmp_path / 'none'}"))
+        open_external(Settings(items_at=f"qdrant:{tmp_path / 'none'}"))
 
 
 def test_tables_that_are_not_there_are_told_before_anything_is_served(server, tmp_path):
     with pytest.raises(ValueError, match="no_such_table"):
-        open_store(Settings(items_at=server.url, items_table="no_such_table"))
+        open_external(Settings(items_at=server.url, items_table="no_such_table"))
     nowhere = f"postgresql:///db?host={tmp_path}"
     with pytest.raises(ValueError, match="items_at: the database did not answer"):
-        open_store(Settings(items_at=nowhere))
+        open_external(Settings(items_at=nowhere))
 
 
 def test_distances_that_no_inner_product_orders_are_refused(tmp_path):

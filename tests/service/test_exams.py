@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from similia.service.errors import Invalid
+from similia.service.log.provenance import is_held_out
 from similia.service.log.records import Item, Query, Settings, Triplet, View
 from similia.service.tenants.tenant import Tenant
-from similia.trust import held_out
 from tests.service.problems import bits, learner, reopened
 
 WIDTH = 4
@@ -60,9 +60,10 @@ def tenant(folder, tmp_path):
 
 
 def test_held_out_queries_are_never_learnt_from(tenant):
-    keys = np.array([f"id:q{number}" for number in range(500)])
-    n = int(held_out(keys, 0.2).sum())
-    state, exams = tenant._engine.exams()
+    chosen = tenant._learner.settings
+    n = sum(is_held_out(f"id:q{number}", chosen) for number in range(500))
+    assert 50 < n < 150
+    state, exams = tenant._learner.exams()
     assert len(exams) == n
     assert state.learner.n_seen_ == 500 - n
     found = tenant.evaluate()
@@ -72,7 +73,7 @@ def test_held_out_queries_are_never_learnt_from(tenant):
 
 def test_a_query_that_was_decided_about_is_no_exam_question(tenant):
     before = tenant.evaluate().n_queries
-    _, exams = tenant._engine.exams()
+    _, exams = tenant._learner.exams()
     asked = Query(id=tenant.log.row(exams[0]).query.removeprefix("id:"), item="i3")
     (receipt,) = tenant.feedback([Triplet(query=asked, better="i1", worse="i2")])
     tenant.rank(asked, min_seq=receipt.seq)
@@ -83,7 +84,7 @@ def test_a_query_that_was_decided_about_is_no_exam_question(tenant):
 
 def test_a_retracted_exam_question_does_not_count(tenant):
     before, learnt = tenant.evaluate().n_queries, bits(learner(tenant))
-    _, exams = tenant._engine.exams()
+    _, exams = tenant._learner.exams()
     tenant.retract(tenant.log.row(exams[5]).id)
     assert bits(learner(tenant)) == learnt
     assert tenant.evaluate().n_queries == before - 1

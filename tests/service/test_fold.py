@@ -79,7 +79,7 @@ def test_live_learning_and_replay_give_the_same_bits(tmp_path):
 def test_blocks_learnt_together_give_the_bits_of_blocks_learnt_alone(memory, monkeypatch):
     """Whatever comes between them: ties that overfill a block, first clicks, moving items."""
     monkeypatch.setattr(folding, "BLOCK", 16)
-    monkeypatch.setattr(items, "FEW", 40)
+    monkeypatch.setattr(items, "MIN_COMPACTED", 40)
     settings = structs.replace(SETTINGS, memory=memory)
     records = [
         Entry("settings", encoded(Configured(settings=settings))),
@@ -130,13 +130,13 @@ def test_a_state_does_not_change_when_more_is_learnt(beginning):
     for row in rows[:150]:
         fold.feed(row)
     state = fold.state()
-    before = bits(state.learner), state.shelf.matrix.copy(), len(state.shelf)
+    before = bits(state.learner), state.snapshot.matrix.copy(), len(state.snapshot)
     for row in rows[150:]:
         fold.feed(row)
     fold.state()
     assert bits(state.learner) == before[0]
-    assert np.array_equal(state.shelf.matrix, before[1])
-    assert len(state.shelf) == before[2]
+    assert np.array_equal(state.snapshot.matrix, before[1])
+    assert len(state.snapshot) == before[2]
 
 
 @settings(max_examples=12)
@@ -194,7 +194,7 @@ def test_judgements_of_items_that_are_gone_are_passed_over(beginning):
 @pytest.fixture
 def often(monkeypatch):
     """Snapshots after every block, of eight lists."""
-    monkeypatch.setattr(snapshots, "EVERY", 1)
+    monkeypatch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
     monkeypatch.setattr(folding, "BLOCK", 8)
 
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia.service.catalogue import borrowed, items
+from similia.service.catalogue import items, shared
 from similia.service.catalogue.items import Items
+from similia.service.catalogue.layout import Layout
 from similia.service.engine import fold, snapshots
-from similia.service.engine.layout import Layout
 from similia.service.errors import Damaged, Invalid
-from similia.service.log import upkeep
-from similia.service.log.records import Query, Triplet, View, packed
-from similia.service.tenants.entries import Behind
-from similia.service.tenants.intake import Intake
+from similia.service.log import records
+from similia.service.log.records import Query, Triplet, View
+from similia.service.tenants import upkeep
+from similia.service.tenants.intake import Intake, ItemsNotReady
 from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     bits,
@@ -33,10 +33,10 @@ from tests.service.teams import PATIENCE, expected, filled
 @pytest.fixture
 def often(monkeypatch):
     """Snapshots after every block, of eight lists, and items that are moved together soon."""
-    monkeypatch.setattr(snapshots, "EVERY", 1)
+    monkeypatch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
     monkeypatch.setattr(fold, "BLOCK", 8)
-    monkeypatch.setattr(items, "FEW", 40)
-    monkeypatch.setattr(borrowed, "MANY", 8)
+    monkeypatch.setattr(items, "MIN_COMPACTED", 40)
+    monkeypatch.setattr(shared, "MAX_COPIED", 8)
 
 
 # -- exact -------------------------------------------------------------------------------------
@@ -57,10 +57,10 @@ def test_any_order_of_changes_gives_the_bits_of_a_fresh_fold(tmp_path_factory, s
     folder = tmp_path_factory.mktemp("steps")
     tenants, count = Tenants(folder), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshots, "EVERY", 1)
+        patch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
         patch.setattr(fold, "BLOCK", 8)
-        patch.setattr(items, "FEW", 40)
-        patch.setattr(borrowed, "MANY", 8)
+        patch.setattr(items, "MIN_COMPACTED", 40)
+        patch.setattr(shared, "MAX_COPIED", 8)
         filled(tenants)
         for step in steps:
             match step:
@@ -143,8 +143,8 @@ def test_items_that_change_under_many_judges_are_followed_exactly(tenants, often
     stop.set()
     changing.join()
     assert not errors
-    owner._engine.wait(owner.log.last, PATIENCE)
-    assert owner._engine.items._rows.floor > 0  # it was compacted meanwhile
+    owner._learner.wait(owner.log.last, PATIENCE)
+    assert owner._learner.items._rows.floor > 0  # it was compacted meanwhile
     for team in teams:
         assert bits(learner(team)) == expected(team, owner)
 
@@ -160,10 +160,10 @@ def test_items_that_were_compacted_away_are_read_from_the_owners_log(tmp_path, o
     tenants.close()
     shutil.rmtree(tmp_path / "one" / "snapshots")
     tenants = Tenants(tmp_path)
-    assert tenants.get("owner")._engine.items.as_of(one._engine.mark) is None
+    assert tenants.get("owner")._learner.items.as_of(one._learner.mark) is None
     one, two = tenants.get("one"), tenants.get("two")
     assert [bits(learner(team)) for team in (one, two)] == live
-    assert one._engine._fold.items._past is None  # and not kept
+    assert one._learner._fold.items._past is None  # and not kept
     one.feedback([triplet(i) for i in range(30, 50)])
     assert bits(learner(one)) == expected(one, tenants.get("owner"))
     one.retract("t3")  # of the first versions, learnt in a block
@@ -183,7 +183,7 @@ def test_follow_rows_are_written_only_when_items_have_changed(tenants):
     assert follows() == 1
     assert one.plain_entries([]) == []
     owner.put_items([item(0, seed=5)])
-    owner._engine.wait(owner.log.last, PATIENCE)
+    owner._learner.wait(owner.log.last, PATIENCE)
     assert one.plain_entries([]) is None  # somebody must wait for the row that follows
     assert one.entries_at_once([triplet(9)]) is None
     one.feedback([triplet(9)])
@@ -197,17 +197,17 @@ def test_items_of_a_row_that_is_half_done_are_not_judged_yet():
         items = Items(Layout([View("a", 1)]))
         is_behind = True
 
-    Half.items.put(item(0), packed({"a": [1.0]}), 5)
+    Half.items.put(item(0), [1.0], 5)
     asked = Query(vectors={"a": [1.0]})
     told = Triplet(query=asked, better="i0", worse="i1")
-    intake = Intake(Half, follower=type("F", (), {"mark": 9}))
+    intake = Intake(Half, records.Settings, follower=type("F", (), {"mark": 9}))
     assert intake.at_once([told]) is None
-    assert intake._sight().has("i0") is False
-    Half.items.put(item(1), packed({"a": [1.0]}), 5)
+    assert intake._view().has("i0") is False
+    Half.items.put(item(1), [1.0], 5)
     Half.items.changed = 5
     assert len(intake.at_once([told])) == 1
-    with pytest.raises(Behind):
-        intake._knowing(intake._sight())("i2")
+    with pytest.raises(ItemsNotReady):
+        intake._knowing(intake._view())("i2")
 
 
 # -- items as of a row -------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_items_as_of_a_row_are_those_there_were(steps):
             name = f"i{number}"
             count += 1.0
             if kind == "put":
-                found.put(item(number), packed({"a": [count]}), seq)
+                found.put(item(number), [count], seq)
                 present = {id: value for id, value in present.items() if id != name}
                 present[name] = count
             else:
@@ -267,7 +267,7 @@ def kept(tmp_path):
     one.feedback([triplet(i) for i in range(10)])
     list(upkeep.backup(str(store), tmp_path / "old"))
     owner.put_items([item(3, seed=1)])
-    owner._engine.wait(owner.log.last, PATIENCE)
+    owner._learner.wait(owner.log.last, PATIENCE)
     one.feedback([triplet(i) for i in range(10, 20)])
     live = bits(learner(one))
     tenants.close()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.service.judging.judges import Count, agreement, krippendorff_alpha, standing
+from similia.service.judging.judges import Count, krippendorff_alpha
 from similia.service.log.records import Query, Triplet
 from similia.service.tenants.tenant import Tenant
 from tests.service.conftest import some_items
@@ -48,22 +48,22 @@ def test_consistency_is_told_from_repeats_and_check_questions(tenant):
     tenant.feedback([said("ann", 1, 2), said("ann", 2, 1, "repeat"), said("ann", 3, 4)])
     tenant.feedback([said("ann", 3, 4, "repeat"), said("owner", 5, 6, "gold")])
     tenant.feedback([said("ann", 5, 6, "check"), said("bea", 6, 5, "check")])
-    found = standing(tenant, "ann")
+    found = tenant.judges.standing("ann")
     assert (found.repeats, found.gold) == (Count(2, 1), Count(1, 1))
-    assert standing(tenant, "bea").gold == Count(1, 0)
+    assert tenant.judges.standing("bea").gold == Count(1, 0)
 
 
 def test_agreement_counts_comparisons_that_several_answered(tenant):
-    assert agreement(tenant).alpha is None
+    assert tenant.judges.agreement().alpha is None
     tenant.feedback([said("ann", 1, 2), said("bea", 1, 2), said("ann", 3, 4), said("bea", 3, 4)])
     tenant.feedback([said("ann", 6, 5), said("bea", 6, 5), said("cem", 8, 7)])
-    found = agreement(tenant)
+    found = tenant.judges.agreement()
     assert (found.alpha, found.questions) == (1.0, 3)
     tenant.feedback([said("cem", 2, 1)])
-    assert agreement(tenant).alpha < 1.0
+    assert tenant.judges.agreement().alpha < 1.0
 
 
 def test_retracted_answers_do_not_count(tenant):
     receipts = tenant.feedback([said("ann", 1, 2), said("ann", 3, 4)])
     tenant.retract(receipts[0].id)
-    assert standing(tenant, "ann").answers == 1
+    assert tenant.judges.standing("ann").answers == 1

@@ -135,7 +135,7 @@ def test_rows_can_be_found(log):
     assert [row.seq for row in log.rows(1, 3)] == [2, 3]
     for part in ((), (1, 3)):
         told = [(row.seq, row.body, row.query, row.target) for row in log.rows(*part)]
-        assert list(map(astuple, log.told(*part))) == told
+        assert list(map(astuple, log.learner_rows(*part))) == told
     assert log.counts() == (3, 2)
     assert list(log.days().values()) == [3]
 

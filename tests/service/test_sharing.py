@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from similia.client import Client, ServiceProblem
-from similia.service.catalogue.loading import ItemFile
-from similia.service.engine import approximate
+from similia.service.catalogue import approximate
+from similia.service.catalogue.external import ExternalItems
 from similia.service.errors import Conflict, Invalid, NotFound
 from similia.service.http import app
-from similia.service.log import upkeep
 from similia.service.log.records import Query, Settings, Triplet, View
 from similia.service.settings import Settings as ServiceSettings
+from similia.service.tenants import upkeep
+from similia.service.tenants.files import ItemFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
 from tests.service.conftest import some_items
@@ -37,18 +38,18 @@ def ids(ranking):
 
 
 def test_items_are_in_memory_once(tenants, monkeypatch):
-    monkeypatch.setattr(approximate, "FEW", 10)
+    monkeypatch.setattr(approximate, "MIN_ROWS", 10)
     owner, one, two = filled(tenants)
     for team in (one, two):
         team.feedback([judgement(i) for i in range(40)])
         learner(team)
-    shelves = [tenant._engine.live.shelf for tenant in (owner, one, two)]
-    for shelf in shelves:
-        assert shelf.rows is shelves[0].rows
-        assert np.shares_memory(shelf.matrix, shelves[0].matrix)
+    shelves = [tenant._learner.live.snapshot for tenant in (owner, one, two)]
+    for snapshot in shelves:
+        assert snapshot.rows is shelves[0].rows
+        assert np.shares_memory(snapshot.matrix, shelves[0].matrix)
     assert one._catalogue is two._catalogue is owner._catalogue  # and so are indices
-    assert 0 < len(one._engine._fold.items._copied) <= 120  # rows that wait to be learnt
-    assert one._engine._fold.items._past is None
+    assert 0 < len(one._learner._fold.items._copied) <= 120  # rows that wait to be learnt
+    assert one._learner._fold.items._past is None
 
 
 def test_what_the_owner_changes_is_ranked_at_once(tenants):
@@ -76,17 +77,17 @@ def test_items_are_changed_at_their_owner_only(tenants):
 
 
 def test_items_are_searched_as_their_owner_does(tenants, monkeypatch):
-    monkeypatch.setattr(approximate, "FEW", 10)
+    monkeypatch.setattr(approximate, "MIN_ROWS", 10)
     owner = tenants.create("fast", Settings(search="usearch"))
     owner.put_items(some_items(60))
     team = tenants.create("team", Settings(shares="fast"))
-    owner._catalogue.approximate.build(owner._engine.live.shelf)
+    owner._catalogue.approximate.build(owner._learner.live.snapshot)
     built = []
     monkeypatch.setattr(approximate.Approximate, "build", lambda *_: built.append(1))
     team.feedback([Triplet(query=Query(item="i0"), better="i5", worse="i9")])
     learner(team)
     assert len(ids(team.rank(Query(item="i0"), 10))) == 10
-    assert team._engine.settings.search == "usearch"
+    assert team._learner.settings.search == "usearch"
     assert not built
 
 
@@ -185,7 +186,7 @@ def test_the_same_on_every_database(place, name, tmp_path):
     owner.put_items([item(3, seed=9)])
     one.retract(told[4].id)
     for other in (two, owner):
-        assert other._engine.live.learner is None
+        assert other._learner.live.learner is None
         assert other.judgements() == []
         assert other.status().judgements == 0
         assert other.evaluate().n_judgements == 0
@@ -195,7 +196,7 @@ def test_the_same_on_every_database(place, name, tmp_path):
     tenants.close()
     again = Tenants(place, cache=tmp_path / "another")
     assert bits(learner(again.get(one.name))) == live
-    assert again.get(two.name)._engine.live.learner is None
+    assert again.get(two.name)._learner.live.learner is None
     again.close()
 
 
@@ -269,7 +270,7 @@ class There:
 
 def test_items_that_are_elsewhere_are_not_shared(start, monkeypatch, settings):
     """What one team judges would be copied into the log of the owner, and change all."""
-    monkeypatch.setattr(app, "open_store", lambda _: There())
+    monkeypatch.setattr(app, "open_external", lambda _: ExternalItems(There()))
     running = start(items=False)
     answer = httpx.put(f"{running.url}/v1/team", json={"shares": "default"})
     assert answer.status_code == 422
@@ -281,7 +282,7 @@ def test_shared_items_are_not_taken_elsewhere(settings, monkeypatch):
     tenants.create("default").put_items(some_items())
     tenants.create("team", Settings(shares="default"))
     tenants.close()
-    monkeypatch.setattr(app, "open_store", lambda _: There())
+    monkeypatch.setattr(app, "open_external", lambda _: ExternalItems(There()))
     for name in ("default", "team"):
         service = app.Service(ServiceSettings(**settings, tenant=name))
         with pytest.raises(ValueError, match="items_at must be for a tenant whose items nobody"):

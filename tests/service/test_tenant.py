@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from similia.service.engine import engine
+from similia.service.engine import learner as learning
 from similia.service.errors import Conflict, Invalid, NotFound, Timeout, UnknownJudgement
 from similia.service.log.records import (
     Clicks,
@@ -102,12 +102,12 @@ def test_a_client_reads_its_own_writes(tenant):
 def test_scores_are_the_learners_own(tenant):
     tenant.feedback([judgement(i) for i in range(140)])
     model, asked = learner(tenant), query(5)
-    state = tenant._engine.live
+    state = tenant._learner.live
     row = state.layout.query_row({n: np.float32(v) for n, v in asked.vectors.items()})
-    sides = state.layout.sides(row[None], state.shelf.matrix)
+    sides = state.layout.sides(row[None], state.snapshot.matrix)
     expected = model.pairwise_score(*sides)[0]
     found = tenant.rank(asked, 30)
-    assert ids(found) == [state.shelf.id(i) for i in np.argsort(-expected, kind="stable")]
+    assert ids(found) == [state.snapshot.id(i) for i in np.argsort(-expected, kind="stable")]
     scores = [result.score for result in found.results]
     np.testing.assert_allclose(scores, np.sort(expected)[::-1], rtol=1e-4)
     assert all(result.std > 0 for result in found.results)
@@ -158,7 +158,7 @@ def test_a_typed_query_is_ranked_by_the_words_of_the_items(tenant):
 
 
 def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
-    with tenant._engine._folding:  # the learner stands still
+    with tenant._learner._folding:  # the learner stands still
         (receipt,) = tenant.feedback([triplet(0)])
         with pytest.raises(Timeout, match="ask again"):
             tenant.rank(query(0), min_seq=receipt.seq, timeout=0.05)
@@ -169,9 +169,9 @@ def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
 
 
 def test_a_log_waits_for_a_learner_that_is_far_behind(tenant, monkeypatch):
-    monkeypatch.setattr(engine, "MOST_ROWS", 3)
+    monkeypatch.setattr(learning, "MAX_UNLEARNT_ROWS", 3)
     told = [threading.Thread(target=tenant.feedback, args=([triplet(i)],)) for i in range(40)]
-    with tenant._engine._folding:  # the learner stands still
+    with tenant._learner._folding:  # the learner stands still
         for thread in told:
             thread.start()
             thread.join(0.01)
@@ -207,7 +207,7 @@ def test_items_come_change_and_go_in_rankings(tenant):
 def test_items_are_searched_while_they_are_replaced_over_and_over(tenant, monkeypatch):
     from similia.service.catalogue import items
 
-    monkeypatch.setattr(items, "FEW", 16)
+    monkeypatch.setattr(items, "MIN_COMPACTED", 16)
     monkeypatch.setattr("similia.service.engine.fold.BLOCK", 4)
     errors, stop = [], threading.Event()
 
@@ -230,10 +230,10 @@ def test_items_are_searched_while_they_are_replaced_over_and_over(tenant, monkey
     assert not errors
     asked = query(0)
     live = tenant.rank(asked, 30, min_seq=tenant.log.last)
-    assert len(tenant._engine.live.shelf.matrix) < 100  # the dead were cleared away
+    assert len(tenant._learner.live.snapshot.matrix) < 100  # the dead were cleared away
     for result in live.results:
-        state = tenant._engine.live
-        assert state.shelf.id(state.shelf.row(result.id)) == result.id
+        state = tenant._learner.live
+        assert state.snapshot.id(state.snapshot.row(result.id)) == result.id
 
 
 def test_feedback_on_an_item_that_was_just_put_is_taken(tenant):

@@ -1,7 +1,8 @@
 """Further views of queries and items: vectors, fields and texts from files, matched by id."""
 
-import json
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from similia.contract import Array, Matrix
 from similia.files.columns import NUMBER, TEXT, Columns, Reader
 from similia.files.ids import Ids
-from similia.files.lines import DELIMITERS, JSON_SUFFIXES, opened
+from similia.files.lines import DELIMITERS, JSON_SUFFIXES, json_object, opened
 from similia.files.rows import BadRows, RowError
 from similia.files.source import Source
 from similia.files.vectors import TABLE_SUFFIXES, VectorFile, mapped_array, read_vectors
@@ -59,7 +60,7 @@ class ViewFiles:
     def of_items(self, file: VectorFile) -> VectorFile:
         """Items with their further views; also the queries, if these are the same."""
         found: dict[str, Matrix] = {
-            name: _aligned(path, *_read_view(path, name), file.ids)
+            name: _aligned(path, *_named_view(path, name), file.ids)
             for name, path in self.items.items()
         }
         for name, path in self.texts.items():
@@ -71,7 +72,7 @@ class ViewFiles:
     def of_queries(self, file: VectorFile) -> VectorFile:
         """Queries with their further views."""
         found: dict[str, Matrix] = {
-            name: _aligned(path, *_read_view(path, name), file.ids)
+            name: _aligned(path, *_named_view(path, name), file.ids)
             for name, path in self.queries.items()
         }
         for name, path in self.query_texts.items():
@@ -92,6 +93,11 @@ class ViewFiles:
         if not any((self.items, self.queries, self.texts, self.query_texts)):
             return queries, items
         if items is not None:
+            for name in sorted(self.texts.keys() - self.query_texts.keys()):
+                raise ValueError(
+                    f"texts of the queries must be given, too, for the view {name} "
+                    f"(--query-text {name}=FILE)."
+                )
             whole = self.of_items(items)
             return self.of_queries(queries), whole
         if self.queries or self.query_texts:
@@ -129,6 +135,47 @@ def _aligned(path: Path, rows: Any, names: Sequence[Any] | None, ids: Ids) -> An
         raise ValueError(f"{path}: {error}") from None
 
 
+def _named_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
+    """Matrix and ids, if any, or an error that says what is in the file instead."""
+    names = _column_names(path)
+    if name not in names and len(names) > 2:  # of ids and vectors, whatever they are called
+        raise ValueError(
+            f"{path}: a view must be a column named {name}, got {','.join(names)!r:.120}."
+        )
+    try:
+        return _read_view(path, name)
+    except ValueError as error:
+        if _holds_texts(path, name):
+            raise ValueError(
+                f"{path}: a view must be numbers, but {name} holds texts; "
+                f"pass it as texts (--text {name}=FILE)."
+            ) from error
+        raise
+
+
+def _column_names(path: Path) -> list[str]:
+    """Columns of a table, or fields of the first JSON object; empty for other files."""
+    if path.suffix in TABLE_SUFFIXES:
+        return list(Source(path).table().names)
+    return list(_first_object(path)) if path.suffix in JSON_SUFFIXES else []
+
+
+def _first_object(path: Path) -> dict[str, Any]:
+    """First line of JSON, empty if that is no object, which reading will explain."""
+    with opened(path) as file, suppress(ValueError):
+        return json_object(next((line for line in file if line.strip()), b"{}").decode())
+    return {}
+
+
+def _holds_texts(path: Path, name: str) -> bool:
+    """Whether the first values of a column are texts, none of which is a number."""
+    try:
+        texts = _read_texts(path, name)[0][:10].tolist()
+    except ValueError:
+        return False
+    return not any(re.match(r"\s*[-+.\d\[]", text) for text in texts)
+
+
 def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
     """Matrix and ids, if any."""
     if path.suffix == ".npy":
@@ -142,12 +189,7 @@ def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
     if path.suffix in TABLE_SUFFIXES:
         column = name if name in Source(path).table().names else None
     elif path.suffix in JSON_SUFFIXES:
-        with opened(path) as file:
-            first = next((line for line in file if line.strip()), b"{}")
-        try:
-            value = json.loads(first).get(name)
-        except (AttributeError, ValueError):  # which reading the vectors will explain
-            value = None
+        value = _first_object(path).get(name)
         if isinstance(value, int | float):
             found, ids = _read_column(path, [name], NUMBER)
             return found[:, None], ids

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from similia.service.catalogue.sharing import missing
-from similia.service.engine.engine import answer_promptly
+from similia.service.catalogue.shared import missing
+from similia.service.engine.learner import lower_switch_interval
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, Unavailable
 from similia.service.log.opening import check_name, names_in
 from similia.service.log.records import Settings
@@ -30,7 +30,7 @@ class Tenants:
         self._open: dict[str, Tenant] = {}
         #: why tenants could not be opened, by name
         self.unusable: dict[str, Exception] = {}
-        answer_promptly()
+        lower_switch_interval()
 
     def names(self) -> list[str]:
         """Names of all tenants."""
