@@ -2,11 +2,22 @@
 
 import numpy as np
 
-from similia.linalg.compiled import compiled
+from cython cimport floating
 
 
-@compiled
-def low_rank_pass(B, C, K, N, used, t, start, base, Q, P, aggressiveness):
+def low_rank_pass(
+    floating[:, ::1] B,
+    floating[:, ::1] C,
+    floating[:, ::1] K,
+    floating[:, ::1] N,
+    Py_ssize_t used,
+    Py_ssize_t t,
+    Py_ssize_t start,
+    const floating[::1] base,
+    const floating[:, ::1] Q,
+    const floating[:, ::1] P,
+    double aggressiveness,
+):
     """Learn the triplets from row `start` on; stop if a step needs a term and there is no room.
 
     The steps are those of `updates.oasis`, each of which adds one term to the first `used` ones:
@@ -16,29 +27,46 @@ def low_rank_pass(B, C, K, N, used, t, start, base, Q, P, aggressiveness):
     `base` holds qᵀW₀p for each row, `N` gathers the moment Σ t·ΔW in the same terms, and `t` counts
     the triplets before row 0. Returns the terms in use, the number of updates and the next row.
     """
-    updates = 0
-    right = np.empty(len(B), B.dtype)
-    for i in range(start, len(Q)):
-        q, p = Q[i], P[i]
-        for k in range(used):
-            right[k] = np.dot(C[k], p)
-        s = base[i]
-        for j in range(used):
-            weight = 0.0
+    cdef floating[::1] right = np.empty(len(B), np.asarray(B).dtype)
+    cdef Py_ssize_t i, j, k, l, updates = 0
+    cdef double s, weight, loss, norm2, tau
+    with nogil:
+        for i in range(start, Q.shape[0]):
             for k in range(used):
-                weight += K[j, k] * right[k]
-            s += weight * np.dot(B[j], q)
-        loss, norm2 = 1.0 - s, np.dot(q, q) * np.dot(p, p)
-        if not (loss > 0.0 and norm2 > 0.0):
-            continue
-        if used == len(B):
-            return used, updates, i
-        tau = min(aggressiveness, loss / norm2)
-        B[used], C[used] = q, p
-        K[used, used], N[used, used] = tau, (t + i + 1) * tau
-        used += 1
-        updates += 1
-    return used, updates, len(Q)
+                right[k] = _dot(C, k, P, i)
+            s = base[i]
+            for j in range(used):
+                weight = 0.0
+                for k in range(used):
+                    weight += K[j, k] * right[k]
+                s += weight * _dot(B, j, Q, i)
+            loss, norm2 = 1.0 - s, _dot(Q, i, Q, i) * <double>_dot(P, i, P, i)
+            if not (loss > 0.0 and norm2 > 0.0):
+                continue
+            if used == B.shape[0]:
+                break
+            tau = min(aggressiveness, loss / norm2)
+            for l in range(Q.shape[1]):
+                B[used, l] = Q[i, l]
+            for l in range(P.shape[1]):
+                C[used, l] = P[i, l]
+            K[used, used], N[used, used] = tau, (t + i + 1) * tau
+            used += 1
+            updates += 1
+        else:
+            i = Q.shape[0]
+    return used, updates, i
+
+
+cdef inline floating _dot(
+    const floating[:, ::1] A, Py_ssize_t i, const floating[:, ::1] B, Py_ssize_t j
+) noexcept nogil:
+    """Inner product of row i of A and row j of B."""
+    cdef floating total = 0
+    cdef Py_ssize_t l
+    for l in range(A.shape[1]):
+        total += A[i, l] * B[j, l]
+    return total
 
 
 def compressed(B, C, cores, keep):
