@@ -11,7 +11,7 @@ d/6 products Aq, and less time, since they run from the cache.
 
 import numpy as np
 
-from similia.linalg.bound import LOWER, PLAIN, held, routine, symmetric_product
+from similia.linalg.bound_by_numba import LOWER, PLAIN, held, routine, symmetric_product
 from similia.linalg.compiled import compiled, overwrite
 
 _dpotrf = routine("cython_lapack", "dpotrf", 5)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cython cimport floating
+from similia.linalg.clones cimport void_clones
 
 
 def low_rank_pass(
@@ -28,34 +29,51 @@ def low_rank_pass(
     the triplets before row 0. Returns the terms in use, the number of updates and the next row.
     """
     cdef floating[::1] right = np.empty(len(B), np.asarray(B).dtype)
-    cdef Py_ssize_t i, j, k, l, updates = 0
-    cdef double s, weight, loss, norm2, tau
+    cdef Py_ssize_t[3] place = [used, 0, start]
     with nogil:
-        for i in range(start, Q.shape[0]):
+        _learn[floating](B, C, K, N, t, base, Q, P, aggressiveness, right, place)
+    return place[0], place[1], place[2]
+
+
+cdef void_clones _learn(
+    floating[:, ::1] B,
+    floating[:, ::1] C,
+    floating[:, ::1] K,
+    floating[:, ::1] N,
+    Py_ssize_t t,
+    const floating[::1] base,
+    const floating[:, ::1] Q,
+    const floating[:, ::1] P,
+    double aggressiveness,
+    floating[::1] right,
+    Py_ssize_t* place,
+) noexcept nogil:
+    """Learn from row place[2] on, and set `place` to the terms in use, updates and the next row."""
+    cdef Py_ssize_t i, j, k, l, used = place[0], start = place[2]
+    cdef double s, weight, loss, norm2, tau
+    for i in range(start, Q.shape[0]):
+        for k in range(used):
+            right[k] = _dot(C, k, P, i)
+        s = base[i]
+        for j in range(used):
+            weight = 0.0
             for k in range(used):
-                right[k] = _dot(C, k, P, i)
-            s = base[i]
-            for j in range(used):
-                weight = 0.0
-                for k in range(used):
-                    weight += K[j, k] * right[k]
-                s += weight * _dot(B, j, Q, i)
-            loss, norm2 = 1.0 - s, _dot(Q, i, Q, i) * <double>_dot(P, i, P, i)
-            if not (loss > 0.0 and norm2 > 0.0):
-                continue
+                weight += K[j, k] * right[k]
+            s += weight * _dot(B, j, Q, i)
+        loss, norm2 = 1.0 - s, _dot(Q, i, Q, i) * <double>_dot(P, i, P, i)
+        if loss > 0.0 and norm2 > 0.0:
             if used == B.shape[0]:
-                break
+                place[0], place[2] = used, i
+                return
             tau = min(aggressiveness, loss / norm2)
             for l in range(Q.shape[1]):
                 B[used, l] = Q[i, l]
             for l in range(P.shape[1]):
                 C[used, l] = P[i, l]
-            K[used, used], N[used, used] = tau, (t + i + 1) * tau
+            K[used, used], N[used, used] = <floating>tau, <floating>((t + i + 1) * tau)
             used += 1
-            updates += 1
-        else:
-            i = Q.shape[0]
-    return used, updates, i
+            place[1] += 1
+    place[0], place[2] = used, Q.shape[0]
 
 
 cdef inline floating _dot(

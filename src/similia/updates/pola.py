@@ -4,7 +4,7 @@ import numpy as np
 
 from similia.linalg.blas import products, row_products
 from similia.linalg.blocks import dense
-from similia.linalg.bound import add_squares
+from similia.linalg.bound_by_numba import add_squares
 from similia.linalg.compiled import compiled, overwrite
 from similia.linalg.lanczos import SMALL, negative_eigenpair
 
