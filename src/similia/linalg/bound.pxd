@@ -10,3 +10,10 @@ cdef void mirror(floating[:, :] A) noexcept nogil
 cdef void multiply_symmetric(
     const floating[:, ::1] A, const floating[::1] x, floating[::1] y
 ) noexcept nogil
+cdef void add_weighted(
+    floating[:, :] A,
+    const floating[::1] c,
+    const floating[:, ::1] R,
+    Py_ssize_t n,
+    floating[:, ::1] scaled,
+) noexcept nogil

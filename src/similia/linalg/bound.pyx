@@ -95,21 +95,31 @@ def add_square(floating[:, :] A, double weight, const floating[:, :] Z):
 def add_squares(floating[:, :] A, const floating[::1] c, const floating[:, ::1] R):
     """Add Rᵀdiag(c)R to a symmetric A, with the positive and the negative c each as a square."""
     cdef floating[:, ::1] scaled = np.empty_like(R)
+    with nogil:
+        add_weighted[floating](A, c, R, c.shape[0], scaled)
+
+
+cdef void add_weighted(
+    floating[:, :] A,
+    const floating[::1] c,
+    const floating[:, ::1] R,
+    Py_ssize_t n,
+    floating[:, ::1] scaled,
+) noexcept nogil:
+    """`add_squares` of the first n rows, with memory for as many."""
     cdef Py_ssize_t t, j, k
     cdef floating weight
     cdef double sign
-    with nogil:
-        for sign in (1.0, -1.0):
-            k = 0
-            for t in range(c.shape[0]):
-                if sign * c[t] > 0.0:
-                    weight = <floating>sqrt(fabs(c[t]))
-                    for j in range(R.shape[1]):
-                        scaled[k, j] = weight * R[t, j]
-                    k += 1
-            if k:
-                add_half[floating](A, sign, scaled[:k])
-        mirror[floating](A)
+    for sign in (1.0, -1.0):
+        k = 0
+        for t in range(n):
+            if sign * c[t] > 0.0:
+                weight = <floating>sqrt(fabs(c[t]))
+                for j in range(R.shape[1]):
+                    scaled[k, j] = weight * R[t, j]
+                k += 1
+        add_half[floating](A, sign, scaled[:k])
+    mirror[floating](A)
 
 
 cdef void add_half(floating[:, :] A, double weight, const floating[:, :] Z) noexcept nogil:
