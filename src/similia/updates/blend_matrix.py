@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 
 from similia.linalg.blas import add_cross_products, products, row_products
-from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row
+from similia.linalg.compiled import compiled, eliminate_row
+from similia.linalg.downdates import downdate
 from similia.linalg.threads import side_by_side
 from similia.updates.blend import BEST, SLIP, WORST, sigmoid
 

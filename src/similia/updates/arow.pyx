@@ -6,8 +6,10 @@ The diagonal form is `updates.aroma.diagonal_pass` on a matrix of one row; this 
 import numpy as np
 
 from similia.linalg.blas import products
-from similia.linalg.compiled import compiled
-from similia.linalg.downdates import downdate, eliminate_row
+from similia.linalg.downdates import downdate
+
+from cython cimport floating
+from similia.linalg.downdates cimport eliminate
 
 
 def arow_pass(w, Sigma, moment, t, X, signs, r):
@@ -34,17 +36,25 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     return len(rows)
 
 
-@compiled
-def _arow_walk(H, scores, signs, r, steps):
-    alpha, c = steps
-    for t in range(len(scores)):
-        margin = signs[t] * scores[t]
-        if margin < 1.0:
-            eliminate_row(H, c, t, t, t)
-            # Only rounding can make a tiny variance negative.
-            v = max(H[t, t], 0.0)
-            if v > 0.0:
-                alpha[t] = signs[t] * (1.0 - margin) / (r + v)
-                c[t] = 1.0 / (r + v)
-                for u in range(t + 1, len(scores)):
-                    scores[u] += alpha[t] * H[t, u]
+def _arow_walk(
+    floating[:, ::1] H,
+    floating[::1] scores,
+    const double[:] signs,
+    double r,
+    floating[:, ::1] steps,
+):
+    cdef floating[::1] alpha = steps[0], c = steps[1]
+    cdef Py_ssize_t t, u
+    cdef double margin, v
+    with nogil:
+        for t in range(scores.shape[0]):
+            margin = signs[t] * scores[t]
+            if margin < 1.0:
+                eliminate[floating](H, c, t, t, t)
+                # Only rounding can make a tiny variance negative.
+                v = max(H[t, t], 0.0)
+                if v > 0.0:
+                    alpha[t] = <floating>(signs[t] * (1.0 - margin) / (r + v))
+                    c[t] = <floating>(1.0 / (r + v))
+                    for u in range(t + 1, scores.shape[0]):
+                        scores[u] += alpha[t] * H[t, u]
