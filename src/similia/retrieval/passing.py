@@ -115,7 +115,7 @@ def _bands(q: Floats, rows: Integers, z: Floats, items: Integers) -> tuple[Float
 
 def _watched(wanted: Wanted, queries: Integers) -> tuple[Integers, Integers]:
     """Starts and items: the relevant items of each query, then the query itself if it is one."""
-    lists = []
+    lists: list[Any] = []
     for query in queries:
         own = wanted.own[query]
         lists.append(wanted.relevant.items[members(wanted.relevant, query)])
