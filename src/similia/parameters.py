@@ -43,7 +43,7 @@ def parameterized(cls: ClassT) -> ClassT:
 
 
 def check_declared(model: Any) -> None:
-    """Raise the house error for the first parameter of `model` that breaks its rule."""
+    """Raise ValueError for the first parameter of `model` that breaks its rule."""
     check_parameters(type(model).__name__, model._rules, vars(model))
 
 

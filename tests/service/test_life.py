@@ -285,7 +285,6 @@ def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, 
 
         def failing(*requests):
             raise error
-
         tenant.log.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert answer.status_code == status
