@@ -27,6 +27,8 @@ from similia.service.settings import Settings
 
 ROOT = Path(similia.__file__).parent
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
+#: runs ten times a second, whatever is asked
+CLOCK = "on_tick"
 JUDGEMENT = {"kind": "triplet", "query": {"item": "0"}, "better": "1", "worse": "2"}
 REQUESTS = {"feedback": JUDGEMENT, "rank": {"query": {"item": "0"}, "k": 5}}
 
@@ -65,7 +67,7 @@ class Watch:
             for learns, code in list(self.codes)
             if learns is learning
             and Path(code.co_filename).is_relative_to(ROOT)
-            and code.co_name not in COMPREHENSIONS
+            and code.co_name not in (*COMPREHENSIONS, CLOCK)
         ]
 
 
@@ -90,10 +92,13 @@ def requests_walk():
                 ]
                 service.tenants.get("default").put_items(items)
                 with httpx.Client(timeout=300) as client:
-                    for name in ("feedback", "rank", *REQUESTS):
+                    for number, name in enumerate(("feedback", "rank", *REQUESTS)):
                         _settle(client, url)
+                        body = dict(REQUESTS[name])
+                        if name == "feedback":
+                            body["id"] = str(number)
                         watch.codes = {}
-                        answer = client.post(f"{url}/{name}", json=REQUESTS[name])
+                        answer = client.post(f"{url}/{name}", json=body)
                         answer.raise_for_status()
                         time.sleep(0.2)  # what follows the answer
                         walk = Walk(watch.functions(False), [])
