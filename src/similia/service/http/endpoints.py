@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -87,7 +88,13 @@ class Call:
         self, lane: LaneName, work: Callable[..., T], *arguments: Any, **named: Any
     ) -> T:
         """Run work in a thread of a lane."""
-        return await self.service.lanes[lane].run(self.key.id, work, *arguments, **named)
+        job = partial(work, *arguments, **named)
+        return await self.service.lanes[lane].run(self.key.id, job)
+
+    async def go_on(self, lane: LaneName, work: Callable[..., T], *arguments: Any) -> T:
+        """Run the next piece of work that was let into a lane before."""
+        job = partial(work, *arguments)
+        return await self.service.lanes[lane].run(self.key.id, job, admitted=True)
 
 
 class Operation:
