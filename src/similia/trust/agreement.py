@@ -193,7 +193,7 @@ def judged(
     y: ArrayLike | None,
     queries: ArrayLike | None,
 ) -> Judged:
-    """Judgements as arrays; raise the house error unless they are of that kind, if it is known."""
+    """Judgements as arrays; raise ValueError unless they are of that kind, if it is known."""
     kind = kind or ("triplets" if y is None else "pairs")
     tuples, (width, known) = tuple_array(owner, kind, judgements), _FORMS[kind]
     if tuples.ndim != 2 or tuples.shape[1] != width or (y is None) != (width == 3):
