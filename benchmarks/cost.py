@@ -19,8 +19,8 @@ from similia import FactoredAROMA
 from similia.distributed import index_shards, search_ranges
 from similia.distributed.exporting import RANGE as EXPORTED
 from similia.distributed.exporting import open_target
-from similia.distributed.indexing import SHARD, TRAINING
-from similia.distributed.searching import RANGE, merged_best
+from similia.distributed.indexing import SHARD_ROWS, TRAINING_ROWS
+from similia.distributed.searching import SEARCH_RANGE, merged_best
 from similia.distributed.shares import sort_into_shares
 from similia.feedback import FeedbackFile, in_chunks
 from similia.files import read_vectors
@@ -260,12 +260,16 @@ def model(r, n, n_items, d, u, judged, asked, n_lists, n_probe, *, shares=8, par
     Of n judgements, a share u needs a step; `mappers` are processes that map all items.
     """
     items, part = 4 * d * n_items, 4 * 3 * d * d
-    ranges, shards, blocks = -(-n_items // RANGE), -(-n_items // SHARD), -(-judged // QUERIES)
+    ranges, shards, blocks = (
+        -(-n_items // SEARCH_RANGE),
+        -(-n_items // SHARD_ROWS),
+        -(-judged // QUERIES),
+    )
     touched = items / PIECE * r.page
     block = mappers * min(BLOCK_BYTES, 4 * asked * n_items / ranges)
     lists = n_items * n_lists * r.assign + items * r.listed
     found = n_items * n_probe / n_lists * r.scan
-    trained = min(n_items, TRAINING) * (n_lists * r.assign + 4 * d * (r.open + r.listed))
+    trained = min(n_items, TRAINING_ROWS) * (n_lists * r.assign + 4 * d * (r.open + r.listed))
     learnt = r.seen + u * r.step + 2 * r.row + KEPT * (r.hash + r.read)
     return {
         "learn": Stage(

@@ -88,11 +88,11 @@ def names_twice(found):
 
 
 def constants_twice(found):
-    """Upper-case names that are assigned at the top of more than one module."""
+    """Upper-case names, but for type variables, assigned at the top of more than one module."""
     homes = defaultdict(set)
     for module in found:
         for name, _ in module.assigned():
-            if name.isupper() and not name.startswith("_"):
+            if name.isupper() and len(name) > 1 and not name.startswith("_"):
                 homes[name].add(module.name)
     return {name: sorted(where) for name, where in homes.items() if len(where) > 1}
 

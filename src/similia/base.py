@@ -9,7 +9,7 @@ import copy
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -23,6 +23,7 @@ from similia.parameters import parameter, parameterized
 from similia.retrieval.best import gain_over_best
 from similia.safety.bounds import check_sparse
 from similia.safety.numeric import check_numeric, check_unmasked
+from similia.safety.whole import turn_of
 from similia.validation import (
     Rule,
     boolean,
@@ -38,6 +39,7 @@ RARE_STEPS = 0.01
 
 
 P = ParamSpec("P")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def accepts_one_query(
@@ -106,6 +108,21 @@ def generator(
     return np.random.default_rng([int(random_state), n_seen])
 
 
+#: methods that change a learner
+_CHANGES = ("fit", "partial_fit", "learn", "learn_checked", "begin", "set_state")
+
+
+def in_turn(method: Method) -> Method:
+    """Let a method that changes a learner wait until no other thread changes or copies it."""
+
+    @wraps(method)
+    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
+        with turn_of(self):
+            return method(self, *arguments, **options)
+
+    return cast(Method, waiting)
+
+
 def writable(value: Any) -> Any:
     """Copy read-only arrays; return other values unchanged.
 
@@ -158,6 +175,8 @@ class Learner(BaseEstimator, ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._owner = cls.__name__
+        for name in vars(cls).keys() & set(_CHANGES):
+            setattr(cls, name, in_turn(vars(cls)[name]))
         parameterized(cls)
 
     def _check_parameters(self) -> None:
@@ -175,6 +194,16 @@ class Learner(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return "n_seen_" in vars(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        with turn_of(self):
+            return copy.deepcopy(super().__getstate__())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = copied = type(self).__new__(type(self))
+        with turn_of(self):
+            copied.__setstate__(copy.deepcopy(super().__getstate__(), memo))
+        return copied
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: writable(value) for name, value in state.items()})
 
@@ -184,6 +213,7 @@ class Learner(BaseEstimator, ABC):
         learnt = vars(self)
         return {n: learnt[n] for n in (*self._state, *self._optional_state) if n in learnt}
 
+    @in_turn
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
         self._check_parameters()

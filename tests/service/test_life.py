@@ -285,7 +285,7 @@ def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, 
 
         def failing(request):
             request.answer = error
-            request.learner_rows([request])
+            request.told([request])
 
         tenant.log.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))

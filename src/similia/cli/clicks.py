@@ -66,7 +66,7 @@ def clicks(
         raise typer.BadParameter(f"--query must be user_query or query_id, got {query!r}.")
     if correct and output is None:
         raise typer.BadParameter("--correct is about what is written: add --output.")
-    sides.check(path, events, outputs=(output, bad_log))
+    inputs.check_files(sides, path, events, outputs=(output, bad_log))
 
     from similia.feedback import ImpressionsFile, UbiLog
     from similia.feedback.clicks.report import report_log, write_log

@@ -88,7 +88,7 @@ def evaluate(
         from similia.files import Source
 
         whole = inputs.Sides(vectors=vectors, **vars(sides))
-        whole.check(feedback, outputs=(bad_log,))
+        inputs.check_files(whole, feedback, outputs=(bad_log,))
         if executor is not None:
             whole, feedback = whole.fetched(folder), inputs.fetched(feedback, folder)
         read = _read(

@@ -10,9 +10,10 @@ from similia.cli import inputs
 from similia.cli import options as opt
 from similia.cli.promote import NOT_PROMOTED, Base, print_outcome
 
-RANKING = "a run of TREC, or a table query,item,score such as `similia search` prints"
+RANKING_FORMS = "a run of TREC, or a table query,item,score such as `similia search` prints"
 Challenger = Annotated[
-    Path, Argument(metavar="CHALLENGER", help=f"A saved model or, without --vectors, {RANKING}.")
+    Path,
+    Argument(metavar="CHALLENGER", help=f"A saved model or, without --vectors, {RANKING_FORMS}."),
 ]
 Champion = Annotated[
     str,

@@ -114,7 +114,7 @@ def split(
     The split is recorded in FOLDER. The output has the rows of FEEDBACK that are not held out,
     unchanged and in the same format: learn from them with `similia learn` or any other way.
     """
-    sides.check(feedback, outputs=(output, bad_log))
+    inputs.check_files(sides, feedback, outputs=(output, bad_log))
 
     from similia.files import Source, spooled
     from similia.trust import Promotion, split_file
@@ -169,7 +169,7 @@ def promote(
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
     if unseen and model is None:
         raise typer.BadParameter("--unseen is about a model: add --model.")
-    sides.check(feedback, outputs=(bad_log,))
+    inputs.check_files(sides, feedback, outputs=(bad_log,))
 
     from similia.files import Source
     from similia.registry import DEFAULT, new_learner

@@ -4,7 +4,7 @@ from similia.stream.checkpoint import Checkpoint
 from similia.stream.feedback import FeedbackReport, MajorityVote, feedback_report, majority
 from similia.stream.learning import Learning, learn_file
 from similia.stream.lessons import Tally, base_of, learn_stream, lessons_for
-from similia.stream.questions import Questions, candidate_questions, suggest_questions
+from similia.stream.questions import Suggestions, candidate_questions, suggest_questions
 from similia.stream.warmup import warm_up
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "FeedbackReport",
     "Learning",
     "MajorityVote",
-    "Questions",
+    "Suggestions",
     "Tally",
     "base_of",
     "candidate_questions",

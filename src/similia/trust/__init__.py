@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from similia.trust.evaluation import (
         Adaptation,
-        Entry,
+        Contestant,
         contest,
         evaluate_file,
         evaluate_model,
@@ -38,7 +38,7 @@ _MODULES = {
     "ACCURACY": "agreement",
     "Adaptation": "evaluation",
     "Calibration": "calibrating",
-    "Entry": "evaluation",
+    "Contestant": "evaluation",
     "Interleaving": "interleaving",
     "Outcome": "outcome",
     "Preference": "interleaving",
@@ -64,7 +64,7 @@ __all__ = [
     "ACCURACY",
     "Adaptation",
     "Calibration",
-    "Entry",
+    "Contestant",
     "Interleaving",
     "Outcome",
     "Preference",

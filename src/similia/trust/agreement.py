@@ -28,7 +28,7 @@ ACCURACY = "pairwise_accuracy"
 #: width of judgements, and whether something is known of each
 _FORMS = {"triplets": (3, "without"), "pairs": (2, "with")}
 #: judgements whose vectors are held at once
-BLOCK = 1024
+MARGIN_BLOCK = 1024
 
 
 def ranker_of(owner: str, scorer: Searchable | str) -> Searchable:
@@ -82,7 +82,7 @@ def triplet_margins(
     Q, V = floating(scorer.query_vectors(X[queries])), scorer.item_vectors(Z[used])
     place = place.reshape(-1, 2)
     margins = np.empty(len(rows))
-    for block in row_blocks(len(rows), BLOCK):
+    for block in row_blocks(len(rows), MARGIN_BLOCK):
         q, better, worse = Q[q_place[block]], V[place[block, 0]], V[place[block, 1]]
         if is_sparse(q) and is_sparse(better) and scorer.geometry == "inner_product":
             margins[block] = np.asarray(q.multiply(better - worse).sum(axis=1)).ravel()
@@ -156,17 +156,17 @@ def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -
     return np.concatenate(found).astype(np.intp)
 
 
-class Judged(NamedTuple):
+class NamedJudgements(NamedTuple):
     """Triplets or pairs, what is known of the pairs, and the name of each judgement's query."""
 
     tuples: Indices
     y: Array | None
     queries: Array
 
-    def part(self, mask: NDArray[np.bool_]) -> "Judged":
+    def part(self, mask: NDArray[np.bool_]) -> "NamedJudgements":
         """The judgements that a mask selects."""
         y = None if self.y is None else self.y[mask]
-        return Judged(self.tuples[mask], y, self.queries[mask])
+        return NamedJudgements(self.tuples[mask], y, self.queries[mask])
 
     def triplets(self, learner: RankingLearner) -> tuple[Indices, Array]:
         """Triplets by which to judge a learner, and the names of their queries."""
@@ -192,8 +192,8 @@ def judged(
     judgements: ArrayLike,
     y: ArrayLike | None,
     queries: ArrayLike | None,
-) -> Judged:
-    """Judgements as arrays; raise ValueError unless they are of that kind, if it is known."""
+) -> NamedJudgements:
+    """Judgements as arrays; raise the house error unless they are of that kind, if it is known."""
     kind = kind or ("triplets" if y is None else "pairs")
     tuples, (width, known) = tuple_array(owner, kind, judgements), _FORMS[kind]
     if tuples.ndim != 2 or tuples.shape[1] != width or (y is None) != (width == 3):
@@ -207,4 +207,4 @@ def judged(
             f"{owner}: queries must be one for each of the {len(tuples)} judgements, "
             f"got shape {names.shape}."
         )
-    return Judged(tuples, None if y is None else np.asarray(y), names)
+    return NamedJudgements(tuples, None if y is None else np.asarray(y), names)

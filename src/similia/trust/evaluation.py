@@ -22,7 +22,7 @@ from similia.trust.exam import queries_first
 from similia.trust.split import held_out
 
 #: triplets whose vectors are held at a time
-CHUNK = 2**14
+TRIPLETS_AT_ONCE = 2**14
 
 
 def evaluate_file(
@@ -94,7 +94,7 @@ def order_evaluations(
     """
     counts = np.zeros(X.shape[0])
     right = {name: np.zeros(X.shape[0]) for name in scorers}
-    for number, some in enumerate(in_chunks(iter(batches), CHUNK)):
+    for number, some in enumerate(in_chunks(iter(batches), TRIPLETS_AT_ONCE)):
         if number % part[1] != part[0]:
             continue
         query = some.tuples[:, 0]
@@ -244,7 +244,7 @@ def evaluate_model(
 # -- several learners --------------------------------------------------------------------------
 
 
-class Entry(NamedTuple):
+class Contestant(NamedTuple):
     """A learner, its measures on held-out queries, and how its learning went."""
 
     name: str
@@ -265,7 +265,7 @@ def contest(
     k: Sequence[int] = (1, 5, 10),
     unjudged: str = "ignore",
     action: str = "stop",
-) -> list[Entry]:
+) -> list[Contestant]:
     """Teach each of some new learners one part of the feedback, and evaluate it on the other.
 
     The first entry is the base: the first learner before it learns. Judgements are split by query
@@ -299,4 +299,4 @@ def contest(
     found = evaluate_file(
         models, vectors, path, items=items, k=k, bad_rows=BadRows("skip"), keep=judging
     )
-    return [Entry(name, models[name], found[name], *notes[name]) for name in models]
+    return [Contestant(name, models[name], found[name], *notes[name]) for name in models]

@@ -15,9 +15,9 @@ from similia.files import BadRows, FeedbackLike, Source, VectorFile
 from similia.safety.whole import replacing
 from similia.stream import learn_stream, lessons_for
 from similia.stream.lessons import feedback_kind
-from similia.trust.agreement import ACCURACY, Judged, RankingLearner
+from similia.trust.agreement import ACCURACY, NamedJudgements, RankingLearner
 from similia.trust.evaluation import highest_grades
-from similia.trust.exam import RANKING, queries_first
+from similia.trust.exam import RANKING_MEASURE, queries_first
 from similia.trust.outcome import Outcome
 from similia.trust.promotion import Promotion
 from similia.trust.split import Split
@@ -47,16 +47,16 @@ class _Sides:
                 f"{self.file.source}: feedback must be at least one judgement, got none."
             )
 
-    def held(self, *, drawn: bool = False) -> Judged:
+    def held(self, *, drawn: bool = False) -> NamedJudgements:
         """Held-out judgements, once all is read: clicks and, with `drawn`, grades as triplets."""
         batches = iter(self._held)
         if drawn or self.file.is_clicks:
             batches = self.file.drawn(batches)
         parts = [part for part in batches if len(part)]
         if not parts:
-            return Judged(np.empty((0, 3), np.intp), None, self.names[:0])
+            return NamedJudgements(np.empty((0, 3), np.intp), None, self.names[:0])
         found = joined(parts)
-        return Judged(found.tuples, found.values, self.names[found.tuples[:, 0]])
+        return NamedJudgements(found.tuples, found.values, self.names[found.tuples[:, 0]])
 
 
 def promote_file(
@@ -130,7 +130,7 @@ def promote_file(
         X[queries],
         searched,
         grades,
-        measure=measure or RANKING,
+        measure=measure or RANKING_MEASURE,
         queries=sides.names[queries],
         exclude_self=same,
         n_learnt=n,
@@ -138,7 +138,7 @@ def promote_file(
     )
 
 
-def _like_clicks(held: Judged) -> bool:
+def _like_clicks(held: NamedJudgements) -> bool:
     """Whether grades are 0 or 1 and some item has both for one query, as in a log."""
     rows = np.column_stack([held.tuples[:, :2], np.asarray(held.y)])
     n_graded = len(np.unique(rows, axis=0))

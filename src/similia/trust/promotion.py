@@ -12,7 +12,7 @@ from similia.contract import Matrix, Searchable, Side
 from similia.trust.agreement import RankingLearner, judged, ranker_of
 from similia.trust.evidence import Evidence, anytime_comparison, counted, power
 from similia.trust.exam import (
-    RANKING,
+    RANKING_MEASURE,
     Exam,
     check_any,
     exam_of_clicks,
@@ -299,7 +299,7 @@ class Promotion:
         Z: Side,
         relevance: Matrix,
         *,
-        measure: str = RANKING,
+        measure: str = RANKING_MEASURE,
         queries: ArrayLike | None = None,
         exclude_self: bool = False,
         n_learnt: int = 0,

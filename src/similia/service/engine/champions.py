@@ -41,6 +41,12 @@ from similia.views import Views
 
 logger = logging.getLogger("similia.service")
 
+#: what is said of exams of logs from version 0.2
+PUBLIC_RULE = (
+    "This log has no secret: whoever judges can tell which queries are held out, and say that an "
+    "answer is one to a random question."
+)
+
 
 class Champions:
     """The generations of a tenant and the exams that they must pass."""
@@ -79,7 +85,10 @@ class Champions:
             rankers = {"base": base, "champion": champion or base, "live": state.learner or base}
         found = figures(exam, rankers)
         curve = [] if exam is None else self._curve(exam, rankers["base"])
-        return structs.replace(found, curve=curve, days=self._log.days())
+        note = (
+            found.note if self._learner.settings.secret else f"{found.note} {PUBLIC_RULE}".strip()
+        )
+        return structs.replace(found, curve=curve, days=self._log.days(), note=note)
 
     def _exam(self) -> tuple[State, Exam | None]:
         state, rows = self._learner.exams()

@@ -24,7 +24,7 @@ from similia.service.catalogue.layout import Layout
 from similia.service.catalogue.shared import SharedItems, SharedSource
 from similia.service.engine.lessons import Lesson, impressions, lessons_of
 from similia.service.errors import ServiceError
-from similia.service.log.log import LearnerRow, Row
+from similia.service.log.log import Entry, LearnerRow, Row
 from similia.service.log.provenance import is_held_out
 from similia.service.log.records import (
     JUDGEMENTS,
@@ -39,6 +39,7 @@ from similia.service.log.records import (
     SetAside,
     Settings,
     decoded,
+    encoded,
 )
 from similia.similarity.blend import Blend
 
@@ -50,8 +51,8 @@ BLOCKS_TOGETHER = 16
 MAX_MEASURED = 2000
 #: distinct queries that tell what is typical of queries; below it items stand in for them
 MIN_QUERIES = 8
-#: pairs of a query that are remembered
-MAX_PAIRS = 32
+#: pairs of a query that are remembered, and queries with pairs, those judged last
+MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
 
 Rows: TypeAlias = NDArray[np.float32]
 #: items of a query that were judged alone, and whether each was similar
@@ -64,6 +65,12 @@ class Unlearnable(Exception):
     def __init__(self, seq: int, cause: Exception) -> None:
         super().__init__(f"row {seq} cannot be learnt: {type(cause).__name__}: {cause!s:.200}")
         self.seq = seq
+
+
+def set_aside_entry(seq: int, reason: str) -> Entry:
+    """Entry that sets a row aside; its reason is for people."""
+    record = SetAside(seq=seq, reason=reason.encode("utf-8", "replace").decode()[:1000])
+    return Entry("set_aside", encoded(record), target=seq)
 
 
 class State(NamedTuple):
@@ -251,9 +258,11 @@ class Fold:
         if not isinstance(judgement, Pair):
             return lessons_of(row.seq, judgement, query, self.items.row)
         key = row.query or ""
-        earlier = self.pairs.get(key, ())
-        lessons = lessons_of(row.seq, judgement, query, self.items.row, earlier)
+        lessons = lessons_of(row.seq, judgement, query, self.items.row, self.pairs.get(key, ()))
+        earlier = self.pairs.pop(key, ())
         self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-MAX_PAIRS:]
+        if len(self.pairs) > MAX_PAIR_QUERIES:
+            del self.pairs[next(iter(self.pairs))]
         self._pairs_since.add(row.seq)
         return lessons
 

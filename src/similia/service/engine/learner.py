@@ -11,11 +11,11 @@ from pathlib import Path
 from similia.linalg.threads import single_blas_thread
 from similia.service.catalogue.items import Items
 from similia.service.catalogue.shared import SharedItems, SharedSource, check_followed
-from similia.service.engine.fold import Fold, State, Unlearnable
+from similia.service.engine.fold import Fold, State, Unlearnable, set_aside_entry
 from similia.service.engine.snapshots import Snapshots
 from similia.service.errors import ServiceError, Timeout, Unavailable
-from similia.service.log.log import Entry, Log, Row
-from similia.service.log.records import SetAside, Settings, encoded
+from similia.service.log.log import Log, Row
+from similia.service.log.records import Settings
 
 logger = logging.getLogger("similia.service")
 
@@ -290,12 +290,11 @@ class LiveLearner:
     def _set_aside(self, error: Unlearnable) -> None:
         """Say in the log that a row cannot be learnt; from then on no fold takes it."""
         logger.error("A row of %s is set aside: %s", self.name, error)
-        record = SetAside(seq=error.seq, reason=str(error)[:1000])
         with self._changed:
             self._setting_aside = True  # else the log might wait for this thread
             self._changed.notify_all()
         try:
-            self._log.append([Entry("set_aside", encoded(record), target=error.seq)])
+            self._log.append([set_aside_entry(error.seq, str(error))])
         finally:
             self._setting_aside = False
         self._aside.add(error.seq)

@@ -111,16 +111,26 @@ class Operation:
         if tenant is not None:
             exchange.details["tenant"] = tenant
         service.calls.take(key.id)
+        call = Call(service, endpoint, exchange, key, path)
         try:
             if not (endpoint.always or service.ready):
                 raise Problem(503, "the service is not ready; try again later.", retry_after=1)
-            call = Call(service, endpoint, exchange, key, path)
             if tenant is not None and endpoint.place == "tenant":
-                call._tenant = service.tenants.get(tenant)
+                await self._take_tenant(call, tenant)
             call.query = _parameters(endpoint, exchange.scope["query_string"])
             await self._answer(call)
         finally:
+            if call._tenant is not None:
+                service.tenants.give(call._tenant)
             service.calls.give(key.id)
+
+    async def _take_tenant(self, call: Call, name: str) -> None:
+        """Hold the tenant open for this call; one that is closed is opened by a thread."""
+        tenants = self.service.tenants
+        while (found := tenants.take(name)) is None:
+            async with asyncio.timeout(self.seconds):
+                await call.run_in("write", tenants.get, name)
+        call._tenant = found
 
     async def _answer(self, call: Call) -> None:
         found = await self._found(call)

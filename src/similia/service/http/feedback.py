@@ -10,7 +10,7 @@ from msgspec import structs
 
 from similia.service import schemas as s
 from similia.service.answers import Logged, Receipt
-from similia.service.errors import ServiceError
+from similia.service.errors import Invalid, ServiceError
 from similia.service.http.endpoints import JUDGE, READ, V1, Call, Endpoint
 from similia.service.http.keys import Key
 from similia.service.http.problems import Problem
@@ -80,12 +80,16 @@ def _signed(judgement: Judgement, key: Key) -> Judgement:
 
 
 async def _with_vectors(call: Call, given: list[Judgement]) -> list[Judgement]:
+    """Judgements whose queries have what is known of them."""
     service = call.service
     found = []
-    for judgement in given:
+    for row, judgement in enumerate(given):
         query = judgement.query
         if query.vectors is not None:
-            service.check_vectors("query.vectors", query.vectors)
+            try:
+                service.check_vectors("query.vectors", query.vectors)
+            except Invalid as error:
+                raise Invalid(str(error), {row: str(error)}) from None
         elif query.item is None or service.elsewhere(call.tenant) is not None:
             judgement = structs.replace(judgement, query=await service.resolved(call, query))
         found.append(judgement)

@@ -6,7 +6,7 @@ sees them, so what is learnt live is what is learnt again from the log.
 """
 
 import hashlib
-import math
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -385,4 +385,4 @@ def named_items(judgement: Judgement) -> list[str]:
 
 def is_number(value: object) -> bool:
     """Whether a field can be learnt: a finite number, or a truth value."""
-    return isinstance(value, bool | int | float) and math.isfinite(value)
+    return isinstance(value, bool | int | float) and abs(value) <= sys.float_info.max

@@ -124,7 +124,7 @@ def test_owners_are_closed_last(tmp_path, monkeypatch):
     tenants.close()
     assert closed[-1] == "owner"
     tenants = Tenants(tmp_path)
-    tenants.open_all()
+    tenants.open_some()
     tenants.close()
     assert closed[-1] == "owner"
 
@@ -245,13 +245,13 @@ def test_a_team_is_made_over_http_and_judges_the_items_of_another(http):
     assert http.put("/v1/default").json() == {"tenant": "default", "created": False}
 
 
-def test_feedback_of_a_team_takes_the_short_way_unless_items_have_changed(http):
+def test_feedback_of_a_team_needs_no_thread_unless_items_have_changed(http):
     http.put("/v1/team", json={"shares": "default"})
     tenant = http.running.service.tenants.get("team")
     told = [triplet_of(i) for i in range(4)]
-    assert tenant.plain_entries([]) is None
+    assert tenant.entries_at_once([]) is None
     assert http.post("/v1/team/feedback", json=told[0]).status_code == 200
-    assert tenant.plain_entries([]) == []
+    assert tenant.entries_at_once([]) == []
     for one in told:
         assert http.post("/v1/team/feedback", json=one).status_code == 200
     kinds = [row.kind for row in tenant.log.rows()]
