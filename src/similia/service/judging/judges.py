@@ -32,7 +32,7 @@ K = TypeVar("K")
 
 REPEAT, CHECK, GOLD = "repeat", "check", "gold"
 #: answers that figures are about, the last ones, and rows of the log that are read to find them
-MAX_ANSWERS, MAX_ROWS_READ = 20_000, 200_000
+MAX_ANSWERS, MAX_ROWS_READ = 20_000, 50_000
 
 
 class Count(Struct, frozen=True):

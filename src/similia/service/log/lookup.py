@@ -14,7 +14,9 @@ from typing import TypeAlias
 import apsw
 
 #: rows read at a time
-PART = 20_000
+PART = 50_000
+#: memory for pages of the index
+CACHE_KIB = 8192
 #: rows (seq, query, judge) after one
 ReadOn: TypeAlias = Callable[[int, int], list[tuple[int, str, str | None]]]
 
@@ -132,6 +134,7 @@ class Lookup:
         connection = apsw.Connection("" if self._path is None else str(self._path))
         connection.pragma("journal_mode", "off")
         connection.pragma("synchronous", "off")
+        connection.pragma("cache_size", -CACHE_KIB)
         return connection
 
 
