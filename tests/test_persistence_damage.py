@@ -106,7 +106,7 @@ def forged(path, change):
             continue
         document["tensors"][name] = saving.stored(tensor)[1]
     text = json.dumps({**document, "header_sha256": saving.UNSEALED}, separators=(",", ":"))
-    save_file(tensors, path, metadata={saving.KEY: text})
+    save_file(tensors, path, metadata={saving.METADATA_KEY: text})
     with open(path, "r+b") as opened:
         saving.seal(opened)
     return os.fspath(path)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from similia.validation import Rule, check_parameters
 
-C = TypeVar("C", bound=type)
+ClassT = TypeVar("ClassT", bound=type)
 
 SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -25,7 +25,7 @@ def parameter(*, default: Any, rule: Rule, doc: str = "") -> Any:
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
-def parameterized(cls: C) -> C:
+def parameterized(cls: ClassT) -> ClassT:
     """Add a keyword-only constructor and documentation of the declared parameters.
 
     A class's own parameters come first, then those of its parents, nearest first. Their rules are
@@ -43,7 +43,7 @@ def parameterized(cls: C) -> C:
 
 
 def check_declared(model: Any) -> None:
-    """Raise the house error for the first parameter of `model` that breaks its rule."""
+    """Raise ValueError for the first parameter of `model` that breaks its rule."""
     check_parameters(type(model).__name__, model._rules, vars(model))
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -147,3 +148,20 @@ def test_bad_views_give_one_line(options, code, message, run, shop, monkeypatch)
     result = run("learn", *given, *options, code=code)
     assert message in " ".join(result.output.split())
     assert not (shop / "model.safetensors").exists()
+
+
+def test_texts_of_items_alone_are_refused_before_anything_is_read(run, shop):
+    given = ("--items", shop / "items.npy", "--text", f"title={shop / 'items.csv'}")
+    result = run("learn", shop / "queries.npy", shop / "log.csv", *given, "-o", "x", code=1)
+    assert "texts of the queries must be given, too, for the view title" in result.stderr
+    assert "--query-text title=FILE" in result.stderr
+
+
+def test_a_log_without_a_click_is_warned_of(run, shop):
+    rows = (shop / "log.csv").read_text().splitlines()
+    none = [rows[0], *(re.sub(r"^(\d+,\d+),1", r"\1,0", row) for row in rows[1:])]
+    (shop / "none.csv").write_text("\n".join(none) + "\n")
+    given = ("--items", shop / "items.npy", "-o", shop / "m.safetensors")
+    result = run("learn", shop / "queries.npy", shop / "none.csv", *given)
+    assert "warning: " in result.stderr
+    assert "nothing was clicked in 240 lists" in result.stderr

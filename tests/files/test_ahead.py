@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from similia.exceptions import BadRowError
-from similia.files import BadRows, FeedbackFile, Ids, ahead, pieces, source
+from similia.feedback import FeedbackFile
+from similia.files import BadRows, Ids, ahead, pieces, source
 
 IDS = Ids(None, 1000)
 READERS = {"a": IDS}

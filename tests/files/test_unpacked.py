@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from similia.files import FeedbackFile, Ids, copy_rows, read_vectors
+from similia.feedback import FeedbackFile, copy_rows
+from similia.files import Ids, read_vectors
 from similia.files.source import Source
 from similia.files.unpacked import arrow_batches
 

@@ -1,11 +1,19 @@
 """``similia info`` and ``similia learners``: what a file holds, and what there is to learn with."""
 
 from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
 
 from similia.cli import options as opt
+from similia.cli.printing import counted
+
+Verbose = Annotated[
+    bool, Option("--verbose", "-v", help="Also print parameters, learnt values, arrays, versions.")
+]
 
 
-def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
+def info(model: opt.ModelPath, verbose: Verbose = False, as_json: opt.AsJson = False) -> None:
     """Describe a saved model or index, or a folder of generations."""
     if (model / "history.json").exists():
         _generations(model, as_json)
@@ -20,11 +28,15 @@ def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
             found.to_dict() | ({"weights": weights, "shares": shares} if weights else {})
         )
         return
-    opt.say(f"{found.class_name}, format {found.format}")
+    numbers = {n: v for n, v in found.attributes.items() if n not in found.tensors}
+    opt.say(f"{found.class_name}{_learnt_in_words(numbers)}")
     if weights:
         opt.say("ranks by:")
         opt.print_fields(_shares_in_words(weights, shares), "  ")
-    numbers = {n: v for n, v in found.attributes.items() if n not in found.tensors}
+    if not verbose:
+        opt.note("Parameters, learnt values, arrays and versions: --verbose.")
+        return
+    opt.say(f"format: {found.format}")
     for title, fields in (
         ("parameters", found.parameters),
         ("learnt", numbers),
@@ -33,6 +45,14 @@ def info(model: opt.ModelPath, as_json: opt.AsJson = False) -> None:
     ):
         opt.say(f"{title}:")
         opt.print_fields(fields, "  ")
+
+
+def _learnt_in_words(learnt: dict[str, Any]) -> str:
+    """How much a learner has learnt, if the file holds one."""
+    if "n_seen_" not in learnt:
+        return ""
+    judgements = counted(learnt["n_seen_"], "judgement")
+    return f": {judgements} learnt, {learnt.get('n_updates_', 0)} of them changed it"
 
 
 def _shares_in_words(weights: dict[str, float], shares: dict[str, float]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.shares import VectorPath, file_mark, located
-from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.distributed.tasks import DEFAULT_PATIENCE, Record, Report, open_job, run_all
 from similia.persistence import load
 from similia.progress import live_progress
 from similia.retrieval.vectors import is_sparse
@@ -81,7 +81,7 @@ def export_items(
     executor: str | Executor | Engine = "processes",
     batch: int = BATCH,
     range_size: int = RANGE,
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
     verbose: bool = False,
 ) -> int:
     """Write items to a table of Postgres with pgvector, or to a collection of Qdrant.

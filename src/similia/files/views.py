@@ -1,7 +1,9 @@
 """Further views of queries and items: vectors, fields and texts from files, matched by id."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,7 @@ class ViewFiles:
     def of_items(self, file: VectorFile) -> VectorFile:
         """Items with their further views; also the queries, if these are the same."""
         found: dict[str, Matrix] = {
-            name: _aligned(path, *_read_view(path, name), file.ids)
+            name: _aligned(path, *_named_view(path, name), file.ids)
             for name, path in self.items.items()
         }
         for name, path in self.texts.items():
@@ -68,7 +70,7 @@ class ViewFiles:
     def of_queries(self, file: VectorFile) -> VectorFile:
         """Queries with their further views."""
         found: dict[str, Matrix] = {
-            name: _aligned(path, *_read_view(path, name), file.ids)
+            name: _aligned(path, *_named_view(path, name), file.ids)
             for name, path in self.queries.items()
         }
         for name, path in self.query_texts.items():
@@ -89,6 +91,11 @@ class ViewFiles:
         if not any((self.items, self.queries, self.texts, self.query_texts)):
             return queries, items
         if items is not None:
+            for name in sorted(self.texts.keys() - self.query_texts.keys()):
+                raise ValueError(
+                    f"texts of the queries must be given, too, for the view {name} "
+                    f"(--query-text {name}=FILE)."
+                )
             whole = self.of_items(items)
             return self.of_queries(queries), whole
         if self.queries or self.query_texts:
@@ -124,6 +131,45 @@ def _aligned(path: Path, rows: Any, names: Sequence[Any] | None, ids: Ids) -> An
         raise ValueError(f"{path}: ids must include those of the vectors, got {error}.") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _named_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
+    """Matrix and ids, if any, or an error that says what is in the file instead."""
+    names = _column_names(path)
+    if name not in names and len(names) > 2:  # of ids and vectors, whatever they are called
+        raise ValueError(
+            f"{path}: a view must be a column named {name}, got {','.join(names)!r:.120}."
+        )
+    try:
+        return _read_view(path, name)
+    except ValueError as error:
+        if _holds_texts(path, name):
+            raise ValueError(
+                f"{path}: a view must be numbers, but {name} holds texts; "
+                f"pass it as texts (--text {name}=FILE)."
+            ) from error
+        raise
+
+
+def _column_names(path: Path) -> list[str]:
+    """Columns of a table, or fields of the first JSON line; empty for other files."""
+    if path.suffix in TABLES:
+        return list(Source(path).table().names)
+    if path.suffix in LINES:
+        with opened(path) as file:
+            first = next((line for line in file if line.strip()), b"{}")
+        with suppress(ValueError, AttributeError):  # which reading will explain
+            return list(json.loads(first).keys())
+    return []
+
+
+def _holds_texts(path: Path, name: str) -> bool:
+    """Whether the first values of a column are texts, none of which is a number."""
+    try:
+        texts = _read_texts(path, name)[0][:10].tolist()
+    except ValueError:
+        return False
+    return not any(re.match(r"\s*[-+.\d\[]", text) for text in texts)
 
 
 def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:

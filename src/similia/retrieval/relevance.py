@@ -11,6 +11,7 @@ from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import is_sparse
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 
 MAX_EXPONENTIAL_GRADE = 512.0
 
@@ -81,6 +82,7 @@ def _checked_vector(name: str, labels: ArrayLike, length: int) -> Array:
 def checked_grades(relevance: ArrayLike | Matrix, shape: tuple[int, int], gain: str) -> Relevance:
     """Relevance from a matrix of grades: positive grades are relevant."""
     check_sparse("evaluate", "relevance", relevance)
+    check_unmasked("evaluate", "relevance", relevance)
     grades: Matrix = relevance if is_sparse(relevance) else np.asarray(relevance)
     if grades.shape != shape:
         raise ValueError(f"evaluate: relevance must be of shape {shape}, got {grades.shape}.")

@@ -32,10 +32,10 @@ from similia.service.errors import Invalid, NotFound
 from similia.service.log.log import Entry, Log, Row
 from similia.service.log.records import Decision, decoded, encoded
 from similia.similarity.blend import Blend
+from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
 from similia.trust.evidence import Evidence
 from similia.trust.generations import Event, Generations, file_sha256
-from similia.trust.judging import ACCURACY
 from similia.trust.promotion import Promotion
 from similia.views import Views
 

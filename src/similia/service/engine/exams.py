@@ -26,8 +26,8 @@ from similia.service.engine.lessons import Lesson, lessons_of
 from similia.service.engine.ranking import query_row
 from similia.service.log.log import Log
 from similia.service.log.records import UPLOADED, Grades, Triplet, decoded, named_items
+from similia.trust.agreement import ACCURACY, triplet_evaluation
 from similia.trust.evidence import anytime_comparison
-from similia.trust.judging import ACCURACY, triplet_evaluation
 from similia.views import Views
 
 #: triplets of one judgement

@@ -79,7 +79,7 @@ class Service:
         self.received = Budget("large requests", settings.max_buffered, settings.max_body)
         self.unread = Budget("answers that nobody reads", settings.max_unread)
         self.lanes = open_lanes(settings)
-        self.commits = Commits()
+        self._commits: dict[str, Commits] = {}
         #: requests that are here, also those that are refused
         self.present = 0
         self.metrics = Metrics(self.standing, lambda: self.present)
@@ -139,6 +139,13 @@ class Service:
     def elsewhere(self, tenant: Tenant) -> ExternalItems | None:
         """The database that has a tenant's items."""
         return self._elsewhere if tenant.name == self.settings.tenant else None
+
+    def commits(self, tenant: Tenant) -> Commits:
+        """What appends to a tenant's log."""
+        found = self._commits.get(tenant.name)
+        if found is None or found.log is not tenant.log:
+            found = self._commits[tenant.name] = Commits(tenant.log)
+        return found
 
     async def resolved(self, call: Call, query: Query) -> Query:
         """The query with vectors: its own, those known by its id, or those of its text."""

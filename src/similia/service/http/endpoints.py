@@ -103,10 +103,10 @@ class Operation:
     async def serve(self, exchange: Exchange, path: dict[str, str]) -> None:
         """Serve a request: first its caller, then all else."""
         endpoint, service = self.endpoint, self.service
-        tenant = path.get("tenant")
         if endpoint.scopes is None:
             await self._answer(Call(service, endpoint, exchange, VISITOR, path))
             return
+        tenant = path.get("tenant")
         key = service.auth.admit(exchange, endpoint, tenant)
         if tenant is not None:
             exchange.details["tenant"] = tenant
@@ -118,8 +118,6 @@ class Operation:
             if tenant is not None and endpoint.place == "tenant":
                 await self._take_tenant(call, tenant)
             call.query = _parameters(endpoint, exchange.scope["query_string"])
-            if endpoint.body is not None:
-                call.body = self._decoded(exchange, await self._body(exchange))
             await self._answer(call)
         finally:
             if call._tenant is not None:
@@ -129,27 +127,17 @@ class Operation:
     async def _take_tenant(self, call: Call, name: str) -> None:
         """Hold the tenant open for this call; one that is closed is opened by a thread."""
         tenants = self.service.tenants
-        while (found := tenants.take(name)) is None:
+        try:
             async with asyncio.timeout(self.seconds):
-                await call.run_in("write", tenants.get, name)
+                while (found := tenants.take(name)) is None:
+                    await call.run_in("write", tenants.get, name)
+        except TimeoutError:
+            sentence = "the tenant is still being opened; try again later."
+            raise Problem(503, sentence, retry_after=1) from None
         call._tenant = found
 
-    async def _body(self, exchange: Exchange) -> bytes:
-        settings = self.service.settings
-        try:
-            async with asyncio.timeout(settings.body_timeout):
-                return await exchange.body(settings.max_body)
-        except TimeoutError:
-            sentence = f"a body must arrive within {settings.body_timeout:g} seconds."
-            raise Problem(408, sentence) from None
-
     async def _answer(self, call: Call) -> None:
-        try:
-            async with asyncio.timeout(self.seconds):
-                found = await self.endpoint.handle(call)
-        except TimeoutError:
-            sentence = f"no answer within {self.seconds:g} seconds; try again later."
-            raise Problem(503, sentence, retry_after=1) from None
+        found = await self._found(call)
         if isinstance(found, AsyncIterator):
             await call.exchange.stream(200, found)
         elif isinstance(found, bytes):
@@ -157,6 +145,27 @@ class Operation:
             await call.exchange.respond(200, found, media=media)
         else:
             await call.exchange.respond(200, _encoder.encode(found))
+
+    async def _found(self, call: Call) -> Any:
+        """What is to be answered, in time: first the body must be here, then the answer."""
+        settings = self.service.settings
+        waits_for_body = self.endpoint.body is not None
+        try:
+            async with asyncio.timeout(
+                settings.body_timeout if waits_for_body else self.seconds
+            ) as deadline:
+                if waits_for_body:
+                    content = await call.exchange.body(settings.max_body)
+                    waits_for_body = False
+                    deadline.reschedule(asyncio.get_running_loop().time() + self.seconds)
+                    call.body = self._decoded(call.exchange, content)
+                return await self.endpoint.handle(call)
+        except TimeoutError:
+            if waits_for_body:
+                sentence = f"a body must arrive within {settings.body_timeout:g} seconds."
+                raise Problem(408, sentence) from None
+            sentence = f"no answer within {self.seconds:g} seconds; try again later."
+            raise Problem(503, sentence, retry_after=1) from None
 
     # -- what goes in ------------------------------------------------------------------------------
 

@@ -3,25 +3,22 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
 from similia.service import schemas as s
 from similia.service.answers import Logged, Receipt
-from similia.service.errors import ServiceError
+from similia.service.errors import Invalid, ServiceError
 from similia.service.http.endpoints import JUDGE, READ, V1, Call, Endpoint
 from similia.service.http.keys import Key
 from similia.service.http.problems import Problem
 from similia.service.http.ubi import judgements_of
-from similia.service.log.log import Appended, Entry
+from similia.service.log.log import Appended, Entry, Log
 from similia.service.log.records import Judgement
 from similia.service.log.writer import Request
 from similia.service.tenants.checks import receipts
-
-if TYPE_CHECKING:
-    from similia.service.tenants.tenant import Tenant
 
 #: judgements, and numbers in their vectors, that are checked on the loop; more take a thread
 MAX_PROMPT_JUDGEMENTS, MAX_PROMPT_NUMBERS = 128, 4096
@@ -65,7 +62,7 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     entries = tenant.entries_at_once(ready, uploaded=uploaded) if _is_small(ready) else None
     if entries is None:
         entries = await call.run_in("write", tenant.entries, ready, uploaded=uploaded)
-    found = receipts(entries, await service.commits.append(tenant, entries))
+    found = receipts(entries, await service.commits(tenant).append(entries))
     known = sum([receipt.duplicate for receipt in found])
     service.metrics.acknowledge(tenant.name, len(found) - known, known)
     return s.Receipts(found)
@@ -83,12 +80,16 @@ def _signed(judgement: Judgement, key: Key) -> Judgement:
 
 
 async def _with_vectors(call: Call, given: list[Judgement]) -> list[Judgement]:
+    """Judgements whose queries have what is known of them."""
     service = call.service
     found = []
-    for judgement in given:
+    for row, judgement in enumerate(given):
         query = judgement.query
         if query.vectors is not None:
-            service.check_vectors("query.vectors", query.vectors)
+            try:
+                service.check_vectors("query.vectors", query.vectors)
+            except Invalid as error:
+                raise Invalid(str(error), {row: str(error)}) from None
         elif query.item is None or service.elsewhere(call.tenant) is not None:
             judgement = structs.replace(judgement, query=await service.resolved(call, query))
         found.append(judgement)
@@ -103,26 +104,43 @@ def _is_small(judgements: Sequence[Judgement]) -> bool:
 
 
 class Commits:
-    """Appends to logs without a thread for each request: all of one commit wake the loop once."""
+    """Appends to a log without a thread for each request.
 
-    async def append(self, tenant: "Tenant", entries: Sequence[Entry]) -> list[Appended]:
+    Requests of one turn of the loop wake the log's thread once, and those of one commit the loop.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._loop = asyncio.get_running_loop()
+        self._gathered: list[Request] = []
+        #: one object, by which the log knows which requests belong together
+        self._told = self._tell
+
+    async def append(self, entries: Sequence[Entry]) -> list[Appended]:
         """Store all entries or none; return once they are on the disk."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        request = Request(entries, self._tell, done)
-        tenant.log.send(request)
-        await done
+        request = Request(entries, self._told, self._loop.create_future())
+        self._gathered.append(request)
+        if len(self._gathered) == 1:
+            self._loop.call_soon(self._send)
+        await request.waiter
         if isinstance(request.answer, ServiceError):
             raise request.answer
         assert request.answer is not None
         return request.answer
 
-    @staticmethod
-    def _tell(requests: list[Request]) -> None:
+    def _send(self) -> None:
+        requests, self._gathered = self._gathered, []
+        try:
+            self.log.send(*requests)
+        except ServiceError as error:
+            for request in requests:
+                request.answer = error
+            _wake(requests)
+
+    def _tell(self, requests: list[Request]) -> None:
         """Wake those who wait; called by the thread that wrote."""
-        loop = requests[0].waiter.get_loop()
         with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-            loop.call_soon_threadsafe(_wake, requests)
+            self._loop.call_soon_threadsafe(_wake, requests)
 
 
 def _wake(requests: list[Request]) -> None:

@@ -1,16 +1,21 @@
 """Structured logs: one JSON object a line, with the id of the request. Never keys or bodies."""
 
 import atexit
+import contextlib
 import logging
 import queue
 import sys
+import time
 from datetime import UTC, datetime
-from logging.handlers import QueueHandler, QueueListener
-from typing import Any
+from logging.handlers import BufferingHandler, QueueHandler, QueueListener
+from typing import Any, TextIO
 
 import msgspec
 
 logger = logging.getLogger("similia.service")
+
+#: seconds that lines of requests may wait for others, and how many are written at once
+FLUSH_INTERVAL, MAX_LINES = 0.05, 256
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -61,22 +66,72 @@ class _Handler(QueueHandler):
         return record
 
 
+class Writer(BufferingHandler):
+    """Writes many lines at once; a stream that was closed takes nothing."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(MAX_LINES)
+        self._stream = stream
+
+    def flush(self) -> None:
+        """Write what was handed over."""
+        records, self.buffer = self.buffer, []
+        text = "".join([f"{self.format(record)}\n" for record in records])
+        with contextlib.suppress(ValueError, OSError):
+            if text:
+                self._stream.write(text)
+                self._stream.flush()
+
+
+class Listener(QueueListener):
+    """Takes records from the queue: lines of requests a moment after the first of them.
+
+    A thread that woke up for each would cost more than the requests.
+    """
+
+    def __init__(self, waiting: "queue.SimpleQueue[logging.LogRecord]", writer: Writer) -> None:
+        super().__init__(waiting, writer)
+        self._waiting, self._writer = waiting, writer
+
+    def dequeue(self, block: bool) -> logging.LogRecord:
+        """The next record."""
+        if not self._waiting.empty():
+            return self._waiting.get(block)
+        self._writer.flush()
+        record = self._waiting.get(block)
+        # None asks the thread to end.
+        if record is not None and record.levelno < logging.WARNING:
+            time.sleep(FLUSH_INTERVAL)
+        return record
+
+
 def set_up(form: str, level: str) -> None:
     """Log to standard error from a thread of its own, uvicorn's messages included."""
-    writer = logging.StreamHandler(sys.stderr)
+    writer = Writer(sys.stderr)
     writer.setFormatter(JsonLines() if form == "json" else Lines())
     waiting: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
-    listener = QueueListener(waiting, writer)
+    listener = Listener(waiting, writer)
     listener.start()
-    atexit.register(listener.stop)
+    atexit.register(_end, listener, writer)
     for name in ("similia.service", "uvicorn"):
         found = logging.getLogger(name)
         found.handlers[:] = [_Handler(waiting)]
         found.setLevel(level.upper())
         found.propagate = False
     logging.getLogger("uvicorn.access").disabled = True
+    # No line names a thread or a process, and to find their names costs time for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+
+
+def _end(listener: QueueListener, writer: Writer) -> None:
+    listener.stop()
+    writer.flush()
 
 
 def note(level: int, message: str, **details: Any) -> None:
     """Log a message with details."""
-    logger.log(level, message, extra={"details": details})
+    if logger.isEnabledFor(level):
+        # Where in the code that was says nothing, and to find it costs more than all else.
+        name = logging.getLevelName(level)
+        given = {"name": logger.name, "levelno": level, "levelname": name, "msg": message}
+        logger.handle(logging.makeLogRecord({**given, "details": details}))

@@ -8,6 +8,7 @@ request cheap. The file's own salt keys it, so equal secrets in two files do not
 import hashlib
 import hmac
 import json
+import math
 import os
 import secrets
 import threading
@@ -28,6 +29,8 @@ SCOPES = ("read", "feedback", "admin")
 #: a key of all tenants
 EVERY = "*"
 PREFIX = "sk"
+#: seconds for which the file is taken not to have changed: to look costs as much as a judgement
+LOOK_INTERVAL = 0.02
 MAX_TOKEN_LENGTH = 128
 #: compared with where no key has the id, so that both take as long
 DUMMY_HASH = "0" * 64
@@ -73,6 +76,7 @@ class Keys:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._looked_at = -math.inf
         self._stamp: tuple[int, ...] | None = None
         self._salt = ""
         self._keys: dict[str, Key] = {}
@@ -147,6 +151,13 @@ class Keys:
     # -- the file ------------------------------------------------------------------------------
 
     def _refresh(self) -> None:
+        """Read the file again if it has changed; it is looked at every few milliseconds."""
+        now = time.monotonic()
+        if now - self._looked_at >= LOOK_INTERVAL:
+            self._looked_at = now
+            self._look()
+
+    def _look(self) -> None:
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -179,7 +190,7 @@ class Keys:
                 text = json.dumps({"version": 1, "salt": salt, "keys": kept}, indent=1)
                 temporary.write_text(text, encoding="utf-8")
             self.path.chmod(0o600)
-        self._refresh()
+        self._look()
 
 
 def described(key: Key) -> dict[str, Any]:

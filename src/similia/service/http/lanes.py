@@ -63,11 +63,12 @@ class Lane:
 
     def _queue(self, caller: str) -> deque[_Job]:
         """The caller's queue, if it may grow."""
-        if sum(map(len, self._queues.values())) >= self.waiting:
-            raise Problem(503, f"too much {self.name} work is waiting; try later.", retry_after=1)
-        own = self._queues.setdefault(caller, deque())
+        own = self._queues.get(caller, deque())
         if len(own) >= self.share:
             raise Problem(429, f"too much {self.name} work for one key; try later.", retry_after=1)
+        if sum(map(len, self._queues.values())) >= self.waiting:
+            raise Problem(503, f"too much {self.name} work is waiting; try later.", retry_after=1)
+        self._queues[caller] = own
         return own
 
     def _start(self, loop: asyncio.AbstractEventLoop, job: _Job) -> None:
