@@ -55,7 +55,7 @@ def test_a_copy_in_sqlite_is_the_same_tenant(server, name, tmp_path):
 
 def test_a_check_finds_what_was_changed(server, name):
     log = PostgresLog(server.url, name)
-    from tests.service.test_log import entry
+    from tests.service.log.test_log import entry
 
     log.append([entry(i) for i in range(9)])
     with psycopg.connect(server.url, autocommit=True) as connection:
