@@ -20,7 +20,7 @@ CACHE_KIB = 8192
 #: rows (seq, query, judge) after one
 ReadOn: TypeAlias = Callable[[int, int], list[tuple[int, str, str | None]]]
 
-TABLES = """
+LOOKUP_TABLES = """
     CREATE TABLE state (clean INTEGER, seq INTEGER, hash BLOB, n INTEGER, queries INTEGER);
     INSERT INTO state VALUES (0, 0, x'', 0, 0);
     CREATE TABLE by_query (query INTEGER, seq INTEGER, judge INTEGER, PRIMARY KEY (query, seq))
@@ -127,7 +127,7 @@ class Lookup:
                 connection.close()
             self._path.unlink(missing_ok=True)
         connection = self._connection = self._connected()
-        connection.execute(TABLES)
+        connection.execute(LOOKUP_TABLES)
         return connection
 
     def _connected(self) -> apsw.Connection:
