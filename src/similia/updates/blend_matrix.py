@@ -8,10 +8,10 @@ from similia.linalg.blas import add_cross_products, products, row_products
 from similia.linalg.compiled import compiled
 from similia.linalg.downdates import downdate, eliminate_row
 from similia.linalg.threads import side_by_side
-from similia.updates.blend import BEST, SLIP, WORST, sigmoid
+from similia.updates.blend import BEST, SLIP, WORST, sigmoid, trust
 
 #: places in the numbers of W
-WEIGHT, PRECISION, BEHIND, TURNED, COUNT = range(5)
+WEIGHT, PRECISION, BEHIND, TURNED, RANKS, COUNT = range(6)
 #: largest weight of W
 LARGEST = 4.0
 #: log-likelihood lost against doing without W after which W starts anew
@@ -79,8 +79,8 @@ def learn_weight(scores, offsets, weights, numbers):
     """Learn the weight of what W said of comparisons before it learnt them.
 
     One online Newton step for each, from 0 and not below. Evidence counts the comparisons whose
-    order W turns: a W that only makes the views surer of themselves ranks no better. Returns whether
-    W has fallen so far behind doing without it that it must start anew.
+    order W turns: a W that only makes the views surer of themselves ranks no better. Returns
+    whether W has fallen so far behind doing without it that it must start anew.
     """
     for t in range(len(scores)):
         s, weight = min(max(scores[t], -1e6), 1e6), weights[t]
@@ -99,4 +99,5 @@ def learn_weight(scores, offsets, weights, numbers):
         numbers[PRECISION] += weight * bend * s * s
         step = weight * slope * s / numbers[PRECISION]
         numbers[WEIGHT] = min(max(numbers[WEIGHT] + step, 0.0), LARGEST)
+    numbers[RANKS] = numbers[WEIGHT] * trust(numbers[TURNED])
     return False
