@@ -45,7 +45,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def accepts_one_query(
     method: Callable[Concatenate[Any, Matrix, P], Any],
 ) -> Callable[Concatenate[Any, Matrix, P], Any]:
-    """Let a method of queries take a single one as a vector; its results then lose that axis."""
+    """Let a method accept a single query as a vector; its results then lose that axis."""
 
     @wraps(method)
     def taking_one(self: Any, Q: Matrix, *others: P.args, **options: P.kwargs) -> Any:
@@ -85,7 +85,7 @@ def validated(
 
 
 def _is_plain(estimator: Any, X: Any) -> bool:
-    """Whether X is an array that all checks would return unchanged, told in a few microseconds."""
+    """Whether X is an array that all checks would return unchanged; takes a few microseconds."""
     return (
         is_small(X)
         and X.shape[1] == vars(estimator).get("n_features_in_")
@@ -286,7 +286,7 @@ class Learner(BaseEstimator, ABC):
     # -- merging -------------------------------------------------------------------------------
 
     def split(self, n: int) -> list[Self]:
-        """Copies to teach n shares of the judgements to, for `merge`.
+        """Copies, each to be taught one of n shares of the judgements, for `merge`.
 
         A part sees one judgement in n, so it counts each of them n times: it is an estimate of
         what one learner of everything would become, and parts are averaged, never added up.
@@ -300,7 +300,7 @@ class Learner(BaseEstimator, ABC):
         return parts
 
     def _bolder(self, n: int) -> dict[str, Any]:
-        """Parameters under which a judgement counts n times; none if steps have no length."""
+        """Parameters under which a judgement counts n times; none if no parameter scales steps."""
         return {}
 
     def merge(
@@ -352,7 +352,7 @@ class Learner(BaseEstimator, ABC):
         return merged
 
     def _check_gain(self, merged: Array, *parts: Array) -> None:
-        """Refuse what one of the parts is better than, by marks of each."""
+        """Refuse a merge that one of its parts beats, judging by the marks of each."""
         shapes = {own.shape for own in (merged, *parts)}
         if merged.ndim != 1 or len(merged) < 4 or len(shapes) > 1:
             raise ValueError(
@@ -393,7 +393,7 @@ class Learner(BaseEstimator, ABC):
 
     def _check_parts(self, parts: Sequence[Self]) -> None:
         if not parts:
-            raise ValueError(f"{self._owner}.merge: parts must be at least one learner, got none.")
+            raise ValueError(f"{self._owner}.merge: parts must not be empty.")
         for part in parts:
             if type(part) is not type(self):
                 raise ValueError(

@@ -74,7 +74,7 @@ def _in_notebook() -> bool:
 
 
 class _NotebookBar:
-    """What is used of rich's `Progress`, as one element of HTML that is changed in place."""
+    """The part of rich's `Progress` used here, as one HTML element updated in place."""
 
     PAUSE = 0.1  # seconds between two changes
 

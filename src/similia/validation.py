@@ -1,4 +1,4 @@
-"""Parameter rules as data, and the checks of what a user hands in.
+"""Parameter rules as data, and checks of user input.
 
 Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
 """
@@ -96,7 +96,7 @@ moderate = between(0, 1e15)
 
 
 def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
-    """Raise the house error for the first parameter that breaks its rule."""
+    """Raise ValueError for the first parameter that breaks its rule."""
     for name, rule in rules.items():
         value = values[name]
         if rule.holds(value):
@@ -198,7 +198,7 @@ def check_magnitude(
 
 
 def is_small(X: Any) -> bool:
-    """Whether X is an array of floats that `check_magnitude` takes, told in a few microseconds.
+    """Whether X is an array of floats that `check_magnitude` takes; takes a few microseconds.
 
     The length of all rows together bounds every entry, and is no number if one entry is none. What
     is not small in this sense may still be right.

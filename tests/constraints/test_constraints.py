@@ -230,7 +230,7 @@ WRONG = {
     "a flat Z": (lambda: RankOneConstraints(np.ones(3), 1.0), "Z must be an array of numbers"),
     "Z of words": (lambda: RankOneConstraints([["a"]], 1.0), "Z must be an array of numbers"),
     "Z infinite": (lambda: RankOneConstraints([[np.inf]], 1.0), "Z must be finite"),
-    "no matrix": (lambda: MatrixConstraints([]), "matrices must be at least one"),
+    "no matrix": (lambda: MatrixConstraints([]), "matrices must not be empty"),
     "not square": (lambda: MatrixConstraints([np.ones((2, 3))]), "matrices must be square"),
     "not symmetric": (lambda: MatrixConstraints([[[0.0, 1.0], [0.0, 0.0]]]),
                       "matrices must be symmetric or Hermitian, but number 0 is not"),

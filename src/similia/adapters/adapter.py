@@ -81,7 +81,7 @@ def _padded(M: Array, shape: tuple[int, int]) -> Array:
 
 
 def packed(adapters: Mapping[User, Adapter], m: int, n: int, dtype: np.dtype) -> State:
-    """All adapters in a few arrays: their terms one after the other."""
+    """All adapters in a few arrays, their terms concatenated."""
     used = [(a, slice(a.used)) for a in adapters.values()]
     kind = object if isinstance(next(iter(adapters), 0), str) else np.int64
     counts = [[a.used, a.n_seen, a.n_updates, a.n_merges] for a in adapters.values()]

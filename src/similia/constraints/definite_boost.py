@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.base import generator
@@ -251,3 +252,11 @@ class DefiniteBoost(BaseEstimator):
         if Z is None:
             np.fill_diagonal(squares, 0.0)
         return np.sqrt(np.maximum(squares, 0.0))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # `fit` takes constraints
+        tags.no_validation = True
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        tags.non_deterministic = self.choice == "random"
+        return tags

@@ -34,9 +34,9 @@ LBFGS_PAIRS = 10
 MAX_LINE_POINTS, MAX_NEWTON_HALVINGS = 40, 6
 #: products with the Hessian in one Newton step, and the residual at which they end
 MAX_CG_PRODUCTS, CG_RESIDUAL = 200, 1e-3
-#: share of the error that must remain for a Newton step not to count
+#: a Newton step counts if it reduces the error to at most this share
 MIN_REDUCTION = 0.9
-#: gain of the dual beyond which L-BFGS starts anew once more
+#: gain of the dual above which L-BFGS is restarted once more
 RESTART_GAIN = 1e-10
 
 

@@ -130,7 +130,7 @@ def minimize_max_constraint(
     check_parameters(owner := "minimize_max_constraint", MIN_MAX_RULES, given)
     chosen = as_constraints(owner, constraints)
     if chosen.finite and not len(chosen):
-        raise ValueError(f"{owner}: constraints must be at least one, got none.")
+        raise ValueError(f"{owner}: constraints must not be empty.")
     with single_blas_thread(), progress(owner, max_iter, enabled=verbose) as advance:
         source = (
             OracleSource(chosen)
@@ -164,7 +164,7 @@ def _warn(result: MinMaxResult, tol: float) -> None:
 
 
 class ConstraintSource:
-    """Constraints that are all known: a finite set to search among, and proofs for all of them."""
+    """A finite set of known constraints, and proofs that hold for all of them."""
 
     n_queries = 0  # questions asked of an oracle
     met = False  # an oracle has said that no constraint is violated: θ ≤ 0, and it knows no more

@@ -116,7 +116,7 @@ def _listed(found: Any) -> list[Any]:
 
 
 def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:
-    """The answer of a function, or the house error."""
+    """The answer of a function; ValueError otherwise."""
     wanted = "ConstraintOracle: find must return None, (key, constraint) or a list of such"
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"{wanted}, got {found!r:.60}.")

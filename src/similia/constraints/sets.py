@@ -119,7 +119,7 @@ class MatrixConstraints(Constraints):
         owner = "MatrixConstraints"
         each = [_checked(owner, j, C) for j, C in enumerate(matrices)]
         if not each:
-            raise ValueError(f"{owner}: matrices must be at least one, got none.")
+            raise ValueError(f"{owner}: matrices must not be empty.")
         shapes = {C.shape for C in each}
         if len(shapes) > 1:
             raise ValueError(f"{owner}: matrices must be of one shape, got {sorted(shapes)}.")

@@ -48,7 +48,7 @@ SINGLE_ROUNDING = 1e-6
 
 
 class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
-    """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A.
+    """Base class of learners of (x-z)ᵀA(x-z), A ⪰ 0: sampling, distances, a factor of A.
 
     Each judgement moves A to a matrix that agrees with it better and is near A under a Bregman
     `divergence`: Frobenius for POLA, LogDet for LEGO, von Neumann for MEG.
@@ -376,7 +376,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         return pairs, y
 
     def _steps_to_merge(self) -> int:
-        """Half as many as a symmetric matrix has entries of its own."""
+        """Half the number of free entries of a symmetric matrix."""
         n = len(self._last_state)
         return n * (n + 1) // 4
 

@@ -1,4 +1,4 @@
-"""Distances learnt from wanted distances, or from bounds on those of similar and other pairs."""
+"""Distances learnt from target distances, or from bounds for similar and dissimilar pairs."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ FEEDBACK_KINDS = one_of("labels", "distances")
 
 
 class BoundedDistance(MahalanobisDistance):
-    """What LEGO and MEG share: each pair has a lowest and a highest distance that needs no step."""
+    """Base class of LEGO and MEG: distances of a pair between two bounds need no step."""
 
     feedback: str = parameter(
         default="labels",

@@ -1,4 +1,4 @@
-"""Feedback as a user may hand it in: on pairs, or on instance matrices X of tr(AX) = y."""
+"""Checks of feedback: on pairs, or on instance matrices X with tr(AX) = y."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -25,7 +25,7 @@ Instances: TypeAlias = tuple[Matrix | list[Matrix], int, int]
 
 
 def checked_feedback(where: str, kind: str, y: ArrayLike) -> Array:
-    """Feedback as signs ("labels") or as "distances", or the house error."""
+    """Feedback as signs ("labels") or as "distances"; ValueError otherwise."""
     check_unmasked(where, "y", y)
     y = np.asarray(y)
     if kind == "labels":
@@ -64,7 +64,7 @@ def concordance(closeness: Array, scores: Array) -> float:
 def checked_instances(
     where: str, given: GivenInstances, d: int | None, complex_allowed: bool
 ) -> Instances:
-    """Instances of size d, or of any one size if it is None, or the house error."""
+    """Instances of size d, or of any one size if it is None; ValueError otherwise."""
     values, n, size = _as_instances(where, given)
     size = size if d is None else d
     square = isinstance(values, list)
@@ -103,7 +103,7 @@ def _as_instances(where: str, given: GivenInstances) -> Instances:
 
 
 def checked_labels(where: str, y: ArrayLike, n: int) -> Array:
-    """Labels of n instances in double precision, or the house error."""
+    """Labels of n instances in double precision; ValueError otherwise."""
     check_unmasked(where, "y", y)
     y = np.asarray(y)
     if y.shape != (n,) or (n and y.dtype.kind not in "fiu"):

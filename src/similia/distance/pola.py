@@ -271,7 +271,7 @@ class POLA(MahalanobisDistance):
     def _keep_share(
         self, X: Matrix, labels: Array, first: Array, pairs: Indices, signs: Array
     ) -> None:
-        """Go back a part of the way to the first metric, if neighbors are then better."""
+        """Go part of the way back to the first metric, if neighbors are better there."""
         share = self.share
         if isinstance(share, str):
             share = 1.0

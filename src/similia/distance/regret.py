@@ -1,4 +1,4 @@
-"""What MEG loses beyond a matrix that was known in advance: the bounds of [Tsuda2005]."""
+"""MEG's regret against a matrix known in advance: the bounds of [Tsuda2005]."""
 
 from collections.abc import Iterable
 
@@ -60,7 +60,7 @@ def total_loss(U: Array, blocks: Iterable[tuple[Matrix, Array]], longest: float 
 
 
 def checked_comparison(where: str, U: ArrayLike, n: int, trace: float) -> Array:
-    """A matrix to compare with, of shape (n, n) and the trace of A, or the house error."""
+    """A matrix to compare with, of shape (n, n) and the trace of A; ValueError otherwise."""
     U = np.asarray(U)
     if U.shape != (n, n) or not np.isclose(np.trace(U).real, trace, rtol=1e-6):
         found = f" and trace {np.trace(U).real:.6g}" if U.ndim == 2 else ""

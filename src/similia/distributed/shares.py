@@ -15,7 +15,7 @@ from similia.distributed.tasks import fetched_for_work
 from similia.feedback import Judgements
 from similia.files import FeedbackLike, Source, VectorFile, read_vectors
 from similia.files.locations import Location, local_path, url_of
-from similia.files.ranged import is_ranged
+from similia.files.vectors import is_ranged
 
 #: rows that are read at a time
 ROWS_AT_ONCE = 2**16

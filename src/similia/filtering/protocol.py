@@ -1,4 +1,4 @@
-"""The loop of online filtering: predict, be told, learn; for one document after another."""
+"""The loop of online filtering: predict each document, then learn its label."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Curve: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FilteringResult:
-    """Predictions for a stream of documents beside the truth."""
+    """Predictions for a stream of documents, and their true labels."""
 
     #: prediction for each document before its label was known, and the label
     predicted: Booleans
@@ -114,7 +114,7 @@ class OnlineFilter(ABC):
     def run(
         self, X: Matrix | ArrayLike, relevant: ArrayLike, verbose: bool = False
     ) -> FilteringResult:
-        """Go through a stream: predict each document, then learn its label.
+        """Run over a stream: predict each document, then learn its label.
 
         Parameters
         ----------

@@ -285,7 +285,7 @@ def build_index(
     dtype = np.dtype(np.float64 if backend == "exact" and given.dtype != np.float32 else np.float32)
     given = checked_vectors("build_index", "items", given, dtype)
     if given.shape[0] == 0:
-        raise ValueError("build_index: items must be at least one, got none.")
+        raise ValueError("build_index: items must not be empty.")
     vectors, frozen = given, None
     if model is not None and views is None:
         # A learner that leaves the items as they are still checks them.

@@ -56,7 +56,7 @@ class BuildReport:
 
 
 def check_report(report: BuildReport, expected: tuple[str, str, int, int]) -> None:
-    """Refuse a report from a file that is not one of this index."""
+    """Refuse a report from a file that describes another index."""
     found = (report.backend, report.geometry, report.n_items, report.n_features)
     if found != expected:
         raise ValueError("the report is that of another index")

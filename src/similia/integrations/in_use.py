@@ -18,7 +18,7 @@ _LEARNING = Lock()
 
 
 class InUse:
-    """What maps queries at the moment, or nothing while the base is in use.
+    """The model that maps queries at present; none while the base is in use.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class InUse:
             _check_triplets(owner, self._learner if learner is None else learner)
 
     def query_vector(self, vector: list[float]) -> list[float]:
-        """Vector to search with, for one of the base."""
+        """Map a query vector of the base to the vector to search with."""
         learner = self.learner()
         if learner is None:
             return vector
@@ -84,7 +84,7 @@ class InUse:
         """
         if learner is None and self.path is not None:
             raise ValueError(
-                f"{owner}: learner must be given where the model is a file or folder, got none; "
+                f"{owner}: learner must be given where the model is a file or folder; "
                 f"pass learner=similia.Blend() and promote it into {self.path}."
             )
         taught = self._learner if learner is None else learner

@@ -1,4 +1,4 @@
-"""LangChain: embeddings that ask as was learnt, and a retriever that takes feedback.
+"""LangChain: embeddings with learnt queries, and a retriever that takes feedback.
 
 Documents are embedded by the base and stored as they are; only queries change. The store must
 compare by inner product, or hold vectors of length one.
@@ -49,7 +49,7 @@ class AdaptedEmbeddings(Embeddings):
 
 
 class FeedbackRetriever(BaseRetriever):
-    """Search of a vector store that can be told which document is better.
+    """Retriever over a vector store that can be told which document is better.
 
     `learner` is what feedback teaches: a learner of triplets. By default it is the learner of
     `embeddings`, and so takes effect at the next search. If `embeddings` follow a folder, pass a

@@ -1,4 +1,4 @@
-"""LlamaIndex: an embedding that asks as was learnt, and a retriever that takes feedback.
+"""LlamaIndex: an embedding with learnt queries, and a retriever that takes feedback.
 
 Nodes are embedded by the base and stored as they are; only queries change. The store must compare
 by inner product, or hold vectors of length one.
@@ -45,7 +45,7 @@ class AdaptedEmbedding(BaseEmbedding):
 
     @property
     def model(self) -> InUse:
-        """What maps queries at the moment."""
+        """The model that maps queries at present."""
         return self._model
 
     def _get_query_embedding(self, query: str) -> list[float]:
@@ -68,7 +68,7 @@ class AdaptedEmbedding(BaseEmbedding):
 
 
 class RetrieverWithFeedback(BaseRetriever):
-    """A retriever of yours that can also be told which node is better.
+    """Wrapper of a retriever that can be told which node is better.
 
     Parameters
     ----------

@@ -50,11 +50,11 @@ class AdaptedEncoder:
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
-        """That of the base, under a name of its own."""
+        """Metadata of the base, under a name of its own."""
         return self._meta
 
     def encode(self, inputs: Any, *, prompt_type: PromptType | None = None, **others: Any) -> Array:
-        """Vectors of the base; those of queries mapped."""
+        """Vectors of the base, mapped if they are of queries."""
         vectors = _as_array(self.base.encode(inputs, prompt_type=prompt_type, **others))
         learner = self.model.learner()
         if prompt_type != PromptType.query or learner is None:
@@ -66,13 +66,13 @@ class AdaptedEncoder:
         return torch.from_numpy(_as_array(embeddings1) @ _as_array(embeddings2).T)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
-        """Inner products of vectors with the same number."""
+        """Inner products of corresponding vectors."""
         products = np.einsum("ij,ij->i", _as_array(embeddings1), _as_array(embeddings2))
         return torch.from_numpy(products)
 
 
 def _as_array(vectors: Any) -> Array:
-    """Array of NumPy, without a copy where the vectors are in memory already."""
+    """NumPy array, without a copy if the vectors are in main memory."""
     if isinstance(vectors, torch.Tensor):
         vectors = vectors.detach().cpu().float().numpy()
     return np.asarray(vectors)

@@ -22,7 +22,6 @@ from safetensors.numpy import load_file, save_file
 from similia.contract import Array, Searchable
 from similia.exceptions import ModelFileError
 
-OWNER = "export"
 MODULES_FILE, SETTINGS_FILE = "modules.json", "config_sentence_transformers.json"
 ROUTER_TYPE, DENSE_TYPE = (
     "sentence_transformers.models.Router",
@@ -35,7 +34,7 @@ DENSE_WEIGHT = "linear.weight"
 def export(
     learner: Searchable, base: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> None:
-    """Write a model that asks as was learnt, from the base whose vectors were learnt from.
+    """Write a model that maps queries as learnt, from the base whose vectors were learnt from.
 
     Scores are inner products, and the new model says so (``similarity_fn_name``).
 
@@ -51,12 +50,12 @@ def export(
     W = _square_matrix(learner)
     base, folder = Path(base), Path(folder)
     if folder.exists():
-        raise ValueError(f"{OWNER}: folder must not exist, got {folder}; choose another name.")
+        raise ValueError(f"export: folder must not exist, got {folder}; choose another name.")
     modules, settings = _read(base / MODULES_FILE), {}
     if (base / SETTINGS_FILE).exists():
         settings = _read(base / SETTINGS_FILE)
     if not isinstance(modules, list) or not modules or not isinstance(settings, dict):
-        raise ValueError(f"{OWNER}: base must be a saved SentenceTransformer, got {base}.")
+        raise ValueError(f"export: base must be a saved SentenceTransformer, got {base}.")
     place = len(modules)
     name = f"{place}_Router"
     entry = {"idx": place, "name": str(place), "path": name, "type": ROUTER_TYPE}
@@ -92,12 +91,12 @@ def query_matrix_of(folder: str | os.PathLike[str]) -> Array:
 def _square_matrix(learner: Any) -> Array:
     if getattr(learner, "geometry", None) != "inner_product" or not hasattr(learner, "W_"):
         raise ValueError(
-            f"{OWNER}: learner must be a bilinear similarity (FactoredAROMA, DiagonalAROMA or "
+            f"export: learner must be a bilinear similarity (FactoredAROMA, DiagonalAROMA or "
             f"OASIS), got {type(learner).__name__}."
         )
     W: Array = learner.query_matrix()
     if W.shape[0] != W.shape[1]:
-        raise ValueError(f"{OWNER}: W must be square, as one base embeds both, got {W.shape}.")
+        raise ValueError(f"export: W must be square, as one base embeds both, got {W.shape}.")
     return W
 
 

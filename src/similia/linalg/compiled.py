@@ -234,3 +234,22 @@ def overwrite(target: Any, source: Any) -> None:
     """``target[:] = source`` for vectors, whose check of shapes takes numba seconds to compile."""
     for i in range(len(target)):
         target[i] = source[i]
+
+
+@compiled
+def eliminate_row(H, c, k, row, t):
+    """`downdates.eliminate_row`, for passes that are not compiled ahead yet."""
+    done = H[row, t:].copy()
+    # Four rows at a time: a quarter of the traffic of one at a time.
+    for i in range(0, k - 3, 4):
+        p, q, r, s = H[i, t:], H[i + 1, t:], H[i + 2, t:], H[i + 3, t:]
+        f, g, h, j = c[i] * p[0], c[i + 1] * q[0], c[i + 2] * r[0], c[i + 3] * s[0]
+        for u in range(len(done)):
+            done[u] -= (f * p[u] + g * q[u]) + (h * r[u] + j * s[u])
+    for i in range(k - k % 4, k):
+        p = H[i, t:]
+        f = c[i] * p[0]
+        for u in range(len(done)):
+            done[u] -= f * p[u]
+    for u in range(len(done)):
+        H[k, t + u] = done[u]

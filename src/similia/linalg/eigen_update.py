@@ -15,7 +15,7 @@ from numba.extending import overload
 from scipy import linalg
 
 from similia.linalg.blas import panels
-from similia.linalg.bound import gemm
+from similia.linalg.bound_by_numba import gemm
 from similia.linalg.cauchy import turn_rows
 from similia.linalg.compiled import compiled
 from similia.linalg.secular import deflate, exact_weights, secular_roots, secular_vectors

@@ -13,7 +13,7 @@ References
 
 import numpy as np
 
-from similia.linalg.bound import held, routine
+from similia.linalg.bound_by_numba import held, routine
 from similia.linalg.compiled import compiled
 
 _dlaed4 = routine("cython_lapack", "dlaed4", 8)

@@ -15,7 +15,7 @@ from similia.contract import Array, Matrix
 from similia.linalg.blocks import dense, squared
 from similia.validation import positive_integer
 
-#: k where none is named
+#: k by default
 DEFAULT_RANK = 500
 
 #: share of non-zero entries below which rows resemble bags of words: many features, each rare, and
@@ -54,7 +54,7 @@ class Hessian(NamedTuple):
         return Hessian(self.values[:k], self.vectors[:, :k], self.energy)
 
     def level(self) -> "Hessian":
-        """Diagonal one of the same energy, with every feature alike."""
+        """Diagonal Hessian of the same energy, equal for all features."""
         values = np.full(len(self.vectors), self.energy / max(len(self.vectors), 1))
         return Hessian(values.astype(self.values.dtype), self.vectors[:, :0], self.energy)
 
@@ -95,7 +95,7 @@ class Hessian(NamedTuple):
 
 
 class HessianForm(NamedTuple):
-    """Which Hessian is asked for: "low-rank", "diagonal" or "auto", and its rank."""
+    """The requested Hessian: "low-rank", "diagonal" or "auto", and its rank."""
 
     form: str
     rank: str | int | float
@@ -129,7 +129,7 @@ class HessianForm(NamedTuple):
         return int(self.rank) if positive_integer.holds(self.rank) else otherwise
 
     def _cut(self, hessian: Hessian) -> Hessian:
-        """The share of its energy that is asked for."""
+        """The leading eigenpairs that hold the requested share of the energy."""
         if isinstance(self.rank, str) or self.rank >= 1:
             return hessian
         return hessian.first(hessian.rank_of_energy(self.rank))

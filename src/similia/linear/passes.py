@@ -226,7 +226,7 @@ class Trial:
     seed: int
 
     def right(self, scaling: Scaling) -> Array:
-        """Share of right decisions on each row held out, after passes from zero weights."""
+        """Share of correct decisions on each held-out row, after passes from zero weights."""
         n, rng = min(self.max_iter, TRIAL_PASSES), np.random.default_rng(self.seed)
         w = np.zeros_like(self.like)
         passes = Passes(self.split, self.descent(n * len(self.split.rows)), w, w[:0], 0)
@@ -237,9 +237,9 @@ class Trial:
 
 
 def clearly_best(rights: Sequence[Array]) -> int:
-    """The trial with most right decisions, if its gain exceeds a standard error; else the first.
+    """The trial with most correct decisions, if its gain exceeds a standard error; else the first.
 
-    `rights` are right decisions on the same rows, so that the error is that of paired differences.
+    `rights` are from the same rows, so the error is that of paired differences.
     """
     best = int(np.argmax([right.mean() for right in rights]))
     gains = rights[best] - rights[0]

@@ -177,7 +177,7 @@ class SLNDClassifier(StochasticOneVsRest):
         return Hessian(self.hessian_values_, self.hessian_vectors_, self.energy_)
 
     def _scaling(self, hessian: Hessian, damping: float) -> Scaling:
-        """Coordinates and steps."""
+        """Coordinates and step size for this Hessian."""
         if damping == PLAIN_STEPS:
             hessian, damping = hessian.level(), 0.0
         damped = (damping, bool(self.fit_intercept))

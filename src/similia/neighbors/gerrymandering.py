@@ -257,7 +257,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         return self._train(sides, self.max_iter, stopping=stopping)
 
     def _form(self, sides: LabelledSides) -> tuple[bool, bool]:
-        """Whether there are two maps, and whether points are held out: as told, or by trials."""
+        """Whether there are two maps, and whether points are held out: as set, or by trials."""
         told = (self.asymmetric, self.early_stopping)
         if "auto" not in told:
             return bool(told[0]), bool(told[1])
@@ -293,7 +293,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"{where}: classes must be {self.classes_}, as before.")
         if items is not None and self.queries_are_items_:
-            raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
+            raise ValueError(f"{where}: items must be None, as in fit.")
         asymmetric = len(self.adam_moments_) == 4
         if self.asymmetric not in ("auto", asymmetric):
             raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")

@@ -232,9 +232,7 @@ class MapStart(NamedTuple):
                     f"{LEARNER_NAME}: init must be nonzero, as no gradient leaves zero."
                 )
         if self.tied and not np.array_equal(U, V):
-            raise ValueError(
-                f"{LEARNER_NAME}: init must be one array unless asymmetric is True, got two."
-            )
+            raise ValueError(f"{LEARNER_NAME}: init must be one array unless asymmetric is True.")
         return U, V
 
     def _error(self, sides: LabelledSides, maps: Maps) -> float:

@@ -52,7 +52,7 @@ class LabelledSides(NamedTuple):
 
 
 def item_rows(where: str, items: Matrix, dtype: DTypeLike, width: int | None) -> Matrix:
-    """Items of moderate size and of `width` features, if it is given, or the house error."""
+    """Items of moderate size and of `width` features, if it is given; ValueError otherwise."""
     Z = checked_matrix(where, "items", items, input_name="items")
     if width not in (None, Z.shape[1]):
         raise ValueError(f"{where}: items must have {width} features, got {Z.shape[1]}.")
@@ -63,7 +63,7 @@ def item_rows(where: str, items: Matrix, dtype: DTypeLike, width: int | None) ->
 def labelled_items(
     where: str, items: Matrix, labels: Labels, like: Array, dtype: DTypeLike, width: int | None
 ) -> tuple[Matrix, Array]:
-    """A copy of the items, and labels of the same kind as the labels `like`, or the house error."""
+    """A copy of the items, and labels of the same kind as `like`; ValueError otherwise."""
     if labels is None:
         raise ValueError(f"{where}: item_labels must be given with items, got None.")
     Z = item_rows(where, items, dtype, width)
@@ -109,7 +109,7 @@ def check_sizes(sides: LabelledSides, classes: Array, n_neighbors: int, tied: bo
 
 
 def class_numbers(where: str, labels: Array, classes: Array) -> Indices:
-    """Position of each label among the sorted classes, or the house error."""
+    """Position of each label among the sorted classes; ValueError otherwise."""
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):
         known = f"the classes {classes}"

@@ -28,7 +28,7 @@ STATE_NAMES = (
 
 
 def packed(learnt: State) -> State:
-    """The state among the attributes of a learner, a sparse database as its three arrays."""
+    """The learnt attributes; a sparse database becomes its three arrays."""
     state = {name: learnt[name] for name in (*STATE_NAMES, "feature_names_in_") if name in learnt}
     rows = state["database_"]
     if sparse.issparse(rows):
@@ -37,7 +37,7 @@ def packed(learnt: State) -> State:
 
 
 def unpacked(where: str, state: State, asymmetric: bool | str) -> State:
-    """The attributes of a packed state, or the house error for what does not fit the rest."""
+    """The attributes of a packed state; ValueError if they do not fit together."""
     missing, unknown = (
         set(STATE_NAMES) - set(state),
         set(state) - {*STATE_NAMES, "feature_names_in_"},

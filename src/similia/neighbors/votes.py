@@ -23,7 +23,7 @@ from similia.neighbors.sides import LEARNER_NAME, item_rows
 class VotesByMaps(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
 ):
-    """What two maps and a database are used for, once they are learnt.
+    """Predictions, distances and neighbors by two learnt maps and a database.
 
     A subclass learns the attributes declared here and calls `_remember_vectors` when they change.
     """

@@ -127,9 +127,7 @@ def evaluate(
                 scores.share_out(partial(m.fill_values, wanted), block, some)
             advance(len(queries))
     if not n_relevant.any() and part == (0, 1):
-        raise ValueError(
-            f"evaluate: at least one query must have a relevant item, got none of {n}."
-        )
+        raise ValueError(f"evaluate: at least one of the {n} queries must have a relevant item.")
     per_query = {name: values[:, column].copy() for column, name in enumerate(columns)}
     return Evaluation(per_query, n_relevant, scores.n_items)
 
@@ -143,6 +141,6 @@ def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str,
     found = [measure_named("evaluate", name) for name in names]
     if not names or not cuts:
         empty = "k" if names else "measures"
-        raise ValueError(f"evaluate: {empty} must be at least one, got none.")
+        raise ValueError(f"evaluate: {empty} must not be empty.")
     wanted = [one for measure in found for one in with_cut_offs(measure, cuts)]
     return {measure.name: measure.code for measure in wanted}

@@ -33,7 +33,7 @@ class Evaluation:
 
     @classmethod
     def joined(cls, parts: "Sequence[Evaluation]") -> "Evaluation":
-        """Whole of an evaluation whose queries were measured in parts; see `evaluate`."""
+        """Join evaluations of parts of the queries; see `evaluate`."""
         counts = np.array([part.n_relevant for part in parts])
         if (np.count_nonzero(counts, axis=0) > 1).any() or not counts.any():
             raise ValueError("Evaluation.joined: parts must be all those of one evaluation.")

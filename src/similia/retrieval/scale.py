@@ -25,7 +25,7 @@ class Scaled:
 
     @property
     def geometry(self) -> Geometry:
-        """As of the similarity itself."""
+        """That of the similarity itself."""
         return self.scorer.geometry
 
     def query_vectors(self, Q: Matrix) -> Matrix:
@@ -34,7 +34,7 @@ class Scaled:
         return floating(self.scorer.query_vectors(Q)) * self.factor**power
 
     def item_vectors(self, Z: Matrix) -> Matrix:
-        """Vectors to search among; of inner products they stay as they are."""
+        """Vectors to search among; unchanged for inner products."""
         vectors = self.scorer.item_vectors(Z)
         return vectors if self.geometry == "inner_product" else vectors * self.factor**0.5
 

@@ -179,4 +179,4 @@ def _check_plain_vectors(owner: str, Q: Matrix, Z: Matrix) -> None:
         if X.dtype.kind not in "biuf":
             raise ValueError(f"{owner}: {letter} must be numbers, got dtype {X.dtype}.")
         if not is_finite(X):
-            raise ValueError(f"{owner}: {letter} must be finite, got an infinity or NaN.")
+            raise ValueError(f"{owner}: {letter} must be finite, but it contains NaN or infinity.")

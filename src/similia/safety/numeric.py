@@ -1,4 +1,4 @@
-"""Input that NumPy would silently turn into numbers, refused: text, dates, masked entries."""
+"""Checks of input that NumPy would silently turn into numbers: text, dates, masked entries."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NOT_NUMBERS: Sequence[tuple[Any, str]] = (
 
 
 def check_numeric(owner: str, name: str, X: Any) -> None:
-    """Refuse text, even if it spells numbers, dates, durations and masked entries."""
+    """Refuse text (even if it spells numbers), dates, durations and masked entries."""
     check_unmasked(owner, name, X)
     if sparse.issparse(X) or _has_numeric_dtypes(X):
         return
@@ -29,7 +29,7 @@ def check_numeric(owner: str, name: str, X: Any) -> None:
     for kinds, found in NOT_NUMBERS:
         example = _first_of(kinds, values)
         if example is not None:
-            raise ValueError(f"{owner}: {name} must be numbers, got {found}: {example!r:.40}.")
+            raise ValueError(f"{owner}: {name} must be numbers, got {found}: {str(example)!r:.40}.")
 
 
 def check_unmasked(owner: str, name: str, X: Any) -> None:

@@ -1,4 +1,4 @@
-"""Files and changes of a model that are whole, or as if they had never begun; one at a time."""
+"""Files and changes of a model that happen completely or not at all, one at a time."""
 
 import os
 import re
@@ -142,7 +142,7 @@ def held_signals() -> Iterator[Callable[[], None]]:
             handlers[number](number, None)
 
     def restore() -> None:
-        """Put former handlers back, all of them even if one already raises again."""
+        """Restore all former handlers, even if one of them raises."""
         try:
             while held:
                 number = held[-1]

@@ -70,6 +70,7 @@ _COMMON: list[tuple[str, Any, Any]] = [
     ("judge", Id | None, None),
     ("weight", Weight, 1.0),
     ("source", Id | None, None),
+    ("question", Id | None, None),
     ("left", Id | None, None),
     ("milliseconds", Milliseconds | None, None),
 ]

@@ -43,7 +43,7 @@ _AVERAGES: WeakKeyDictionary[Any, tuple[Revision, Array, Array]] = WeakKeyDictio
 
 
 class BilinearSimilarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
-    """What every learner of qᵀWp shares: sampling, streaming, priors, scores and vectors.
+    """Base class of learners of qᵀWp: sampling, streaming, priors, scores and vectors.
 
     Because qᵀWp = ⟨Wᵀq, p⟩, only queries are transformed: an index of the items stays as it is.
     """
@@ -257,7 +257,7 @@ class BilinearSimilarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lear
         return self.transform(Q)
 
     def query_matrix(self) -> Array:
-        """W, by which `query_vectors` multiplies. An average is computed once a state, to read."""
+        """W, by which `query_vectors` multiplies; an average is computed once per state."""
         if not self.average:
             return self._scoring_state()
         revision, kept = self.revision(), _AVERAGES.get(self)
@@ -300,7 +300,7 @@ class BilinearSimilarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lear
             y = UniformTriplets(np.asarray(y)).draw(SCORED_TRIPLETS, np.random.default_rng(0))
         margins = self.triplet_scores(X, y, items=items)
         if len(margins) == 0:
-            raise ValueError(f"{self._owner}.score: y must be at least one triplet, got none.")
+            raise ValueError(f"{self._owner}.score: y must not be empty.")
         return float(np.mean((margins > 0) + 0.5 * (margins == 0)))
 
     # -- checks --------------------------------------------------------------------------------

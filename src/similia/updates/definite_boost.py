@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from similia.contract import Array
-from similia.linalg.bound import add_square, gemm
+from similia.linalg.bound_by_numba import add_square, gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import eigen_step
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from similia.contract import Array
 from similia.linalg.blas import panels
-from similia.linalg.bound import gemm
+from similia.linalg.bound_by_numba import gemm
 from similia.linalg.compiled import compiled
 from similia.linalg.threads import processors, side_by_side
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from similia.linalg.bound import add_square
+from similia.linalg.bound_by_numba import add_square
 from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import SHARED, eigen_workspace, real_components, update_eigenpairs
 from similia.linalg.gibbs import gibbs_line, rank_one_gibbs_line

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from similia.service import schemas as s
 from similia.service.answers import Logged, Receipt
-from similia.service.errors import ServiceError
+from similia.service.errors import Invalid, ServiceError
 from similia.service.http.endpoints import JUDGE, READ, V1, Call, Endpoint
 from similia.service.http.keys import Key
 from similia.service.http.problems import Problem
@@ -80,12 +80,16 @@ def _signed(judgement: Judgement, key: Key) -> Judgement:
 
 
 async def _with_vectors(call: Call, given: list[Judgement]) -> list[Judgement]:
+    """Judgements whose queries have what is known of them."""
     service = call.service
     found = []
-    for judgement in given:
+    for row, judgement in enumerate(given):
         query = judgement.query
         if query.vectors is not None:
-            service.check_vectors("query.vectors", query.vectors)
+            try:
+                service.check_vectors("query.vectors", query.vectors)
+            except Invalid as error:
+                raise Invalid(str(error), {row: str(error)}) from None
         elif query.item is None or service.elsewhere(call.tenant) is not None:
             judgement = structs.replace(judgement, query=await service.resolved(call, query))
         found.append(judgement)
@@ -162,20 +166,19 @@ async def judgements(call: Call) -> AsyncIterator[bytes]:
     """List judgements in the order of the log."""
     page: s.LogPage = call.query
 
-    async def rows(after: int, limit: int) -> list[Logged]:
-        wanted = {"query": page.query, "judge": page.judge}
+    def rows(after: int, limit: int) -> list[Logged]:
         most = min(limit, ROWS_A_PART)
-        return await call.run(call.tenant.judgements, after=after, limit=most, **wanted)
+        return call.tenant.judgements(after, most, query=page.query, judge=page.judge)
 
     async def parts(found: list[Logged], left: int) -> AsyncIterator[bytes]:
         before = b'{"judgements":['
         while found:
             yield before + b",".join(map(_encode, found))
             before, left = b",", left - len(found)
-            found = await rows(found[-1].seq, left) if left else []
+            found = await call.go_on("bulk", rows, found[-1].seq, left) if left else []
         yield b"]}" if before == b"," else before + b"]}"
 
-    return parts(await rows(page.after, page.limit), page.limit)
+    return parts(await call.run(rows, page.after, page.limit), page.limit)
 
 
 ENDPOINTS = [

@@ -89,14 +89,18 @@ class Listener(QueueListener):
     A thread that woke up for each would cost more than the requests.
     """
 
+    def __init__(self, waiting: "queue.SimpleQueue[logging.LogRecord]", writer: Writer) -> None:
+        super().__init__(waiting, writer)
+        self._waiting, self._writer = waiting, writer
+
     def dequeue(self, block: bool) -> logging.LogRecord:
         """The next record."""
-        if not self.queue.empty():
-            return self.queue.get(block)
-        for handler in self.handlers:
-            handler.flush()
-        record = self.queue.get(block)
-        if getattr(record, "levelno", logging.ERROR) < logging.WARNING:
+        if not self._waiting.empty():
+            return self._waiting.get(block)
+        self._writer.flush()
+        record = self._waiting.get(block)
+        # None asks the thread to end.
+        if record is not None and record.levelno < logging.WARNING:
             time.sleep(FLUSH_INTERVAL)
         return record
 
