@@ -77,7 +77,7 @@ class Block(NamedTuple):
     def fields(self, layout: "Fields") -> Parsed[str]:
         """Fields of all lines that are not blank, those of one line after those of another.
 
-        Lines without quotes, or line ends of their own, are split at once, which needs no list for each.
+        Without quotes, or line ends within lines, all are split at once, which needs no lists.
         """
         delimiter, n = layout.delimiter, layout.width - 1
         special = b'"' in self.data or self.data.count(b"\r") != self.data.count(b"\r\n")
