@@ -7,7 +7,7 @@ from typing import Any, TypeGuard, TypeVar, get_args
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array, Geometry, Matrix, Searchable, Side
+from similia.contract import Geometry, Matrix, Searchable, Side
 from similia.linalg.blas import sparse_rows
 from similia.linalg.threads import SMALL, processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats
