@@ -135,6 +135,7 @@ experiments: $(READY) $(PEERS)/.ready
 	$(BIN)/python -m experiments.promotion
 	$(BIN)/python -m experiments.aroma_study
 	$(BIN)/python -m experiments.blend
+	$(BIN)/python -m experiments.traffic
 
 $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)

@@ -18,9 +18,9 @@ from similia import NeighborhoodGerrymandering
 from similia.linalg.blas import panels, products
 from similia.linalg.bound import gemm
 from similia.linalg.threads import side_by_side, single_blas_thread
-from similia.neighbors.maps import WIDEST, Map, Maps
-from similia.neighbors.sides import Sides
-from similia.neighbors.training import Descent, Objective, Schedule
+from similia.neighbors.maps import MAX_AUTO_COMPONENTS, Map, Maps
+from similia.neighbors.sides import LabelledSides
+from similia.neighbors.training import MapDescent, Objective, Schedule
 from tests.reference.gerrymandering import descent_step
 
 D, R, BATCH = 617, 26, 256
@@ -33,14 +33,14 @@ def problem(n, k, n_database=None, dtype="float32"):
     X = (rng.normal(size=(R, D))[y] * 0.3 + rng.normal(size=(n, D))).astype(dtype) / np.sqrt(D)
     X = X.astype(dtype)
     objective = Objective(1.0 - np.eye(R), k, ties=False, regularizer="joint", penalty=1e-4)
-    return Sides(X, y, X, y, np.arange(n)), objective, n_database
+    return LabelledSides(X, y, X, y, np.arange(n)), objective, n_database
 
 
 def epoch(sides, objective, n_database=None):
     zero = np.zeros(D, sides.X.dtype)
     maps = Maps(*(Map(np.eye(D, dtype=zero.dtype), zero) for _ in range(2)))
     schedule = Schedule(batch_size=BATCH, n_database=n_database)
-    descent = Descent(maps, (), 0, objective, schedule)
+    descent = MapDescent(maps, (), 0, objective, schedule)
     return descent.epoch(sides, lambda step: 0.01, np.random.default_rng(0), lambda n: None)
 
 
@@ -115,23 +115,23 @@ def gerrymandering_width():
     for n in (2_500, 5_000, 10_000):
         y = np.sort(np.arange(n) % 10)
         X = (rng.normal(size=(10, d))[y] * 0.3 + rng.normal(size=(n, d))) / np.sqrt(d)
-        sides = Sides(X.astype("float32"), y, X.astype("float32"), y, np.arange(n))
+        sides = LabelledSides(X.astype("float32"), y, X.astype("float32"), y, np.arange(n))
         order = rng.permutation(n)
 
         def steps(p, sides=sides, order=order):
             zero = np.zeros(d, np.float32)
             maps = Maps(*(Map(np.eye(p, d, dtype=np.float32), zero) for _ in range(2)))
-            descent = Descent(maps, (), 0, objective, Schedule())
+            descent = MapDescent(maps, (), 0, objective, Schedule())
             with single_blas_thread():
                 for some in np.split(order[: 3 * BATCH], 3):
                     descent._step(sides.with_queries(some), 1e-3)
 
-        times = seconds({p: partial(steps, p) for p in (d, WIDEST)}, repeats=3)
-        whole, short = ((times[p] / 3) * -(-n // BATCH) for p in (d, WIDEST))
+        times = seconds({p: partial(steps, p) for p in (d, MAX_AUTO_COMPONENTS)}, repeats=3)
+        whole, short = ((times[p] / 3) * -(-n // BATCH) for p in (d, MAX_AUTO_COMPONENTS))
         rows.append([n, whole, short, whole / short])
     table(
         f"Gerrymandering: an epoch by the width of images, d = 784, batches of {BATCH}, float32",
-        ["points", "s, p = 784", f"s, p = {WIDEST}", "ratio"],
+        ["points", "s, p = 784", f"s, p = {MAX_AUTO_COMPONENTS}", "ratio"],
         rows,
     )
 

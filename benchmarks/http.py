@@ -302,7 +302,7 @@ def drive(host, port, clients, batch, seconds):
     """
     batch, seconds, name = int(batch), float(seconds), secrets.token_hex(6)
     waiting = selectors.DefaultSelector()
-    head = f"POST /v1/default/feedback HTTP/1.1\r\nhost: localhost\r\nx-rows: {batch}\r\n"
+    head = f"POST /v1/default/feedback HTTP/1.1\r\nhost: {host}:{port}\r\nx-rows: {batch}\r\n"
     head = f"{head}content-type: application/json\r\ncontent-length: ".encode()
 
     def request(client, n):

@@ -13,7 +13,8 @@ from pyarrow import csv
 from pyarrow import json as arrow_json
 
 from benchmarks.timing import seconds, table
-from similia.files import Ids, ImpressionsFile, UbiLog
+from similia.feedback import ImpressionsFile, UbiLog
+from similia.files import Ids
 
 N_QUERIES, N_ITEMS, DEPTH = 5_000, 20_000, 10
 QUERIES = Ids(np.array([f"query {i}" for i in range(N_QUERIES)], object), N_QUERIES)
@@ -167,7 +168,7 @@ def write_shown(folder, n_rows):
 PROGRAM = """
 import sys
 from benchmarks.logs import ITEMS, QUERIES
-from similia.files import ImpressionsFile, UbiLog
+from similia.feedback import ImpressionsFile, UbiLog
 kind = UbiLog if len(sys.argv) > 2 else ImpressionsFile
 n = 0
 for lists in kind(*sys.argv[1:], QUERIES, ITEMS):

@@ -9,11 +9,11 @@ from itertools import cycle, islice
 import numpy as np
 
 from benchmarks.timing import table
-from similia.service.catalogue.queries import KnownQueries
 from similia.service.http.app import Service
 from similia.service.http.server import Server, listen
 from similia.service.log.records import Item, Query
 from similia.service.settings import Settings
+from similia.service.tenants.files import KnownQueries
 
 QUESTIONS, WIDTH = 200, 384
 WORDS = "some words " * 40

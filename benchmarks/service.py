@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.timing import seconds, table
 from similia import Blend, Impressions, Views
 from similia.index import build_index
-from similia.service.engine.engine import answer_promptly
 from similia.service.engine.fold import Fold
+from similia.service.engine.learner import lower_switch_interval
 from similia.service.log.log import Entry
 from similia.service.log.records import (
     Configured,
@@ -27,7 +27,7 @@ from similia.service.log.records import (
     encoded,
 )
 from similia.service.log.sqlite import SQLiteLog
-from similia.service.tenants.entries import judged_entry
+from similia.service.tenants.checks import judged_entry
 from similia.service.tenants.tenant import Tenant
 
 CLIENTS = 16
@@ -53,7 +53,7 @@ def put(tenant, n, width):
             for i in range(start, min(n, start + 1000))
         ]
         last = tenant.put_items(part).seq
-    tenant._engine.wait(last, 600)
+    tenant._learner.wait(last, 600)
     return vectors
 
 
@@ -111,7 +111,7 @@ def rate(send, supply, seconds=TURN):
 
 def acknowledged_feedback():
     """Feedback of 16 clients, each waiting for the disk, against bare group commit."""
-    answer_promptly()
+    lower_switch_interval()
     rows = []
     for width in (16, 384):
         with tempfile.TemporaryDirectory() as name:
@@ -125,7 +125,7 @@ def acknowledged_feedback():
             for _ in range(TURNS):
                 for kind, (send, supply) in senders.items():
                     found[kind].append(rate(send, supply))
-                    tenant._engine.wait(tenant.log.last, 600)
+                    tenant._learner.wait(tenant.log.last, 600)
             medians = {kind: float(np.median(values)) for kind, values in found.items()}
             rows.append(
                 [
@@ -167,7 +167,7 @@ def latencies(search, n):
 
 def ranking_under_load(n_searches=400, per_second=500):
     """p99 of `rank` while judgements arrive, against an idle library call."""
-    answer_promptly()
+    lower_switch_interval()
     rows, width = [], 384
     for n in (10_000, 30_000, 100_000):
         with tempfile.TemporaryDirectory() as name:
@@ -175,8 +175,8 @@ def ranking_under_load(n_searches=400, per_second=500):
             vectors = put(tenant, n, width)
             told = list(triplets(60_000, width, n, 2000))
             tenant.feedback(told[:200])
-            tenant._engine.wait(tenant.log.last, 600)
-            model = tenant._engine.live.learner
+            tenant._learner.wait(tenant.log.last, 600)
+            model = tenant._learner.live.learner
             index = build_index(Views(vectors=vectors), model)
             queries = np.random.default_rng(5).normal(size=(n_searches, width)).astype(np.float32)
             asked = [Query(vectors={"vectors": q}) for q in queries]
@@ -207,7 +207,7 @@ def ranking_under_load(n_searches=400, per_second=500):
                 thread.start()
             loaded = latencies(service, n_searches)
             arrived = sent[0] / (time.perf_counter() - begin)
-            behind = tenant.log.last - tenant._engine.live.seq
+            behind = tenant.log.last - tenant._learner.live.seq
             stop.set()
             for thread in feeders:
                 thread.join()

@@ -13,6 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+#: the header of prepared requests that stands for the address of the service
+HOST = b"host: localhost\r\n"
+
 
 class Serving:
     """`similia serve` on a free port of this machine; ends with the block."""
@@ -95,13 +98,18 @@ class Wire:
 
     def __init__(self, address):
         self.socket = socket.create_connection(address, 60)
+        self._host = b"host: %s:%d\r\n" % (address[0].encode(), address[1])
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._left = b""
 
     def ask(self, request: bytes) -> tuple[int, bytes]:
         """Status and body of the answer."""
-        self.socket.sendall(request)
+        self.send(request)
         return self.answer()
+
+    def send(self, request: bytes) -> None:
+        """Send a request; the host is the service's, which without keys takes no other."""
+        self.socket.sendall(request.replace(HOST, self._host, 1))
 
     def answer(self) -> tuple[int, bytes]:
         """Status and body of the answer to what was sent."""
@@ -126,7 +134,7 @@ class Wire:
 
 def post(path: str, body) -> bytes:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\n{HOST.decode()}content-type: application/json\r\n"
     return f"{head}content-length: {len(content)}\r\n\r\n".encode() + content
 
 

@@ -22,8 +22,8 @@ from similia import SGDOneVsRest, SLNDClassifier
 from similia.linalg import threads
 from similia.linalg.memory import aligned_empty
 from similia.linear import passes as linear_passes
-from similia.linear.examples import Examples, Task
-from similia.linear.frames import Descent, Frame, Scaling
+from similia.linear.examples import Examples, TrainingSplit
+from similia.linear.frames import Descent, Scaling, StepFrame
 from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.updates.balanced import LINEAR
@@ -87,13 +87,13 @@ def projected_rows(n, k):
 def balanced(U, y, average=False):
     """A function that makes one balanced pass over projected rows."""
     examples, (n, k) = Examples("benchmark", U, y, intercept=False), U.shape
-    task = Task(examples, np.arange(n), np.arange(0))
+    split = TrainingSplit(examples, np.arange(n), np.arange(0))
     descent = Descent(LOSSES["logistic"], LINEAR, n, True, True, None)
     w = np.zeros((examples.n_vectors, k), U.dtype)
     scaling = Scaling(np.eye(k, dtype=U.dtype), 1.0 / k, 1.0)
-    frame = Frame(slice(0, len(w)), scaling, descent, w, average)
+    frame = StepFrame(slice(0, len(w)), scaling, descent, w, average)
     frame.kept = U
-    run = Passes(task, descent, w, w[: len(w) * average], 0, frames=[frame])
+    run = Passes(split, descent, w, w[: len(w) * average], 0, frames=[frame])
 
     def again():
         run.number = run.n_seen = 0

@@ -111,7 +111,7 @@ class Load:
         while not self._stop.wait(0.5):
             with contextlib.suppress(OSError):
                 wire = Wire(self.served.address)
-                wire.socket.sendall(post("/v1/default/feedback", {"kind": "skip"})[:-4])
+                wire.send(post("/v1/default/feedback", {"kind": "skip"})[:-4])
                 wire.close()
 
     def figures(self, seconds):

@@ -22,7 +22,7 @@ from experiments.rows import HERE, Row, append_rows, read_rows, versions
 from experiments.summary import markdown_table
 from similia import Blend, Impressions, Views
 from similia.contract import Indices
-from similia.service.tenants.asking import CANDIDATES, RANDOM
+from similia.service.judging.questions import CANDIDATES, RANDOM
 
 FOLDER = HERE / "results" / "judging"
 #: those of all reports so far, and others that nothing was chosen or looked at with

@@ -22,7 +22,15 @@ from experiments.summary import markdown_table
 from similia import FactoredAROMA, Impressions, Interleaving, Promotion, compare, evaluate
 from similia.feedback.clicks import click_preferences
 from similia.trust import held_out, triplet_evaluation
-from similia.trust.evidence import FIRST, STAKES, Evidence, counted, log_e_value, log_wealth, power
+from similia.trust.evidence import (
+    FIRST_SHARE,
+    STAKES,
+    Evidence,
+    counted,
+    log_e_value,
+    log_wealth,
+    power,
+)
 
 STREAMS, QUERIES, LEVEL, MOST, SAID = 1000, 300, 0.95, 0.25, 40
 
@@ -40,7 +48,7 @@ NULLS = {
 def looked_at_after_every_query(d):
     """Evidence of one challenger after each query; its attempts all have the same wealth."""
     wealth = np.cumsum(np.log1p(np.multiply.outer(counted(d, MOST), STAKES)), axis=1)
-    left = (1 - FIRST) / np.arange(1, d.shape[1] + 1)
+    left = (1 - FIRST_SHARE) / np.arange(1, d.shape[1] + 1)
     return np.exp(log_e_value(wealth)) * (1 - left) + left
 
 
@@ -77,7 +85,7 @@ def _changing_challengers(rng):
 
 
 def found_differences(rng):
-    lines, needed = [], np.log(1 / (1 - LEVEL) / FIRST)
+    lines, needed = [], np.log(1 / (1 - LEVEL) / FIRST_SHARE)
     for mean, deviation, n in (
         (0.02, 0.1, 60),
         (0.02, 0.1, 240),

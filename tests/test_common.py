@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpydoc.docscrape import ClassDoc
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
+from similia import BM25, DefiniteBoost
 from similia.registry import LEARNERS, learner_class
 from tests.cases import case_of
 from tests.checks import CHECKS
@@ -42,6 +44,23 @@ def expected_to_fail(estimator):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [BM25(), DefiniteBoost()])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_checks_of_what_takes_no_matrix(estimator):
+    for instance, check in estimator_checks_generator(estimator):
+        check(instance)
+
+
+def test_tags_say_what_fit_takes():
+    texts, boost = get_tags(BM25()).input_tags, get_tags(DefiniteBoost())
+    assert texts.string
+    assert texts.one_d_array
+    assert not texts.two_d_array
+    assert not boost.input_tags.two_d_array
+    assert boost.transformer_tags is not None
+    assert get_tags(DefiniteBoost(choice="random")).non_deterministic
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -97,7 +116,8 @@ def test_wrong_tuples_are_refused_in_the_house_form(name, damage, words):
     "name", [n for n in LEARNERS if hasattr(learner_class(n), "query_vectors")]
 )
 def test_vectors_and_geometry_are_all_that_an_index_needs(name):
-    case = case_of(learner_class(name))
+    # What Blend remembers of pairs reaches an index nearly, and by `boosts` exactly.
+    case = case_of(learner_class(name), **({"memory": 0} if name == "Blend" else {}))
     case.learn()
     Q, Z = case.X[:5], case.X[5:25]
     q, z = case.learner.query_vectors(Q), case.learner.item_vectors(Z)

@@ -6,8 +6,9 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 from similia.adapters import Adapters, load_adapters
+from similia.feedback import FeedbackFile, ImpressionsFile, UbiLog
 from similia.feedback.clicks import click_preferences, click_rates, estimate_propensities
-from similia.files import FeedbackFile, ImpressionsFile, Source, UbiLog
+from similia.files import Source
 from similia.index import Index, build_index, open_index
 from similia.stream import learn_file
 from similia.trust import (

@@ -21,8 +21,8 @@ from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.safety.bounds import check_sparse
+from similia.trust.agreement import triplet_margins
 from similia.trust.exam import exam_of_grades, exam_of_triplets
-from similia.trust.judging import triplet_margins
 from tests.cases import case_of
 
 REFUSED = "with all entries inside its shape"

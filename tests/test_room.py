@@ -113,7 +113,7 @@ def test_a_model_file_cannot_ask_for_endless_work(tmp_path):
     document = reading.read_document(source)
     document["parameters"]["n_triplets"] = 2**63 - 1
     text = json.dumps({**document, "header_sha256": saving.UNSEALED}, separators=(",", ":"))
-    save_file(load_file(source), path, metadata={saving.KEY: text})
+    save_file(load_file(source), path, metadata={saving.METADATA_KEY: text})
     with open(path, "r+b") as opened:
         saving.seal(opened)
     with pytest.raises(ModelFileError, match="n_triplets must be an integer between 1 and"):

@@ -122,7 +122,7 @@ def test_triplets_names_frames_and_pictures(rng):
         ({"sample_weight": [-1, 1]}, "sample_weight must be whole numbers"),
         ({"sample_weight": [1]}, "one for each judgement"),
         ({"rows": [0, 0, 1, 2]}, "rows must be different row numbers"),
-        ({"rows": [4, 5, 6, 7]}, "some within rows, got none of 2"),
+        ({"rows": [4, 5, 6, 7]}, "some of the 2 judgements must lie within rows"),
         ({"feedback": None}, "y must be feedback on each pair"),
     ],
 )

@@ -17,17 +17,10 @@ from similia import (
     feedback_report,
 )
 from similia.exceptions import BadRowError
-from similia.files import (
-    FeedbackFile,
-    Ids,
-    Source,
-    UbiLog,
-    VectorFile,
-    read_impressions,
-    read_run,
-)
-from similia.stream import evaluate_file, learn_file
-from similia.trust import Promotion, pairs_as_triplets, triplet_evaluation
+from similia.feedback import FeedbackFile, UbiLog, read_impressions, read_run
+from similia.files import Ids, Source, VectorFile
+from similia.stream import learn_file
+from similia.trust import Promotion, evaluate_file, pairs_as_triplets, triplet_evaluation
 
 TRIPLETS = np.array([[0, 1, 2], [3, 4, 5], [1, 0, 3], [2, 2, 4]])
 FORMS = [pd.DataFrame, pl.DataFrame, pa.table]

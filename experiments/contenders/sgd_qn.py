@@ -10,8 +10,8 @@ from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, row_blocks, squared
 from similia.linalg.compiled import compiled
 from similia.linalg.threads import processors, side_by_side
-from similia.linear.examples import Task
-from similia.linear.passes import BLOCK, Passes, each_class
+from similia.linear.examples import TrainingSplit
+from similia.linear.passes import PASS_BLOCK_ROWS, Passes, each_class
 from similia.linear.sgd import mean_energy
 from similia.linear.stochastic import StochasticOneVsRest
 from similia.losses import LOSSES, loss_slope
@@ -90,12 +90,12 @@ class SGDQN(StochasticOneVsRest):
         gain = 1.0 / max(LOSSES[self.loss].steepest * energy, 1e-6)
         self.B_[:] = gain if isinstance(self.eta, str) else float(self.eta)
 
-    def _passes(self, task: Task, rng: np.random.Generator) -> Passes:
+    def _passes(self, split: TrainingSplit, rng: np.random.Generator) -> Passes:
         for name in ("w_", "moment_", "B_", "v_", "clock_"):  # passes change them in place
             setattr(self, name, getattr(self, name).copy())
         if not self.B_.any():
-            self._start_gains(mean_energy(task, rng))
-        return GainPasses(self, task)
+            self._start_gains(mean_energy(split, rng))
+        return GainPasses(self, split)
 
     def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
         """Gains are the scaling."""
@@ -125,32 +125,32 @@ class SGDQN(StochasticOneVsRest):
 class GainPasses:
     """Passes that change weights and gains of the learner itself, one class at a time."""
 
-    def __init__(self, learner: SGDQN, task: Task) -> None:
-        self.learner, self.task = learner, task
+    def __init__(self, learner: SGDQN, split: TrainingSplit) -> None:
+        self.learner, self.split = learner, split
 
     def make(self, rng: np.random.Generator) -> int:
         if self.learner.sampling == "full":
-            return self._make_full(rng.permutation(len(self.task.rows)))
-        learner, task, n = self.learner, self.task, len(self.task.rows)
-        examples, dtype = task.examples, learner.w_.dtype
+            return self._make_full(rng.permutation(len(self.split.rows)))
+        learner, split, n = self.learner, self.split, len(self.split.rows)
+        examples, dtype = split.examples, learner.w_.dtype
 
         def learn(j: int, places: Indices, positive: Array) -> None:
             signs = np.where(positive, 1, -1)
             times = learner.n_seen_ + np.arange(1, len(places) + 1) * (n / max(len(places), 1))
-            for block in row_blocks(len(places), BLOCK):
-                rows = task.rows[places[block]]
+            for block in row_blocks(len(places), PASS_BLOCK_ROWS):
+                rows = split.rows[places[block]]
                 some = (dense(examples.at(rows, dtype)), signs[block], examples.weights[rows])
                 learner.learn_rows(j, *some, times[block])
 
         every = slice(0, len(learner.w_))
-        return each_class(task, True, every, rng, learn, learner.w_.shape[1])
+        return each_class(split, True, every, rng, learn, learner.w_.shape[1])
 
     def _make_full(self, order: Indices) -> int:
         """Teach every class all rows in one order, so that a block is fetched once for all."""
-        learner, task, w = self.learner, self.task, self.learner.w_
-        examples = task.examples
-        for block in row_blocks(len(order), BLOCK):
-            rows = task.rows[order[block]]
+        learner, split, w = self.learner, self.split, self.learner.w_
+        examples = split.examples
+        for block in row_blocks(len(order), PASS_BLOCK_ROWS):
+            rows = split.rows[order[block]]
             X, weights = dense(examples.at(rows, w.dtype)), examples.weights[rows]
             signs = examples.signs(rows, w.dtype)
             times = learner.n_seen_ + 1.0 + np.arange(block.start, block.stop)

@@ -3,6 +3,7 @@
 A loader is a function that returns a frozen, named result; `files.toml` lists the files they read.
 """
 
+from experiments.datasets.clicks import load_lisp
 from experiments.datasets.fetch import DataNotFoundError
 from experiments.datasets.image_features import (
     load_caltech101,
@@ -29,6 +30,7 @@ __all__ = [
     "load_fashion_mnist",
     "load_gyrb",
     "load_isolet",
+    "load_lisp",
     "load_mnist",
     "load_newsgroups",
     "load_newsgroups_embeddings",

@@ -82,7 +82,10 @@ def train_adapter(
 
 
 def rank_lists(arrays: dict[str, Any], parameters: dict[str, Any]) -> Any:
-    """Scores of lightgbm's LambdaMART for the rows `others`, after learning lists."""
+    """Scores of lightgbm's LambdaMART for the rows `others`, after learning lists.
+
+    Without lists to learn (X) those of the model that was trained last in this process.
+    """
     return _order("lambdamart.py", arrays, parameters)[0]["scores"]
 
 

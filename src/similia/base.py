@@ -9,10 +9,11 @@ import copy
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,6 +22,8 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.retrieval.best import gain_over_best
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric, check_unmasked
+from similia.safety.whole import turn_of
 from similia.validation import (
     Rule,
     boolean,
@@ -32,25 +35,31 @@ from similia.validation import (
 )
 
 #: share of judgements that need a step below which parts differ too little for a merge to matter
-RARELY = 0.01
+RARE_STEPS = 0.01
 
 
 P = ParamSpec("P")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def accepts_one_query(
     method: Callable[Concatenate[Any, Matrix, P], Any],
 ) -> Callable[Concatenate[Any, Matrix, P], Any]:
-    """Let a method of queries take a single one as a vector; its results then lose that axis."""
+    """Let a method accept a single query as a vector; its results then lose that axis."""
 
     @wraps(method)
     def taking_one(self: Any, Q: Matrix, *others: P.args, **options: P.kwargs) -> Any:
         if np.ndim(Q) != 1:
             return method(self, Q, *others, **options)
-        found = method(self, np.asarray(Q)[None], *others, **options)
-        return tuple(part[0] for part in found) if isinstance(found, tuple) else found[0]
+        found = method(self, np.asanyarray(Q)[None], *others, **options)
+        return tuple(map(_first_row, found)) if isinstance(found, tuple) else _first_row(found)
 
     return taking_one  # type: ignore[return-value]  # `wraps` names the arguments
+
+
+def _first_row(found: Any) -> Any:
+    """First row of an array, a sparse matrix or a table, which becomes an array."""
+    return found[0] if sparse.issparse(found) else np.asarray(found)[0]
 
 
 def validated(
@@ -62,18 +71,21 @@ def validated(
     """
     if not (y or reset or options) and _is_plain(estimator, X):
         return X
+    owner = type(estimator).__name__
+    check_numeric(owner, "X", X)
     for name, given in zip("Xy", (X, *y), strict=False):
-        check_sparse(type(estimator).__name__, name, given)
+        check_sparse(owner, name, given)
+        check_unmasked(owner, name, given)
     options = {"accept_sparse": "csr", "dtype": FLOATS, **options}
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         found = validate_data(estimator, X, *y, reset=reset, **options)
     if not y and options.get("ensure_all_finite", True):
-        check_magnitude(type(estimator).__name__, "X", found)
+        check_magnitude(owner, "X", found)
     return found
 
 
 def _is_plain(estimator: Any, X: Any) -> bool:
-    """Whether X is an array that all checks would return unchanged, told in a few microseconds."""
+    """Whether X is an array that all checks would return unchanged; takes a few microseconds."""
     return (
         is_small(X)
         and X.shape[1] == vars(estimator).get("n_features_in_")
@@ -94,6 +106,21 @@ def generator(
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
     return np.random.default_rng([int(random_state), n_seen])
+
+
+#: methods that change a learner
+_CHANGES = ("fit", "partial_fit", "learn", "learn_checked", "begin", "set_state")
+
+
+def in_turn(method: Method) -> Method:
+    """Let a method that changes a learner wait until no other thread changes or copies it."""
+
+    @wraps(method)
+    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
+        with turn_of(self):
+            return method(self, *arguments, **options)
+
+    return cast(Method, waiting)
 
 
 def writable(value: Any) -> Any:
@@ -148,6 +175,8 @@ class Learner(BaseEstimator, ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._owner = cls.__name__
+        for name in vars(cls).keys() & set(_CHANGES):
+            setattr(cls, name, in_turn(vars(cls)[name]))
         parameterized(cls)
 
     def _check_parameters(self) -> None:
@@ -165,6 +194,16 @@ class Learner(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return "n_seen_" in vars(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        with turn_of(self):
+            return copy.deepcopy(super().__getstate__())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = copied = type(self).__new__(type(self))
+        with turn_of(self):
+            copied.__setstate__(copy.deepcopy(super().__getstate__(), memo))
+        return copied
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: writable(value) for name, value in state.items()})
 
@@ -174,6 +213,7 @@ class Learner(BaseEstimator, ABC):
         learnt = vars(self)
         return {n: learnt[n] for n in (*self._state, *self._optional_state) if n in learnt}
 
+    @in_turn
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
         self._check_parameters()
@@ -246,7 +286,7 @@ class Learner(BaseEstimator, ABC):
     # -- merging -------------------------------------------------------------------------------
 
     def split(self, n: int) -> list[Self]:
-        """Copies to teach n shares of the judgements to, for `merge`.
+        """Copies, each to be taught one of n shares of the judgements, for `merge`.
 
         A part sees one judgement in n, so it counts each of them n times: it is an estimate of
         what one learner of everything would become, and parts are averaged, never added up.
@@ -260,7 +300,7 @@ class Learner(BaseEstimator, ABC):
         return parts
 
     def _bolder(self, n: int) -> dict[str, Any]:
-        """Parameters under which a judgement counts n times; none if steps have no length."""
+        """Parameters under which a judgement counts n times; none if no parameter scales steps."""
         return {}
 
     def merge(
@@ -312,7 +352,7 @@ class Learner(BaseEstimator, ABC):
         return merged
 
     def _check_gain(self, merged: Array, *parts: Array) -> None:
-        """Refuse what one of the parts is better than, by marks of each."""
+        """Refuse a merge that one of its parts beats, judging by the marks of each."""
         shapes = {own.shape for own in (merged, *parts)}
         if merged.ndim != 1 or len(merged) < 4 or len(shapes) > 1:
             raise ValueError(
@@ -337,7 +377,7 @@ class Learner(BaseEstimator, ABC):
         needed = self._steps_to_merge()
         for part in parts if len(parts) > 1 else []:
             steps, seen = part.n_updates_ - self.n_updates_, part.n_seen_ - self.n_seen_
-            if part.n_updates_ < needed and steps >= RARELY * seen > 0:
+            if part.n_updates_ < needed and steps >= RARE_STEPS * seen > 0:
                 raise ValueError(
                     f"{self._owner}.merge: parts must have taken at least {needed} steps each, got "
                     f"{part.n_updates_}; the mean of parts that have learnt so little falls short "
@@ -353,7 +393,7 @@ class Learner(BaseEstimator, ABC):
 
     def _check_parts(self, parts: Sequence[Self]) -> None:
         if not parts:
-            raise ValueError(f"{self._owner}.merge: parts must be at least one learner, got none.")
+            raise ValueError(f"{self._owner}.merge: parts must not be empty.")
         for part in parts:
             if type(part) is not type(self):
                 raise ValueError(

@@ -101,7 +101,7 @@ class Stateful(Protocol):
 
 
 class StreamLearner(Stateful, Protocol):
-    """Any learner of a stream of judgements: `learns_from` says of what kind."""
+    """Any learner of a stream of judgements, whose kind `learns_from` names."""
 
     @property
     def learns_from(self) -> str:
@@ -166,7 +166,7 @@ class PairLearner(Ranker, Stateful, Protocol):
 
 
 class LabelLearner(Stateful, Protocol):
-    """A classifier that learns from labelled rows, as scikit-learn has it."""
+    """A classifier with scikit-learn's interface, learnt from labelled rows."""
 
     learns_from: ClassVar[Literal["labels"]]
     learns_lists: ClassVar[bool]

@@ -15,7 +15,7 @@ class ModelFileError(ValueError):
 
 
 class BadRowError(ValueError):
-    """A row of a file cannot be used, and was not to be skipped."""
+    """A row of a file cannot be used, and bad rows are not to be skipped."""
 
 
 class StaleIndexError(ValueError):

@@ -93,7 +93,7 @@ class JudgementEstimator(BaseEstimator):
     def _arguments(
         self, method: str, judgements: ArrayLike, y: ArrayLike | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of the learner's method, positional and by name, or the house error."""
+        """Arguments of the learner's method, positional and by name; ValueError otherwise."""
         kind = self.learner.learns_from if isinstance(self.learner, Learner) else None
         if kind not in ("triplets", "pairs"):
             raise ValueError(
@@ -102,10 +102,10 @@ class JudgementEstimator(BaseEstimator):
             )
         pairs = kind == "pairs"
         if pairs == (y is None):
-            rule = "feedback on each pair, got None" if pairs else "None for triplets, got an array"
+            rule = "feedback on each pair, got None" if pairs else "None for triplets"
             raise ValueError(f"JudgementEstimator.{method}: y must be {rule}.")
         if pairs and self.items is not None:
-            raise ValueError("JudgementEstimator: items must be None for pairs, got an array.")
+            raise ValueError("JudgementEstimator: items must be None for pairs.")
         given = (self.X, judgements)
         return ((*given, y), {}) if pairs else (given, {"items": self.items})
 
@@ -194,8 +194,7 @@ class JudgedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def transform(self, X: Matrix) -> Array:
         """Vectors whose inner products or distances are the learnt ones: `query_vectors`."""
         check_is_fitted(self, "learner_")
-        found: Array = self.learner_.query_vectors(X)
-        return found
+        return np.asarray(self.learner_.query_vectors(X))
 
     @property
     def _n_features_out(self) -> int:
@@ -206,7 +205,7 @@ class JudgedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 def _repeated(
     owner: str, weight: ArrayLike | None, judgements: ArrayLike, y: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Judgements and answers as often as their weights say."""
+    """Judgements and answers, each repeated as often as its weight says."""
     told = tuple_array(owner, "triplets" if y is None else "pairs", judgements)
     answers = None if y is None else np.asarray(y)
     if told.ndim != 2 or (answers is not None and answers.shape != told.shape[:1]):
@@ -234,7 +233,7 @@ def _repeated(
 def _within(
     owner: str, rows: NDArray[Any], told: NDArray[Any], answers: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Judgements whose rows are all present, in the numbers of the present rows."""
+    """Judgements whose rows are all present, renumbered among those rows."""
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) != len(rows):
         raise ValueError(f"{owner}: rows must be different row numbers, got {rows!r:.80}.")
     order = np.argsort(rows)
@@ -242,7 +241,5 @@ def _within(
     found = order[place]
     present = (rows[found] == told).all(axis=1)
     if not present.any():
-        raise ValueError(
-            f"{owner}: judgements must have some within rows, got none of {len(told)}."
-        )
+        raise ValueError(f"{owner}: some of the {len(told)} judgements must lie within rows.")
     return found[present], None if answers is None else answers[present]

@@ -12,11 +12,12 @@ from typing import Any, TypeVar, dataclass_transform
 
 from similia.validation import Rule, check_parameters
 
-C = TypeVar("C", bound=type)
+ClassT = TypeVar("ClassT", bound=type)
 
 SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
-WIDTH = 92
+#: columns of the generated documentation, which is indented by four
+DOC_WIDTH = 92
 
 
 def parameter(*, default: Any, rule: Rule, doc: str = "") -> Any:
@@ -25,7 +26,7 @@ def parameter(*, default: Any, rule: Rule, doc: str = "") -> Any:
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
-def parameterized(cls: C) -> C:
+def parameterized(cls: ClassT) -> ClassT:
     """Add a keyword-only constructor and documentation of the declared parameters.
 
     A class's own parameters come first, then those of its parents, nearest first. Their rules are
@@ -43,7 +44,7 @@ def parameterized(cls: C) -> C:
 
 
 def check_declared(model: Any) -> None:
-    """Raise the house error for the first parameter of `model` that breaks its rule."""
+    """Raise ValueError for the first parameter of `model` that breaks its rule."""
     check_parameters(type(model).__name__, model._rules, vars(model))
 
 
@@ -59,7 +60,7 @@ def _documented(doc: str, parameters: list[Any]) -> str:
         kind = f.metadata["rule"].words.removeprefix("a ").removeprefix("an ")
         lines.append(f"{f.name} : {kind}, default={f.default!r}")
         lines += textwrap.wrap(
-            f.metadata["doc"], WIDTH, initial_indent="    ", subsequent_indent="    "
+            f.metadata["doc"], DOC_WIDTH, initial_indent="    ", subsequent_indent="    "
         )
     head, *sections = doc.split("\n\n")
     place = next((i for i, part in enumerate(sections) if _is_section(part)), len(sections))

@@ -35,7 +35,7 @@ class Neighbors(NamedTuple):
 
 
 class _Calibration(Protocol):
-    """What is drawn of a `similia.trust.Calibration`."""
+    """The part of a `similia.trust.Calibration` that is drawn."""
 
     @property
     def confidence(self) -> Array: ...
@@ -123,7 +123,7 @@ def calibration_figure(curves: Mapping[str, _Calibration]) -> Figure:
     Each curve is a `similia.trust.Calibration`; the area of a point shows its share of judgements.
     """
     if not curves:
-        raise ValueError("calibration_figure: curves must be at least one, got none.")
+        raise ValueError("calibration_figure: curves must not be empty.")
     figure = _figure(7, 4.6)
     axes = figure.subplots()
     axes.plot([0.5, 1], [0.5, 1], "--", color=BASE_COLOR, label="honest")

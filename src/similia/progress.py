@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, Self
 
 Advance = Callable[[int], None]
-Show = Callable[[int, str], None]
+ShowProgress = Callable[[int, str], None]
 
 
 def _ignore(_: int) -> None:
@@ -34,7 +34,7 @@ def progress(description: str, total: int, *, enabled: bool = True) -> Iterator[
 @contextmanager
 def live_progress(
     description: str, total: int | None, *, enabled: bool = True
-) -> Iterator[Show | None]:
+) -> Iterator[ShowProgress | None]:
     """Yield a function that shows a position in a stream and a text beside the bar.
 
     It is None where `progress` would show nothing. Without a total, the bar has no end.
@@ -74,7 +74,7 @@ def _in_notebook() -> bool:
 
 
 class _NotebookBar:
-    """What is used of rich's `Progress`, as one element of HTML that is changed in place."""
+    """The part of rich's `Progress` used here, as one HTML element updated in place."""
 
     PAUSE = 0.1  # seconds between two changes
 

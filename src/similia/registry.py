@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 LEARNERS = {
-    "Blend": "similia.similarity.blend",
+    "Blend": "similia.similarity.blend.blend",
     "FactoredAROMA": "similia.similarity.aroma",
     "DiagonalAROMA": "similia.similarity.aroma",
     "OASIS": "similia.similarity.oasis",
@@ -36,7 +36,7 @@ ALL_LEARNERS = {**LEARNERS, **BATCH_LEARNERS}
 
 
 def learner_class(text: str) -> Any:
-    """Public learner of that name, in capitals or not."""
+    """Public learner of that name, ignoring case."""
     names = {name.casefold(): name for name in ALL_LEARNERS}
     name = names.get(text.casefold())
     if name is None:

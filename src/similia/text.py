@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.validation import Rule, check_parameters, non_negative
@@ -47,6 +48,12 @@ class BM25(BaseEstimator):
         self.k1 = k1
         self.b = b
         self.stop_words = stop_words
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.one_d_array = True, True
+        tags.input_tags.two_d_array = False
+        return tags
 
     def fit(self, texts: Iterable[str], y: None = None) -> Self:
         """Learn the vocabulary, the rarity of each word and the mean length from the items."""

@@ -1,4 +1,4 @@
-"""Parameter rules as data, and the checks of what a user hands in.
+"""Parameter rules as data, and checks of user input.
 
 Every message has the form ``<owner>: <name> must be <rule>, got <value>.``
 """
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric, check_unmasked
 from similia.views import FLOATS, Matrix, Views
 
 
@@ -95,7 +96,7 @@ moderate = between(0, 1e15)
 
 
 def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
-    """Raise the house error for the first parameter that breaks its rule."""
+    """Raise ValueError for the first parameter that breaks its rule."""
     for name, rule in rules.items():
         value = values[name]
         if rule.holds(value):
@@ -109,8 +110,8 @@ def check_parameters(owner: str, rules: Mapping[str, Rule], values: Mapping[str,
 
 
 #: columns of tuples in a table
-TRIPLET = ("query", "better", "worse")
-TUPLE_COLUMNS = {"triplets": TRIPLET, "feedback": TRIPLET, "pairs": ("a", "b")}
+TRIPLET_COLUMNS = ("query", "better", "worse")
+TUPLE_COLUMNS = {"triplets": TRIPLET_COLUMNS, "feedback": TRIPLET_COLUMNS, "pairs": ("a", "b")}
 
 
 def column_names(given: Any) -> list[str] | None:
@@ -123,6 +124,7 @@ def column_names(given: Any) -> list[str] | None:
 
 def tuple_array(owner: str, name: str, tuples: Any) -> NDArray[Any]:
     """Tuples as an array; columns of a table are taken by their names."""
+    check_unmasked(owner, name, tuples)
     names = column_names(tuples)
     if names is None:
         return np.asarray(tuples)
@@ -157,7 +159,7 @@ def check_tuples(owner: str, name: str, tuples: Any, sizes: tuple[int, ...]) -> 
 
 
 #: square of the largest entry that `check_magnitude` takes, times the number of features
-_LARGEST = {kind: float(np.finfo(kind).max) ** 0.5 for kind in "fd"}
+_SQUARE_LIMITS = {kind: float(np.finfo(kind).max) ** 0.5 for kind in "fd"}
 
 
 def check_magnitude(
@@ -196,16 +198,16 @@ def check_magnitude(
 
 
 def is_small(X: Any) -> bool:
-    """Whether X is an array of floats that `check_magnitude` takes, told in a few microseconds.
+    """Whether X is an array of floats that `check_magnitude` takes; takes a few microseconds.
 
     The length of all rows together bounds every entry, and is no number if one entry is none. What
     is not small in this sense may still be right.
     """
     if type(X) is not np.ndarray or X.ndim != 2 or not X.size:
         return False
-    if X.dtype.char not in _LARGEST or not X.dtype.isnative:
+    if X.dtype.char not in _SQUARE_LIMITS or not X.dtype.isnative:
         return False
-    return bool(np.vdot(X, X) <= _LARGEST[X.dtype.char] / X.shape[1])  # not if it is NaN
+    return bool(np.vdot(X, X) <= _SQUARE_LIMITS[X.dtype.char] / X.shape[1])  # not if it is NaN
 
 
 def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:
@@ -214,6 +216,7 @@ def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any)
     Where it must be finite, so must be what is computed from it.
     """
     check_sparse(owner, name, X)
+    check_numeric(owner, name, X)
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})
     if options.get("ensure_all_finite", True):

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric
 
 Array: TypeAlias = NDArray[Any]
 #: a dense array or a CSR matrix
@@ -47,7 +48,7 @@ class Views:
     Views(meaning=3, price=1) of 3 rows
     """
 
-    def __init__(self, **views: ArrayLike | Matrix) -> None:
+    def __init__(self, /, **views: ArrayLike | Matrix) -> None:
         if not views:
             raise ValueError("Views: views must be at least one, got none.")
         self._views = {name: _matrix(name, given) for name, given in views.items()}
@@ -128,6 +129,7 @@ def checked_views(X: Array) -> Views:
 
 def _matrix(name: str, given: ArrayLike | Matrix) -> Matrix:
     check_sparse("Views", name, given)
+    check_numeric("Views", name, given)
     if not sparse.issparse(given):
         given = np.asarray(given)
         if given.ndim == 1:

@@ -44,9 +44,12 @@ def test_info_shows_every_kind_of_model(name, run):
     found = json.loads(run("info", path, "--json").stdout)
     assert found["class_name"] == name
     assert found["attributes"]["n_features_in_"] == 4
-    text = run("info", path).stdout
-    assert text.startswith(f"{name}, format 1\n")
-    assert "n_updates_" in text
+    short, whole = run("info", path).stdout, run("info", path, "--verbose").stdout
+    assert short.startswith(f"{name}: {found['attributes']['n_seen_']} judgement")
+    assert whole.startswith(short)
+    assert "format: 1\n" in whole
+    assert "n_updates_" not in short
+    assert "n_updates_" in whole
 
 
 def test_info_of_no_model_is_one_line(run, tmp_path):

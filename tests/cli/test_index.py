@@ -103,5 +103,5 @@ def test_queries_come_from_standard_input(run, files, model):
 def test_what_is_no_index_is_refused(run, files, model):
     assert "no index" in run("search", model, files / "X.npy", code=1).stderr
     run("index", files / "X.npy", "-o", files / "i")
-    text = run("info", files / "i").stdout
+    text = run("info", files / "i", "--verbose").stdout
     assert "n_items" in text or "backend" in text

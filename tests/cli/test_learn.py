@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from similia import Blend, load
-from similia.files.feedback import LAYOUTS
+from similia.feedback.feedback_file import LAYOUTS
 from similia.registry import LEARNERS, learner_class
 
 

@@ -157,7 +157,7 @@ def test_the_settings_of_the_command_line_are_the_list(store):
 
 def test_items_of_tables_are_served(store):
     from similia.files import write_vectors
-    from similia.service.catalogue.loading import ItemFile
+    from similia.service.tenants.files import ItemFile
 
     write_vectors(store.parent / "items.jsonl", np.eye(3), ids=["a", "b", "c"])
     items = list(ItemFile(store.parent / "items.jsonl").items())

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -49,21 +50,20 @@ def model(run, shop, views):
     return path
 
 
-def test_learn_blends_by_default_and_info_says_what_is_trusted(run, shop, model):
+def test_learn_blends_by_default_and_info_tells_the_start_from_what_was_learnt(run, shop, model):
     blend = load(model)
     assert isinstance(blend, Blend)
     assert blend.names_ == ["vectors", "price", "title"]
     assert blend.nuisances_ == ["position"]
-    assert blend.weights_[1] < -0.5
+    assert blend.weights_[1] < -0.2
     text = run("info", model).stdout
-    assert "vectors +1, always" in text
-    assert "trusted 100%" in text
+    assert "vectors +1, price +0" in text
+    assert "ranks with 100%" in text
     assert "does not rank yet" in text
     found = json.loads(run("info", model, "--json").stdout)
+    assert found["start"] == dict(zip(blend.names_, blend.start_weights_.tolist(), strict=True))
     assert found["weights"] == dict(zip(blend.names_, blend.weights_.tolist(), strict=True))
-    ranks = blend.published_part_
-    memory = ranks.shares[0].sum()
-    assert found["shares"] == {"views": ranks.ranking.trust, "W": 0, "memory": memory}
+    assert found["trust"] == blend.trust_
 
 
 def test_a_blend_is_described_without_any_learner(model):
@@ -76,11 +76,11 @@ def test_a_blend_is_described_without_any_learner(model):
 
 
 def test_a_blend_whose_weights_are_damaged_is_refused_in_words(run, model):
-    weights = load(model).weights_
+    weights = load(model).clicks_part_.ranks
     raw = model.read_bytes()
     assert weights.tobytes() in raw
     model.write_bytes(raw.replace(weights.tobytes(), (weights + 1).tobytes()))
-    assert "published_weights_ does not match its checksum" in run("info", model, code=1).stderr
+    assert "clicks_ranks_ does not match its checksum" in run("info", model, code=1).stderr
 
 
 def test_a_model_of_views_is_evaluated_compared_and_asked(run, shop, views, model):
@@ -147,3 +147,21 @@ def test_bad_views_give_one_line(options, code, message, run, shop, monkeypatch)
     result = run("learn", *given, *options, code=code)
     assert message in " ".join(result.output.split())
     assert not (shop / "model.safetensors").exists()
+
+
+def test_texts_of_items_alone_are_refused_before_anything_is_read(run, shop):
+    given = ("--items", shop / "items.npy", "--text", f"title={shop / 'items.csv'}")
+    result = run("learn", shop / "queries.npy", shop / "log.csv", *given, "-o", "x", code=1)
+    assert "texts of the queries must be given, too, for the view title" in result.stderr
+    assert "--query-text title=FILE" in result.stderr
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_log_without_a_click_is_warned_of(run, shop):
+    rows = (shop / "log.csv").read_text().splitlines()
+    none = [rows[0], *(re.sub(r"^(\d+,\d+),1", r"\1,0", row) for row in rows[1:])]
+    (shop / "none.csv").write_text("\n".join(none) + "\n")
+    given = ("--items", shop / "items.npy", "-o", shop / "m.safetensors")
+    result = run("learn", shop / "queries.npy", shop / "none.csv", *given)
+    assert "warning: " in result.stderr
+    assert "nothing was clicked in 240 lists" in result.stderr

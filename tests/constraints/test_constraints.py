@@ -124,9 +124,9 @@ def test_many_pairs_are_shared_out_among_processors(rng, monkeypatch):
     bounds, sense = rng.random(1000), senses(rng, 1000)
     constraints = DistanceConstraints(chosen, bounds, sense, n_objects=30)
     alone = constraints.values(W)
-    monkeypatch.setattr(pairs, "MANY", 10)
+    monkeypatch.setattr(pairs, "PARALLEL_PAIRS", 10)
     np.testing.assert_array_equal(constraints.values(W), alone)
-    monkeypatch.setattr(pairs, "LARGE", 10)
+    monkeypatch.setattr(pairs, "LARGE_MATRIX", 10)
     in_order = DistanceConstraints(chosen, bounds, sense, n_objects=30)
     np.testing.assert_allclose(in_order.values(W), alone, atol=1e-15)
     some = rng.integers(1000, size=50)
@@ -230,7 +230,7 @@ WRONG = {
     "a flat Z": (lambda: RankOneConstraints(np.ones(3), 1.0), "Z must be an array of numbers"),
     "Z of words": (lambda: RankOneConstraints([["a"]], 1.0), "Z must be an array of numbers"),
     "Z infinite": (lambda: RankOneConstraints([[np.inf]], 1.0), "Z must be finite"),
-    "no matrix": (lambda: MatrixConstraints([]), "matrices must be at least one"),
+    "no matrix": (lambda: MatrixConstraints([]), "matrices must not be empty"),
     "not square": (lambda: MatrixConstraints([np.ones((2, 3))]), "matrices must be square"),
     "not symmetric": (lambda: MatrixConstraints([[[0.0, 1.0], [0.0, 0.0]]]),
                       "matrices must be symmetric or Hermitian, but number 0 is not"),

@@ -108,7 +108,7 @@ def test_compiled_passes_and_single_steps_are_the_same(rng, monkeypatch, size):
             boost = DefiniteBoost(nearest=nearest, max_iter=300, tol=1e-3)
             one = clone(boost).fit(constraints)
             with monkeypatch.context() as patch:
-                patch.setattr(projections, "SMALL", 0)
+                patch.setattr(projections, "PARALLEL_FEATURES", 0)
                 other = clone(boost).fit(constraints)
             assert one.status_ == other.status_ == "solved"
             assert list(one.history_) == list(other.history_)

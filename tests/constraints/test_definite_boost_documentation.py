@@ -8,7 +8,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import similia
-from similia.constraints.min_max import RULES, MinMaxResult
+from similia.constraints.min_max import MIN_MAX_RULES, MinMaxResult
 from similia.constraints.projections import Certificate
 
 CLASSES = ["ConstraintOracle", "DefiniteBoost", "DistanceConstraints", "MatrixConstraints",
@@ -35,7 +35,7 @@ def test_every_parameter_has_a_rule():
     boost = similia.DefiniteBoost()
     assert set(similia.DefiniteBoost._rules) == set(boost.get_params())
     parameters = set(inspect.signature(similia.minimize_max_constraint).parameters)
-    assert set(RULES) == parameters - {"constraints"}
+    assert set(MIN_MAX_RULES) == parameters - {"constraints"}
 
 
 def test_documented_attributes_exist(rng):

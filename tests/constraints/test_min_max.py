@@ -110,7 +110,7 @@ def test_the_unit_of_accuracy_can_be_given(rng):
         ({"verbose": 2}, "verbose must be True or False"),
         ({"constraints": np.eye(2)}, "constraints must be DistanceConstraints"),
         ({"constraints": DistanceConstraints(np.zeros((0, 2), int), 1.0, n_objects=3)},
-         "constraints must be at least one, got none"),
+         "constraints must not be empty"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_refused_in_the_house_form(given, words):

@@ -136,7 +136,7 @@ def test_compiled_passes_and_single_steps_are_the_same(rng, monkeypatch):
             boost = DefiniteBoost(C=1.0, nearest=nearest, max_iter=300, tol=1e-3)
             one = clone(boost).fit(constraints)
             with monkeypatch.context() as patch:
-                patch.setattr(projections, "SMALL", 0)
+                patch.setattr(projections, "PARALLEL_FEATURES", 0)
                 other = clone(boost).fit(constraints)
             assert one.status_ == other.status_ == "solved"
             for name in one.history_:

@@ -148,13 +148,13 @@ def test_outputs_have_names_and_frames_if_asked(learnt, n_components):
     prefix = type(learner).__name__.lower()
     names = learner.get_feature_names_out()
     assert list(names) == [f"{prefix}{i}" for i in range(plain.shape[1])]
-    frame = learner.set_output(transform="pandas").transform(X)
-    assert isinstance(frame, pd.DataFrame)
-    assert list(frame.columns) == list(names)
-    np.testing.assert_array_equal(frame.to_numpy(), plain)
-    # Only transform: vectors for an index and distances stay arrays.
+    learner.set_output(transform="pandas")
+    for frame in (learner.transform(X), learner.query_vectors(X)):
+        assert isinstance(frame, pd.DataFrame)
+        assert list(frame.columns) == list(names)
+        np.testing.assert_array_equal(frame.to_numpy(), plain)
+    # Vectors for an index and distances stay arrays.
     for found, expected in (
-        (learner.query_vectors(X), plain),
         (learner.item_vectors(X), plain),
         (learner.pairwise_distance(X), distances),
     ):

@@ -49,6 +49,22 @@ def test_lemma_2_1(seed, d, kind, one, other):
     assert np.linalg.eigvalsh(gap)[0] >= -1e-9 * np.exp(max(one, other))
 
 
+@given(SEED, SIZE, KIND, st.booleans())
+def test_lemma_2_2(seed, d, kind, singular):
+    """tr(AB) ≤ tr(AC) for A ⪰ 0 and Hermitian B ⪯ C."""
+    rng = np.random.default_rng(seed)
+    A = density(rng, d, kind, 1 if singular else None)
+    B = hermitian_part(square_matrix(rng, d, kind))
+    C = B + density(rng, d, kind, 1 if singular else None)
+    assert np.trace(A @ B).real <= np.trace(A @ C).real + 1e-12 * (1.0 + np.abs(B).sum())
+
+
+def test_lemma_2_2_needs_a_positive_semidefinite_matrix():
+    A, B, C = np.diag([1.0, -1.0]), np.zeros((2, 2)), np.diag([0.0, 1.0])
+    assert np.linalg.eigvalsh(C - B).min() >= 0.0
+    assert np.trace(A @ B) > np.trace(A @ C)
+
+
 @given(SEED, SIZE, KIND, st.floats(-3, 3), st.floats(-2, 2), st.booleans())
 def test_lemma_3_1(seed, d, kind, label, exponent, singular):
     """a loss(W) - b loss(U) ≤ Δ(U, W) - Δ(U, W') for trace one, any X with range r, any b > 0.
@@ -189,3 +205,53 @@ def test_the_comparison_loss_is_that_of_the_learner_if_it_stood_still(rng):
     start_matrix = np.eye(6)
     expected = learner.comparison_loss(start_matrix, X, pairs, y)
     assert learner.total_loss_ == pytest.approx(expected)
+
+
+# -- misprints ---------------------------------------------------------------------------------
+
+
+def test_the_gradient_of_section_2_3_has_the_other_sign(rng):
+    """∇(-log det W) = -W⁻¹, along any symmetric direction."""
+    W, D = 4.0 * density(rng, 4, float), hermitian_part(square_matrix(rng, 4, float))
+
+    def F(t):
+        return -np.linalg.slogdet(W + t * D)[1]
+
+    slope = (F(1e-6) - F(-1e-6)) / 2e-6
+    assert slope == pytest.approx(-np.trace(np.linalg.inv(W) @ D), rel=1e-4)
+
+
+def test_delta_of_appendix_b_has_the_other_sign(rng):
+    """exp(G - δI) has trace one for δ = +log tr exp(G)."""
+    G = hermitian_part(square_matrix(rng, 4, float))
+    delta = np.log(np.trace(linalg.expm(G)))
+    assert np.trace(linalg.expm(G - delta * np.eye(4))) == pytest.approx(1.0)
+    assert abs(np.trace(linalg.expm(G + delta * np.eye(4))) - 1.0) > 0.1
+
+
+@given(st.floats(0, 1), st.floats(-20, 20))
+def test_the_inequality_of_appendix_c_is_for_p_between_0_and_1(p, q):
+    """log(1 - p(1 - exp q)) ≤ pq + q²/8, where the paper prints 0 ≤ q ≤ 1."""
+    with np.errstate(divide="ignore"):  # p = 1 and a large negative q
+        assert np.log1p(-p * -np.expm1(q)) <= p * q + q * q / 8 + 1e-9
+    assert 1 - -1.0 * (1 - np.exp(1.0)) < 0  # no logarithm for p = -1, q = 1
+
+
+def test_z_of_appendix_d_is_no_logarithm(rng):
+    """W = exp(log W₁ - αC)/Z has trace one for Z = tr exp(log W₁ - αC)."""
+    log_start, C = (hermitian_part(square_matrix(rng, 4, float)) for _ in range(2))
+    W = linalg.expm(log_start - 0.5 * C)
+    assert np.trace(W / np.trace(W)) == pytest.approx(1.0)
+    assert abs(np.trace(W / -np.log(np.trace(W))) - 1.0) > 0.1
+
+
+def test_the_constraints_of_5_2_bound_squared_distances():
+    """tr(WC) ≤ 0 with C = X - γI and X = zzᵀ/2 says |x_a - x_b|² ≤ 2γ, not |x_a - x_b| ≤ γ."""
+    z, gamma = np.array([1.0, -1.0]), 0.2
+    C = np.outer(z, z) / 2 - gamma * np.eye(2)
+    for squared, met in ((0.3, True), (0.5, False)):
+        off = (1.0 - squared) / 2  # W of trace one with zᵀWz = squared
+        W = np.array([[0.5, off], [off, 0.5]])
+        assert z @ W @ z == pytest.approx(squared)
+        assert (np.trace(W @ C) <= 0) == met == (squared <= 2 * gamma)
+        assert np.sqrt(squared) > gamma

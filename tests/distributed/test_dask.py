@@ -13,7 +13,7 @@ from similia.distributed import evaluate_parts, learning
 from similia.distributed.engines import engine_named
 from similia.distributed.tasks import run_all
 from similia.files import read_vectors
-from similia.stream import evaluate_file
+from similia.trust import evaluate_file
 from tests.distributed.hostile import KillingTheDriver, Unlucky, Writing
 from tests.distributed.test_learning import learnt
 

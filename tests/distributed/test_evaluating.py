@@ -8,7 +8,7 @@ from similia.distributed import evaluate_parts
 from similia.files import read_vectors
 from similia.persistence import save
 from similia.retrieval import Evaluation
-from similia.stream import evaluate_file
+from similia.trust import evaluate_file
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 from similia import AROW, LEGO, OASIS, Blend, FactoredAROMA
 from similia.distributed import VectorPath, learn_shares, learning
 from similia.distributed.shares import file_of, judgements_of, share_of, sort_into_shares
-from similia.files import BadRows, Judgements
+from similia.feedback import Judgements
+from similia.files import BadRows
 from similia.persistence import load
 from tests.distributed.hostile import Dying
 from tests.problems import labelled

@@ -17,7 +17,7 @@ from similia.distributed import engines, evaluate_parts, learning
 from similia.distributed.engines import engine_named
 from similia.distributed.tasks import run_all
 from similia.files import read_vectors
-from similia.stream import evaluate_file
+from similia.trust import evaluate_file
 from tests.distributed.hostile import (
     KillingTheConnection,
     KillingTheDriver,

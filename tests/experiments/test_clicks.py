@@ -8,8 +8,9 @@ from sklearn.metrics import ndcg_score
 
 from experiments.clicks import Person, as_rows, simulated
 from similia import Blend, FactoredAROMA, Views
+from similia.feedback import read_impressions
 from similia.feedback.clicks import click_preferences
-from similia.files import Ids, read_impressions
+from similia.files import Ids
 
 N, DEPTH = 40_000, 6
 RELEVANT = np.ones((N, DEPTH), bool)

@@ -10,7 +10,8 @@ from pyarrow import feather, parquet
 from safetensors import SafetensorError
 from scipy import sparse
 
-from similia.files import FeedbackFile, Ids, read_vectors, write_vectors
+from similia.feedback import FeedbackFile
+from similia.files import Ids, read_vectors, write_vectors
 
 SUFFIXES = [".npy", ".npz", ".safetensors", ".parquet", ".arrow", ".jsonl", ".svmlight"]
 

@@ -1,5 +1,6 @@
 """Views of queries and items from files."""
 
+import csv
 import json
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_without_views_nothing_changes(items):
         ({"cost": "table.csv"}, {}, "must be a column named cost, got 'id,title,price'"),
         ({"short": "short.npy"}, {}, "rows must be as many as vectors, 4, got 3"),
         ({"price": "few.csv"}, {}, "ids must include those of the vectors, got unknown id"),
-        ({"title": "table.csv"}, {}, "not a number"),
+        ({"title": "table.csv"}, {}, "title holds texts"),
         ({"x": "price.npy"}, {"x": "lines.txt"}, "views must have different names, got x"),
         ({"vectors": "price.npy"}, {}, "views must have different names, got vectors"),
         ({}, {"t": "table.csv"}, "must be a column named t or text"),
@@ -100,3 +101,41 @@ def test_views_of_queries_need_items(folder, items):
         ViewFiles(queries={"price": folder / "price.npy"}).of_both(items, None)
     with pytest.raises(ValueError, match="texts of the items must be given"):
         ViewFiles(query_texts={"title": folder / "lines.txt"})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_table_without_the_column_of_a_view_says_what_it_has(suffix, folder, items):
+    path = _table(folder / f"t{suffix}", id=list("abcd"), title=TITLES, embedding=[[1.0, 2.0]] * 4)
+    with pytest.raises(ValueError, match=r"column named price, got 'id,title,embedding'"):
+        ViewFiles({"price": path}).of_items(items)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_texts_as_a_view_are_told_where_they_belong(suffix, folder, items):
+    path = _table(folder / f"t{suffix}", id=list("abcd"), title=TITLES, price=[1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match=r"title holds texts.*--text title=FILE"):
+        ViewFiles({"title": path}).of_items(items)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_ids_and_vectors_alone_need_no_column_of_the_name(suffix, folder, items):
+    path = _table(folder / f"t{suffix}", id=list("abcd"), vector=[[1.0, 2.0]] * 4)
+    assert ViewFiles({"image": path}).of_items(items).X["image"].shape == (4, 2)
+
+
+def _table(path, **columns):
+    if path.suffix == ".parquet":
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table(columns), path)
+    else:
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        with open(path, "w", newline="") as file:
+            if path.suffix == ".csv":
+                writer = csv.DictWriter(file, list(columns))
+                writer.writeheader()
+                writer.writerows(rows)
+            else:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path

@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from similia.files import FeedbackFile, Ids, read_vectors
+from similia.feedback import FeedbackFile
+from similia.files import Ids, read_vectors
 from similia.registry import learner_class
 from tests.fuzz import hostile
 from tests.fuzz.targets import refused

@@ -19,16 +19,8 @@ from similia.adapters import Adapters
 from similia.adapters.adapters import load_adapters
 from similia.cli.main import app
 from similia.constraints.pairs import DistanceConstraints
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    Ids,
-    Judgements,
-    UbiLog,
-    VectorFile,
-    read_vectors,
-    write_vectors,
-)
+from similia.feedback import FeedbackFile, Judgements, UbiLog
+from similia.files import BadRows, Ids, VectorFile, read_vectors, write_vectors
 from similia.index import build_index, open_index
 from similia.persistence import describe, load, reading, saving
 from similia.registry import LEARNERS, learner_class
@@ -94,7 +86,7 @@ def forge(rng, source, path):
         if name in document["tensors"]:
             document["tensors"][name] = saving.stored(tensor)[1]
     text = json.dumps({**document, "header_sha256": saving.UNSEALED}, separators=(",", ":"))
-    save_file(tensors, path, metadata={saving.KEY: text})
+    save_file(tensors, path, metadata={saving.METADATA_KEY: text})
     with open(path, "r+b") as opened:
         saving.seal(opened)
 

@@ -145,7 +145,7 @@ def test_bad_options_of_libraries_are_refused(backend, Z):
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if name != "exact"])
 def test_a_missing_library_is_named_with_the_extra(name, Z, monkeypatch):
-    monkeypatch.delitem(sys.modules, BACKENDS[name], raising=False)
+    monkeypatch.delitem(sys.modules, BACKENDS[name][0], raising=False)
     for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, name, None)

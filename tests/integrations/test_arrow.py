@@ -39,9 +39,9 @@ def test_learners_take_and_return_columns_without_copies(rng):
 
 def test_what_is_no_matrix_is_refused(rng):
     X = rng.normal(size=(4, 2))
-    with pytest.raises(ValueError, match="without nulls"):
+    with pytest.raises(ValueError, match="must have no nulls"):
         vectors_of(pa.array([[1.0, 2.0], None], pa.list_(pa.float64(), 2)))
-    with pytest.raises(ValueError, match="without nulls"):
+    with pytest.raises(ValueError, match="must have no nulls"):
         vectors_of(pa.array([[1.0, None]], pa.list_(pa.float64(), 2)))
     with pytest.raises(ValueError, match="floats or doubles"):
         vectors_of(pa.array([[1, 2]], pa.list_(pa.int64(), 2)))

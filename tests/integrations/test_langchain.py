@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 import similia
+from similia.adapters import Adapters
+from similia.registry import LEARNERS, learner_class
 from similia.trust.generations import Generations
 
 pytest.importorskip("langchain_core")
@@ -103,3 +105,43 @@ def test_feedback_on_a_folder_needs_a_learner_of_its_own(tmp_path):
 def test_a_missing_model_is_refused_at_once(tmp_path):
     with pytest.raises(FileNotFoundError, match="no model and no folder"):
         AdaptedEmbeddings(Fixed(), tmp_path / "none")
+
+
+TEACHABLE = [name for name in LEARNERS if learner_class(name).learns_from == "triplets"]
+
+
+@pytest.mark.parametrize("name", TEACHABLE)
+def test_learners_of_triplets_learn_the_first_feedback(name):
+    learner = learner_class(name)()
+    retriever(AdaptedEmbeddings(Fixed(), learner)).feedback("q", TEXTS[0], TEXTS[1])
+    assert learner.n_seen_ == 1
+    assert len(retriever(AdaptedEmbeddings(Fixed(), learner)).invoke("q")) == 3
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in TEACHABLE])
+def test_other_learners_are_refused_at_construction(name, tmp_path):
+    """Distances move items, which the store holds as they are; classifiers have no vectors."""
+    learner, names = learner_class(name)(), ", ".join(TEACHABLE)
+    message = f"AdaptedEmbeddings: model must leave items as they are .{names}., got {name}"
+    with pytest.raises(ValueError, match=message):
+        AdaptedEmbeddings(Fixed(), learner)
+    embeddings = AdaptedEmbeddings(Fixed(), tmp_path)
+    message = f"FeedbackRetriever: learner must learn from triplets .{names}., got {name}"
+    with pytest.raises(ValueError, match=message):
+        retriever(embeddings, learner=learner)
+
+
+def test_a_saved_model_that_moves_items_is_refused(rng, tmp_path):
+    X = rng.normal(size=(20, 6))
+    similia.save(similia.POLA().learn(X, [[0, 1]], [1]), tmp_path / "pola.safetensors")
+    with pytest.raises(ValueError, match="model must leave items as they are"):
+        AdaptedEmbeddings(Fixed(), tmp_path / "pola.safetensors")
+
+
+def test_a_model_that_does_not_learn_is_searched_by_and_not_taught(rng):
+    X = np.array(Fixed().embed_documents(TEXTS))
+    user = Adapters().learn("ann", X, rng.integers(len(X), size=(40, 3))).of("ann")
+    search = retriever(AdaptedEmbeddings(Fixed(), user))
+    assert len(search.invoke("q")) == 3
+    with pytest.raises(ValueError, match="learner must learn from triplets"):
+        search.feedback("q", TEXTS[0], TEXTS[1])

@@ -12,7 +12,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import TextNode
 
-from similia.integrations.llama_index import AdaptedEmbedding, FeedbackRetriever
+from similia.integrations.llama_index import AdaptedEmbedding, RetrieverWithFeedback
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the library's own making
 TEXTS = [f"text {i}" for i in range(12)]
@@ -40,7 +40,7 @@ def learnt(rng):
 def retriever(embedding, **options):
     index = VectorStoreIndex([TextNode(text=text) for text in TEXTS], embed_model=embedding)
     inner = index.as_retriever(similarity_top_k=3)
-    return FeedbackRetriever(inner, embedding, **options)
+    return RetrieverWithFeedback(inner, embedding, **options)
 
 
 def test_documents_are_those_of_the_base_bit_by_bit(rng):
@@ -92,7 +92,7 @@ def test_promotions_and_rollbacks_are_followed_without_restart(rng, tmp_path):
 def test_feedback_on_a_folder_needs_a_learner_of_its_own(tmp_path):
     embedding = AdaptedEmbedding(Fixed(), tmp_path)
     better, worse = (TextNode(text=text) for text in TEXTS[:2])
-    with pytest.raises(ValueError, match="FeedbackRetriever: learner must be given"):
+    with pytest.raises(ValueError, match="RetrieverWithFeedback: learner must be given"):
         retriever(embedding).feedback("q", better, worse)
     challenger = similia.OASIS()
     retriever(embedding, learner=challenger).feedback("q", better, worse)

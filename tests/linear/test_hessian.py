@@ -35,7 +35,7 @@ def test_small_sides_are_diagonalised(rng, form, m, d, k):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_large_sides_are_iterated_on(rng, form, monkeypatch):
     """Few of many eigenpairs; the solver that costs d³ is not called."""
-    monkeypatch.setattr(hessian, "LARGE", 50)
+    monkeypatch.setattr(hessian, "LARGE_SIDE", 50)
     monkeypatch.setattr(hessian, "_by_smaller_side", None)
     rows = rng.normal(size=(300, 120)) * 0.7 ** np.arange(120)
     assert_pairs(leading_eigenpairs(form(rows), None, 5, 0), rows, 5, atol=1e-6)

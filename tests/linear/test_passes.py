@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from similia.linear import frames
-from similia.linear.examples import Examples, Task
+from similia.linear.examples import Examples, TrainingSplit
 from similia.linear.frames import Descent, Scaling
 from similia.linear.passes import Passes
 from similia.losses import LOSSES
@@ -17,18 +17,18 @@ def passes(rng_of_data, n_classes, sampling, start=None, **state):
     """Passes of constant steps over random rows, from `start` or zero."""
     X, y = rng_of_data.normal(size=(N, D)), np.arange(N) % n_classes
     examples = Examples("test", X, y, intercept=False)
-    task = Task(examples, np.arange(N), np.arange(0))
+    split = TrainingSplit(examples, np.arange(N), np.arange(0))
     balanced = sampling == "balanced"
     descent = Descent(LOSSES["logistic"], CONSTANT, 2 * N, True, balanced, None)
     w, moment = np.zeros((2, examples.n_vectors, D)) if start is None else start
-    run = Passes(task, descent, w, moment, **state)
+    run = Passes(split, descent, w, moment, **state)
     run.rescale(Scaling(np.eye(D), 0.1, 1.0))
     return run
 
 
 @pytest.fixture(params=["stored", "projected by blocks"])
 def stored(request, monkeypatch):
-    monkeypatch.setattr(frames, "STORED", 2**31 if request.param == "stored" else 0)
+    monkeypatch.setattr(frames, "MAX_STORED_BYTES", 2**31 if request.param == "stored" else 0)
 
 
 #: two classes and three are learnt class by class, twelve in pairs

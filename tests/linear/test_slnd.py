@@ -34,7 +34,7 @@ PAPER = {"damping": 0, "schedule": "constant", "eta": 0.05, "fit_intercept": Fal
 @pytest.mark.parametrize("stored", [True, False])
 def test_fit_is_the_printed_update_over_random_orders(problem, loss, stored, monkeypatch):
     X, y = problem
-    monkeypatch.setattr(frames, "STORED", 2**31 if stored else 0)
+    monkeypatch.setattr(frames, "MAX_STORED_BYTES", 2**31 if stored else 0)
     learner = SLNDClassifier(loss=loss, rank=4, max_iter=2, random_state=0, **PAPER).fit(X, y)
     inverse = low_rank_inverse(hessian(X, loss), 4)
     again = SLNDClassifier(loss=loss, rank=4, random_state=0, **PAPER)
@@ -62,7 +62,7 @@ def test_stored_and_streamed_projections_learn_the_same(problem, monkeypatch, cl
     for options in ({"sampling": "full"}, {"sampling": "balanced"}, BALANCED_MEAN):
         weights = []
         for limit in (2**31, 0):
-            monkeypatch.setattr(frames, "STORED", limit)
+            monkeypatch.setattr(frames, "MAX_STORED_BYTES", limit)
             weights.append(SLNDClassifier(random_state=0, **options).fit(X, y).coef_)
         np.testing.assert_allclose(*weights, atol=1e-10)
 
@@ -71,7 +71,7 @@ def test_stored_and_streamed_projections_learn_the_same(problem, monkeypatch, cl
 def test_average_is_the_mean_of_all_states_over_passes_and_calls(problem, stored, monkeypatch):
     """Two calls of two passes each, against the printed update in the order that `fit` draws."""
     X, y = problem
-    monkeypatch.setattr(frames, "STORED", 2**31 if stored else 0)
+    monkeypatch.setattr(frames, "MAX_STORED_BYTES", 2**31 if stored else 0)
     shared = {"rank": 4, "random_state": 0, **PAPER}
     learner = SLNDClassifier(max_iter=2, warm_start=True, average=True, **shared)
     inverse = low_rank_inverse(hessian(X, "logistic"), 4)

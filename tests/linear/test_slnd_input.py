@@ -39,7 +39,7 @@ def test_batches_of_a_parquet_file_are_learnt_as_the_array(problem, learner, tmp
 def test_memory_beside_rows_is_projections_or_blocks(rng, sampling, stored, monkeypatch):
     """N × k floats, if they are kept, and blocks and samples: never a second X."""
     X, y, k = rng.normal(size=(20_000, 200)).astype(np.float32), np.arange(20_000) % 20, 20
-    monkeypatch.setattr(frames, "STORED", 2**31 if stored else 0)
+    monkeypatch.setattr(frames, "MAX_STORED_BYTES", 2**31 if stored else 0)
     learner = SLNDClassifier(
         rank=k, hessian_samples=500, sampling=sampling, max_iter=1, random_state=0
     )

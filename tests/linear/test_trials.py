@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from similia import SGDOneVsRest, SLNDClassifier
-from similia.linear import slnd, trials
-from similia.linear.examples import Examples, Task
-from similia.linear.trials import clearly_best, trial_task
+from similia.linear import passes, slnd
+from similia.linear.examples import Examples, TrainingSplit
+from similia.linear.passes import clearly_best, trial_split
 
 CHOICES = [
     {"hessian": "low-rank", "damping": 60},
@@ -92,11 +92,11 @@ def test_few_rows_are_not_tried(problem, monkeypatch):
 def test_trials_learn_from_some_rows_and_are_judged_by_others(problem, rng, monkeypatch):
     X, y = problem
     rows = np.arange(0, 400, 2)
-    task = Task(Examples("test", X, y, intercept=True), rows, np.arange(0))
+    split = TrainingSplit(Examples("test", X, y, intercept=True), rows, np.arange(0))
     for most, expected in ((3000, (150, 50)), (30, (30, 30))):
-        monkeypatch.setattr(trials, "LEARNT", most)
-        monkeypatch.setattr(trials, "JUDGED", most)
-        part = trial_task(task, rng)
+        monkeypatch.setattr(passes, "TRIAL_ROWS", most)
+        monkeypatch.setattr(passes, "TRIAL_JUDGED_ROWS", most)
+        part = trial_split(split, rng)
         assert (len(part.rows), len(part.held_out)) == expected
         assert not np.intersect1d(part.rows, part.held_out).size
         assert np.isin(np.concatenate([part.rows, part.held_out]), rows).all()

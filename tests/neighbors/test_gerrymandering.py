@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from similia import NeighborhoodGerrymandering, load, save
 from similia.neighbors.maps import Map, Maps
-from similia.neighbors.sides import Sides
-from similia.neighbors.training import Descent, Objective, Schedule
+from similia.neighbors.sides import LabelledSides
+from similia.neighbors.training import MapDescent, Objective, Schedule
 from tests.gerrymandering_problems import clusters, quick
 from tests.reference import gerrymandering as reference
 
@@ -26,7 +26,7 @@ def descent_of(U, V, center=None, *, k=3, regularizer="joint", **schedule):
     """Plain gradients of 0/1 losses and a penalty of weight 2.5; tied if V is U."""
     center = np.zeros(U.shape[1]) if center is None else center
     objective = Objective(1.0 - np.eye(3), k, ties=False, regularizer=regularizer, penalty=2.5)
-    return Descent(Maps(Map(U, center), Map(V, center)), (), 0, objective, Schedule(**schedule))
+    return MapDescent(Maps(Map(U, center), Map(V, center)), (), 0, objective, Schedule(**schedule))
 
 
 @pytest.mark.parametrize("regularizer", ["joint", "separate", "frobenius"])
@@ -39,7 +39,7 @@ def test_steps_are_those_of_the_transcription(regularizer, asymmetric, form, rng
     U = rng.normal(size=(4, 6))
     V = rng.normal(size=(4, 6)) if asymmetric else U.copy()
     expected = U.copy(), V.copy()
-    sides = Sides(form(X), y, form(X), y, np.arange(40))
+    sides = LabelledSides(form(X), y, form(X), y, np.arange(40))
     V = V if asymmetric else U
     descent = descent_of(U, V, regularizer=regularizer, batch_size=16)
     descent.epoch(sides, lambda step: 0.01, np.random.default_rng(3), lambda n: None)
@@ -62,7 +62,7 @@ def test_tied_maps_are_the_asymmetric_code_with_both_gradients_added(rng):
     X, y = clusters(rng, n=60)
     X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     L = np.eye(6) / 3
-    sides, center = Sides(X, y, X, y, np.arange(60)), X.mean(0)
+    sides, center = LabelledSides(X, y, X, y, np.arange(60)), X.mean(0)
     one, U, V = L.copy(), L.copy(), L.copy()
     tied, free = (descent_of(*pair, center, batch_size=60) for pair in ((one, one), (U, V)))
     for descent in (tied, free):
@@ -105,7 +105,7 @@ def test_a_sample_of_the_database_is_drawn_by_class(rng):
 def test_the_scale_of_a_large_database_is_that_of_a_sample(rng, monkeypatch):
     X, y = clusters(rng, n=300)
     whole = quick(init="identity").fit(X, y).scale_
-    monkeypatch.setattr("similia.neighbors.maps.POOL", 250)
+    monkeypatch.setattr("similia.neighbors.maps.SAMPLED_ITEMS", 250)
     assert quick(init="identity").fit(X, y).scale_ == pytest.approx(whole, rel=0.1)
 
 

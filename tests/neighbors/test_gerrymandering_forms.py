@@ -55,7 +55,7 @@ def test_few_points_and_a_database_of_its_own_get_two_maps_without_a_trial(rng):
 def test_what_only_the_trial_cannot_do_is_no_error(rng, monkeypatch):
     """Classes that can win a vote among all points but not among those of a trial."""
     X, y = rng.normal(size=(90, 4)), np.arange(90) // 6
-    monkeypatch.setattr(gerrymandering, "TRIAL", 30)
+    monkeypatch.setattr(gerrymandering, "TRIAL_POINTS", 30)
     learner = quick().fit(X, y)
     assert np.isfinite(learner.U_).all()
 
@@ -84,7 +84,7 @@ def test_few_features_and_many_points_get_one_map(rng):
 
 
 def test_images_of_many_features_are_short_unless_told_otherwise(rng, monkeypatch):
-    monkeypatch.setattr(maps, "WIDEST", 4)
+    monkeypatch.setattr(maps, "MAX_AUTO_COMPONENTS", 4)
     X, y = clusters(rng)
     for options, p in (
         ({}, 4),

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similia.service.catalogue.queries import KnownQueries
 from similia.service.http.app import Service
 from similia.service.log.records import Item, Query, Triplet
 from similia.service.settings import Settings
+from similia.service.tenants.files import KnownQueries
 from tests.page.shop import GOODS, asked, goods
 from tests.service.conftest import WIDTH, Running, some_items, until
 
@@ -176,6 +176,30 @@ def test_an_owner_invites_a_judge_by_a_link(service, visit):
     answer(judge, "2")
     all_stored(service.tenant, 1)
     assert logged(service.tenant)[0].judge == "dora"
+
+
+@pytest.mark.parametrize("answered", ["accept", "dismiss"])
+def test_an_invitation_replaces_a_key_only_if_its_owner_says_so(service, visit, answered):
+    keys = service.service.keys
+    _, own = keys.add("default", ("admin",), name="ann")
+    _, other = keys.add("default", ("feedback",), judge="eve")
+    page = visit(f"{service.url}/#key={own}&tenant=default")
+    page.wait_for_selector("text=People")
+    said = []
+
+    def reply(dialog):
+        said.append(dialog.message)
+        getattr(dialog, answered)()
+
+    page.on("dialog", reply)
+    page.goto("about:blank")
+    page.goto(f"{service.url}/#key={other}&tenant=elsewhere")
+    page.wait_for_selector("header")
+    kept = page.evaluate("[localStorage['similia.key'], localStorage['similia.tenant']]")
+    assert kept == ([other, "elsewhere"] if answered == "accept" else [own, "default"])
+    assert len(said) == 1
+    assert "elsewhere" in said[0]
+    assert other not in page.url
 
 
 def places(page):

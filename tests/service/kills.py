@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from similia import Blend, Impressions, Views
-from similia.service.catalogue import borrowed, items
+from similia.service.catalogue import items, shared
 from similia.service.engine import fold, snapshots
 from similia.service.engine.fold import copied
 from similia.service.log.records import Settings
@@ -120,8 +120,8 @@ def warm_up():
 
 def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
     """Kill n times; return the numbers of acknowledgements and of rows."""
-    snapshots.EVERY, fold.BLOCK = 2, 16  # many snapshots, and many blocks
-    items.FEW, borrowed.MANY = 60, 32  # and items that move
+    snapshots.BLOCKS_BETWEEN, fold.BLOCK = 2, 16  # many snapshots, and many blocks
+    items.MIN_COMPACTED, shared.MAX_COPIED = 60, 32  # and items that move
     warm_up()
     place = place or str(folder)
     rng = random.Random(seed)

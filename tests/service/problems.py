@@ -99,8 +99,8 @@ def reopened(tenant, where, **options):
 
 def learner(tenant):
     """The learner after everything in the log."""
-    tenant._engine.wait(tenant.log.last, 60)
-    return tenant._engine.live.learner
+    tenant._learner.wait(tenant.log.last, 60)
+    return tenant._learner.live.learner
 
 
 def bits(learner):
@@ -132,11 +132,11 @@ def folded_sharing(rows, of_owner, retracted=None):
     views = next(
         settings
         for row in of_owner
-        for settings in [getattr(decoded(row.body)[0], "settings", None)]
+        for settings in [getattr(decoded(row.body).record, "settings", None)]
         if settings and settings.views
     )
     for row in rows:
-        record, _ = decoded(row.body)
+        record = decoded(row.body).record
         if isinstance(record, Configured):
             own = structs.replace(
                 record.settings, views=views.views, fields=views.fields, shares=None
@@ -144,7 +144,7 @@ def folded_sharing(rows, of_owner, retracted=None):
             found.append(row._replace(body=encoded(Configured(settings=own))))
         elif isinstance(record, Follow):
             between = [other for other in of_owner if mark < other.seq <= record.seq]
-            changes = [r for r in between if isinstance(decoded(r.body)[0], Put | Delete)]
+            changes = [r for r in between if isinstance(decoded(r.body).record, Put | Delete)]
             found += [change._replace(seq=row.seq) for change in changes]
             mark = max(mark, record.seq)
         else:

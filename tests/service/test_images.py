@@ -4,11 +4,11 @@ import httpx
 import numpy as np
 import pytest
 
-from similia.service.catalogue.loading import ItemFile
 from similia.service.http.app import Service
 from similia.service.http.images import MEDIA, Images
 from similia.service.http.keys import Keys
 from similia.service.settings import Settings
+from similia.service.tenants.files import ItemFile
 from tests.service.conftest import Running
 
 PIXEL = b"\x89PNG\r\n\x1a\n and pixels"

@@ -254,7 +254,7 @@ def test_an_error_of_ours_is_told_with_its_request_id_and_nothing_else(start):
 def test_items_of_a_file_are_put_once(tmp_path, settings):
     import numpy as np
 
-    from similia.service.catalogue.loading import ItemFile
+    from similia.service.tenants.files import ItemFile
 
     rows = np.random.default_rng(0).normal(size=(7, 4))
     np.save(tmp_path / "items.npy", rows)
@@ -283,10 +283,8 @@ def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, 
     send = tenant.log.send
     with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
 
-        def failing(request):
-            request.answer = error
-            request.told([request])
-
+        def failing(*requests):
+            raise error
         tenant.log.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert answer.status_code == status

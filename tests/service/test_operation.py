@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import queue
 import re
 
 import httpx
@@ -126,20 +127,22 @@ def test_logs_are_lines_of_json_without_secrets(start, tmp_path, capfd):
         assert secret not in text
 
 
-def test_lines_that_wait_come_before_those_that_do_not():
-    stream = io.StringIO()
-    handler = journal.Gathering(stream)
-    handler.setFormatter(journal.JsonLines())
-    for number in range(3):
-        handler.take_down(str(number))
-    handler.handle(logging.LogRecord("x", logging.WARNING, "f", 1, "careful", (), None))
-    assert [line[:20] for line in stream.getvalue().splitlines()][:3] == ["0", "1", "2"]
-    assert "careful" in stream.getvalue()
-    handler.take_down("soon")
-    until(lambda: stream.getvalue().endswith("soon\n"))
+def test_all_lines_are_written_in_order_whatever_their_haste():
+    stream, waiting = io.StringIO(), queue.SimpleQueue()
+    writer = journal.Writer(stream)
+    writer.setFormatter(journal.JsonLines())
+    listener = journal.Listener(waiting, writer)
+    listener.start()
+    for number in range(2 * journal.MAX_LINES):
+        level = logging.WARNING if number % 100 == 7 else logging.INFO
+        waiting.put(logging.LogRecord("x", level, "f", 1, str(number), (), None))
+    until(lambda: len(stream.getvalue().splitlines()) == 2 * journal.MAX_LINES)
+    messages = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
+    assert messages == list(map(str, range(2 * journal.MAX_LINES)))
     stream.close()
-    handler.take_down("too late")
-    handler.flush()
+    waiting.put(logging.LogRecord("x", logging.INFO, "f", 1, "too late", (), None))
+    listener.stop()
+    writer.flush()
 
 
 def test_errors_are_logged_with_their_traces():

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from similia.feedback import Judgements
 from similia.stream import feedback_report, majority
+from similia.stream.feedback import Witness
 
 
 def triplet_arrays():
@@ -137,3 +139,15 @@ def test_other_feedback_is_refused(tuples, signs, words):
 def test_majority_names_itself_in_errors():
     with pytest.raises(ValueError, match=r"^majority: triplets must be an integer array"):
         majority([[0, 1]])
+
+
+def test_a_witness_reports_the_first_judgements_and_counts_all(rng):
+    rows = np.array([[0, 1, 2], [0, 1, 2], [0, 2, 1], [3, 4, 4], [0, 1, 2]])
+    batch = Judgements(rows, None, np.arange(5))
+    witness = Witness(limit=4)
+    for part in (slice(0, 2), slice(2, 5)):
+        witness.add(batch.part(part))
+    report = witness.report()
+    assert report["n"] == 5
+    assert report["n_examined"] == 4
+    assert (report["n_duplicates"], report["n_contradictions"], report["n_degenerate"]) == (1, 1, 1)

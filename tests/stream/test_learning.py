@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from similia import AROW, LEGO, OASIS, POLA, Blend, FactoredAROMA, load
 from similia.exceptions import BadRowError
-from similia.files import BadRows, Ids, Judgements, VectorFile
+from similia.feedback import Judgements
+from similia.files import BadRows, Ids, VectorFile
 from similia.registry import BATCH_LEARNERS, learner_class
 from similia.stream import Checkpoint, Tally, learn_file, learn_stream, lessons, lessons_for
 from tests.problems import triplets_of

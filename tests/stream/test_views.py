@@ -7,11 +7,12 @@ from sklearn.model_selection import cross_val_score
 
 from similia import OASIS, Adapters, Blend, Impressions, JudgementEstimator, Views, load
 from similia.contract import Posterior
+from similia.feedback import FeedbackFile, joined
 from similia.feedback.clicks import click_preferences
-from similia.files import FeedbackFile, Ids, VectorFile, joined
+from similia.files import Ids, VectorFile
 from similia.retrieval import evaluate, top_k
-from similia.stream import evaluate_model, learn_file, lessons_for, suggest_questions
-from similia.trust import triplet_margins
+from similia.stream import learn_file, lessons_for, suggest_questions
+from similia.trust import evaluate_model, triplet_margins
 
 
 @pytest.fixture

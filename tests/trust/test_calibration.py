@@ -97,7 +97,7 @@ def test_the_figure_shows_every_curve(rng, tmp_path):
     assert labels[0] == "honest"
     assert [label.split(":")[0] for label in labels[1:]] == list(curves)
     assert len(axes.lines) == 3
-    with pytest.raises(ValueError, match=r"^calibration_figure: curves must be"):
+    with pytest.raises(ValueError, match=r"^calibration_figure: curves must not be empty"):
         plotting.calibration_figure({})
 
 

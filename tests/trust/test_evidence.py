@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.trust.evidence import (
-    FIRST,
-    SHARES,
+    FIRST_SHARE,
+    STAKE_SHARES,
     STAKES,
     Evidence,
     Power,
@@ -34,9 +34,9 @@ def watched(d, every=5):
 
 def test_the_wealth_is_that_of_all_stakes_together():
     d = np.array([0.5, -0.25])
-    expected = (SHARES * (1 + STAKES * 0.5) * (1 - STAKES * 0.25)).sum()
+    expected = (STAKE_SHARES * (1 + STAKES * 0.5) * (1 - STAKES * 0.25)).sum()
     assert np.exp(log_e_value(log_wealth(d))) == pytest.approx(expected)
-    assert SHARES.sum() == pytest.approx(1)
+    assert STAKE_SHARES.sum() == pytest.approx(1)
 
 
 NULLS = {
@@ -78,7 +78,7 @@ def test_looking_in_pieces_keeps_what_the_first_attempt_makes(d, every):
         names = [f"q{i}" for i in range(len(d[:end]))]
         evidence = evidence.after(number, names, d[:end])
     np.testing.assert_allclose(evidence.attempts[1], log_wealth(d), atol=1e-9)
-    assert evidence.value >= FIRST * np.exp(log_e_value(log_wealth(d))) * (1 - 1e-9)
+    assert evidence.value >= FIRST_SHARE * np.exp(log_e_value(log_wealth(d))) * (1 - 1e-9)
 
 
 @given(differences)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from similia.trust import Promotion
-from similia.trust.generations import LOCK, Generations
+from similia.trust.generations import LOCK_FILE, Generations
 
 HOLDER = """
 import sys, time
@@ -82,7 +82,7 @@ def test_promotions_of_several_processes_follow_each_other(tmp_path):
     for number in promoted:
         assert promotion._generations.load(number).n_seen_ > 0
     kept = {path.name for path in folder.iterdir()}
-    assert len(kept - {LOCK}) == len(promoted) + 1
+    assert len(kept - {LOCK_FILE}) == len(promoted) + 1
 
 
 def test_a_process_that_dies_leaves_no_lock(tmp_path):
@@ -90,7 +90,7 @@ def test_a_process_that_dies_leaves_no_lock(tmp_path):
         assert process.stdout.readline() == "held\n"
         process.kill()
         process.wait()
-        assert (tmp_path / LOCK).exists()
+        assert (tmp_path / LOCK_FILE).exists()
         with Generations(tmp_path).changing():
             pass
 
@@ -130,7 +130,7 @@ def test_threads_wait_for_each_other_too(tmp_path):
     for thread in threads:
         thread.join()
     assert most == 1
-    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK_FILE]
 
 
 def test_rollback_returns_from_what_is_in_use_now(rng, tmp_path):

@@ -8,7 +8,7 @@ from similia import OASIS, load
 from similia.exceptions import ModelFileError
 from similia.registry import LEARNERS, learner_class
 from similia.trust import Promotion
-from similia.trust.generations import HISTORY, LOCK, _seal
+from similia.trust.generations import HISTORY, LOCK_FILE, _seal
 from tests.cases import case_of
 from tests.problems import triplets_of
 
@@ -71,7 +71,7 @@ def test_when_the_base_is_as_good_it_says_so_and_nothing_changes(rng, tmp_path):
     assert outcome.reason == "Kept the base: the challenger is no better (+0.0000)."
     assert promotion.current == 0
     assert [event["event"] for event in promotion.history] == ["refusal"]
-    assert {p.name for p in tmp_path.iterdir()} == {HISTORY, LOCK}
+    assert {p.name for p in tmp_path.iterdir()} == {HISTORY, LOCK_FILE}
 
 
 def test_chance_alone_promotes_seldom(tmp_path):
@@ -340,7 +340,7 @@ def test_a_failed_write_leaves_what_was(rng, tmp_path, monkeypatch):
         promotion.rollback()
     assert (tmp_path / HISTORY).read_bytes() == before
     assert (promotion.current, promotion.history) == (1, state)
-    assert [path.name for path in tmp_path.glob(".*")] == [LOCK]
+    assert [path.name for path in tmp_path.glob(".*")] == [LOCK_FILE]
 
 
 def resealed(history, change):

@@ -164,3 +164,14 @@ def test_adam_is_that_of_its_paper(rng):
         m, v = 0.9 * m + 0.1 * G, 0.999 * v + 0.001 * G**2
         expected -= 0.1 * (m / (1 - 0.9**t)) / np.sqrt(v / (1 - 0.999**t))
     np.testing.assert_allclose(M, expected, rtol=1e-6)
+
+
+def test_maps_of_d_dimensions_do_not_reach_every_w_of_2d(rng):
+    """W = [U -V]ᵀ[U -V] has rank d at most, so not every W ⪰ 0 of 2d × 2d is one."""
+    U, V = rng.normal(size=(2, 3, 3))
+    W = np.hstack([U, -V]).T @ np.hstack([U, -V])
+    assert np.linalg.matrix_rank(W) == 3 < np.linalg.matrix_rank(np.eye(6))
+    taller = rng.normal(size=(6, 6))  # with 2d rows they do
+    values, vectors = np.linalg.eigh(taller @ taller.T)
+    L = np.sqrt(values)[:, None] * vectors.T
+    np.testing.assert_allclose(L.T @ L, taller @ taller.T, atol=1e-9)

@@ -128,6 +128,51 @@ def test_theorem_2_step_is_the_printed_one_and_the_risk_falls_as_promised(proble
         np.testing.assert_allclose(basis @ z, w, atol=1e-8 * max(1.0, np.abs(w).max()))
 
 
+@given(problem=problems(max_classes=1), epsilon=st.floats(0.05, 0.95))
+def test_a_whole_weight_counts_a_row_as_often_in_theorem_2(problem, epsilon):
+    """In e and in Π alike: the pass over repeated rows, of which the first copies are visited."""
+    X, signs, _, basis, _, loss, rng = problem
+    weights, U = rng.integers(1, 4, size=len(X)), np.ascontiguousarray(X @ basis)
+    repeated = np.repeat(np.arange(len(X)), weights)
+    firsts = np.cumsum(weights) - weights
+    steepest, code = LOSSES[loss].steepest, LOSSES[loss].code
+    visits = rng.integers(len(X), size=10)
+    weighted, told = np.zeros((2, basis.shape[1]))
+    rows = (visits, np.zeros(len(X)), signs[0], weights.astype(float))
+    n = theorem_pass(weighted, U, *rows, steepest, epsilon, code)
+    y, ones = signs[0][repeated], np.ones(len(repeated))
+    rows = (firsts[visits], np.zeros(len(repeated)), y, ones)
+    assert n == theorem_pass(told, U[repeated], *rows, steepest, epsilon, code)
+    np.testing.assert_allclose(weighted, told, atol=1e-9 * max(1.0, np.abs(told).max()))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(list(LOSSES)), st.floats(0.1, 0.9))
+def test_so_many_visits_as_theorem_2_says_are_enough(seed, loss, epsilon):
+    """T ≥ (F(0) - F°) F''(0) m/(2γ²ε(1-ε)) visits for a risk of F°, with (14) at each of them.
+
+    γ is the smallest of those visits, so each step may make F° and T anew.
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.choice([-1.0, 1.0], size=20)
+    X = y[:, None] * (1.0 + 0.5 * rng.random((20, 1)))  # each row helps all others
+    inverse = low_rank_inverse(hessian(X, loss), 1)
+    w, gamma, risks = np.zeros(1), np.inf, [risk(np.zeros(1), X, y, loss)]
+    for visit in range(1, 41):
+        i = rng.integers(len(X))
+        p, s = -LOSSES[loss].slope(y * (X @ w)), y[i] * y * (X @ inverse @ X[i])
+        gamma = min(gamma, p @ s / np.abs(s).sum())
+        if gamma <= 0.0:  # the squared loss may overshoot
+            break
+        eta = theorem_step(w, X, y, i, inverse, loss, epsilon)
+        w = slnd_step(w, X[i], y[i], eta, inverse, loss)
+        risks.append(risk(w, X, y, loss))
+        steepest = LOSSES[loss].steepest
+        per_visit = 2 * gamma**2 * epsilon * (1 - epsilon) / (steepest * len(X))
+        wanted = risks[0] - per_visit * visit  # the F° for which T is this visit
+        assert risks[-1] <= wanted + 1e-12
+    assert len(risks) > 1
+
+
 @given(problem=problems())
 def test_lemma_1_is_attained_by_any_k_eigenvectors(problem):
     """So it does not say that they should be the leading ones."""

@@ -11,7 +11,7 @@ from similia.updates.low_rank import compressed, low_rank_pass
 User = int | str
 
 #: initial room for terms; it doubles up to the rank
-FIRST = 2
+FIRST_TERMS = 2
 
 
 class Adapter:
@@ -50,7 +50,9 @@ class Adapter:
 
     def _make_room(self, rank: int, average: bool) -> None:
         if len(self.B) < rank:
-            self._hold(self.B, self.C, (self.K, self.N), min(rank, max(FIRST, 2 * len(self.B))))
+            self._hold(
+                self.B, self.C, (self.K, self.N), min(rank, max(FIRST_TERMS, 2 * len(self.B)))
+            )
             return
         self.n_merges += 1
         keep = rank - max(1, rank // 4)
@@ -79,7 +81,7 @@ def _padded(M: Array, shape: tuple[int, int]) -> Array:
 
 
 def packed(adapters: Mapping[User, Adapter], m: int, n: int, dtype: np.dtype) -> State:
-    """All adapters in a few arrays: their terms one after the other."""
+    """All adapters in a few arrays, their terms concatenated."""
     used = [(a, slice(a.used)) for a in adapters.values()]
     kind = object if isinstance(next(iter(adapters), 0), str) else np.int64
     counts = [[a.used, a.n_seen, a.n_updates, a.n_merges] for a in adapters.values()]

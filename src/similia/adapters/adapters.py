@@ -30,7 +30,7 @@ from similia.validation import (
 )
 
 #: triplets whose rows are held at once
-BLOCK = 256
+TRIPLET_BLOCK = 256
 
 
 class Adapters:
@@ -145,7 +145,7 @@ class Adapters:
             self._set_start((X.shape[1], Z.shape[1]), X.dtype, scale)
         adapter = self._adapters.setdefault(user, Adapter(*self._started(where), self.dtype_))
         with held_signals() as let_signals_in, single_blas_thread():
-            for _, rows, differences in triplet_rows(X, Z, triplets, self.dtype_, BLOCK):
+            for _, rows, differences in triplet_rows(X, Z, triplets, self.dtype_, TRIPLET_BLOCK):
                 Q, P = dense(rows), dense(differences)
                 base = (
                     row_products(Q, P) * self.dtype_.type(self.prior_scale_)
@@ -170,7 +170,7 @@ class Adapters:
         A single query may be a vector. A user who has taught nothing gets the shared similarity.
         """
         if np.ndim(Q) == 1:
-            return self.query_vectors(user, np.asarray(Q)[None])[0]
+            return self.query_vectors(user, np.asanyarray(Q)[None])[0]
         owner = "Adapters.query_vectors"
         self._check_user(owner, user)
         self._started(owner)
@@ -191,7 +191,7 @@ class Adapters:
         A single query may be a vector.
         """
         if np.ndim(Q) == 1:
-            return self.pairwise_score(user, np.asarray(Q)[None], Z)[0]
+            return self.pairwise_score(user, np.asanyarray(Q)[None], Z)[0]
         vectors = self.query_vectors(user, Q)
         items = self._rows("Adapters.pairwise_score", Q if Z is None else Z, 1)
         return np.asarray((items @ vectors.T).T)

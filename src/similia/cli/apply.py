@@ -11,14 +11,14 @@ from similia.cli import inputs
 from similia.cli import options as opt
 
 
-class Side(StrEnum):
+class SideName(StrEnum):
     """Which side the vectors are on."""
 
     queries = "queries"
     items = "items"
 
 
-SideOption = Annotated[Side, Option("--as", help="Whether the vectors are queries or items.")]
+SideOption = Annotated[SideName, Option("--as", help="Whether the vectors are queries or items.")]
 ScaleLike = Annotated[
     str | None,
     Option(
@@ -41,7 +41,7 @@ def apply(
     vectors: opt.Vectors,
     views: inputs.FurtherViews,
     output: Output = Path("-"),
-    side: SideOption = Side.queries,
+    side: SideOption = SideName.queries,
     items: opt.Items = None,
     scale_like: ScaleLike = None,
     ids: opt.IdsFile = None,
@@ -53,7 +53,7 @@ def apply(
     The result can be searched with, or put into an index. A bilinear similarity transforms queries
     only; items stay as they are.
     """
-    if scale_like is not None and side is Side.items:
+    if scale_like is not None and side is SideName.items:
         raise typer.BadParameter("--scale-like changes queries; leave it out for items.")
 
     from similia.contract import Ranker, Searchable
@@ -64,7 +64,7 @@ def apply(
         raise ValueError(f"{model}: {type(learner).__name__} has no vectors.")
     extra = views.files()
     X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-    sides = extra.of_queries(X).X if side is Side.queries else extra.of_items(X).X
+    sides = extra.of_queries(X).X if side is SideName.queries else extra.of_items(X).X
     scorer: Searchable = learner
     scale = ""
     if scale_like is not None:
@@ -82,7 +82,7 @@ def apply(
         )
         scaled = scaled_like(learner, inputs.base_named(scale_like), extra.of_queries(X).X, Z)
         scorer, scale = scaled, f"; scores times {scaled.factor:.4g}"
-    found = (scorer.query_vectors if side is Side.queries else scorer.item_vectors)(sides)
+    found = (scorer.query_vectors if side is SideName.queries else scorer.item_vectors)(sides)
     write_vectors(output, found, X.ids.values)
     opt.note(
         f"{found.shape[0]} vectors of length {found.shape[1]}; geometry: {learner.geometry}{scale}."

@@ -66,10 +66,11 @@ def clicks(
         raise typer.BadParameter(f"--query must be user_query or query_id, got {query!r}.")
     if correct and output is None:
         raise typer.BadParameter("--correct is about what is written: add --output.")
-    sides.check(path, events, outputs=(output, bad_log))
+    inputs.check_files(sides, path, events, outputs=(output, bad_log))
 
-    from similia.files import ImpressionsFile, Source, UbiLog, spooled
-    from similia.stream.logs import report_log, write_log
+    from similia.feedback import ImpressionsFile, UbiLog
+    from similia.feedback.clicks.report import report_log, write_log
+    from similia.files import Source, spooled
 
     with sides.read(action=bad_rows, log=bad_log) as (X, Z, bad):
         of = X.ids, (X if Z is None else Z).ids

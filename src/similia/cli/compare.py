@@ -9,7 +9,7 @@ from similia.cli import options as opt
 from similia.cli.printing import duration
 
 if TYPE_CHECKING:
-    from similia.stream import Entry
+    from similia.trust import Contestant
 
 Learners = Annotated[
     list[str] | None,
@@ -43,12 +43,12 @@ def compare(
 
     The test is on held-out queries, as differences from the base, the similarity before learning.
     """
-    sides.check(feedback)
+    inputs.check_files(sides, feedback)
 
     from similia.files import Source, spooled
     from similia.registry import DEFAULT, LEARNERS, learner_class
     from similia.retrieval.names import cut_offs
-    from similia.stream import contest
+    from similia.trust import contest
 
     chosen = learners or [
         name
@@ -89,11 +89,11 @@ def _learner(text: str) -> tuple[str, Any]:
 
 
 def _rows(
-    base: "Entry", entries: "list[Entry]", level: float, measures: list[str] | None
+    base: "Contestant", entries: "list[Contestant]", level: float, measures: list[str] | None
 ) -> list[dict[str, Any]]:
     from similia.retrieval import compare_all
     from similia.retrieval.names import names_among
-    from similia.stream.evaluating import plain
+    from similia.trust.evaluation import plain
 
     names = names_among("--measure", measures, base.evaluation.per_query)
     evaluations = {entry.name: entry.evaluation for entry in entries}

@@ -21,12 +21,12 @@ pictures do not say so, and plain cosine similarity weighs both halves equally.
 {n_train} pictures yield {n_triplets:,} judgements, "for this one, that is better than that".
 The test searches {n_test} other pictures, never learnt from, with each other."""
 
-NEXT = """\
+NEXT_STEPS = """\
 The search index can stay as it is: learner.query_vectors(Q) transforms only the queries.
 Next:  similia info {model}
        similia learn VECTORS.npy FEEDBACK.csv --output MODEL.safetensors   (your own)"""
 
-SHOWN = ("precision@1", "precision@10", "ndcg@10", "map")
+SHOWN_MEASURES = ("precision@1", "precision@10", "ndcg@10", "map")
 
 
 def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed = 0) -> None:
@@ -51,7 +51,7 @@ def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed =
     save(cast("Stateful", results[DEFAULT].scorer), model)
     curves = {name: result.curve for name, result in results.items()}
     retrieval_figure(curves, examples(task, results, seed)).savefig(picture, dpi=150)
-    typer.echo(f"Picture: {picture}\nModel:   {model}\n{NEXT.format(model=model)}")
+    typer.echo(f"Picture: {picture}\nModel:   {model}\n{NEXT_STEPS.format(model=model)}")
     note(f"Done in {duration(time.perf_counter() - started)}.")
 
 
@@ -64,7 +64,7 @@ def _print_table(results: dict[str, Any]) -> None:
     for name, result in results.items():
         head = f"{name}\n{'(before)' if not result.seconds else duration(result.seconds)}"
         table.add_column(head, justify="right")
-    for measure in SHOWN:
+    for measure in SHOWN_MEASURES:
         cells = []
         for result in results.values():
             low, high = result.evaluation.interval(measure)

@@ -14,12 +14,12 @@ from similia.plotting import Neighbors
 from similia.registry import DEFAULT, learner_class
 from similia.retrieval import Evaluation, evaluate, top_k
 
-BASE = "cosine"
+DEMO_BASE = "cosine"
 CUTS = (1, 2, 5, 10, 20, 40, 80)
 N_SHOWN = 8  # neighbors in the picture
 
 
-class Task(NamedTuple):
+class DigitsTask(NamedTuple):
     """Vectors of unit length and the left digit of each."""
 
     train: Array
@@ -42,7 +42,7 @@ class Result(NamedTuple):
         return np.array(CUTS), np.array([means[f"precision@{k}"] for k in CUTS])
 
 
-def two_digits(seed: int) -> Task:
+def two_digits(seed: int) -> DigitsTask:
     """Halve the digits; beside each digit, put a random one of the same half."""
     digits = load_digits()
     train, test, y_train, y_test = train_test_split(
@@ -52,10 +52,10 @@ def two_digits(seed: int) -> Task:
     train, test = (
         normalize(np.hstack([half, half[rng.permutation(len(half))]])) for half in (train, test)
     )
-    return Task(train, y_train, test, y_test)
+    return DigitsTask(train, y_train, test, y_test)
 
 
-def run(task: Task, n_triplets: int, seed: int) -> dict[str, Result]:
+def run(task: DigitsTask, n_triplets: int, seed: int) -> dict[str, Result]:
     """Evaluate the base, then the learner with default parameters."""
     learner = learner_class(DEFAULT)(n_triplets=n_triplets, random_state=seed, verbose=True)
     clone(learner).set_params(n_triplets=300, verbose=False).fit(task.train, task.y_train)
@@ -63,18 +63,20 @@ def run(task: Task, n_triplets: int, seed: int) -> dict[str, Result]:
     learner.fit(task.train, task.y_train)
     seconds = time.perf_counter() - started
     return {
-        BASE: Result(BASE, _evaluation(BASE, task), 0.0),
+        DEMO_BASE: Result(DEMO_BASE, _evaluation(DEMO_BASE, task), 0.0),
         DEFAULT: Result(learner, _evaluation(learner, task), seconds),
     }
 
 
-def _evaluation(scorer: Ranker | str, task: Task) -> Evaluation:
+def _evaluation(scorer: Ranker | str, task: DigitsTask) -> Evaluation:
     return evaluate(
         scorer, task.test, labels=task.y_test, k=CUTS, measures=("precision", "ndcg", "map")
     )
 
 
-def examples(task: Task, results: dict[str, Result], seed: int, n: int = 4) -> list[Neighbors]:
+def examples(
+    task: DigitsTask, results: dict[str, Result], seed: int, n: int = 4
+) -> list[Neighbors]:
     """Random queries, each with its nearest neighbors before and after learning."""
     chosen = np.random.default_rng(seed).choice(len(task.test), n, replace=False)
     found = {}

@@ -88,7 +88,7 @@ def evaluate(
         from similia.files import Source
 
         whole = inputs.Sides(vectors=vectors, **vars(sides))
-        whole.check(feedback, outputs=(bad_log,))
+        inputs.check_files(whole, feedback, outputs=(bad_log,))
         if executor is not None:
             whole, feedback = whole.fetched(folder), inputs.fetched(feedback, folder)
         read = _read(
@@ -110,7 +110,7 @@ def evaluate(
     if executor is not None and (beir is not None or views):
         raise typer.BadParameter("--executor takes neither --beir nor views.")
 
-    from similia.stream import evaluate_model
+    from similia.trust import evaluate_model
 
     adapted, against = inputs.load_model(model), None if base is None else inputs.base_named(base)
     options: dict[str, Any] = {"k": k or (1, 5, 10), "verbose": True}
@@ -130,7 +130,8 @@ def evaluate(
         else:
             from similia.distributed import evaluate_parts
             from similia.retrieval.names import cut_offs
-            from similia.stream import Adaptation, base_of
+            from similia.stream import base_of
+            from similia.trust import Adaptation
 
             before = base_of(adapted, X.X, Z and Z.X) if against is None else against
             vectors_at, items_at = whole.paths()

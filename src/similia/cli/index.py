@@ -10,7 +10,7 @@ from similia.cli import inputs
 from similia.cli import options as opt
 
 
-class Backend(StrEnum):
+class BackendName(StrEnum):
     """Library that searches."""
 
     exact = "exact"
@@ -19,7 +19,7 @@ class Backend(StrEnum):
     hnswlib = "hnswlib"
 
 
-class Geometry(StrEnum):
+class GeometryName(StrEnum):
     """What counts as near."""
 
     inner_product = "inner_product"
@@ -35,10 +35,10 @@ Model = Annotated[
     ),
 ]
 BackendOption = Annotated[
-    Backend, Option("--backend", help="Exact search, or an installed library.")
+    BackendName, Option("--backend", help="Exact search, or an installed library.")
 ]
 GeometryOption = Annotated[
-    Geometry | None,
+    GeometryName | None,
     Option("--geometry", help="What is near, without a model. Default: inner_product."),
 ]
 Options = Annotated[
@@ -65,7 +65,7 @@ def index(
     views: inputs.FurtherViews,
     output: Output,
     model: Model = None,
-    backend: BackendOption = Backend.exact,
+    backend: BackendOption = BackendName.exact,
     geometry: GeometryOption = None,
     options: Options = None,
     queries: Queries = None,

@@ -90,9 +90,10 @@ def base_named(name: str) -> Any:
 # -- groups of options -------------------------------------------------------------------------
 
 
-def check_files(*inputs: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
-    """Refuse to read standard input twice, or to overwrite an input."""
-    given = [path for path in inputs if path is not None]
+def check_files(*inputs: Any, outputs: tuple[Path | None, ...] = ()) -> None:
+    """Refuse to read standard input twice, or to overwrite an input; inputs may be groups."""
+    groups = [vars(each).values() if is_dataclass(each) else [each] for each in inputs]
+    given = [path for group in groups for path in group if isinstance(path, Path)]
     if sum(str(path) == "-" for path in given) > 1:
         raise typer.BadParameter("only one input can be -, standard input.")
     for output in outputs:
@@ -155,10 +156,6 @@ class Sides(SideOptions):
     """The vectors of queries, and options for them and those of items."""
 
     vectors: Vectors
-
-    def check(self, *others: Path | None, outputs: tuple[Path | None, ...] = ()) -> None:
-        """As `check_files`, for these files and others."""
-        check_files(self.vectors, self.items, self.ids, self.item_ids, *others, outputs=outputs)
 
     def fetched(self, folder: Path) -> Self:
         """The same with files of this machine; what URLs name is copied into the folder."""

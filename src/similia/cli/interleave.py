@@ -10,9 +10,10 @@ from similia.cli import inputs
 from similia.cli import options as opt
 from similia.cli.promote import NOT_PROMOTED, Base, print_outcome
 
-RANKING = "a run of TREC, or a table query,item,score such as `similia search` prints"
+RANKING_FORMS = "a run of TREC, or a table query,item,score such as `similia search` prints"
 Challenger = Annotated[
-    Path, Argument(metavar="CHALLENGER", help=f"A saved model or, without --vectors, {RANKING}.")
+    Path,
+    Argument(metavar="CHALLENGER", help=f"A saved model or, without --vectors, {RANKING_FORMS}."),
 ]
 Champion = Annotated[
     str,
@@ -84,8 +85,8 @@ def draft(
     """
     inputs.check_files(vectors, searches, items, ids, item_ids, challenger, outputs=(output,))
 
-    from similia.files.interleaved import read_rankings
-    from similia.stream.interleaving import draft_file, model_name, rankings_of
+    from similia.feedback.interleaved import read_rankings
+    from similia.trust.interleaving import draft_file, model_name, rankings_of
 
     generation, name = None, ""
     if vectors is None:
@@ -155,8 +156,8 @@ def judge(
         raise typer.BadParameter("--folder and --model go together.")
     inputs.check_files(lists, clicks, model, outputs=(bad_log,))
 
-    from similia.stream.interleaving import judge_drafts, model_name, read_interleaving
     from similia.trust import Promotion
+    from similia.trust.interleaving import judge_drafts, model_name, read_interleaving
 
     name = None if model is None else model_name(model)
     with inputs.skipping(bad_rows, bad_log) as bad:

@@ -77,7 +77,7 @@ def learn(
     columns: opt.Columns = None,
     position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
-    clicks: opt.ClicksOption = opt.Clicks.clicked,
+    clicks: opt.ClicksOption = opt.ClickRule.clicked,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
     checkpoint: CheckpointFolder = None,
@@ -102,7 +102,7 @@ def learn(
         raise typer.BadParameter(
             "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
         )
-    sides.check(feedback, outputs=(output, bad_log))
+    inputs.check_files(sides, feedback, outputs=(output, bad_log))
     if executor is not None:
         folder = Path(f"{output}.work") if work is None else work
         sides, feedback = sides.fetched(folder), inputs.fetched(feedback, folder)

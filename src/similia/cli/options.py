@@ -40,7 +40,7 @@ class Unjudged(StrEnum):
     worse = "worse"
 
 
-class Clicks(StrEnum):
+class ClickRule(StrEnum):
     """What a click is preferred to."""
 
     clicked = "clicked"
@@ -99,7 +99,7 @@ Columns = Annotated[
     ),
 ]
 ClicksOption = Annotated[
-    Clicks,
+    ClickRule,
     Option(
         "--clicks",
         help="For logs of clicks: prefer a click to all that was shown with it, to what was "

@@ -35,7 +35,7 @@ def print_fields(fields: Mapping[str, Any], indent: str = "") -> None:
     """Print names and values, aligned."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
-        say(f"{indent}{name:<{width}}  {value}")
+        typer.echo(printable(f"{indent}{name:<{width}}  {value}"))
 
 
 def print_table(header: list[str], rows: list[list[str]]) -> None:

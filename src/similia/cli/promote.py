@@ -114,11 +114,10 @@ def split(
     The split is recorded in FOLDER. The output has the rows of FEEDBACK that are not held out,
     unchanged and in the same format: learn from them with `similia learn` or any other way.
     """
-    sides.check(feedback, outputs=(output, bad_log))
+    inputs.check_files(sides, feedback, outputs=(output, bad_log))
 
     from similia.files import Source, spooled
-    from similia.stream import split_file
-    from similia.trust import Promotion
+    from similia.trust import Promotion, split_file
 
     promotion = Promotion(folder, share=share, seed=seed)
     source = Source(feedback, inputs.named_columns(columns))
@@ -170,12 +169,11 @@ def promote(
         raise typer.BadParameter("--model is learnt: leave out --learner, --set and --continue.")
     if unseen and model is None:
         raise typer.BadParameter("--unseen is about a model: add --model.")
-    sides.check(feedback, outputs=(bad_log,))
+    inputs.check_files(sides, feedback, outputs=(bad_log,))
 
     from similia.files import Source
     from similia.registry import DEFAULT, new_learner
-    from similia.stream import promote_file
-    from similia.trust import Promotion
+    from similia.trust import Promotion, promote_file
 
     before = inputs.base_named(base)
     rule = {"level": level, "worthwhile": worthwhile}

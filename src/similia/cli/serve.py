@@ -16,10 +16,9 @@ from similia.cli import options as opt
 from similia.service.settings import PREFIX, Settings, read_settings
 
 if TYPE_CHECKING:
-    from similia.service.catalogue.loading import ItemFile
-    from similia.service.catalogue.queries import QueryFile
     from similia.service.http.images import Images
     from similia.service.http.keys import Keys
+    from similia.service.tenants.files import ItemFile, QueryFile
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
@@ -98,8 +97,7 @@ def serve(
         return
     _need_serve()
 
-    from similia.service.catalogue.loading import ItemFile
-    from similia.service.catalogue.queries import QueryFile
+    from similia.service.tenants.files import ItemFile, QueryFile
 
     file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
     asked = None if queries is None else QueryFile(queries, texts=query_texts)
@@ -140,9 +138,8 @@ def judge(
 
     import webbrowser
 
-    from similia.service.catalogue.loading import ItemFile
-    from similia.service.catalogue.queries import QueryFile
     from similia.service.http.images import Images
+    from similia.service.tenants.files import ItemFile, QueryFile
 
     folder = store or items.parent / f"judged-{items.stem}"
     flags = {"store": str(folder), "port": port, "log_level": "warning", "warm_up": "beside"}
@@ -317,17 +314,29 @@ def log_check(
     tenant: Annotated[str | None, Option("--tenant", help="Tenant. Default: all of them.")] = None,
     config: Config = None,
     store: Store = None,
+    set_aside: Annotated[
+        bool,
+        Option(
+            "--set-aside", help="Set rows aside that cannot be learnt; the service must be stopped."
+        ),
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Verify the chain of hashes over every row, also while the service runs."""
-    from similia.service.log.upkeep import check
+    """Verify the chain of hashes over every row, and that all can be learnt.
+
+    It may run beside the service. Rows that cannot be learnt are named.
+    """
+    from similia.service.tenants.upkeep import check
 
     rows = []
     with _in_words():
-        for name, found in check(_store(config, store), tenant):
-            rows.append({"tenant": name, "rows": found.rows, "head": found.head})
-            if not as_json:
-                opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
+        for name, found in check(_store(config, store), tenant, set_aside=set_aside):
+            rows.append({"tenant": name, **found._asdict()})
+            if as_json:
+                continue
+            opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
+            for reason in found.unlearnable.values():
+                opt.say(f"{name}: {reason}{' (set aside)' if set_aside else ''}")
     if as_json:
         opt.print_json(rows)
 
@@ -340,7 +349,7 @@ def log_backup(
     store: Store = None,
 ) -> None:
     """Copy the logs while the service runs, and verify the copies."""
-    from similia.service.log.upkeep import backup
+    from similia.service.tenants.upkeep import backup
 
     with _in_words():
         for name, path, found in backup(_store(config, store), target, tenant):

@@ -21,11 +21,11 @@ def warmup(learners: Learners = None, as_json: AsJson = False) -> None:
     """Compile ahead, so that no command waits for it. The result is cached."""
     from similia.progress import progress
     from similia.registry import ALL_LEARNERS, learner_class
-    from similia.stream.warmup import FORMS, warm_up
+    from similia.stream.warmup import ROW_FORMS, warm_up
 
     chosen = [learner_class(name).__name__ for name in learners or ALL_LEARNERS]
     rows = []
-    with progress("warmup", len(chosen) * len(FORMS)) as advance:
+    with progress("warmup", len(chosen) * len(ROW_FORMS)) as advance:
         for row in warm_up(chosen):
             rows.append(row)
             advance(1)

@@ -1,4 +1,4 @@
-"""What every set of linear constraints answers, and checks of the numbers it is made of."""
+"""Interface of a set of linear constraints, and checks of its numbers."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -107,7 +107,7 @@ class Constraints(ABC):
 
 
 def check_numbers(what: str, given: Array, words: str, fits: bool, kinds: str = "fiu") -> None:
-    """Refuse an array of a shape that does not fit, of another kind, or with NaN or infinity."""
+    """Refuse an array of the wrong shape or kind, or with NaN or infinity."""
     if given.dtype.kind not in kinds or not fits:
         got = f"got shape {given.shape} and dtype {given.dtype}"
         raise ValueError(f"{what} must be {words}, {got}.")

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from similia.base import generator
 from similia.constraints import projections
 from similia.constraints.base import Constraints
 from similia.constraints.dual import checked_alpha, log_of_start
-from similia.constraints.sets import Given, as_constraints
+from similia.constraints.sets import GivenConstraints, as_constraints
 from similia.contract import Array, Matrix
 from similia.linalg.spectral import psd_factor
 from similia.linalg.threads import single_blas_thread
@@ -144,7 +145,11 @@ class DefiniteBoost(BaseEstimator):
     verbose: bool = parameter(default=False, rule=boolean, doc="Show a progress bar.")
 
     def fit(
-        self, constraints: Given, *, start: ArrayLike | None = None, alpha: ArrayLike | None = None
+        self,
+        constraints: GivenConstraints,
+        *,
+        start: ArrayLike | None = None,
+        alpha: ArrayLike | None = None,
     ) -> Self:
         """Find W; on an error nothing has changed.
 
@@ -247,3 +252,11 @@ class DefiniteBoost(BaseEstimator):
         if Z is None:
             np.fill_diagonal(squares, 0.0)
         return np.sqrt(np.maximum(squares, 0.0))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # `fit` takes constraints
+        tags.no_validation = True
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        tags.non_deterministic = self.choice == "random"
+        return tags

@@ -27,17 +27,17 @@ from similia.safety.bounds import check_room
 from similia.validation import check_hermitian
 
 #: departure of a start from symmetry and from trace one that counts as rounding
-ROUNDING = 1e-8
+START_ROUNDING = 1e-8
 #: pairs of steps and gradient changes that L-BFGS remembers
-MEMORY = 10
+LBFGS_PAIRS = 10
 #: points tried on one line by L-BFGS, and on one Newton direction, each half as far
-LINE, HALVINGS = 40, 6
+MAX_LINE_POINTS, MAX_NEWTON_HALVINGS = 40, 6
 #: products with the Hessian in one Newton step, and the residual at which they end
-PRODUCTS, RESIDUAL = 200, 1e-3
-#: share of the error that must remain for a Newton step not to count
-SLOW = 0.9
-#: gain of the dual beyond which L-BFGS starts anew once more
-RESTART = 1e-10
+MAX_CG_PRODUCTS, CG_RESIDUAL = 200, 1e-3
+#: a Newton step counts if it reduces the error to at most this share
+MIN_REDUCTION = 0.9
+#: gain of the dual above which L-BFGS is restarted once more
+RESTART_GAIN = 1e-10
 
 
 class DualPoint(NamedTuple):
@@ -97,12 +97,12 @@ def ascend(
         return -point.dual, -unit * point.values
 
     most = dict.fromkeys(["maxfun", "maxiter"], np.iinfo(np.int32).max)  # `enough` decides
-    options = {"maxcor": MEMORY, "maxls": LINE, "ftol": 0.0, "gtol": 0.0, **most}
+    options = {"maxcor": LBFGS_PAIRS, "maxls": MAX_LINE_POINTS, "ftol": 0.0, "gtol": 0.0, **most}
     how = {"jac": True, "method": "L-BFGS-B", "bounds": Bounds(0.0, longest), "options": options}
     with suppress(_Enough):
         minimize(negative_dual, alpha / unit, **how)
         gained = np.inf
-        while gained > RESTART:  # what it remembers may mislead it to a step of length zero
+        while gained > RESTART_GAIN:  # what it remembers may mislead it to a step of length zero
             before = best[0]
             minimize(negative_dual, before.alpha / unit, **how)
             gained = best[0].dual - before.dual
@@ -129,9 +129,9 @@ def _newton_step(
     step = np.where(free, 0.0, np.clip(wish, 0.0, cap) - alpha)
     right = r - curvature(step) if step.any() else r
     step = step + _solution(lambda v: np.where(free, curvature(v), 0.0), np.where(free, right, 0.0))
-    for halvings in range(HALVINGS):
+    for halvings in range(MAX_NEWTON_HALVINGS):
         there = visit(np.clip(alpha + 0.5**halvings * step, 0.0, cap))
-        if there.error(cap) <= SLOW * error:
+        if there.error(cap) <= MIN_REDUCTION * error:
             return there
     return None
 
@@ -161,8 +161,8 @@ def _solution(H: Callable[[Array], Array], b: Array) -> Array:
     """Solution of Hx ≈ b, by conjugate gradients; H may be singular if b is in its range."""
     x, rest = np.zeros_like(b), b.copy()
     direction, square = rest.copy(), float(b @ b)
-    goal = RESIDUAL**2 * square
-    for _ in range(PRODUCTS):
+    goal = CG_RESIDUAL**2 * square
+    for _ in range(MAX_CG_PRODUCTS):
         if square <= goal:
             break
         image = H(direction)
@@ -183,8 +183,8 @@ def log_of_start(owner: str, start: ArrayLike | None, constraints: Constraints) 
     if start is None:
         return np.asarray(-np.log(d) * np.eye(d, dtype=constraints.dtype))
     W = np.asarray(start)
-    check_hermitian(owner, W, d, "fiuc", ROUNDING)
-    if abs(np.trace(W) - 1.0) > ROUNDING:
+    check_hermitian(owner, W, d, "fiuc", START_ROUNDING)
+    if abs(np.trace(W) - 1.0) > START_ROUNDING:
         raise ValueError(
             f"{owner}: start must have trace one, got {np.trace(W).real:.6g}; divide by its trace."
         )

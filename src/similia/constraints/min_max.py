@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from similia.constraints.base import Constraints
 from similia.constraints.dual import DualPoint, ascend, dual_point
 from similia.constraints.oracle import ConstraintOracle
-from similia.constraints.sets import Given, as_constraints
+from similia.constraints.sets import GivenConstraints, as_constraints
 from similia.contract import Array
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.roots import decreasing_bracket, decreasing_root
@@ -32,14 +32,14 @@ from similia.updates.definite_boost import approximate_step
 from similia.validation import boolean, check_parameters, one_of, positive, positive_integer
 
 #: share of the bracket to cut off before θ is chosen again
-CUT = 0.4
+BRACKET_CUT = 0.4
 #: largest factor of the dual variables when they are fitted to a new θ
-GROWTH = 64.0
+MAX_ALPHA_GROWTH = 64.0
 #: questions to an oracle between two ascents
-ASKED = 12
+QUESTIONS_PER_ASCENT = 12
 #: difference between two computations of a value, relative to the size of the constraints
-ROUNDING = 1e-8
-RULES = {"tol": positive, "spread": one_of("auto") | positive,
+VALUE_ROUNDING = 1e-8
+MIN_MAX_RULES = {"tol": positive, "spread": one_of("auto") | positive,
          "max_iter": positive_integer, "verbose": boolean}  # fmt: skip
 
 
@@ -83,7 +83,7 @@ class MinMaxResult:
 
 
 def minimize_max_constraint(
-    constraints: Given,
+    constraints: GivenConstraints,
     *,
     tol: float = 1e-2,
     spread: float | str = "auto",
@@ -127,12 +127,16 @@ def minimize_max_constraint(
     True
     """
     given = {"tol": tol, "spread": spread, "max_iter": max_iter, "verbose": verbose}
-    check_parameters(owner := "minimize_max_constraint", RULES, given)
+    check_parameters(owner := "minimize_max_constraint", MIN_MAX_RULES, given)
     chosen = as_constraints(owner, constraints)
     if chosen.finite and not len(chosen):
-        raise ValueError(f"{owner}: constraints must be at least one, got none.")
+        raise ValueError(f"{owner}: constraints must not be empty.")
     with single_blas_thread(), progress(owner, max_iter, enabled=verbose) as advance:
-        source = NamedSource(chosen) if isinstance(chosen, ConstraintOracle) else Source(chosen)
+        source = (
+            OracleSource(chosen)
+            if isinstance(chosen, ConstraintOracle)
+            else ConstraintSource(chosen)
+        )
         search = ThetaSearch(source, tol, spread, max_iter, advance)
         status = search.run()
         W = hermitian_part(search.state.matrix())
@@ -159,8 +163,8 @@ def _warn(result: MinMaxResult, tol: float) -> None:
     warnings.warn(f"minimize_max_constraint: {words}.", ConvergenceWarning, stacklevel=3)
 
 
-class Source:
-    """Constraints that are all known: a finite set to search among, and proofs for all of them."""
+class ConstraintSource:
+    """A finite set of known constraints, and proofs that hold for all of them."""
 
     n_queries = 0  # questions asked of an oracle
     met = False  # an oracle has said that no constraint is violated: θ ≤ 0, and it knows no more
@@ -186,7 +190,7 @@ class Source:
         return None
 
 
-class NamedSource(Source):
+class OracleSource(ConstraintSource):
     """Constraints that an oracle has named so far; it is asked for proofs and for more."""
 
     def __init__(self, oracle: ConstraintOracle) -> None:
@@ -234,7 +238,7 @@ class NamedSource(Source):
 
     def _rounding(self) -> float:
         sizes = (np.abs(bound).max(initial=0.0) for bound in self.oracle.bounds())
-        return ROUNDING * float(max(sizes))
+        return VALUE_ROUNDING * float(max(sizes))
 
     def _refuse(self, what: str, value: float, known: Array) -> NoReturn:
         key = self.oracle.keys[int(known.argmax())]
@@ -248,7 +252,12 @@ class ThetaSearch:
     """The bracket of the smallest θ, what proves its ends, and the search that closes it."""
 
     def __init__(
-        self, source: Source, tol: float, spread: float | str, max_iter: int, advance: Advance
+        self,
+        source: ConstraintSource,
+        tol: float,
+        spread: float | str,
+        max_iter: int,
+        advance: Advance,
     ) -> None:
         self.source, self.max_iter, self.advance = source, max_iter, advance
         d = source.constraints.n_features
@@ -275,7 +284,7 @@ class ThetaSearch:
             before = self.upper - self.lower
             theta = 0.5 * (self.lower + self.upper)
             self.n_thetas += 1
-            cut = self._look_at(theta, CUT * before)
+            cut = self._look_at(theta, BRACKET_CUT * before)
             grown = self._name_more(theta)
             if not (cut or grown or self.upper - self.lower < before):
                 return "stalled"
@@ -314,7 +323,7 @@ class ThetaSearch:
     def _name_more(self, theta: float) -> bool:
         """Take in constraints named at θ, and ask again after a projection on each."""
         grown = False
-        for _ in range(ASKED):
+        for _ in range(QUESTIONS_PER_ASCENT):
             if not self._grow(theta):
                 break
             grown = True
@@ -354,9 +363,9 @@ class ThetaSearch:
             w = gibbs_weights(t * g)
             return -float(w @ g), -float(w @ (g - w @ g) ** 2)
 
-        if slope(1.0 / GROWTH)[0] <= 0.0:
+        if slope(1.0 / MAX_ALPHA_GROWTH)[0] <= 0.0:
             return self.alpha
-        low, high = decreasing_bracket(lambda t: slope(t)[0], 1.0, GROWTH)
+        low, high = decreasing_bracket(lambda t: slope(t)[0], 1.0, MAX_ALPHA_GROWTH)
         t = low if low == high else decreasing_root(slope, low, high, 1.0, 1e-3 * abs(slope(0)[0]))
         return t * self.alpha
 

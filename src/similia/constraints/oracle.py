@@ -11,9 +11,9 @@ from similia.contract import Array
 from similia.validation import check_parameters, function, non_negative, positive_integer
 
 #: (z, sense, bound) or a matrix
-Found: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
-Named: TypeAlias = tuple[Hashable, Found]
-Find: TypeAlias = Callable[[Array], Named | list[Named] | None]
+FoundConstraint: TypeAlias = tuple[ArrayLike, str, float] | ArrayLike
+NamedConstraint: TypeAlias = tuple[Hashable, FoundConstraint]
+FindViolated: TypeAlias = Callable[[Array], NamedConstraint | list[NamedConstraint] | None]
 
 
 class ConstraintOracle(UnionConstraints):
@@ -46,7 +46,7 @@ class ConstraintOracle(UnionConstraints):
 
     finite = False
 
-    def __init__(self, n_features: int, find: Find, dtype: DTypeLike = np.float64) -> None:
+    def __init__(self, n_features: int, find: FindViolated, dtype: DTypeLike = np.float64) -> None:
         owner = "ConstraintOracle"
         rules = {"n_features": positive_integer, "find": function}
         check_parameters(owner, rules, {"n_features": n_features, "find": find})
@@ -116,7 +116,7 @@ def _listed(found: Any) -> list[Any]:
 
 
 def _key_and_constraint(found: Any) -> tuple[Hashable, Any]:
-    """The answer of a function, or the house error."""
+    """The answer of a function; ValueError otherwise."""
     wanted = "ConstraintOracle: find must return None, (key, constraint) or a list of such"
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"{wanted}, got {found!r:.60}.")

@@ -25,11 +25,11 @@ from similia.validation import (
 )
 
 #: pairs below which a screening is neither sorted nor shared among processors
-MANY = 100_000
+PARALLEL_PAIRS = 100_000
 #: objects above which W does not fit the cache, so that reading it in order pays
-LARGE = 512
+LARGE_MATRIX = 512
 #: rows of differences held at a time
-BLOCK = 2048
+DIFFERENCE_ROWS = 2048
 Screen: TypeAlias = Callable[..., None]
 
 
@@ -102,7 +102,7 @@ class DistanceConstraints(Constraints):
         self._set_rank_one(owner, self._squared_lengths(), bounds**2, sense)
         # Many pairs in the row order of W, and the place of each among the constraints.
         self._sorted: tuple[Array, ...] | None = None
-        if len(rows) >= MANY and n >= LARGE:
+        if len(rows) >= PARALLEL_PAIRS and n >= LARGE_MATRIX:
             order = np.lexsort((self.second, self.first))
             self._sorted = self.first[order], self.second[order], order.astype(np.uint64)
 
@@ -110,7 +110,7 @@ class DistanceConstraints(Constraints):
         if self.X is None:
             return np.where(self.first == self.second, 0.0, 2.0)
         out = np.empty(len(self.first))
-        for block in row_blocks(len(out), BLOCK):
+        for block in row_blocks(len(out), DIFFERENCE_ROWS):
             Z = self._differences(block)
             out[block] = np.vecdot(Z, Z)
         return out
@@ -134,7 +134,7 @@ class DistanceConstraints(Constraints):
             out = out[which]
         else:
             out, places = np.empty(n), np.arange(len(self.first))[which]
-            for block in row_blocks(n, BLOCK):
+            for block in row_blocks(n, DIFFERENCE_ROWS):
                 Z = self._differences(places[block])
                 out[block] = np.vecdot(Z @ W, Z)
         out *= signs
@@ -160,7 +160,7 @@ class DistanceConstraints(Constraints):
         """Values of pairs of objects by compiled code; much work is shared among processors."""
         chosen = [a[which] for a in (self.first, self.second, self.signs, self.shifts)]
         out = np.empty(len(chosen[0]))
-        _share(screen, W, (*chosen, out), shared=work >= MANY)
+        _share(screen, W, (*chosen, out), shared=work >= PARALLEL_PAIRS)
         return out
 
     def _values(self, W: Array, which: Selection) -> Array:

@@ -21,17 +21,17 @@ from similia.progress import Advance
 from similia.updates import definite_boost as compiled
 
 #: |tr(WC)| after an exact projection, relative to the range of C's eigenvalues
-EXACT = 1e-13
+EXACT_TOLERANCE = 1e-13
 #: features below which a step is too short to share among processors
-SMALL = 256
+PARALLEL_FEATURES = 256
 #: smallest eigenvalue that may be zero but for rounding, relative to the constraint's size
-ROUNDING = 1e-10
+EIGENVALUE_ROUNDING = 1e-10
 #: distance kept from eigenvalues at which a step would be infinite
-EDGE = 1e-9
+EDGE_DISTANCE = 1e-9
 #: steps that compiled code takes between two attempts to prove infeasibility
-PASS = 32
+PASS_STEPS = 32
 #: constraints screened together when they are visited in order
-AHEAD = 64
+SCREENED_TOGETHER = 64
 
 
 class Certificate(NamedTuple):
@@ -84,7 +84,7 @@ class Projections:
         # Any interval that holds the eigenvalues will do. It must reach below zero: a constraint
         # that can only just be met would have an infinite step.
         self._low, self._high, self._least = np.minimum(low, -self.tol), high, low
-        self._impossible = np.flatnonzero(low > ROUNDING * np.maximum(high, -low))
+        self._impossible = np.flatnonzero(low > EIGENVALUE_ROUNDING * np.maximum(high, -low))
 
     def grow(self) -> None:
         """Make room for constraints that an oracle has added."""
@@ -105,7 +105,7 @@ class Projections:
 
     def _project(self, j: int, r: float, exact: bool) -> None:
         """Move along constraint j, whose value is r, keeping 0 ≤ α_j ≤ cap."""
-        low, high = self._low[j], max(self._high[j], r * (1.0 + EDGE))
+        low, high = self._low[j], max(self._high[j], r * (1.0 + EDGE_DISTANCE))
         longest = step = float(compiled.approximate_step(r, low, high))
         term = self.constraints.rank_one(j)
         direction = self.constraints.matrix(j) if term is None else term
@@ -144,12 +144,12 @@ class Projections:
         low, high = decreasing_bracket(lambda x: remaining(x)[0], abs(guess), longest)
         if low == high:
             return way * longest
-        tol = EXACT * (self._high[j] - self._low[j])
+        tol = EXACT_TOLERANCE * (self._high[j] - self._low[j])
         return way * decreasing_root(remaining, low, high, abs(guess), tol)
 
     def terms(self) -> compiled.RankOneTerms | None:
         """The constraints for `run_pass`; None if it cannot take them or processors do better."""
-        plain = len(self.log_start) < SMALL and not np.iscomplexobj(self.state.rows)
+        plain = len(self.log_start) < PARALLEL_FEATURES and not np.iscomplexobj(self.state.rows)
         return self.constraints.terms() if plain else None
 
     def run_pass(self, terms: compiled.RankOneTerms, steps: int) -> int:
@@ -294,7 +294,7 @@ class InTurn:
             if self.place >= len(self.order):
                 self.order = np.arange(n) if self.rng is None else self.rng.permutation(n)
                 self.place = 0
-            which = self.order[self.place : self.place + AHEAD]
+            which = self.order[self.place : self.place + SCREENED_TOGETHER]
             r = run.constraints.state_values(run.state, which)
             asking = np.flatnonzero(run.urgency(r, which) > run.tol)
             if len(asking):
@@ -325,7 +325,7 @@ def solve_in_turn(
 ) -> str:
     """Project onto one chosen constraint after another; return the status."""
     terms = run.terms() if choice is most_violated and not exact else None
-    taken, most = 0, 1 if terms is None else PASS
+    taken, most = 0, 1 if terms is None else PASS_STEPS
     while taken < max_iter:
         if run.certificate() is not None:
             return "infeasible"

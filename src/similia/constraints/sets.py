@@ -16,16 +16,17 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_part
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 from similia.updates.definite_boost import RankOneTerms
 
 AnyMatrix: TypeAlias = ArrayLike | sparse.sparray
-Given: TypeAlias = Constraints | Sequence[Constraints]
+GivenConstraints: TypeAlias = Constraints | Sequence[Constraints]
 #: rows of Z multiplied at a time, which bounds the memory of a screening
-BLOCK = 4096
+SCREENED_ROWS = 4096
 #: attributes of a set that have one entry or row for each constraint
-ROWS = {"Z", "signs", "_flat", "shifts", "_lowest", "_highest"}
+PER_CONSTRAINT = {"Z", "signs", "_flat", "shifts", "_lowest", "_highest"}
 #: departure from Hermitian symmetry that counts as rounding, relative to the largest entry
-ROUNDING = 1e-10
+SYMMETRY_ROUNDING = 1e-10
 
 
 class RankOneConstraints(Constraints):
@@ -47,7 +48,9 @@ class RankOneConstraints(Constraints):
     """
 
     def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
-        owner, given = "RankOneConstraints", np.asarray(Z)
+        owner = "RankOneConstraints"
+        check_unmasked(owner, "Z", Z)
+        given = np.asarray(Z)
         words = "an array of numbers of shape (n_constraints, n_features)"
         check_numbers(f"{owner}: Z", given, words, given.ndim == 2 and given.shape[1] > 0, "fiuc")
         self.dtype = np.dtype(np.complex128 if given.dtype.kind == "c" else np.float64)
@@ -59,7 +62,7 @@ class RankOneConstraints(Constraints):
     def _values(self, W: Array, which: Selection) -> Array:
         Z = self.Z[which]
         out = np.empty(len(Z))
-        for block in row_blocks(len(Z), BLOCK):
+        for block in row_blocks(len(Z), SCREENED_ROWS):
             # zᴴWz = (Wᵀz̄)·z, row by row; the transpose of a Hermitian W is its conjugate.
             out[block] = np.vecdot(_product(Z[block].conj(), W).conj(), Z[block]).real
         return self.signs[which] * out
@@ -68,7 +71,7 @@ class RankOneConstraints(Constraints):
         """As `values`, at the W of a state: zᴴWz = |conj(B) z|² if W = Bᵀ conj(B)."""
         Z, B = self.Z[which], state.factor()
         out = np.empty(len(Z))
-        for block in row_blocks(len(Z), BLOCK):
+        for block in row_blocks(len(Z), SCREENED_ROWS):
             parts = _product(Z[block], B.conj().T)
             out[block] = np.vecdot(parts, parts).real
         return self.signs[which] * out - self.shifts[which]
@@ -116,7 +119,7 @@ class MatrixConstraints(Constraints):
         owner = "MatrixConstraints"
         each = [_checked(owner, j, C) for j, C in enumerate(matrices)]
         if not each:
-            raise ValueError(f"{owner}: matrices must be at least one, got none.")
+            raise ValueError(f"{owner}: matrices must not be empty.")
         shapes = {C.shape for C in each}
         if len(shapes) > 1:
             raise ValueError(f"{owner}: matrices must be of one shape, got {sorted(shapes)}.")
@@ -239,7 +242,7 @@ class UnionConstraints(Constraints):
         return C
 
 
-def as_constraints(owner: str, given: Given) -> Constraints:
+def as_constraints(owner: str, given: GivenConstraints) -> Constraints:
     """One set of constraints, from one or several."""
     if isinstance(given, Constraints):
         return given
@@ -258,6 +261,7 @@ def _product(A: Array, B: Array) -> Array:
 
 def _checked(owner: str, j: int, given: AnyMatrix) -> Matrix:
     check_sparse(owner, f"matrix {j}", given)
+    check_unmasked(owner, f"matrix {j}", given)
     C = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
     entries = C.data if sparse.issparse(C) else C
     if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":
@@ -266,7 +270,7 @@ def _checked(owner: str, j: int, given: AnyMatrix) -> Matrix:
     if not np.isfinite(entries).all():
         found = f"there is NaN or infinity in number {j}"
         raise ValueError(f"{owner}: matrices must be finite, but {found}.")
-    if abs(C - C.conj().T).max() > ROUNDING * max(abs(C).max(), np.finfo(float).tiny):
+    if abs(C - C.conj().T).max() > SYMMETRY_ROUNDING * max(abs(C).max(), np.finfo(float).tiny):
         advice = "pass (C + Cᵀ)/2, which has the same tr(WC)"
         rule = "matrices must be symmetric or Hermitian"
         raise ValueError(f"{owner}: {rule}, but number {j} is not; {advice}.")
@@ -288,7 +292,7 @@ def _joined(sets: Sequence[Constraints]) -> Constraints:
     """Several sets of one class as one, without checking them again."""
     both = copy.copy(sets[0])
     both.dtype = np.result_type(*(one.dtype for one in sets))
-    for name in ROWS & set(vars(both)):
+    for name in PER_CONSTRAINT & set(vars(both)):
         setattr(both, name, _stacked([vars(one)[name] for one in sets]))
     return both
 

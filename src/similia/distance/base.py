@@ -36,19 +36,19 @@ from similia.validation import (
 )
 
 #: pairs whose rows are held at once
-BLOCK = 128
+PAIR_BLOCK = 128
 #: pairs drawn or measured at a time
-DRAW = 4096
+DRAWN_PAIRS = 4096
 #: pairs from which `score` judges labels
-SCORED = 10_000
+SCORED_PAIRS = 10_000
 #: random pairs from which scales are estimated
-SAMPLE = 1000
+SCALE_PAIRS = 1000
 #: departure from symmetry that counts as rounding in single precision
-SINGLE = 1e-6
+SINGLE_ROUNDING = 1e-6
 
 
 class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
-    """What every learner of (x-z)ᵀA(x-z), A ⪰ 0, shares: sampling, distances, a factor of A.
+    """Base class of learners of (x-z)ᵀA(x-z), A ⪰ 0: sampling, distances, a factor of A.
 
     Each judgement moves A to a matrix that agrees with it better and is near A under a Bregman
     `divergence`: Frobenius for POLA, LogDet for LEGO, von Neumann for MEG.
@@ -162,7 +162,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
                 let_signals_in()
 
     def _blocks(self, n: int) -> Iterator[slice]:
-        return row_blocks(n, BLOCK)
+        return row_blocks(n, PAIR_BLOCK)
 
     def _targets(self, y: Array) -> Array:
         """Checked feedback as `_learn_block` takes it."""
@@ -203,7 +203,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         """Yield `n_pairs` pairs and their signs, in blocks."""
         rng, where, by = self._rng(), f"{self._owner}.sampler", self.sampler
         draw = PAIR_SAMPLERS[by](labels).draw if isinstance(by, str) else partial(by, labels)
-        for block in row_blocks(self.n_pairs, DRAW):
+        for block in row_blocks(self.n_pairs, DRAWN_PAIRS):
             drawn, signs = draw(block.stop - block.start, rng)
             pairs = check_tuples(where, "pairs", drawn, (len(labels),) * 2)
             check_consistent_length(pairs, signs)
@@ -214,7 +214,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
         They depend on X and a fixed seed alone, so that pieces start where the whole does.
         """
-        pairs = np.random.default_rng(0).integers(X.shape[0], size=(SAMPLE, 2))
+        pairs = np.random.default_rng(0).integers(X.shape[0], size=(SCALE_PAIRS, 2))
         with np.errstate(invalid="ignore", over="ignore"):  # rows that no pair names may be bad
             squares = self._start_squares(X, pairs)
         return squares[np.isfinite(squares) & (squares > 0)]
@@ -253,8 +253,8 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
-        """Vectors Lq, to search an l2 index of `item_vectors` with."""
-        return self._moved(Q, self.components_)
+        """Vectors Lq, to search an l2 index of `item_vectors` with; a table after `set_output`."""
+        return self.transform(Q)
 
     def query_matrix(self) -> Array | None:
         """Lᵀ, by which `query_vectors` multiplies, or None if it does more: to cache."""
@@ -316,7 +316,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
                     f"{where}: y must be {X.shape[0]} class labels where feedback is not given, "
                     f"got shape {pairs.shape}."
                 )
-            pairs, closeness = BalancedPairs(pairs).draw(SCORED, np.random.default_rng(0))
+            pairs, closeness = BalancedPairs(pairs).draw(SCORED_PAIRS, np.random.default_rng(0))
         else:
             pairs = tuple_array(where, "pairs", y)
             closeness = checked_feedback(where, self.feedback, feedback)
@@ -332,7 +332,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         pairs = check_tuples(f"{self._owner}.{method}", "pairs", pairs, (X.shape[0],) * 2)
         L = self._factor()
         squares = np.empty(len(pairs), L.dtype)
-        for block in row_blocks(len(pairs), DRAW):
+        for block in row_blocks(len(pairs), DRAWN_PAIRS):
             rows, places = np.unique(pairs[block], return_inverse=True)
             mapped = self._mapped(rows_of(X, rows, X.dtype))
             some, others = places.reshape(-1, 2).T
@@ -376,7 +376,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
         return pairs, y
 
     def _steps_to_merge(self) -> int:
-        """Half as many as a symmetric matrix has entries of its own."""
+        """Half the number of free entries of a symmetric matrix."""
         n = len(self._last_state)
         return n * (n + 1) // 4
 

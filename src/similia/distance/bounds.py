@@ -1,4 +1,4 @@
-"""Distances learnt from wanted distances, or from bounds on those of similar and other pairs."""
+"""Distances learnt from target distances, or from bounds for similar and dissimilar pairs."""
 
 from typing import ClassVar
 
@@ -9,15 +9,15 @@ from similia.distance.base import MahalanobisDistance
 from similia.parameters import parameter
 from similia.validation import one_of, pair_of_numbers
 
-FEEDBACK = one_of("labels", "distances")
+FEEDBACK_KINDS = one_of("labels", "distances")
 
 
 class BoundedDistance(MahalanobisDistance):
-    """What LEGO and MEG share: each pair has a lowest and a highest distance that needs no step."""
+    """Base class of LEGO and MEG: distances of a pair between two bounds need no step."""
 
     feedback: str = parameter(
         default="labels",
-        rule=FEEDBACK,
+        rule=FEEDBACK_KINDS,
         doc="What `learn` takes for a pair: +1 (similar) or -1 (dissimilar), or the distance (not "
         "squared) that it should have.",
     )

@@ -19,7 +19,7 @@ from similia.progress import Advance
 from similia.validation import function, mapping, none, one_of, positive, positive_integer
 
 #: random points from whose kernel scales are estimated
-SAMPLE = 50
+SCALE_POINTS = 50
 
 
 class KernelPOLA(POLA):
@@ -145,7 +145,7 @@ largest_loss_, n_seen_, n_updates_
         super()._init_metric(X)
 
     def _start_shapes(self, d: int) -> list[tuple[int, ...]]:
-        return [(SAMPLE, d)]  # A grows with the basis; points that say what is typical do not
+        return [(SCALE_POINTS, d)]  # A grows with the basis; points that say what is typical do not
 
     def _check_square(self, X: Matrix) -> None:
         if self._precomputed and X.shape[0] != X.shape[1]:
@@ -163,7 +163,7 @@ largest_loss_, n_seen_, n_updates_
         return np.eye(self.n_basis_, dtype=self.A_.dtype) * self.A_.dtype.type(self.start_)
 
     def _random_squares(self, X: Matrix) -> Array:
-        rows = np.random.default_rng(0).integers(X.shape[0], size=SAMPLE)
+        rows = np.random.default_rng(0).integers(X.shape[0], size=SCALE_POINTS)
         points = rows_of(X, rows, X.dtype)
         sound = np.isfinite(dense(points)).all(axis=1)
         K = self._values(points[sound], self._points(points[sound], rows[sound]))

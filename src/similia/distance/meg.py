@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.base import Learner
 from similia.contract import Array, Indices, Matrix
-from similia.distance.base import SINGLE
-from similia.distance.bounds import FEEDBACK, BoundedDistance
-from similia.distance.instances import Given, checked_instances, checked_labels
+from similia.distance.base import SINGLE_ROUNDING
+from similia.distance.bounds import FEEDBACK_KINDS, BoundedDistance
+from similia.distance.feedback import GivenInstances, checked_instances, checked_labels
 from similia.distance.regret import checked_comparison, loss_bound, total_loss, tuned_eta
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks
@@ -46,11 +46,11 @@ from similia.validation import (
 )
 
 #: instances between two checks of the eigenvectors
-CHECKED = 512
+CHECK_INTERVAL = 512
 #: departure from orthogonality, for each eigenvector, that is corrected
-DEFECT = 1e-13
+MAX_DEFECT = 1e-13
 #: eta="auto" is this over the square of an instance's range: Lemma 3.2 with c = 6
-RATE = 1.5
+AUTO_RATE = 1.5
 
 
 class MEG(BoundedDistance):
@@ -160,7 +160,7 @@ class MEG(BoundedDistance):
     )
     feedback: str = parameter(
         default="distances",
-        rule=FEEDBACK,
+        rule=FEEDBACK_KINDS,
         doc="What `learn` takes for a pair: its distance (not squared), or +1 (similar) and -1.",
     )
     n_objects: int | None = parameter(
@@ -197,7 +197,7 @@ class MEG(BoundedDistance):
         self._check_parameters()
         return super().learn(self._objects() if X is None else X, pairs, y)
 
-    def learn_matrices(self, instances: Given, y: ArrayLike) -> Self:
+    def learn_matrices(self, instances: GivenInstances, y: ArrayLike) -> Self:
         """Learn from measurements tr(AX) = y of any instance matrices X, in order.
 
         Parameters
@@ -231,7 +231,7 @@ class MEG(BoundedDistance):
         kinds, dtype = ("fiuc", np.complex128) if self.field == "complex" else ("fiu", np.float64)
         if isinstance(self.start, str):
             return np.ones(d), np.eye(d, dtype=dtype)
-        check_hermitian(self._owner, self.start, d, kinds, SINGLE)
+        check_hermitian(self._owner, self.start, d, kinds, SINGLE_ROUNDING)
         values, vectors = linalg.eigh(hermitian_part(self.start.astype(dtype)))
         if not values[0] > null_threshold(values):
             raise ValueError(
@@ -251,7 +251,7 @@ class MEG(BoundedDistance):
 
     def _blocks(self, n: int) -> Iterator[slice]:
         """Cut n instances so that drift is checked after the same ones, whatever the pieces."""
-        size = CHECKED if len(self.log_eigenvalues_) < SHARED else 32
+        size = CHECK_INTERVAL if len(self.log_eigenvalues_) < SHARED else 32
         cuts = [0, *range(size - self.n_seen_ % size, n, size), n] if n else []
         return starmap(slice, pairwise(cuts))
 
@@ -275,15 +275,15 @@ class MEG(BoundedDistance):
             states = self.trace_ * gathered(total, len(rows))
             seen = self.n_seen_ + 1
             self.moment_ += (seen + len(targets)) * self.A_ - seen * before - states
-        due = (self.n_seen_ + len(targets)) % CHECKED == 0
-        if due and orthogonality_defect(self.eigenvectors_) > DEFECT * len(rows):
+        due = (self.n_seen_ + len(targets)) % CHECK_INTERVAL == 0
+        if due and orthogonality_defect(self.eigenvectors_) > MAX_DEFECT * len(rows):
             orthogonalize(self.eigenvectors_)
         return updates
 
     def _rate(self) -> tuple[float, bool]:
         """Step size η and False, or the factor of `step_size` and True."""
         if isinstance(self.eta, str):
-            return (RATE if self.normalized else 1.0), True
+            return (AUTO_RATE if self.normalized else 1.0), True
         return float(self.eta), False
 
     def _log_values(self) -> Array:
@@ -382,7 +382,7 @@ class MEG(BoundedDistance):
         U = checked_comparison(where, U, self.n_features_in_, self.trace_)
         pairs = check_tuples(where, "pairs", pairs, (X.shape[0],) * 2)
         labels = checked_labels(where, y, len(pairs)) ** 2
-        cuts = row_blocks(len(pairs), CHECKED)
+        cuts = row_blocks(len(pairs), CHECK_INTERVAL)
         blocks = ((self._differences(X, pairs[block]), labels[block]) for block in cuts)
         return total_loss(U, blocks, self.range_ / self.trace_ if self._rate()[1] else None)
 

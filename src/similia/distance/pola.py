@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from similia.contract import Array, Indices, Matrix, State
-from similia.distance.base import SINGLE, MahalanobisDistance
-from similia.distance.feedback import LARGEST
-from similia.distance.share import ITEMS, best_threshold, chosen_share
+from similia.distance.base import SINGLE_ROUNDING, MahalanobisDistance
+from similia.distance.feedback import LARGEST_NUMBER
+from similia.distance.share import NEIGHBOR_ITEMS, best_threshold, chosen_share
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import dense, rows_of
 from similia.linalg.spectral import hermitian_part
@@ -116,19 +116,19 @@ class POLA(MahalanobisDistance):
     start_threshold: str | float = parameter(
         default="auto",
         rule=one_of("auto")
-        | Rule(f"a number from 1 to {LARGEST:g}", kind=Real, least=1, below=LARGEST),
+        | Rule(f"a number from 1 to {LARGEST_NUMBER:g}", kind=Real, least=1, below=LARGEST_NUMBER),
         doc='b before the first pair: a number, 1 in the paper, or with "auto" the mean squared '
         "distance of random points at the start, at least 1.",
     )
     start_scale: float = parameter(
         default=30.0,
-        rule=between(0, LARGEST),
+        rule=between(0, LARGEST_NUMBER),
         doc='Mean squared distance of random points before the first pair, with "identity". The '
         "margin is 1, so the larger the scale, the fewer pairs need a step.",
     )
     unit: str | float = parameter(
         default="auto",
-        rule=one_of("auto") | between(0, LARGEST),
+        rule=one_of("auto") | between(0, LARGEST_NUMBER),
         doc='Length that counts as 1, because |v|⁴ is compared with 1. "auto" takes the root mean '
         "square distance of random points, so that the units of X do not matter.",
     )
@@ -179,9 +179,9 @@ class POLA(MahalanobisDistance):
     def _start(self, X: Matrix, typical: float) -> tuple[Array, float]:
         n = X.shape[1]
         if not isinstance(self.start, str):
-            check_hermitian(self._owner, self.start, n, "fiu", SINGLE)
+            check_hermitian(self._owner, self.start, n, "fiu", SINGLE_ROUNDING)
             A = hermitian_part(self.start)
-            if np.linalg.eigvalsh(A)[0] < -SINGLE * np.abs(A).max():
+            if np.linalg.eigvalsh(A)[0] < -SINGLE_ROUNDING * np.abs(A).max():
                 raise ValueError(f"{self._owner}: start must be positive semidefinite.")
             return A.astype(X.dtype), typical * float(np.trace(A)) / n
         scale = self.start_scale if self.start == "identity" else 0.0
@@ -271,12 +271,12 @@ class POLA(MahalanobisDistance):
     def _keep_share(
         self, X: Matrix, labels: Array, first: Array, pairs: Indices, signs: Array
     ) -> None:
-        """Go back a part of the way to the first metric, if neighbors are then better."""
+        """Go part of the way back to the first metric, if neighbors are better there."""
         share = self.share
         if isinstance(share, str):
             share = 1.0
             if first.any() and len(labels) > 3:
-                rows = np.random.default_rng(0).permutation(len(labels))[:ITEMS]
+                rows = np.random.default_rng(0).permutation(len(labels))[:NEIGHBOR_ITEMS]
                 Z = dense(self._mapped(rows_of(X, rows, X.dtype)))
                 learnt = self._scoring_state()
                 share = chosen_share(Z, labels[rows], first, learnt, self.n_components)

@@ -1,4 +1,4 @@
-"""What MEG loses beyond a matrix that was known in advance: the bounds of [Tsuda2005]."""
+"""MEG's regret against a matrix known in advance: the bounds of [Tsuda2005]."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from similia.contract import Array, Matrix
-from similia.distance.base import SINGLE
+from similia.distance.base import SINGLE_ROUNDING
 from similia.linalg.blas import row_products
 from similia.validation import check_parameters, non_negative, positive
 
@@ -60,7 +60,7 @@ def total_loss(U: Array, blocks: Iterable[tuple[Matrix, Array]], longest: float 
 
 
 def checked_comparison(where: str, U: ArrayLike, n: int, trace: float) -> Array:
-    """A matrix to compare with, of shape (n, n) and the trace of A, or the house error."""
+    """A matrix to compare with, of shape (n, n) and the trace of A; ValueError otherwise."""
     U = np.asarray(U)
     if U.shape != (n, n) or not np.isclose(np.trace(U).real, trace, rtol=1e-6):
         found = f" and trace {np.trace(U).real:.6g}" if U.ndim == 2 else ""
@@ -68,6 +68,6 @@ def checked_comparison(where: str, U: ArrayLike, n: int, trace: float) -> Array:
             f"{where}: U must be of shape ({n}, {n}) and trace {trace:.6g}, "
             f"got shape {U.shape}{found}."
         )
-    if not np.abs(U - U.conj().T).max() <= SINGLE * np.abs(U).max():
+    if not np.abs(U - U.conj().T).max() <= SINGLE_ROUNDING * np.abs(U).max():
         raise ValueError(f"{where}: U must be a finite symmetric or Hermitian matrix.")
     return U

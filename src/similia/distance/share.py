@@ -7,29 +7,29 @@ from similia.contract import Array
 from similia.linalg.spectral import psd_factor
 
 #: share of the way from the start to what was learnt, where all of it is too much
-PART = 0.25
+KEPT_SHARE = 0.25
 #: points that are classified, and points that they are classified by
-QUERIES, ITEMS = 5000, 10_000
+NEIGHBOR_QUERIES, NEIGHBOR_ITEMS = 5000, 10_000
 
 
 def chosen_share(
     Z: Array, labels: Array, first: Array, learnt: Array, n_components: int | None = None
 ) -> float:
-    """1 if `learnt` classifies the rows of Z better than (1 - PART) first + PART learnt, or `PART`.
+    """`KEPT_SHARE`, or 1 if all of `learnt` classifies the rows of Z better than that share of it.
 
     Each row is classified by its three nearest others. Better means right more often by at least
     the standard error of the difference, so that what makes none is kept.
     """
-    part = (1 - PART) * first + PART * learnt
+    part = (1 - KEPT_SHARE) * first + KEPT_SHARE * learnt
     some, whole = (_right(Z @ psd_factor(A, n_components).T, labels) for A in (part, learnt))
     gain = whole.astype(np.int8) - some
-    return 1.0 if gain.mean() >= gain.std() / np.sqrt(len(gain)) else PART
+    return 1.0 if gain.mean() >= gain.std() / np.sqrt(len(gain)) else KEPT_SHARE
 
 
 def _right(Z: Array, labels: Array) -> Array:
     """Whether each of the first rows has the label of most of its three nearest others."""
     index = NearestNeighbors(n_neighbors=min(4, len(Z)), algorithm="brute").fit(Z)
-    found = index.kneighbors(Z[:QUERIES], return_distance=False)
+    found = index.kneighbors(Z[:NEIGHBOR_QUERIES], return_distance=False)
     own = np.arange(len(found))[:, None]
     # A row comes after its duplicates, or not at all.
     order = np.argsort(found == own, axis=1, kind="stable")

@@ -22,7 +22,7 @@ from typing import Any
 from similia.exceptions import MissingExtraError
 
 #: what `engine_named` understands
-FORMS = "processes, processes:N, dask://HOST:PORT, ray or ray://HOST:PORT"
+ENGINE_FORMS = "processes, processes:N, dask://HOST:PORT, ray or ray://HOST:PORT"
 LOST = (BrokenExecutor, MemoryError)
 #: calls to a Ray elsewhere, each of which waits for about half a minute
 CALLS = 4
@@ -60,7 +60,7 @@ def engine_named(name: "str | Executor | Engine") -> Engine:
         return _dask(name.replace("dask://", "tcp://"))
     if re.fullmatch(r"ray(://[^/\s]+:\d+)?", name):
         return _ray(name if "://" in name else None)
-    raise ValueError(f"executor must be {FORMS}, got {name!r}.")
+    raise ValueError(f"executor must be {ENGINE_FORMS}, got {name!r}.")
 
 
 # -- processes -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.shares import VectorPath, file_mark, located, located_source
 from similia.distributed.tasks import (
-    PATIENCE,
+    DEFAULT_PATIENCE,
     Record,
     Report,
     checksum,
@@ -21,17 +21,18 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.files import BadRow, BadRows, Source, kind_of
+from similia.feedback import kind_of
+from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
 from similia.progress import live_progress
 from similia.retrieval import Evaluation
 from similia.safety.whole import replacing
-from similia.stream import evaluate_file
-from similia.stream.judged import joined_order
+from similia.trust import evaluate_file
+from similia.trust.evaluation import joined_order
 from similia.validation import check_parameters, positive
 
 #: parts by default
-PARTS = 8
+DEFAULT_PARTS = 8
 
 _RULES = {"parts": number_of_parts, "patience": positive}
 
@@ -91,10 +92,10 @@ def evaluate_parts(
     work: Path | str,
     items: VectorPath | Path | str | None = None,
     executor: str | Executor | Engine = "processes",
-    parts: int = PARTS,
+    parts: int = DEFAULT_PARTS,
     k: Sequence[int] = (1, 5, 10),
     bad_rows: BadRows | None = None,
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
     verbose: bool = False,
 ) -> dict[str, Evaluation]:
     """`evaluate_file` in parts of the queries, on many workers: the same values, to the last bit.

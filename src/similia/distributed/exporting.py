@@ -1,10 +1,9 @@
 """Items to databases that scale, in batches, on many workers; writing twice changes nothing."""
 
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -13,48 +12,27 @@ from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.shares import VectorPath, file_mark, located
-from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.distributed.tasks import DEFAULT_PATIENCE, Record, Report, open_job, run_all
 from similia.persistence import load
 from similia.progress import live_progress
 from similia.retrieval.vectors import is_sparse
+from similia.stores import QDRANT_SCHEME, Store, is_store, open_store
 from similia.validation import check_parameters, positive, positive_integer
 
-#: how a database of Qdrant is named; what follows is an address or a folder
-QDRANT = "qdrant:"
 #: items of a task, and of a request
 RANGE, BATCH = 2**16, 1000
 
 _RULES = {"batch": positive_integer, "range_size": positive_integer, "patience": positive}
 
 
-class Target(Protocol):
-    """A table or collection that takes items."""
-
-    def create(self, n_features: int, geometry: str, *, numbered: bool) -> None:
-        """Make it for vectors of that length, with numbers or texts as ids, unless it is there."""
-
-    def write(self, ids: Sequence[int | str], vectors: Array) -> None:
-        """Add items, or replace those with the same ids: all of them or none."""
-
-    def close(self) -> None:
-        """Disconnect."""
-
-
-def open_target(to: str, table: str, key: str | None = None) -> Target:
+def open_target(to: str, table: str, key: str | None = None) -> Store:
     """Target of an address."""
-    # The adapters are imported only where they are asked for: their libraries are extras.
-    if to.startswith(("postgresql://", "postgres://")):
-        from similia.distributed.pgvector import PgvectorTarget
-
-        return PgvectorTarget(to, table)
-    if to.startswith(QDRANT):
-        from similia.distributed.qdrant import QdrantTarget
-
-        return QdrantTarget(to.removeprefix(QDRANT), table, key)
-    raise ValueError(
-        f"export_items: to must be a postgresql:// URL or {QDRANT} and an address or a folder, got "
-        f"{to.partition('://')[0]!r:.40}."
-    )
+    if not is_store(to):
+        raise ValueError(
+            f"export_items: to must be a postgresql:// URL or {QDRANT_SCHEME} and an address or a "
+            f"folder, got {to.partition('://')[0]!r:.40}."
+        )
+    return open_store(to, table, key=key, timeout=60)
 
 
 @dataclass(frozen=True)
@@ -103,7 +81,7 @@ def export_items(
     executor: str | Executor | Engine = "processes",
     batch: int = BATCH,
     range_size: int = RANGE,
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
     verbose: bool = False,
 ) -> int:
     """Write items to a table of Postgres with pgvector, or to a collection of Qdrant.
@@ -162,7 +140,10 @@ def export_items(
         geometry = "inner_product" if learner is None else learner.geometry
         width = _moved(first, learner).shape[1]
         numbered = names is None or names.dtype.kind in "iu"
-        target.create(width, geometry, numbered=numbered)
+        try:
+            target.create(width, geometry, numbered=numbered)
+        except ValueError as error:
+            raise ValueError(f"export_items: {error}") from error
     finally:
         target.close()
     tasks = [
@@ -185,6 +166,6 @@ def _moved(vectors: Any, model: Any) -> Array:
 
 
 def _without_password(to: str) -> str:
-    parts = urlsplit(to.removeprefix(QDRANT))
+    parts = urlsplit(to.removeprefix(QDRANT_SCHEME))
     kept = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
     return kept.geturl()

@@ -17,7 +17,7 @@ from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.searching import best_of_all
 from similia.distributed.shares import VectorPath, file_mark, located
 from similia.distributed.tasks import (
-    PATIENCE,
+    DEFAULT_PATIENCE,
     Record,
     Report,
     finish,
@@ -37,11 +37,11 @@ from similia.safety.whole import replace_text, replacing
 from similia.validation import check_parameters, positive, positive_integer
 
 #: items of a shard by default: a worker holds them about three times
-SHARD = 2**19
+SHARD_ROWS = 2**19
 #: items that lists are trained on, evenly spread, once for all shards
-TRAINING = 2**16
+TRAINING_ROWS = 2**16
 #: what all shards begin with, what they are tried on, and the list of them
-TRAINED, SAMPLE, SHARDS = "trained", "sample", "shards.json"
+TRAINED, RECALL_SAMPLE, SHARDS = "trained", "sample", "shards.json"
 SHARD_NAME = re.compile(r"shard-\d{5,}")
 
 _RULES = {"recall_at": positive_integer, "shard_size": positive_integer, "patience": positive}
@@ -70,7 +70,7 @@ class BuildShard:
         index.save(folder / f"{self.name}.safetensors")
         # Items serve as queries; where those have other features, as they are.
         wide = model is None or model.get_state().get("n_features_in_") == X.shape[1]
-        sample, by = read_vectors(folder / f"{SAMPLE}.npy").X, model if wide else None
+        sample, by = read_vectors(folder / f"{RECALL_SAMPLE}.npy").X, model if wide else None
         k, vectors = min(self.k + 1, len(index)), index.backend.vectors()
         space = Space(vectors.shape[1], index.geometry, vectors.dtype)
         exact = exact_search(vectors, space).search(index.query_vectors(sample, model=by), k)
@@ -113,9 +113,9 @@ def index_shards(
     *,
     backend: str = "faiss",
     executor: str | Executor | Engine = "processes",
-    shard_size: int = SHARD,
+    shard_size: int = SHARD_ROWS,
     recall_at: int = 10,
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
     verbose: bool = False,
     **options: Any,
 ) -> BuildReport:
@@ -162,11 +162,13 @@ def index_shards(
     open_job(place, job)
     ranged = RangedVectors(where)
     n = ranged.shape[0]
-    if finished(place, SAMPLE) is None:
+    if finished(place, RECALL_SAMPLE) is None:
         _write_sample(ranged, place)
     if finished(place, TRAINED) is None:
         lists = str(options.get("factory", "")).startswith("IVF")
-        rows = np.unique(np.linspace(0, n - 1, min(n, TRAINING if lists else 1)).astype(np.intp))
+        rows = np.unique(
+            np.linspace(0, n - 1, min(n, TRAINING_ROWS if lists else 1)).astype(np.intp)
+        )
         trained = build_index(ranged.take(rows), _loaded(named), backend=backend, **options)
         trained.save(place / f"{TRAINED}.safetensors")
         finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
@@ -204,7 +206,7 @@ def search_shards(
     work: Path | str,
     model: Path | str | None = None,
     executor: str | Executor | Engine = "processes",
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
 ) -> tuple[NDArray[np.int64], Array]:
     """Find the k best items of each query among all shards of an index.
 
@@ -256,9 +258,9 @@ def _write_sample(items: RangedVectors, folder: Path) -> None:
     X = items.take(sampled_rows(items.shape[0]))
     if is_sparse(X):
         raise ValueError("index_shards: items must be dense vectors, got a sparse matrix.")
-    with replacing(folder / f"{SAMPLE}.npy") as temporary:
+    with replacing(folder / f"{RECALL_SAMPLE}.npy") as temporary:
         np.save(temporary, X)
-    finish(folder, SAMPLE, {}, [f"{SAMPLE}.npy"])
+    finish(folder, RECALL_SAMPLE, {}, [f"{RECALL_SAMPLE}.npy"])
 
 
 def _listed(folder: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from similia.distributed.shares import (
     sort_into_shares,
 )
 from similia.distributed.tasks import (
-    PATIENCE,
+    DEFAULT_PATIENCE,
     Record,
     Report,
     finish,
@@ -29,24 +29,25 @@ from similia.distributed.tasks import (
     open_job,
     run_all,
 )
-from similia.files import BadRow, BadRows, FeedbackFile, RowError, Source, in_chunks
+from similia.feedback import FeedbackFile, in_chunks
+from similia.files import BadRow, BadRows, RowError, Source
 from similia.persistence import load, save
 from similia.progress import live_progress
-from similia.stream import Learning, Tally, evaluate_file, learn_stream, lessons_for
+from similia.stream import Learning, Tally, learn_stream, lessons_for
 from similia.stream.feedback import Witness
 from similia.stream.lessons import CHUNK
-from similia.trust.judging import ACCURACY
+from similia.trust import ACCURACY, evaluate_file
 from similia.validation import check_parameters, positive, positive_integer
 
-FORMAT = 2
+SHARE_FORMAT = 2
 START, SORTED = "start.safetensors", "shares"
 #: judgements that are sorted at a time
-SORT = 2**16
+SORTED_AT_ONCE = 2**16
 #: why a share, whose rows were read before, has a bad one
 REFUSED = "refused by the learner"
 #: shares by default: what is learnt depends on their number, not on that of the workers
-SHARES = 8
-WIDTHS = {"triplets": 3, "pairs": 2}
+DEFAULT_SHARES = 8
+TUPLE_WIDTHS = {"triplets": 3, "pairs": 2}
 
 _RULES = {"shares": number_of_parts, "patience": positive, "chunk": positive_integer}
 
@@ -77,7 +78,9 @@ class LearnShare:
         lessons = lessons_for(model, vectors.X, items and items.X)
         kind = model.learns_from
         bad: list[BadRow] = []
-        batches = judgements_of(folder / file_of(self.number), WIDTHS[kind], valued=kind == "pairs")
+        batches = judgements_of(
+            folder / file_of(self.number), TUPLE_WIDTHS[kind], valued=kind == "pairs"
+        )
         model, tally = learn_stream(
             model,
             lessons,
@@ -100,7 +103,7 @@ def learn_shares(
     *,
     items: VectorPath | Path | str | None = None,
     executor: str | Executor | Engine = "processes",
-    shares: int = SHARES,
+    shares: int = DEFAULT_SHARES,
     output: Path | str | None = None,
     work: Path | str | None = None,
     unjudged: str = "ignore",
@@ -109,7 +112,7 @@ def learn_shares(
     chunk: int = CHUNK,
     score_all: bool = False,
     held_out: Source | Path | str | None = None,
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
     verbose: bool = False,
 ) -> Learning:
     """Learn from a file of judgements in shares, one part of a split learner for each, and merge.
@@ -167,7 +170,7 @@ def learn_shares(
     source = located_source(path, folder)
     tested = None if held_out is None else located_source(held_out, folder)
     task = {
-        "format": FORMAT,
+        "format": SHARE_FORMAT,
         "learner": type(learner).__name__,
         "parameters": {name: str(value) for name, value in learner.get_params().items()},
         "from": [learner.n_seen_, learner.n_updates_] if _fitted(learner) else None,
@@ -237,7 +240,7 @@ def _sorted(
 
         def read() -> Iterator[Any]:
             with live_progress("sort", file.size, enabled=verbose) as show:
-                for part in in_chunks(iter(file), SORT):
+                for part in in_chunks(iter(file), SORTED_AT_ONCE):
                     witness.add(part)
                     yield part
                     if show is not None:
@@ -280,7 +283,7 @@ def _check_learner(learner: StreamLearner) -> None:
         raise ValueError(
             f"learn_shares: learner must be one that merges, got {name}; learn on one machine."
         )
-    if learner.learns_from not in WIDTHS:
+    if learner.learns_from not in TUPLE_WIDTHS:
         raise ValueError(
             f"learn_shares: learner must learn from triplets or pairs, got {name}, which learns "
             f"from {learner.learns_from}; learn on one machine."

@@ -12,14 +12,14 @@ from similia.contract import Array
 from similia.distributed.engines import Engine, engine_named
 from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.shares import VectorPath, file_mark, located
-from similia.distributed.tasks import PATIENCE, Record, Report, open_job, run_all
+from similia.distributed.tasks import DEFAULT_PATIENCE, Record, Report, open_job, run_all
 from similia.persistence import load
 from similia.retrieval import top_k
 from similia.safety.whole import replacing
 from similia.validation import check_parameters, positive, positive_integer
 
 #: items of a range by default; scores are rounded by their place in it, not by who computes them
-RANGE = 2**18
+SEARCH_RANGE = 2**18
 
 _RULES = {"k": positive_integer, "range_size": positive_integer, "patience": positive}
 
@@ -58,8 +58,8 @@ def search_ranges(
     *,
     work: Path | str,
     executor: str | Executor | Engine = "processes",
-    range_size: int = RANGE,
-    patience: float = PATIENCE,
+    range_size: int = SEARCH_RANGE,
+    patience: float = DEFAULT_PATIENCE,
 ) -> tuple[NDArray[np.int64], Array]:
     """Find the k items of highest score for each query, exactly, as `top_k` does.
 

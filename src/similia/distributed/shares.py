@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.distributed.tasks import fetched_for_work
-from similia.files import FeedbackLike, Judgements, Source, VectorFile, read_vectors
+from similia.feedback import Judgements
+from similia.files import FeedbackLike, Source, VectorFile, read_vectors
 from similia.files.locations import Location, local_path, url_of
-from similia.files.ranged import is_ranged
+from similia.files.vectors import is_ranged
 
 #: rows that are read at a time
-STEP = 2**16
+ROWS_AT_ONCE = 2**16
 #: Knuth's multiplicative hash
 MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
 
@@ -123,7 +124,7 @@ def judgements_of(
     if path.stat().st_size == 0:
         return
     rows = np.memmap(path, "<i8", "r").reshape(-1, width + 2)[start:stop]
-    for first in range(0, len(rows), STEP):
-        some = np.array(rows[first : first + STEP])
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        some = np.array(rows[first : first + ROWS_AT_ONCE])
         values = np.ascontiguousarray(some[:, width]).view(np.float64) if valued else None
         yield Judgements(np.ascontiguousarray(some[:, :width]), values, some[:, width + 1])

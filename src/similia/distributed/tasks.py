@@ -28,9 +28,9 @@ JOB = "job.json"
 #: seconds between two looks at what workers report, and between two reports
 POLL = 0.5
 #: losses in a row, without a finished task in between, that are not put down to bad luck
-LOSSES = 4
+MAX_LOSSES = 4
 #: seconds without a report after which a worker is taken to hang
-PATIENCE = 600.0
+DEFAULT_PATIENCE = 600.0
 
 #: number of parts that a caller asks for; each has files of its own
 number_of_parts = Rule("an integer between 1 and 10000", kind=Integral, above=0, below=10_001)
@@ -136,7 +136,7 @@ def run_all(
     folder: Path,
     engine: Engine,
     *,
-    patience: float = PATIENCE,
+    patience: float = DEFAULT_PATIENCE,
     watch: Callable[[int], None] | None = None,
 ) -> list[Record]:
     """Do tasks on an engine; return their outcomes in the order of the tasks.
@@ -213,7 +213,7 @@ class _Run:
 
     def _count_loss(self, name: str) -> None:
         self.losses += 1
-        if self.losses > LOSSES:
+        if self.losses > MAX_LOSSES:
             raise RuntimeError(
                 f"{name}: its worker died or hung {self.losses} times in a row; workers may lack "
                 "memory. Use fewer of them, or more shares; what is finished is kept."

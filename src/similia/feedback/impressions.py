@@ -165,7 +165,7 @@ class Impressions:
 
         These are query, item, click and, if there, impression, position and weight, as in
         `from_rows`, with rows of vectors as ids. Without impressions, successive rows of one query
-        in one visit, if that is there, are a list. `similia.files.read_impressions` takes ids of
+        in one visit, if that is there, are a list. `similia.feedback.read_impressions` takes ids of
         any kind.
         """
         names = column_names(table) or ()

@@ -1,4 +1,4 @@
-"""Online filtering: is a document relevant? Predict, be told, learn; one after another."""
+"""Online filtering: predict whether a document is relevant, then learn its label."""
 
 from similia.filtering.protocol import FilteringResult, OnlineFilter
 from similia.filtering.relevance import RelevanceFilter

@@ -1,4 +1,4 @@
-"""The loop of online filtering: predict, be told, learn; for one document after another."""
+"""The loop of online filtering: predict each document, then learn its label."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ from similia.contract import Matrix
 from similia.linalg.blocks import dense
 from similia.progress import progress
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 from similia.safety.whole import held_signals
 from similia.validation import Rule, boolean, check_magnitude, check_parameters
 
 Booleans: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
+Curve: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class FilteringResult:
-    """Predictions for a stream of documents beside the truth."""
+    """Predictions for a stream of documents, and their true labels."""
 
     #: prediction for each document before its label was known, and the label
     predicted: Booleans
@@ -43,17 +44,17 @@ class FilteringResult:
         return _last(self.equalized_curve)
 
     @property
-    def false_positive_curve(self) -> Floats:
+    def false_positive_curve(self) -> Curve:
         """`false_positive_rate` after each document; NaN before the first irrelevant one."""
         return _cumulative_share(self.predicted, ~self.relevant)
 
     @property
-    def false_negative_curve(self) -> Floats:
+    def false_negative_curve(self) -> Curve:
         """`false_negative_rate` after each document; NaN before the first relevant one."""
         return _cumulative_share(~self.predicted, self.relevant)
 
     @property
-    def equalized_curve(self) -> Floats:
+    def equalized_curve(self) -> Curve:
         """`equalized_error` after each document; NaN before there was one of each kind."""
         return (self.false_positive_curve + self.false_negative_curve) / 2
 
@@ -113,7 +114,7 @@ class OnlineFilter(ABC):
     def run(
         self, X: Matrix | ArrayLike, relevant: ArrayLike, verbose: bool = False
     ) -> FilteringResult:
-        """Go through a stream: predict each document, then learn its label.
+        """Run over a stream: predict each document, then learn its label.
 
         Parameters
         ----------
@@ -174,6 +175,7 @@ class OnlineFilter(ABC):
         """Documents as rows of one form, and whether X was a single vector."""
         where = f"{self._owner}.{method}"
         check_sparse(where, "X", X)
+        check_unmasked(where, "X", X)
         rows: Any = X if sparse.issparse(X) else np.asarray(X)
         single = rows.ndim == 1
         if rows.ndim not in (1, 2) or rows.shape[-1] == 0 or rows.dtype.kind not in "biuf":
@@ -202,11 +204,11 @@ class OnlineFilter(ABC):
         return rows, single
 
 
-def _last(curve: Floats) -> float:
+def _last(curve: Curve) -> float:
     return float(curve[-1]) if len(curve) else float("nan")
 
 
-def _cumulative_share(said: Booleans, among: Booleans) -> Floats:
+def _cumulative_share(said: Booleans, among: Booleans) -> Curve:
     counts = np.cumsum(among)
     shares = np.full(len(among), np.nan)
     np.divide(np.cumsum(said & among), counts, out=shares, where=counts > 0)

@@ -1,4 +1,4 @@
-"""Filtering by the distance to the relevant documents seen so far, while it is learnt."""
+"""Filtering by a learnt distance to the relevant documents seen so far."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -45,7 +45,7 @@ _thresholded = Rule(
 
 
 class RelevanceFilter(OnlineFilter):
-    """Relevant is what is near to something relevant, under a distance learnt along the way.
+    """A document is relevant if it is near a relevant one, by a distance learnt along the way.
 
     A document x is called relevant if min_z d²(x, z) <= b over the relevant documents z seen so
     far, with the learner's distance d and threshold b; before the first one, nothing is. Then its

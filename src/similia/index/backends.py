@@ -14,24 +14,27 @@ from scipy import sparse
 from similia.contract import Array, Geometry, Matrix
 from similia.retrieval.vectors import is_finite, is_sparse
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_numeric
 from similia.validation import Rule, between, check_parameters, one_of
 
-#: modules by name, imported on demand: only the chosen one needs its library
+#: module and class by name, imported on demand: only the chosen one needs its library
 BACKENDS = {
-    "exact": "similia.index.exact",
-    "faiss": "similia.index.faiss",
-    "usearch": "similia.index.usearch",
-    "hnswlib": "similia.index.hnswlib",
+    "exact": ("similia.index.exact", "ExactItems"),
+    "faiss": ("similia.index.faiss", "FaissItems"),
+    "usearch": ("similia.index.usearch", "UsearchItems"),
+    "hnswlib": ("similia.index.hnswlib", "HnswlibItems"),
 }
 
 #: links of a node of a graph; memory grows with them
-LINKS = replace(between(1, 1025), words="an integer between 2 and 1024", kind=Integral)
+GRAPH_LINKS = replace(between(1, 1025), words="an integer between 2 and 1024", kind=Integral)
 #: candidates that a search holds
-BREADTH = replace(between(0, 2**20), words=f"a positive integer below {2**20}", kind=Integral)
+SEARCH_BREADTH = replace(
+    between(0, 2**20), words=f"a positive integer below {2**20}", kind=Integral
+)
 
 #: rows and scores of the best items of each query
-Found: TypeAlias = tuple[NDArray[np.int64], Array]
-Options: TypeAlias = dict[str, Any]
+FoundItems: TypeAlias = tuple[NDArray[np.int64], Array]
+BackendOptions: TypeAlias = dict[str, Any]
 
 
 class Space(NamedTuple):
@@ -45,7 +48,7 @@ class Space(NamedTuple):
 class Backend(Protocol):
     """Item vectors that can be searched; rows are numbered in order of addition.
 
-    A module's ``Implementation(space, **options)`` starts empty.
+    A class of `BACKENDS` is called with a space and options, and starts empty.
     """
 
     #: whether the best items are certain to be found
@@ -53,7 +56,7 @@ class Backend(Protocol):
     #: whether items are a CSR matrix, and queries may be one
     sparse: bool
     #: all options, including defaults
-    options: Options
+    options: BackendOptions
 
     def __len__(self) -> int:
         """Number of items."""
@@ -63,7 +66,7 @@ class Backend(Protocol):
         """Add items; the array is copied unless it is mapped from a file."""
         ...
 
-    def search(self, Q: Matrix, k: int) -> Found:
+    def search(self, Q: Matrix, k: int) -> FoundItems:
         """Return the best k items of each query, best first; row -1 where missing."""
         ...
 
@@ -81,19 +84,20 @@ class Backend(Protocol):
 
 
 def backend_class(owner: str, name: str, *, sparse_items: bool = False) -> Any:
-    """Implementation of that name; raises MissingExtraError without its library."""
+    """Class of that name; raises MissingExtraError without its library."""
     check_parameters(owner, {"backend": one_of(*BACKENDS)}, {"backend": name})
-    module = import_module(BACKENDS[name])
+    module, class_name = BACKENDS[name]
+    library = getattr(import_module(module), class_name)
     if not sparse_items:
-        return module.Implementation
+        return library
     if name == "exact":
-        return module.SparseImplementation
-    return partial(import_module("similia.index.reranked").Implementation, module.Implementation)
+        return import_module(module).SparseItems
+    return partial(import_module("similia.index.reranked").RerankedItems, library)
 
 
 def checked_options(
-    owner: str, known: Mapping[str, tuple[object, Rule]], given: Options
-) -> Options:
+    owner: str, known: Mapping[str, tuple[object, Rule]], given: BackendOptions
+) -> BackendOptions:
     """Options given, completed by defaults; `known` has a default and a rule for each."""
     unknown = sorted(set(given) - set(known))
     if unknown:
@@ -128,6 +132,7 @@ def checked_vectors(
     """X as an array, or if allowed a CSR matrix, of finite numbers in that precision."""
     found_sparse = is_sparse(X)
     check_sparse(owner, name, X)
+    check_numeric(owner, name, X)
     if found_sparse and not allow_sparse:
         raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")
     rows: Matrix = X if found_sparse else np.asanyarray(X)

@@ -6,19 +6,19 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from similia.contract import Array, Matrix
-from similia.index.backends import Backend, Found, Space, checked_options
+from similia.index.backends import Backend, FoundItems, Space, checked_options
 from similia.retrieval.ranking import best_of
 from similia.retrieval.scorers import BLOCK_BYTES, Scores
 from similia.retrieval.vectors import Products, is_sparse, longer_items, longer_queries
 from similia.safety.bounds import check_sparse
 from similia.validation import positive_integer
 
-_OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}
+EXACT_OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}
 #: arrays of a CSR matrix, as they are saved
-PARTS = ("data", "indices", "indptr")
+CSR_ARRAYS = ("data", "indices", "indptr")
 
 
-class Implementation:
+class ExactItems:
     """All items in one array.
 
     Squared distances are inner products of vectors longer by two, so both geometries cost the same.
@@ -30,7 +30,7 @@ class Implementation:
     sparse = False
 
     def __init__(self, space: Space, **options: Any) -> None:
-        self.options = checked_options("exact", _OPTIONS, options)
+        self.options = checked_options("exact", EXACT_OPTIONS, options)
         self._l2 = space.geometry == "l2"
         self._n_features = space.n_features
         self._memory: Array = np.empty((0, space.n_features + 2 * self._l2), space.dtype)
@@ -53,7 +53,7 @@ class Implementation:
         self._memory[self._n : total] = more
         self._n = total
 
-    def search(self, Q: Array, k: int) -> Found:
+    def search(self, Q: Array, k: int) -> FoundItems:
         """Return the best k items of each query."""
         products = Products(self._memory[: self._n])
         if not self._l2:
@@ -78,14 +78,14 @@ class Implementation:
             self._memory, self._n = vectors, len(vectors)
 
 
-class SparseImplementation:
+class SparseItems:
     """All items in one CSR matrix, for inner products only; the next search joins new items."""
 
     exact = True
     sparse = True
 
     def __init__(self, space: Space, **options: Any) -> None:
-        self.options = checked_options("exact", _OPTIONS, options)
+        self.options = checked_options("exact", EXACT_OPTIONS, options)
         if space.geometry != "inner_product":
             raise ValueError("exact: geometry must be 'inner_product' for sparse items, got 'l2'.")
         self._parts = [csr_array((0, space.n_features), dtype=space.dtype)]
@@ -99,7 +99,7 @@ class SparseImplementation:
         self._parts.append(csr_array(vectors, dtype=self._parts[0].dtype, copy=True))
         self._products = None
 
-    def search(self, Q: Matrix, k: int) -> Found:
+    def search(self, Q: Matrix, k: int) -> FoundItems:
         """Return the best k items of each query, by one operation per entry that both have."""
         products = self._products = self._products or Products(self.vectors())
         return _best(products, Q, k, self.options)
@@ -113,12 +113,12 @@ class SparseImplementation:
     def tensors(self) -> dict[str, Array]:
         """Arrays of the CSR matrix."""
         items = self.vectors()
-        return dict(zip(PARTS, (items.data, items.indices, items.indptr), strict=True))
+        return dict(zip(CSR_ARRAYS, (items.data, items.indices, items.indptr), strict=True))
 
     def restore(self, tensors: dict[str, Array]) -> None:
         """Take the saved matrix."""
         _, n_features = self._parts[0].shape
-        data, indices, indptr = (tensors[name] for name in PARTS)
+        data, indices, indptr = (tensors[name] for name in CSR_ARRAYS)
         kinds = {array.dtype.kind for array in (indices, indptr)}
         vectors = {array.ndim for array in tensors.values()} == {1}
         if data.dtype != self._parts[0].dtype or kinds != {"i"} or not vectors:
@@ -128,7 +128,7 @@ class SparseImplementation:
         self._parts = [items]
 
 
-def _best(products: Products, Q: Matrix, k: int, options: dict[str, Any]) -> Found:
+def _best(products: Products, Q: Matrix, k: int, options: dict[str, Any]) -> FoundItems:
     nobody, n_items = np.full(Q.shape[0], -1), products.items.shape[0]
     scores = Scores("Index.search", Q, nobody, n_items, products)
     return best_of(scores, k, options["block_bytes"])
@@ -136,6 +136,6 @@ def _best(products: Products, Q: Matrix, k: int, options: dict[str, Any]) -> Fou
 
 def exact_search(items: Matrix, space: Space) -> Backend:
     """Exact search of these items, to check or complete an approximate one."""
-    exact: Backend = (SparseImplementation if is_sparse(items) else Implementation)(space)
+    exact: Backend = (SparseItems if is_sparse(items) else ExactItems)(space)
     exact.add(items)
     return exact

@@ -8,7 +8,7 @@ import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
+from similia.index.backends import GRAPH_LINKS, SEARCH_BREADTH, FoundItems, Space, checked_options
 from similia.linalg.threads import free_processors
 from similia.validation import Rule
 
@@ -31,14 +31,14 @@ def _lists(factory: str) -> int:
 
 _factory = Rule(
     "'Flat', 'HNSW<links>' with 2 to 1024 links, or 'IVF<lists>,Flat'",
-    lambda v: v == "Flat" or LINKS.holds(_number(v, "HNSW")) or _lists(v) > 0,
+    lambda v: v == "Flat" or GRAPH_LINKS.holds(_number(v, "HNSW")) or _lists(v) > 0,
     kind=str,
 )
-_OPTIONS = {
+FAISS_OPTIONS = {
     "factory": ("HNSW32", _factory),
-    "ef_construction": (100, BREADTH),
-    "ef_search": (64, BREADTH),
-    "n_probe": (16, BREADTH),
+    "ef_construction": (100, SEARCH_BREADTH),
+    "ef_search": (64, SEARCH_BREADTH),
+    "n_probe": (16, SEARCH_BREADTH),
 }
 
 
@@ -56,7 +56,7 @@ def _own_threads() -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-class Implementation:
+class FaissItems:
     """A FAISS index of uncompressed vectors, with its native inner product or L2.
 
     Options: `factory`, FAISS's own name for the kind of index; `ef_construction` and `ef_search`
@@ -66,7 +66,7 @@ class Implementation:
     sparse = False
 
     def __init__(self, space: Space, **options: Any) -> None:
-        self.options = checked_options("faiss", _OPTIONS, options)
+        self.options = checked_options("faiss", FAISS_OPTIONS, options)
         self.exact = self.options["factory"] == "Flat"
         self._space = space
         self._l2 = space.geometry == "l2"
@@ -103,7 +103,7 @@ class Implementation:
                 self.native.train(vectors)
             self.native.add(vectors)
 
-    def search(self, Q: Array, k: int) -> Found:
+    def search(self, Q: Array, k: int) -> FoundItems:
         """Return the best k items of each query; row -1 where FAISS finds fewer."""
         with _own_threads():
             scores, rows = self.native.search(np.ascontiguousarray(Q), k)

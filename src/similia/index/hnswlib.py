@@ -6,7 +6,7 @@ import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
+from similia.index.backends import GRAPH_LINKS, SEARCH_BREADTH, FoundItems, Space, checked_options
 from similia.linalg.threads import free_processors
 
 try:
@@ -14,14 +14,14 @@ try:
 except ImportError as error:
     raise MissingExtraError("similia.index.hnswlib", "hnswlib", "hnswlib") from error
 
-_OPTIONS = {
-    "M": (32, LINKS),
-    "ef_construction": (128, BREADTH),
-    "ef_search": (64, BREADTH),
+HNSWLIB_OPTIONS = {
+    "M": (32, GRAPH_LINKS),
+    "ef_construction": (128, SEARCH_BREADTH),
+    "ef_search": (64, SEARCH_BREADTH),
 }
 
 
-class Implementation:
+class HnswlibItems:
     """An hnswlib graph, with its native inner product or L2.
 
     Options: `M`, links per node; `ef_construction` and `ef_search`: larger values find more of the
@@ -32,7 +32,7 @@ class Implementation:
     sparse = False
 
     def __init__(self, space: Space, **options: Any) -> None:
-        self.options = checked_options("hnswlib", _OPTIONS, options)
+        self.options = checked_options("hnswlib", HNSWLIB_OPTIONS, options)
         self._l2 = space.geometry == "l2"
         self._ef = self.options["ef_search"]
         self.native = hnswlib.Index(space="l2" if self._l2 else "ip", dim=space.n_features)
@@ -51,7 +51,7 @@ class Implementation:
             self.native.resize_index(max(total, 2 * len(self)))
         self.native.add_items(vectors, np.arange(len(self), total), free_processors())
 
-    def search(self, Q: Array, k: int) -> Found:
+    def search(self, Q: Array, k: int) -> FoundItems:
         """Return the best k items of each query; only rows -1 if hnswlib finds fewer."""
         if k > self._ef:
             self.native.set_ef(k)

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from similia.contract import Array
 
 #: bytes that ids of any lengths may take
-ROOM = 2**28
+MAX_ID_BYTES = 2**28
 
 
 def joined_ids(owner: str, before: Array, ids: ArrayLike | None, n: int) -> Array:
@@ -63,7 +63,7 @@ def restored_ids(tensors: dict[str, Array]) -> Array:
     if (lengths < 0).any() or ends[-1:].sum() != len(text):
         raise ValueError("the ids have impossible lengths")
     # An array of strings has room for the longest one everywhere.
-    if 4 * len(ends) * int(lengths.max(initial=0)) > 64 * (ends.nbytes + len(text)) + ROOM:
+    if 4 * len(ends) * int(lengths.max(initial=0)) > 64 * (ends.nbytes + len(text)) + MAX_ID_BYTES:
         raise ValueError("the longest id is too long for so many ids")
     starts = ends - lengths
     return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], np.str_)

@@ -25,7 +25,7 @@ from similia.index.backends import (
     check_saved,
     checked_vectors,
 )
-from similia.index.exact import PARTS, exact_search
+from similia.index.exact import CSR_ARRAYS, exact_search
 from similia.index.ids import joined_ids, refuse_repeats, restored_ids, stored_ids
 from similia.index.models import FrozenMetric, check_model, is_learnt, query_vectors
 from similia.index.recall import BuildReport, check_report, measured_recall, sampled_rows
@@ -38,9 +38,9 @@ from similia.validation import check_parameters, none, positive_integer
 from similia.views import Views
 
 #: features of sparse items that a file may ask for, however small it is
-ROOM = 2**20
+MAX_SPARSE_FEATURES = 2**20
 #: fields of a frozen metric that are saved
-FROZEN = ("name", "fingerprint", "matrix", "probe", "image")
+FROZEN_FIELDS = ("name", "fingerprint", "matrix", "probe", "image")
 
 
 class Search(NamedTuple):
@@ -109,7 +109,7 @@ class Index:
             an index of a metric by that metric.
         """
         if np.ndim(Q) == 1:
-            row = (Q if is_sparse(Q) else np.asarray(Q)).reshape(1, -1)
+            row = (Q if is_sparse(Q) else np.asanyarray(Q)).reshape(1, -1)
             found = self.search(row, k, model=model)
             return Search(found.ids[0], found.scores[0])
         q = self.query_vectors(Q, model=model)
@@ -218,7 +218,7 @@ class Index:
             "items": self.backend.tensors(),
             "ids": stored_ids(self.ids),
             "report": self.report.to_dict(),
-            "metric": metric and {name: metric[name] for name in FROZEN},
+            "metric": metric and {name: metric[name] for name in FROZEN_FIELDS},
         }
         saving.write(path, "Index", parameters, attributes)
 
@@ -285,7 +285,7 @@ def build_index(
     dtype = np.dtype(np.float64 if backend == "exact" and given.dtype != np.float32 else np.float32)
     given = checked_vectors("build_index", "items", given, dtype)
     if given.shape[0] == 0:
-        raise ValueError("build_index: items must be at least one, got none.")
+        raise ValueError("build_index: items must not be empty.")
     vectors, frozen = given, None
     if model is not None and views is None:
         # A learner that leaves the items as they are still checks them.
@@ -369,10 +369,10 @@ def _index(parameters: dict[str, Any], attributes: State) -> Index:
         raise ValueError("the geometry or the precision is unknown")
     space = Space(parameters["n_features"], geometry, np.dtype(dtype))
     items = attributes["items"]
-    holds_sparse = set(items) == set(PARTS)
+    holds_sparse = set(items) == set(CSR_ARRAYS)
     if not holds_sparse:
         check_saved(space, items)
-    elif not 0 < space.n_features <= ROOM + 16 * items["indices"].nbytes:
+    elif not 0 < space.n_features <= MAX_SPARSE_FEATURES + 16 * items["indices"].nbytes:
         raise ValueError(f"there are few entries for {space.n_features} features")
     implementation = backend_class("open_index", name, sparse_items=holds_sparse)
     backend = implementation(space, **parameters["options"])
@@ -387,6 +387,6 @@ def _index(parameters: dict[str, Any], attributes: State) -> Index:
     check_report(index.report, expected)
     index._recall_at = index.report.k
     if attributes["metric"] is not None:
-        index.frozen = FrozenMetric(**{name: attributes["metric"][name] for name in FROZEN})
+        index.frozen = FrozenMetric(**{name: attributes["metric"][name] for name in FROZEN_FIELDS})
         index.frozen.check(space.n_features)
     return index

@@ -19,7 +19,7 @@ def index_like(
     *,
     model: Searchable | None = None,
 ) -> Index:
-    """Build an index of other items in the image of one, which has been trained already.
+    """Build an index of other items, configured and trained like an existing one.
 
     Lists of faiss keep their centers, and a metric stays as it was. Recall is not measured.
 
@@ -40,7 +40,7 @@ def index_like(
         Z = other.frozen.vectors("index_like", Z, model, items=True)
     vectors = checked_vectors("index_like", "items", Z, other.dtype, other.n_features, False)
     if not vectors.shape[0]:
-        raise ValueError("index_like: items must be at least one, got none.")
+        raise ValueError("index_like: items must not be empty.")
     backend = backend_class("index_like", other.name)(other.space, **other.backend.options)
     index = Index(other.name, backend, other.space, other.frozen)
     names = joined_ids("index_like", index.ids, ids, vectors.shape[0])

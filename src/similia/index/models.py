@@ -1,4 +1,4 @@
-"""Query vectors by a model: from a cached matrix, or by the metric of the build."""
+"""Query vectors of a model: from a cached matrix, or by the metric that built the index."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, LearntRanker, Matrix, Searchable, Side
 from similia.exceptions import StaleIndexError
 from similia.retrieval.vectors import geometry
+from similia.safety.numeric import check_numeric
 from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector
-ROUNDING = 1e-3
+IMAGE_ROUNDING = 1e-3
 
 #: whether each class of models seen so far is a `LearntRanker`; asking a protocol takes 50 µs
 _learns: dict[type, bool] = {}
@@ -70,7 +71,7 @@ def query_vectors(model: Searchable, Q: ArrayLike | Side) -> Matrix:
 
 @dataclass
 class FrozenMetric:
-    """A metric as it was at the build: it maps queries, and tells whether a learner has changed."""
+    """The metric that built an index: it maps queries, and detects later changes of a learner."""
 
     name: str  # class of the learner
     fingerprint: str  # of its state
@@ -120,11 +121,11 @@ class FrozenMetric:
             check_model(owner, model)
             if not is_learnt(model) or self.is_stale(model):
                 raise StaleIndexError(
-                    f"{owner}: model must be the {self.name} that the index was built with, as it "
-                    "was then, got another state; a metric moves the items, so build the index "
-                    "again."
+                    f"{owner}: model must be the {self.name} that the index was built with, in the "
+                    "state that it had then; a metric moves the items, so build the index again."
                 )
         if self.matrix is not None:
+            check_numeric(owner, "vectors", X)
             X = np.asarray(X)
             if X.ndim != 2 or X.shape[1] != len(self.matrix):
                 raise ValueError(
@@ -137,9 +138,9 @@ class FrozenMetric:
                 "does, got None."
             )
         image = model.item_vectors(self.probe)
-        if np.abs(image - self.image).max() > ROUNDING * max(np.abs(self.image).max(), 1e-30):
+        if np.abs(image - self.image).max() > IMAGE_ROUNDING * max(np.abs(self.image).max(), 1e-30):
             raise StaleIndexError(
-                f"{owner}: model must give items the vectors that are in the index, got others; "
-                "build the index again on this machine."
+                f"{owner}: model must give items the vectors that the index holds; build the index "
+                "again on this machine."
             )
         return model.item_vectors(X) if items else model.query_vectors(X)

@@ -19,7 +19,7 @@ from similia.validation import (
 
 share = Rule("a number between 0 and 1", lambda v: 0 <= v <= 1, kind=Real)
 #: number of queries that recall is measured with
-SAMPLE = 200
+RECALL_QUERIES = 200
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class BuildReport:
 
 
 def check_report(report: BuildReport, expected: tuple[str, str, int, int]) -> None:
-    """Refuse a report from a file that is not one of this index."""
+    """Refuse a report from a file that describes another index."""
     found = (report.backend, report.geometry, report.n_items, report.n_features)
     if found != expected:
         raise ValueError("the report is that of another index")
@@ -65,8 +65,8 @@ def check_report(report: BuildReport, expected: tuple[str, str, int, int]) -> No
 
 
 def sampled_rows(n: int) -> Indices:
-    """At most `SAMPLE` rows of n items, evenly spread, to serve as queries."""
-    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
+    """At most `RECALL_QUERIES` rows of n items, evenly spread, to serve as queries."""
+    return np.unique(np.linspace(0, n - 1, min(n, RECALL_QUERIES)).astype(np.intp))
 
 
 def measured_recall(

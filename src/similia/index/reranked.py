@@ -6,15 +6,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from similia.contract import Array, Matrix
-from similia.index.backends import Backend, Found, Space
-from similia.index.exact import SparseImplementation
+from similia.index.backends import Backend, FoundItems, Space
+from similia.index.exact import SparseItems
 from similia.validation import check_parameters, positive_integer
 
 #: candidates that the library finds for each query
 CANDIDATES = 500
 
 
-class Implementation(SparseImplementation):
+class RerankedItems(SparseItems):
     """Items with dense columns, which at least half of the first items have, and sparse ones.
 
     The option `candidates` says how many items the library finds by the dense columns, to be
@@ -43,7 +43,7 @@ class Implementation(SparseImplementation):
         self._dense.add(self._part(rows))
         super().add(rows)
 
-    def search(self, Q: Matrix, k: int) -> Found:
+    def search(self, Q: Matrix, k: int) -> FoundItems:
         """Re-rank the candidates; row -1 where the library finds fewer than k."""
         queries, items = csr_array(Q), self.vectors()
         depth = min(len(self), max(k, self._candidates))

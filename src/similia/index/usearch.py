@@ -6,7 +6,7 @@ import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.index.backends import BREADTH, LINKS, Found, Space, checked_options
+from similia.index.backends import GRAPH_LINKS, SEARCH_BREADTH, FoundItems, Space, checked_options
 from similia.linalg.threads import free_processors
 
 try:
@@ -15,14 +15,14 @@ try:
 except ImportError as error:
     raise MissingExtraError("similia.index.usearch", "usearch", "usearch") from error
 
-_OPTIONS = {
-    "connectivity": (32, LINKS),
-    "ef_construction": (128, BREADTH),
-    "ef_search": (64, BREADTH),
+USEARCH_OPTIONS = {
+    "connectivity": (32, GRAPH_LINKS),
+    "ef_construction": (128, SEARCH_BREADTH),
+    "ef_search": (64, SEARCH_BREADTH),
 }
 
 
-class Implementation:
+class UsearchItems:
     """A USearch graph in single precision, with its native inner product or L2.
 
     Options: `connectivity`, links per node; `ef_construction` and `ef_search`: larger values find
@@ -33,7 +33,7 @@ class Implementation:
     sparse = False
 
     def __init__(self, space: Space, **options: Any) -> None:
-        self.options = checked_options("usearch", _OPTIONS, options)
+        self.options = checked_options("usearch", USEARCH_OPTIONS, options)
         self._l2 = space.geometry == "l2"
         self.native = NativeIndex(
             ndim=space.n_features,
@@ -53,7 +53,7 @@ class Implementation:
         # With two threads, occasionally a few items become unreachable by search.
         self.native.add(keys, np.ascontiguousarray(vectors), threads=1)
 
-    def search(self, Q: Array, k: int) -> Found:
+    def search(self, Q: Array, k: int) -> FoundItems:
         """Return the best k items of each query; row -1 where USearch finds fewer."""
         found = self.native.search(np.ascontiguousarray(Q), k, threads=free_processors())
         if isinstance(found, Matches) and len(found) < k:

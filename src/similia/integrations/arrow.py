@@ -1,4 +1,4 @@
-"""Arrow: a column of vectors and a matrix are the same memory.
+"""Arrow: a column of vectors and a matrix that share memory.
 
 For tensors there is nothing to adapt: learners take whatever NumPy can read in place (PyTorch, JAX,
 CuPy's copies on the host), and ``torch.from_dlpack(learner.query_vectors(X))`` takes what they
@@ -17,8 +17,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("similia.integrations.arrow", "pyarrow", "io") from error
 
-OWNER = "vectors_of"
-
 
 def vectors_of(column: Any) -> Array:
     """Matrix over the memory of an Arrow column of fixed-size lists of floats, read-only.
@@ -36,14 +34,14 @@ def vectors_of(column: Any) -> Array:
     if not isinstance(column, pa.FixedSizeListArray):
         kind = getattr(column, "type", type(column).__name__)
         raise ValueError(
-            f"{OWNER}: column must be one array of fixed-size lists, got {kind}; join chunks by "
+            f"vectors_of: column must be one array of fixed-size lists, got {kind}; join chunks by "
             "combine_chunks() and cast lists to pyarrow.list_(pyarrow.float32(), d)."
         )
     values = column.flatten() if column.null_count == 0 else None
     if values is None or values.null_count:
-        raise ValueError(f"{OWNER}: column must be without nulls, got some; fill or drop them.")
+        raise ValueError("vectors_of: column must have no nulls; fill or drop them.")
     if values.type not in (pa.float32(), pa.float64()):
-        raise ValueError(f"{OWNER}: column must hold floats or doubles, got {values.type}.")
+        raise ValueError(f"vectors_of: column must hold floats or doubles, got {values.type}.")
     found: Array = values.to_numpy(zero_copy_only=True)
     return found.reshape(len(column), column.type.list_size)
 
@@ -58,6 +56,6 @@ def column_of(vectors: Array) -> Any:
         )
     if not vectors.flags.c_contiguous:
         raise ValueError(
-            "column_of: vectors must be in C order, got another; pass np.ascontiguousarray of them."
+            "column_of: vectors must be in C order; pass np.ascontiguousarray(vectors)."
         )
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])

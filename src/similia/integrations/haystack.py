@@ -27,17 +27,19 @@ class QueryAdapter:
     model : learner or path
         A learner, a saved model, or a folder of `similia promote`, which is followed: a promotion
         or a rollback takes effect at the next query. Pipelines with a path can be serialised.
-    learner : learner, optional
+    learner : learner of triplets, optional
         What feedback teaches: by default `model`, and so live at the next search. If `model` is a
         folder, pass a learner of your own, to be promoted into it when it has proved itself.
     """
 
     def __init__(self, model: Searchable | str | os.PathLike[str], *, learner: Any = None) -> None:
-        self.model, self.learner = InUse(model), learner
+        owner = type(self).__name__
+        self.model, self.learner = InUse(owner, model), learner
+        self.model.check_teachable(owner, learner)
 
     @component.output_types(embedding=list[float])
     def run(self, embedding: list[float]) -> dict[str, list[float]]:
-        """Embedding to search with, for one of the base."""
+        """Map an embedding of the base to the one to search with."""
         return {"embedding": self.model.query_vector(embedding)}
 
     def feedback(
@@ -55,10 +57,10 @@ class QueryAdapter:
         self.model.prefer(type(self).__name__, self.learner, embedding, *vectors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Serialise; only a model that is a path can be."""
+        """Serialise, if the model is a path."""
         if self.model.path is None:
             raise ValueError(
-                "QueryAdapter: model must be a path to be serialised, got a learner; save it by "
+                "QueryAdapter: model must be a path to be serialised, got a learner; save it with "
                 "similia.save, or promote it into a folder."
             )
         return default_to_dict(self, model=str(self.model.path))
@@ -74,7 +76,7 @@ def _vector(one: Document | Sequence[float]) -> Sequence[float]:
         return one
     if one.embedding is None:
         raise ValueError(
-            "QueryAdapter: document must be one with its embedding, got none; ask the retriever "
-            "for it by return_embedding=True."
+            "QueryAdapter: document must have its embedding; ask the retriever for it with "
+            "return_embedding=True."
         )
     return one.embedding

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from similia.contract import Array, Searchable
 from similia.persistence import load
+from similia.registry import LEARNERS, learner_class
 from similia.trust.generations import HISTORY, Generations
 
 #: one judgement at a time, whoever gives it
@@ -17,18 +18,22 @@ _LEARNING = Lock()
 
 
 class InUse:
-    """What maps queries at the moment, or nothing while the base is in use.
+    """The model that maps queries at present; none while the base is in use.
 
     Parameters
     ----------
+    owner : str
+        Who uses the model, for messages.
     model : learner or path
         A learner that is taught elsewhere; a saved model; or a folder of `similia promote`, whose
-        promotions and rollbacks take effect at the next query.
+        promotions and rollbacks take effect at the next query. Stores hold the vectors of the base,
+        so the model must leave items as they are: distances move them, and are refused.
     """
 
-    def __init__(self, model: Searchable | str | os.PathLike[str]) -> None:
+    def __init__(self, owner: str, model: Searchable | str | os.PathLike[str]) -> None:
+        self.owner = owner
         self.path = Path(model) if isinstance(model, str | os.PathLike) else None
-        self._learner: Any = None if self.path else model
+        self._learner: Any = None if self.path else self._checked(model)
         self._seen: tuple[int, ...] | None = ()
         self.learner()  # a model that cannot be loaded is refused here
 
@@ -39,19 +44,35 @@ class InUse:
             watched = history if self.path.is_dir() or not self.path.exists() else self.path
             found = _stamp(watched)
             if found != self._seen:
-                self._learner = _loaded(self.path)
+                self._learner = self._checked(_loaded(self.path))
                 self._seen = found
             return self._learner
         is_fitted = getattr(self._learner, "__sklearn_is_fitted__", lambda: True)
         return self._learner if is_fitted() else None
 
+    def _checked(self, model: Any) -> Any:
+        if model is not None and getattr(model, "geometry", None) != "inner_product":
+            raise ValueError(
+                f"{self.owner}: model must leave items as they are ({teachable_learners()}), got "
+                f"{type(model).__name__}."
+            )
+        return model
+
+    def check_teachable(self, owner: str, learner: Any) -> None:
+        """Refuse a learner, the given one or else the model, that cannot learn from feedback.
+
+        A model that learns nothing may still be searched by.
+        """
+        if learner is not None or hasattr(self._learner, "learns_from"):
+            _check_triplets(owner, self._learner if learner is None else learner)
+
     def query_vector(self, vector: list[float]) -> list[float]:
-        """Vector to search with, for one of the base."""
+        """Map a query vector of the base to the vector to search with."""
         learner = self.learner()
         if learner is None:
             return vector
-        found: Array = learner.query_vectors(np.asarray([vector], dtype=np.float64))
-        return [float(value) for value in found[0]]
+        found: Array = learner.query_vectors(np.asarray(vector, dtype=np.float64))
+        return [float(value) for value in found]
 
     def prefer(
         self, owner: str, learner: Any, query: ArrayLike, better: ArrayLike, worse: ArrayLike
@@ -63,14 +84,28 @@ class InUse:
         """
         if learner is None and self.path is not None:
             raise ValueError(
-                f"{owner}: learner must be given where the model is a file or folder, got none; "
+                f"{owner}: learner must be given where the model is a file or folder; "
                 f"pass learner=similia.Blend() and promote it into {self.path}."
             )
         taught = self._learner if learner is None else learner
+        _check_triplets(owner, taught)
         asked = np.asarray([query], dtype=np.float64)
         items = np.asarray([better, worse], dtype=np.float64)
         with _LEARNING:
             taught.learn(asked, [[0, 0, 1]], items=items)
+
+
+def teachable_learners() -> str:
+    """Names of the learners that can be told which of two items answers a query better."""
+    return ", ".join(name for name in LEARNERS if learner_class(name).learns_from == "triplets")
+
+
+def _check_triplets(owner: str, learner: Any) -> None:
+    if getattr(learner, "learns_from", None) != "triplets":
+        raise ValueError(
+            f"{owner}: learner must learn from triplets ({teachable_learners()}), got "
+            f"{type(learner).__name__}."
+        )
 
 
 def _loaded(path: Path) -> Any:

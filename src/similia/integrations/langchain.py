@@ -1,4 +1,4 @@
-"""LangChain: embeddings that ask as was learnt, and a retriever that takes feedback.
+"""LangChain: embeddings with learnt queries, and a retriever that takes feedback.
 
 Documents are embedded by the base and stored as they are; only queries change. The store must
 compare by inner product, or hold vectors of length one.
@@ -37,7 +37,7 @@ class AdaptedEmbeddings(Embeddings):
 
     def __init__(self, base: Embeddings, model: Searchable | str | os.PathLike[str]) -> None:
         self.base = base
-        self.model = InUse(model)
+        self.model = InUse(type(self).__name__, model)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Vectors of the base, unchanged."""
@@ -49,17 +49,22 @@ class AdaptedEmbeddings(Embeddings):
 
 
 class FeedbackRetriever(BaseRetriever):
-    """Search of a vector store that can be told which document is better.
+    """Retriever over a vector store that can be told which document is better.
 
-    `learner` is what feedback teaches. By default it is the learner of `embeddings`, and so takes
-    effect at the next search. If `embeddings` follow a folder, pass a learner of your own, to be
-    promoted into that folder when it has proved itself.
+    `learner` is what feedback teaches: a learner of triplets. By default it is the learner of
+    `embeddings`, and so takes effect at the next search. If `embeddings` follow a folder, pass a
+    learner of your own, to be promoted into that folder when it has proved itself.
     """
 
     store: VectorStore
     embeddings: AdaptedEmbeddings
     learner: Any = None
     k: int = 4
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse a learner that cannot take feedback."""
+        super().model_post_init(context)
+        self.embeddings.model.check_teachable(type(self).__name__, self.learner)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun

@@ -1,4 +1,4 @@
-"""LlamaIndex: an embedding that asks as was learnt, and a retriever that takes feedback.
+"""LlamaIndex: an embedding with learnt queries, and a retriever that takes feedback.
 
 Nodes are embedded by the base and stored as they are; only queries change. The store must compare
 by inner product, or hold vectors of length one.
@@ -41,11 +41,11 @@ class AdaptedEmbedding(BaseEmbedding):
         super().__init__(
             base=base, model_name=base.model_name, embed_batch_size=base.embed_batch_size
         )
-        self._model = InUse(model)
+        self._model = InUse(type(self).__name__, model)
 
     @property
     def model(self) -> InUse:
-        """What maps queries at the moment."""
+        """The model that maps queries at present."""
         return self._model
 
     def _get_query_embedding(self, query: str) -> list[float]:
@@ -67,15 +67,15 @@ class AdaptedEmbedding(BaseEmbedding):
         return await self.base.aget_text_embedding_batch(texts)
 
 
-class FeedbackRetriever(BaseRetriever):
-    """A retriever of yours that can also be told which node is better.
+class RetrieverWithFeedback(BaseRetriever):
+    """Wrapper of a retriever that can be told which node is better.
 
     Parameters
     ----------
     retriever : BaseRetriever
         Such as ``index.as_retriever()`` of an index with `embedding` as its ``embed_model``.
     embedding : AdaptedEmbedding
-    learner : learner, optional
+    learner : learner of triplets, optional
         What feedback teaches: by default the learner of `embedding`, and so live at the next
         search. If `embedding` follows a folder, pass a learner of your own, to be promoted into
         that folder when it has proved itself.
@@ -85,6 +85,7 @@ class FeedbackRetriever(BaseRetriever):
         self, retriever: BaseRetriever, embedding: AdaptedEmbedding, *, learner: Any = None
     ) -> None:
         super().__init__()
+        embedding.model.check_teachable(type(self).__name__, learner)
         self.retriever, self.embedding, self.learner = retriever, embedding, learner
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -44,36 +44,35 @@ class AdaptedEncoder:
         *,
         name: str = "similia/adapted",
     ) -> None:
-        self.base, self.model = base, InUse(model)
+        self.base, self.model = base, InUse(type(self).__name__, model)
         changed = {"name": name, "similarity_fn_name": ScoringFunction.DOT_PRODUCT, "loader": None}
         self._meta: ModelMeta = base.mteb_model_meta.model_copy(update=changed)
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
-        """That of the base, under a name of its own."""
+        """Metadata of the base, under a name of its own."""
         return self._meta
 
     def encode(self, inputs: Any, *, prompt_type: PromptType | None = None, **others: Any) -> Array:
-        """Vectors of the base; those of queries mapped."""
+        """Vectors of the base, mapped if they are of queries."""
         vectors = _as_array(self.base.encode(inputs, prompt_type=prompt_type, **others))
         learner = self.model.learner()
         if prompt_type != PromptType.query or learner is None:
             return vectors
-        mapped: Array = learner.query_vectors(vectors)
-        return mapped
+        return np.asarray(learner.query_vectors(vectors))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
         """All inner products."""
         return torch.from_numpy(_as_array(embeddings1) @ _as_array(embeddings2).T)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
-        """Inner products of vectors with the same number."""
+        """Inner products of corresponding vectors."""
         products = np.einsum("ij,ij->i", _as_array(embeddings1), _as_array(embeddings2))
         return torch.from_numpy(products)
 
 
 def _as_array(vectors: Any) -> Array:
-    """Array of NumPy, without a copy where the vectors are in memory already."""
+    """NumPy array, without a copy if the vectors are in main memory."""
     if isinstance(vectors, torch.Tensor):
         vectors = vectors.detach().cpu().float().numpy()
     return np.asarray(vectors)

@@ -19,8 +19,8 @@ except ImportError as error:
     raise MissingExtraError("similia.integrations.onnx", "onnx", "onnx") from error
 
 #: versions of the operators and of the format, old enough for runtimes in use
-OPSET, FORMAT = 17, 9
-INPUT, OUTPUT, WEIGHT = "vectors", "query_vectors", "query_matrix"
+ONNX_OPSET, ONNX_FORMAT = 17, 9
+INPUT, OUTPUT, QUERY_WEIGHT = "vectors", "query_vectors", "query_matrix"
 
 
 def export_queries(learner: Searchable, path: str | os.PathLike[str]) -> None:
@@ -40,17 +40,17 @@ def export_queries(learner: Searchable, path: str | os.PathLike[str]) -> None:
     W = np.ascontiguousarray(_matrix(learner))
     element = helper.np_dtype_to_tensor_dtype(W.dtype)
     graph = helper.make_graph(
-        [helper.make_node("MatMul", [INPUT, WEIGHT], [OUTPUT])],
+        [helper.make_node("MatMul", [INPUT, QUERY_WEIGHT], [OUTPUT])],
         "similia",
         [helper.make_tensor_value_info(INPUT, element, ["n", W.shape[0]])],
         [helper.make_tensor_value_info(OUTPUT, element, ["n", W.shape[1]])],
-        [numpy_helper.from_array(W, WEIGHT)],
+        [numpy_helper.from_array(W, QUERY_WEIGHT)],
     )
     model = helper.make_model(
         graph,
         producer_name="similia",
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=FORMAT,
+        opset_imports=[helper.make_opsetid("", ONNX_OPSET)],
+        ir_version=ONNX_FORMAT,
     )
     checker.check_model(model, full_check=True)
     with replacing(os.fspath(path)) as temporary:
@@ -60,7 +60,7 @@ def export_queries(learner: Searchable, path: str | os.PathLike[str]) -> None:
 def query_matrix_of(path: str | os.PathLike[str]) -> Array:
     """W of an exported model: the way back, as in ``OASIS(prior=W, prior_scale=1.0)``."""
     for tensor in load(os.fspath(path)).graph.initializer:
-        if tensor.name == WEIGHT:
+        if tensor.name == QUERY_WEIGHT:
             return np.array(numpy_helper.to_array(tensor))
     raise ValueError(f"query_matrix_of: path must be a model of export_queries, got {path}.")
 

@@ -22,17 +22,19 @@ from safetensors.numpy import load_file, save_file
 from similia.contract import Array, Searchable
 from similia.exceptions import ModelFileError
 
-OWNER = "export"
-MODULES, SETTINGS = "modules.json", "config_sentence_transformers.json"
-ROUTER, DENSE = "sentence_transformers.models.Router", "sentence_transformers.models.Dense"
-QUERY, DOCUMENT = "query_0_Dense", "document_0_Dense"
-WEIGHT = "linear.weight"
+MODULES_FILE, SETTINGS_FILE = "modules.json", "config_sentence_transformers.json"
+ROUTER_TYPE, DENSE_TYPE = (
+    "sentence_transformers.models.Router",
+    "sentence_transformers.models.Dense",
+)
+QUERY_MODULE, DOCUMENT_MODULE = "query_0_Dense", "document_0_Dense"
+DENSE_WEIGHT = "linear.weight"
 
 
 def export(
     learner: Searchable, base: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> None:
-    """Write a model that asks as was learnt, from the base whose vectors were learnt from.
+    """Write a model that maps queries as learnt, from the base whose vectors were learnt from.
 
     Scores are inner products, and the new model says so (``similarity_fn_name``).
 
@@ -48,20 +50,20 @@ def export(
     W = _square_matrix(learner)
     base, folder = Path(base), Path(folder)
     if folder.exists():
-        raise ValueError(f"{OWNER}: folder must not exist, got {folder}; choose another name.")
-    modules, settings = _read(base / MODULES), {}
-    if (base / SETTINGS).exists():
-        settings = _read(base / SETTINGS)
+        raise ValueError(f"export: folder must not exist, got {folder}; choose another name.")
+    modules, settings = _read(base / MODULES_FILE), {}
+    if (base / SETTINGS_FILE).exists():
+        settings = _read(base / SETTINGS_FILE)
     if not isinstance(modules, list) or not modules or not isinstance(settings, dict):
-        raise ValueError(f"{OWNER}: base must be a saved SentenceTransformer, got {base}.")
+        raise ValueError(f"export: base must be a saved SentenceTransformer, got {base}.")
     place = len(modules)
     name = f"{place}_Router"
-    entry = {"idx": place, "name": str(place), "path": name, "type": ROUTER}
+    entry = {"idx": place, "name": str(place), "path": name, "type": ROUTER_TYPE}
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
         shutil.copytree(base, temporary)
-        _write(temporary / MODULES, [*modules, entry])
-        _write(temporary / SETTINGS, {**settings, "similarity_fn_name": "dot"})
+        _write(temporary / MODULES_FILE, [*modules, entry])
+        _write(temporary / SETTINGS_FILE, {**settings, "similarity_fn_name": "dot"})
         _write_router(temporary / name, W)
         temporary.rename(folder)
     finally:
@@ -73,13 +75,15 @@ def query_matrix_of(folder: str | os.PathLike[str]) -> Array:
     folder = Path(folder)
     # sentence-transformers itself names the module in which its version keeps the class
     routers = [
-        one for one in _read(folder / MODULES) if one.get("type", "").rpartition(".")[2] == "Router"
+        one
+        for one in _read(folder / MODULES_FILE)
+        if one.get("type", "").rpartition(".")[2] == "Router"
     ]
     if not routers:
         raise ModelFileError(f"{folder} has no Router; pass a folder written by export.")
-    path = folder / routers[-1]["path"] / QUERY / "model.safetensors"
+    path = folder / routers[-1]["path"] / QUERY_MODULE / "model.safetensors"
     try:
-        return np.ascontiguousarray(load_file(path)[WEIGHT].T)
+        return np.ascontiguousarray(load_file(path)[DENSE_WEIGHT].T)
     except (SafetensorError, KeyError) as error:
         raise ModelFileError(f"{path} is damaged: {error}; export the model again.") from error
 
@@ -87,21 +91,21 @@ def query_matrix_of(folder: str | os.PathLike[str]) -> Array:
 def _square_matrix(learner: Any) -> Array:
     if getattr(learner, "geometry", None) != "inner_product" or not hasattr(learner, "W_"):
         raise ValueError(
-            f"{OWNER}: learner must be a bilinear similarity (FactoredAROMA, DiagonalAROMA or "
+            f"export: learner must be a bilinear similarity (FactoredAROMA, DiagonalAROMA or "
             f"OASIS), got {type(learner).__name__}."
         )
     W: Array = learner.query_matrix()
     if W.shape[0] != W.shape[1]:
-        raise ValueError(f"{OWNER}: W must be square, as one base embeds both, got {W.shape}.")
+        raise ValueError(f"export: W must be square, as one base embeds both, got {W.shape}.")
     return W
 
 
 def _write_router(folder: Path, W: Array) -> None:
     folder.mkdir()
-    for name, weight in ((QUERY, W.T), (DOCUMENT, np.eye(len(W)))):
+    for name, weight in ((QUERY_MODULE, W.T), (DOCUMENT_MODULE, np.eye(len(W)))):
         (folder / name).mkdir()
         tensor = np.ascontiguousarray(weight, dtype=np.float32)
-        save_file({WEIGHT: tensor}, folder / name / "model.safetensors", {"format": "pt"})
+        save_file({DENSE_WEIGHT: tensor}, folder / name / "model.safetensors", {"format": "pt"})
         settings = {
             "in_features": len(W),
             "out_features": len(W),
@@ -110,8 +114,8 @@ def _write_router(folder: Path, W: Array) -> None:
         }
         _write(folder / name / "config.json", settings)
     routes = {
-        "types": {QUERY: DENSE, DOCUMENT: DENSE},
-        "structure": {"query": [QUERY], "document": [DOCUMENT]},
+        "types": {QUERY_MODULE: DENSE_TYPE, DOCUMENT_MODULE: DENSE_TYPE},
+        "structure": {"query": [QUERY_MODULE], "document": [DOCUMENT_MODULE]},
         "parameters": {"default_route": "document", "allow_empty_key": True},
     }
     _write(folder / "router_config.json", routes)

@@ -21,7 +21,7 @@ from similia.validation import boolean, check_magnitude, repetitions
 
 
 class LinearOneVsRest(ClassifierMixin, Learner):
-    """What every linear one-vs-rest classifier shares.
+    """Base class of linear one-vs-rest classifiers.
 
     Two classes share one weight vector; more have one each. With an intercept every row gets a
     last entry 1, whose weight is learnt, and uncertain, like any other. A subclass says how a
@@ -198,7 +198,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
         return self.classes_[codes]
 
     def _per_class(self, values: Array) -> Array:
-        """Values (rows, weight vectors) as scikit-learn has them: one axis for two classes."""
+        """Values (rows, weight vectors) in scikit-learn's form: one axis for two classes."""
         return values[:, 0] if values.shape[1] == 1 else values
 
     def _checked_rows(self, X: Matrix) -> Matrix:

@@ -94,7 +94,7 @@ def with_intercept(X: Matrix, intercept: bool = True) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingSplit:
     """Examples, the rows of them to learn from, and the rows held out to judge by.
 
     Below, a *place* is an index into `rows`.
@@ -106,13 +106,13 @@ class Task:
 
     @cached_property
     def weights(self) -> Array:
-        """Factors of the steps of the rows; empty if all are 1."""
+        """Step factor of each row; empty if all are 1."""
         weights = self.examples.weights[self.rows]
         return weights if (weights != 1).any() else weights[:0]
 
     @cached_property
     def codes(self) -> Array:
-        """Class of each of the rows, as a number."""
+        """Class number of each row."""
         return self.examples.codes[self.rows]
 
     @cached_property
@@ -136,11 +136,11 @@ class Task:
         return np.array([len(self.sides(j)[0]) for j in range(self.examples.n_vectors)])
 
     def accuracy(self, w: Array) -> float:
-        """Share of right decisions on the rows held out."""
+        """Share of correct decisions on the held-out rows."""
         return float(self.right(w).mean())
 
     def right(self, w: Array) -> Array:
-        """Share of right decisions on each row held out: one for a class, one for each label."""
+        """Share of correct decisions on each held-out row: of one class, or of all its labels."""
         right, examples = [], self.examples
         for block in row_blocks(len(self.held_out), 1024):
             rows = self.held_out[block]
@@ -154,7 +154,7 @@ class Task:
 
 
 def balanced_kept(counts: Array, signs: Array, seed: int, t: int) -> Array:
-    """Whether each weight vector keeps each example of a stream: all positives, as many negatives.
+    """Which examples of a stream each weight vector keeps: all positives, about as many negatives.
 
     `counts` (vectors, 2) are the positive and negative examples so far, `signs` (vectors, n) the
     new ones. A negative is kept with probability (positives)/(negatives) so far. The draw depends

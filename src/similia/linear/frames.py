@@ -11,13 +11,13 @@ from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, squared
 from similia.linalg.memory import aligned_empty, aligned_zeros
-from similia.linear.examples import Examples, Task
+from similia.linear.examples import Examples, TrainingSplit
 from similia.losses import Loss
 from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrink
 from similia.updates.slnd import block_pass
 
 #: bytes of projected rows kept in memory; beyond, each block is projected when it is needed
-STORED = 2**31
+MAX_STORED_BYTES = 2**31
 
 #: how steps shrink in passes whose end is known, and in an endless stream
 SCHEDULES = {
@@ -69,7 +69,7 @@ class Descent:
         return etas
 
 
-class Frame:
+class StepFrame:
     """The weight vectors `some`, and what they learn: z and its moment M, in one scaling."""
 
     def __init__(
@@ -80,14 +80,18 @@ class Frame:
         self.dtype, self.size = scaling.scale.dtype, scaling.scale.shape[-1]
         self.Z = aligned_zeros((len(start), self.size), self.dtype)
         self.M = aligned_zeros(self.Z.shape if average else (0, 0), self.dtype)
-        #: u of all rows of a task, if stored
+        #: u of all rows of a split, if stored
         self.kept: Array | None = None
 
-    def keep(self, task: Task) -> None:
-        """Store u of all rows, if they fit into `STORED` bytes and weights start from zero."""
-        scale, n = self.scaling.scale, len(task.rows)
-        if scale.ndim == 2 and not self.started and n * self.size * scale.itemsize <= STORED:
-            self.kept = projected(task.examples, task.rows, scale)
+    def keep(self, split: TrainingSplit) -> None:
+        """Store u of all rows, if they fit into `MAX_STORED_BYTES` and weights start from zero."""
+        scale, n = self.scaling.scale, len(split.rows)
+        if (
+            scale.ndim == 2
+            and not self.started
+            and n * self.size * scale.itemsize <= MAX_STORED_BYTES
+        ):
+            self.kept = projected(split.examples, split.rows, scale)
 
     @cached_property
     def norms2(self) -> Array:

@@ -15,22 +15,22 @@ from similia.contract import Array, Matrix
 from similia.linalg.blocks import dense, squared
 from similia.validation import positive_integer
 
-#: k where none is named
-RANK = 500
+#: k by default
+DEFAULT_RANK = 500
 
 #: share of non-zero entries below which rows resemble bags of words: many features, each rare, and
 #: eigenvalues that fall so slowly that k of them leave most of the energy out
-SPARSE = 0.1
+SPARSE_SHARE = 0.1
 
 #: rows that a stream gathers before they enter the Hessian; fewer while it knows fewer
-RECENT = 256
+RECENT_ROWS = 256
 
 #: smallest side of a matrix from which on few eigenpairs are worth an iterative solver
-LARGE = 2500
+LARGE_SIDE = 2500
 
 #: its power iterations. Two underestimate the last eigenvalues of a flat spectrum so much, and
 #: lengthen the steps along them so much, that k = 512 lost twenty points to 200 on Caltech-101
-POWERS = 5
+POWER_ITERATIONS = 5
 
 
 class Hessian(NamedTuple):
@@ -54,7 +54,7 @@ class Hessian(NamedTuple):
         return Hessian(self.values[:k], self.vectors[:, :k], self.energy)
 
     def level(self) -> "Hessian":
-        """Diagonal one of the same energy, with every feature alike."""
+        """Diagonal Hessian of the same energy, equal for all features."""
         values = np.full(len(self.vectors), self.energy / max(len(self.vectors), 1))
         return Hessian(values.astype(self.values.dtype), self.vectors[:, :0], self.energy)
 
@@ -95,7 +95,7 @@ class Hessian(NamedTuple):
 
 
 class HessianForm(NamedTuple):
-    """Which Hessian is asked for: "low-rank", "diagonal" or "auto", and its rank."""
+    """The requested Hessian: "low-rank", "diagonal" or "auto", and its rank."""
 
     form: str
     rank: str | int | float
@@ -113,23 +113,23 @@ class HessianForm(NamedTuple):
         if hessian.diagonal if n else self._is_diagonal(rows):
             sums = n * (hessian.values if n else 0.0) + squared(rows).sum(axis=0)
             return _diagonal(sums / (n + len(rows)), rows.dtype)
-        return self._cut(with_rows(hessian, n, rows, self._most(RECENT)))
+        return self._cut(with_rows(hessian, n, rows, self._most(RECENT_ROWS)))
 
     def _is_diagonal(self, rows: Matrix) -> bool:
         if self.form != "auto":
             return self.form == "diagonal"
         filled = np.count_nonzero(rows.data if sparse.issparse(rows) else rows)
-        few = filled < SPARSE * rows.shape[0] * rows.shape[1]
-        return self.rank == "auto" and rows.shape[1] > RANK and bool(few)
+        few = filled < SPARSE_SHARE * rows.shape[0] * rows.shape[1]
+        return self.rank == "auto" and rows.shape[1] > DEFAULT_RANK and bool(few)
 
     def _most(self, otherwise: int) -> int:
         """Eigenpairs to compute."""
         if self.rank == "auto":
-            return RANK
+            return DEFAULT_RANK
         return int(self.rank) if positive_integer.holds(self.rank) else otherwise
 
     def _cut(self, hessian: Hessian) -> Hessian:
-        """The share of its energy that is asked for."""
+        """The leading eigenpairs that hold the requested share of the energy."""
         if isinstance(self.rank, str) or self.rank >= 1:
             return hessian
         return hessian.first(hessian.rank_of_energy(self.rank))
@@ -147,10 +147,12 @@ def leading_eigenpairs(rows: Matrix, weights: Array | None, k: int, seed: int) -
         rows = sparse.diags_array(scale) @ rows if sparse.issparse(rows) else rows * scale[:, None]
     energy = float(squared(rows).sum(dtype=np.float64)) / m
     k = min(k, d, m)
-    if min(m, d) <= max(LARGE, 3 * k):
+    if min(m, d) <= max(LARGE_SIDE, 3 * k):
         values, vectors = _by_smaller_side(rows, k)
     else:
-        _, lengths, Vt = randomized_svd(rows, k, n_iter=POWERS, random_state=seed, flip_sign=False)
+        _, lengths, Vt = randomized_svd(
+            rows, k, n_iter=POWER_ITERATIONS, random_state=seed, flip_sign=False
+        )
         values, vectors = lengths**2, Vt.T
     values, dtype = values / m, np.finfo(rows.dtype)
     # Rounding cannot tell smaller eigenvalues from zero.

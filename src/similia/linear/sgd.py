@@ -6,14 +6,14 @@ import numpy as np
 
 from similia.contract import Array, Matrix
 from similia.linalg.blocks import squared
-from similia.linear.examples import Task
+from similia.linear.examples import TrainingSplit
 from similia.linear.frames import Scaling
 from similia.linear.passes import Passes
 from similia.linear.stochastic import StochasticOneVsRest
 from similia.losses import LOSSES
 
 #: most examples that the step size is estimated from
-SAMPLES = 5000
+ENERGY_ROWS = 5000
 
 
 class SGDOneVsRest(StochasticOneVsRest):
@@ -65,7 +65,7 @@ class SGDOneVsRest(StochasticOneVsRest):
 
     def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
         if not passes.number:
-            self.energy_ = mean_energy(passes.task, rng)
+            self.energy_ = mean_energy(passes.split, rng)
             passes.rescale(self._scaling(self.energy_))
 
     def _learn_weighted(self, rows: Matrix, signs: Array, weights: Array) -> None:
@@ -76,9 +76,9 @@ class SGDOneVsRest(StochasticOneVsRest):
         self.energy_ = float(energies[-1])
 
 
-def mean_energy(task: Task, rng: np.random.Generator) -> float:
-    """Mean of |x|² over at most `SAMPLES` rows of a task."""
-    some = task.rows
-    if len(some) > SAMPLES:
-        some = rng.choice(some, size=SAMPLES, replace=False)
-    return float(squared(task.examples.at(np.sort(some))).sum(dtype=np.float64)) / len(some)
+def mean_energy(split: TrainingSplit, rng: np.random.Generator) -> float:
+    """Mean of |x|² over at most `ENERGY_ROWS` rows of a split."""
+    some = split.rows
+    if len(some) > ENERGY_ROWS:
+        some = rng.choice(some, size=ENERGY_ROWS, replace=False)
+    return float(squared(split.examples.at(np.sort(some))).sum(dtype=np.float64)) / len(some)

@@ -8,12 +8,11 @@ import numpy as np
 
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, row_blocks
-from similia.linear.examples import Task
+from similia.linear.examples import TrainingSplit
 from similia.linear.frames import SCHEDULES, Scaling
-from similia.linear.hessian import RECENT, Hessian, HessianForm, leading_eigenpairs
-from similia.linear.passes import Passes
+from similia.linear.hessian import RECENT_ROWS, Hessian, HessianForm, leading_eigenpairs
+from similia.linear.passes import Passes, Trial, clearly_best, trial_split
 from similia.linear.stochastic import StochasticOneVsRest
-from similia.linear.trials import Trial, clearly_best, trial_task
 from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.safety.bounds import check_room
@@ -28,12 +27,12 @@ from similia.validation import (
 )
 
 #: factor of automatic steps with balanced sampling, where a class meets few of the others
-BALANCED = 0.3
+BALANCED_ETA = 0.3
 #: automatic damping of passes over all examples with steps that fall linearly to zero: the one
 #: that decides best on rows held out, the first unless another is clearly better
 DAMPINGS = (60.0, 3.0, 0.0)
 #: limit of a large damping: all directions alike, so plain gradient steps. Tried before the others
-PLAIN = math.inf
+PLAIN_STEPS = math.inf
 #: automatic damping otherwise, where a larger one learns too slowly (`experiments.damping`)
 SMALL_DAMPING = 3.0
 
@@ -165,9 +164,9 @@ class SLNDClassifier(StochasticOneVsRest):
     def _init_state(self) -> None:
         super()._init_state()
         d, dtype = self.w_.shape[1], self.w_.dtype
-        check_room(self._owner, d, dtype, (RECENT, d))
+        check_room(self._owner, d, dtype, (RECENT_ROWS, d))
         self._set_hessian(Hessian(np.zeros(0, dtype), np.zeros((d, 0), dtype), 0.0), 0)
-        self.recent_ = np.zeros((RECENT, d), dtype)
+        self.recent_ = np.zeros((RECENT_ROWS, d), dtype)
 
     def _set_hessian(self, hessian: Hessian, n: int) -> None:
         self.hessian_values_, self.hessian_vectors_, self.energy_ = hessian
@@ -178,12 +177,12 @@ class SLNDClassifier(StochasticOneVsRest):
         return Hessian(self.hessian_values_, self.hessian_vectors_, self.energy_)
 
     def _scaling(self, hessian: Hessian, damping: float) -> Scaling:
-        """Coordinates and steps."""
-        if damping == PLAIN:
+        """Coordinates and step size for this Hessian."""
+        if damping == PLAIN_STEPS:
             hessian, damping = hessian.level(), 0.0
         damped = (damping, bool(self.fit_intercept))
         horizon = max(hessian.dimension(*damped), 1.0)
-        automatic = (BALANCED if self.sampling == "balanced" else 1.0) / horizon
+        automatic = (BALANCED_ETA if self.sampling == "balanced" else 1.0) / horizon
         eta = automatic if isinstance(self.eta, str) else float(self.eta)
         return Scaling(hessian.scale(LOSSES[self.loss].steepest, *damped), eta, horizon)
 
@@ -203,83 +202,87 @@ class SLNDClassifier(StochasticOneVsRest):
     def _ranks_held_out(self) -> bool:
         return self.rank == "held-out" and self.hessian != "diagonal"
 
-    def _passes(self, task: Task, rng: np.random.Generator) -> Passes:
+    def _passes(self, split: TrainingSplit, rng: np.random.Generator) -> Passes:
         if self._ranks_held_out():
-            self.rank_ = self._best_rank(task, rng)
+            self.rank_ = self._best_rank(split, rng)
             if not self.early_stopping:
-                every = rng.permutation(np.concatenate([task.rows, task.held_out]))
+                every = rng.permutation(np.concatenate([split.rows, split.held_out]))
                 every = every if self.sampling == "balanced" else np.sort(every)
-                task = replace(task, rows=every, held_out=every[:0])
-        return super()._passes(task, rng)
+                split = replace(split, rows=every, held_out=every[:0])
+        return super()._passes(split, rng)
 
-    def _best_rank(self, task: Task, rng: np.random.Generator) -> int:
+    def _best_rank(self, split: TrainingSplit, rng: np.random.Generator) -> int:
         """Rank among 8, 16, 32, … up to all that decides best on the rows held out, after one pass.
 
         Ties go to the smaller rank.
         """
-        rows = task.examples.at(self._hessian_rows(task, rng))
+        rows = split.examples.at(self._hessian_rows(split, rng))
         every = leading_eigenpairs(rows, None, rows.shape[1], int(rng.integers(2**31)))
         seed, most = int(rng.integers(2**31)), len(every.values)
 
         def accuracy(k: int) -> float:
             start = (np.zeros_like(self.w_), self.moment_[:0], 0)
-            trial = Passes(task, self._descent(len(task.rows)), *start)
+            trial = Passes(split, self._descent(len(split.rows)), *start)
             trial.rescale(self._scaling(every.first(k), self._dampings(diagonal=False)[0]))
             trial.make(np.random.default_rng(seed))
-            return task.accuracy(trial.state()[0])
+            return split.accuracy(trial.state()[0])
 
         return max([*(2**i for i in range(3, 20) if 2**i < most), most], key=accuracy)
 
     def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
         if passes.number and not self.refresh:
             return
-        task, (w, _), loss = passes.task, passes.state(), LOSSES[self.loss]
+        split, (w, _), loss = passes.split, passes.state(), LOSSES[self.loss]
         diagonal = self.shared and passes.number > 0 and self._hessian.diagonal
         rank = self.rank_ if self.rank == "held-out" else self.rank
         form = HessianForm("diagonal" if diagonal else self.hessian, rank)
         scalings = []
         for some in row_blocks(len(w), len(w) if self.shared else 1):
-            rows = self._hessian_rows(task, rng, None if self.shared else some.start)
-            sample, weights, seed = task.examples.at(rows), None, int(rng.integers(2**31))
+            rows = self._hessian_rows(split, rng, None if self.shared else some.start)
+            sample, weights, seed = split.examples.at(rows), None, int(rng.integers(2**31))
             # The first pass takes the curvature F''(0) everywhere, which the scale accounts for.
             if passes.number:
                 curvatures = loss.curvature(np.asarray(sample @ w[some].T))
                 weights = curvatures.mean(axis=1) / loss.steepest
             hessian = form.of(sample, weights, seed)
             if not passes.number:
-                hessian, self.damping_ = self._chosen(hessian, sample, task)
+                hessian, self.damping_ = self._chosen(hessian, sample, split)
             self._set_hessian(hessian, len(rows))
             scalings.append(self._scaling(hessian, self.damping_))
         passes.rescale(*scalings)
 
-    def _chosen(self, hessian: Hessian, sample: Matrix, task: Task) -> tuple[Hessian, float]:
+    def _chosen(
+        self, hessian: Hessian, sample: Matrix, split: TrainingSplit
+    ) -> tuple[Hessian, float]:
         """The Hessian or the diagonal one, and the damping, that decide best on rows held out."""
         dampings = self._dampings(hessian.diagonal)
         if len(dampings) == 1:
             return hessian, dampings[0]
-        part = trial_task(task, np.random.default_rng(self.seed_)) if self.shared else None
+        part = trial_split(split, np.random.default_rng(self.seed_)) if self.shared else None
         if part is None:
             return hessian, dampings[0]
         candidates = [(hessian, damping) for damping in dampings]
         if self.hessian == self.rank == "auto":
             diagonal = HessianForm("diagonal", "auto").of(sample, None, 0)
-            candidates = [(hessian, PLAIN), *candidates, (diagonal, SMALL_DAMPING)]
+            candidates = [(hessian, PLAIN_STEPS), *candidates, (diagonal, SMALL_DAMPING)]
         trial = Trial(part, self.max_iter, self._descent, self.w_, self.seed_)
         rights = [trial.right(self._scaling(*candidate)) for candidate in candidates]
         return candidates[clearly_best(rights)]
 
-    def _hessian_rows(self, task: Task, rng: np.random.Generator, j: int | None = None) -> Indices:
+    def _hessian_rows(
+        self, split: TrainingSplit, rng: np.random.Generator, j: int | None = None
+    ) -> Indices:
         """Draw rows: from all, or balanced between class j and the rest."""
-        places = np.arange(len(task.rows))
+        places = np.arange(len(split.rows))
         if j is not None:
-            ours, codes, code = task.sides(j)
+            ours, codes, code = split.sides(j)
             others = np.flatnonzero(codes != code)
             if 0 < len(ours) < len(others):
                 others = rng.choice(others, size=len(ours), replace=False)
             places = np.concatenate([ours, others])
         if len(places) > self.hessian_samples:
             places = rng.choice(places, size=self.hessian_samples, replace=False)
-        return np.sort(task.rows[places])
+        return np.sort(split.rows[places])
 
     # -- the Hessian of a stream ---------------------------------------------------------------
 
@@ -288,7 +291,7 @@ class SLNDClassifier(StochasticOneVsRest):
 
     def _due(self) -> int:
         """Recent rows at which the Hessian is recomputed: when its examples double, at most."""
-        return min(max(self.n_hessian_, 1), RECENT)
+        return min(max(self.n_hessian_, 1), RECENT_ROWS)
 
     def _rows_at_once(self) -> int:
         return min(self._block, self._due() - self.n_recent_) if self._grows() else self._block

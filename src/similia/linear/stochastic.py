@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, Matrix
 from similia.linalg.threads import single_blas_thread
 from similia.linear.base import LinearOneVsRest
-from similia.linear.examples import Examples, Task, balanced_kept, n_weight_vectors
-from similia.linear.frames import SCHEDULES, Descent, Frame, Scaling
+from similia.linear.examples import Examples, TrainingSplit, balanced_kept, n_weight_vectors
+from similia.linear.frames import SCHEDULES, Descent, Scaling, StepFrame
 from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.parameters import parameter
@@ -121,10 +121,10 @@ class StochasticOneVsRest(LinearOneVsRest):
         with all_or_nothing(self), single_blas_thread():
             examples = self._begun("fit", X, y, sample_weight, first=not continues)
             rng = self._rng()
-            self._run(self._passes(self._task(examples, rng), rng), rng)
+            self._run(self._passes(self._split(examples, rng), rng), rng)
         return self
 
-    def _task(self, examples: Examples, rng: np.random.Generator) -> Task:
+    def _split(self, examples: Examples, rng: np.random.Generator) -> TrainingSplit:
         rows, held_out = np.flatnonzero(examples.weights), np.arange(0)
         if self.sampling == "balanced":  # neighbours are visited together: see `paired_visits`
             rows = rng.permutation(rows)
@@ -133,22 +133,22 @@ class StochasticOneVsRest(LinearOneVsRest):
             chosen = np.zeros(len(rows), dtype=bool)
             chosen[rng.permutation(len(rows))[:n]] = True
             rows, held_out = rows[~chosen], np.sort(rows[chosen])
-        return Task(examples, rows, held_out)
+        return TrainingSplit(examples, rows, held_out)
 
     def _needs_held_out(self) -> bool:
         return self.early_stopping
 
-    def _passes(self, task: Task, rng: np.random.Generator) -> Passes:
+    def _passes(self, split: TrainingSplit, rng: np.random.Generator) -> Passes:
         """Passes from the present weights; they may learn from the rows held out as well."""
-        descent = self._descent(self.max_iter * len(task.rows))
-        return Passes(task, descent, self.w_, self.moment_, self.n_seen_)
+        descent = self._descent(self.max_iter * len(split.rows))
+        return Passes(split, descent, self.w_, self.moment_, self.n_seen_)
 
     @abstractmethod
     def _scale(self, passes: Passes, rng: np.random.Generator) -> None:
         """Scale the steps of the first pass; rescale those of a later one if need be."""
 
     def _run(self, passes: Passes, rng: np.random.Generator) -> None:
-        positive, n = passes.task.counts, len(passes.task.rows)
+        positive, n = passes.split.counts, len(passes.split.rows)
         self.class_counts_ = self.class_counts_ + np.stack([positive, n - positive], axis=1)
         best, since, kept = -1.0, 0, (self.w_, self.moment_)
         with progress(self._owner, self.max_iter * n, enabled=self.verbose) as advance:
@@ -161,7 +161,7 @@ class StochasticOneVsRest(LinearOneVsRest):
                 if not self.early_stopping:
                     continue
                 self.w_, self.moment_ = passes.state()
-                accuracy = passes.task.accuracy(self._scoring_state())
+                accuracy = passes.split.accuracy(self._scoring_state())
                 since = 0 if accuracy > best else since + 1
                 if since == 0:
                     # In units of the time it was judged at, so the average stays what it was.
@@ -219,7 +219,7 @@ class StochasticOneVsRest(LinearOneVsRest):
     def _take_steps(self, rows: Matrix, signs: Array, weights: Array, scaling: Scaling) -> None:
         """Learn rows of a stream in order, all with one scaling."""
         every, t = slice(None), self.n_seen_ + np.arange(rows.shape[0])
-        frame = Frame(every, scaling, self._descent(), self.w_, self.average)
+        frame = StepFrame(every, scaling, self._descent(), self.w_, self.average)
         if frame.size:
             frame.learn(*frame.coordinates(rows, every), signs, weights, t, t + 1, every)
             frame.add_to(self.w_, self.moment_)

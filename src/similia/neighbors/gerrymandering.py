@@ -13,18 +13,25 @@ from similia.base import generator, validated
 from similia.contract import Array, Indices, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.neighbors import sides as data
-from similia.neighbors.maps import STARTS, Given, Start
+from similia.neighbors.maps import STARTS, GivenMaps, MapStart
 from similia.neighbors.search import SEARCHES
-from similia.neighbors.sides import OWNER, Labels, Sides, class_numbers, split
+from similia.neighbors.sides import LEARNER_NAME, LabelledSides, Labels, class_numbers, split
 from similia.neighbors.state import packed, unpacked
-from similia.neighbors.training import REGULARIZERS, Descent, Objective, Schedule, simplest, train
+from similia.neighbors.training import (
+    REGULARIZERS,
+    MapDescent,
+    Objective,
+    Schedule,
+    simplest,
+    train,
+)
 from similia.neighbors.votes import VotesByMaps
 from similia.parameters import check_declared, parameter, parameterized
 from similia.progress import progress
 from similia.safety.whole import all_or_nothing
 
 #: points of a trial, and the share of them that it holds out
-TRIAL, SHARE = 3000, 0.25
+TRIAL_POINTS, TRIAL_HELD_OUT = 3000, 0.25
 
 two_arrays = rules.Rule(
     "a pair of arrays",
@@ -122,7 +129,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         doc="Dimension p of the images; None is that of the data, but at most 200 if `init` is "
         '"auto" (for "classes", their number).',
     )
-    init: str | Given = parameter(
+    init: str | GivenMaps = parameter(
         default="auto",
         rule=rules.one_of("auto", *STARTS) | rules.array | two_arrays,
         doc="Where the maps start, up to `start_scale`: the data unchanged, principal directions, "
@@ -228,7 +235,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
     def _begin(
         self, X: Matrix, y: ArrayLike, items: Matrix | None, item_labels: Labels, classes: Labels
     ) -> Self:
-        where = f"{OWNER}.fit"
+        where = f"{LEARNER_NAME}.fit"
         rows, labels = self._points(where, X, y, reset=True)
         self.classes_, sides = data.labelled_sides(where, rows, labels, items, item_labels, classes)
         asymmetric, stopping = self._form(sides)
@@ -237,7 +244,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         self.n_item_features_ = sides.Z.shape[1]
         self.database_, self.database_labels_ = sides.Z, sides.labels
         self.n_seen_ = self.n_updates_ = self.n_iter_ = 0
-        maps = Start(
+        maps = MapStart(
             self.init, self.n_components, self.start_scale, bool(self.center),
             not asymmetric, len(self.classes_), self.n_neighbors,
         ).maps(sides)  # fmt: skip
@@ -249,8 +256,8 @@ class NeighborhoodGerrymandering(VotesByMaps):
         self.adam_moments_ = tuple(np.zeros_like(M) for M in moved for _ in range(2))
         return self._train(sides, self.max_iter, stopping=stopping)
 
-    def _form(self, sides: Sides) -> tuple[bool, bool]:
-        """Whether there are two maps, and whether points are held out: as told, or by trials."""
+    def _form(self, sides: LabelledSides) -> tuple[bool, bool]:
+        """Whether there are two maps, and whether points are held out: as set, or by trials."""
         told = (self.asymmetric, self.early_stopping)
         if "auto" not in told:
             return bool(told[0]), bool(told[1])
@@ -258,18 +265,18 @@ class NeighborhoodGerrymandering(VotesByMaps):
         trials = [errors for form in forms if len(errors := self._trial_errors(sides, form))]
         if len(trials) < len(forms):
             return bool(told[0]), bool(told[1])  # bool("auto") is True
-        chosen, stopping = simplest(trials, SHARE * min(len(sides.y), TRIAL))
+        chosen, stopping = simplest(trials, TRIAL_HELD_OUT * min(len(sides.y), TRIAL_POINTS))
         return forms[chosen], stopping if told[1] == "auto" else bool(told[1])
 
-    def _trial_errors(self, sides: Sides, asymmetric: bool) -> Array:
+    def _trial_errors(self, sides: LabelledSides, asymmetric: bool) -> Array:
         """Held-out error of a trial on some points, at the start and after every epoch.
 
         Nothing where queries are no items, or classes are too small to hold out points.
         """
-        some = np.random.default_rng(0).permutation(len(sides.y))[:TRIAL]
+        some = np.random.default_rng(0).permutation(len(sides.y))[:TRIAL_POINTS]
         points, every = sides.with_queries(np.sort(some)), np.arange(len(self.classes_))
         trial = clone(self).set_params(
-            asymmetric=asymmetric, early_stopping=True, validation_fraction=SHARE,
+            asymmetric=asymmetric, early_stopping=True, validation_fraction=TRIAL_HELD_OUT,
             n_iter_no_change=self.max_iter, search="exact", verbose=False,
         )  # fmt: skip
         if not sides.shared:
@@ -282,11 +289,11 @@ class NeighborhoodGerrymandering(VotesByMaps):
     def _continue(
         self, X: Matrix, y: ArrayLike, items: Matrix | None, item_labels: Labels, classes: Labels
     ) -> Self:
-        where = f"{OWNER}.partial_fit"
+        where = f"{LEARNER_NAME}.partial_fit"
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"{where}: classes must be {self.classes_}, as before.")
         if items is not None and self.queries_are_items_:
-            raise ValueError(f"{where}: items must be None, as in fit, got new ones.")
+            raise ValueError(f"{where}: items must be None, as in fit.")
         asymmetric = len(self.adam_moments_) == 4
         if self.asymmetric not in ("auto", asymmetric):
             raise ValueError(f"{where}: asymmetric must be as in fit, got {self.asymmetric}.")
@@ -304,7 +311,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         U = self.U_.copy()
         self.U_, self.V_ = U, self.V_.copy() if asymmetric else U
         self.adam_moments_ = tuple(moment.copy() for moment in self.adam_moments_)
-        sides = Sides(rows, codes, self.database_, self.database_labels_, own)
+        sides = LabelledSides(rows, codes, self.database_, self.database_labels_, own)
         return self._train(sides, 1, stopping=False)
 
     def _points(self, where: str, X: Matrix, y: ArrayLike, reset: bool) -> tuple[Matrix, Array]:
@@ -318,7 +325,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         self.database_ = data.joined(self.database_, Z)
         self.database_labels_ = np.concatenate([self.database_labels_, labels])
 
-    def _train(self, sides: Sides, n_epochs: int, *, stopping: bool) -> Self:
+    def _train(self, sides: LabelledSides, n_epochs: int, *, stopping: bool) -> Self:
         rng = generator(self.random_state, self.n_seen_)
         sides, held = split(sides, self.validation_fraction, rng) if stopping else (sides, None)
         sides, n = sides.by_class(), len(sides.y)
@@ -332,18 +339,18 @@ class NeighborhoodGerrymandering(VotesByMaps):
             self.optimizer, rate, self.schedule == "cosine", self.batch_size, self.n_database,
             n_epochs, self.n_iter_no_change,
         )  # fmt: skip
-        descent = Descent(self._maps(), self.adam_moments_, self.n_updates_, objective, schedule)
-        with progress(OWNER, n_epochs * n, enabled=self.verbose) as advance:
+        descent = MapDescent(self._maps(), self.adam_moments_, self.n_updates_, objective, schedule)
+        with progress(LEARNER_NAME, n_epochs * n, enabled=self.verbose) as advance:
             try:
                 maps, best, self.losses_, errors = train(descent, sides, held, rng, advance)
             except FloatingPointError:
                 rule = "learning_rate must be small enough for the maps to stay finite"
-                raise ValueError(f"{OWNER}: {rule}, got {self.learning_rate}.") from None
+                raise ValueError(f"{LEARNER_NAME}: {rule}, got {self.learning_rate}.") from None
         n_iter = len(self.losses_)
         if not self.n_seen_ and n_iter == 1 and descent.unsolvable == n:
             rule = f"y must have a class with enough points to win a vote of {k}"
             advice = "use fewer n_neighbors, or hold out fewer points"
-            raise ValueError(f"{OWNER}: {rule}, but all are too small; {advice}.")
+            raise ValueError(f"{LEARNER_NAME}: {rule}, but all are too small; {advice}.")
         self.U_, self.V_ = maps.query.M, maps.item.M
         self.n_updates_ = descent.n_steps
         self.n_seen_ += n * n_iter
@@ -364,7 +371,7 @@ class NeighborhoodGerrymandering(VotesByMaps):
         """Replace the learnt attributes by those of a learner with the same parameters."""
         check_declared(self)
         with all_or_nothing(self):
-            self.__dict__.update(unpacked(f"{OWNER}.set_state", state, self.asymmetric))
+            self.__dict__.update(unpacked(f"{LEARNER_NAME}.set_state", state, self.asymmetric))
             self._remember_vectors()
         return self
 

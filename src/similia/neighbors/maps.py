@@ -12,20 +12,20 @@ from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
 from similia.linalg.blocks import dense
 from similia.neighbors.search import share_of_errors
-from similia.neighbors.sides import OWNER, Sides
+from similia.neighbors.sides import LEARNER_NAME, LabelledSides
 from similia.safety.bounds import check_room
 
 #: queries that determine the scale of distances and the better start
-SAMPLE = 1000
+SAMPLED_QUERIES = 1000
 #: items among which these look for neighbors, so that memory does not grow with the database
-POOL = 20_000
+SAMPLED_ITEMS = 20_000
 #: most dimensions of images where neither their number nor a start is named: a step against N items
 #: costs N·d·p, and more of them gained nothing (docs/gerrymandering.md)
-WIDEST = 200
+MAX_AUTO_COMPONENTS = 200
 #: share of the mean variance mixed into variances before they are inverted
 SHRINKAGE = 0.1
 
-Given: TypeAlias = Array | tuple[Array, Array]  # one for both maps, or a pair
+GivenMaps: TypeAlias = Array | tuple[Array, Array]  # one for both maps, or a pair
 
 
 class Map(NamedTuple):
@@ -147,10 +147,10 @@ STARTS: dict[str, Callable[[Matrix, Indices, int], Array]] = {
 }  # fmt: skip
 
 
-class Start(NamedTuple):
+class MapStart(NamedTuple):
     """Where maps start: a name or arrays, p, the scale, and whether means are subtracted."""
 
-    init: str | Given
+    init: str | GivenMaps
     p: int | None
     scale: float | None
     center: bool
@@ -158,7 +158,7 @@ class Start(NamedTuple):
     n_classes: int
     k: int
 
-    def maps(self, sides: Sides) -> Maps:
+    def maps(self, sides: LabelledSides) -> Maps:
         """Maps scaled so that queries have the mean squared distance `scale` to their k-th item."""
         centers = self._centers(sides)
         if isinstance(self.init, str):
@@ -171,10 +171,10 @@ class Start(NamedTuple):
             maps = maps.scaled(np.sqrt(self.scale / self._typical_square(sides, maps)))
         if not max(np.abs(each.M).max() for each in maps) < largest_entry(U.dtype):
             rule = f"X must have points far enough apart for maps to be finite in {U.dtype}"
-            raise ValueError(f"{OWNER}: {rule}; scale it up.")
+            raise ValueError(f"{LEARNER_NAME}: {rule}; scale it up.")
         return maps
 
-    def _centers(self, sides: Sides) -> tuple[Array, Array]:
+    def _centers(self, sides: LabelledSides) -> tuple[Array, Array]:
         """Means of queries and of items; of both together for tied maps."""
         of_queries, of_items = column_means(sides.X), column_means(sides.Z)
         if not self.center:
@@ -184,56 +184,64 @@ class Start(NamedTuple):
             of_queries = of_items = (n * of_queries + m * of_items) / (n + m)
         return of_queries.astype(sides.X.dtype), of_items.astype(sides.X.dtype)
 
-    def _named(self, sides: Sides, centers: tuple[Array, Array], init: str) -> tuple[Array, Array]:
+    def _named(
+        self, sides: LabelledSides, centers: tuple[Array, Array], init: str
+    ) -> tuple[Array, Array]:
         d, width, n_classes = sides.X.shape[1], sides.Z.shape[1], self.n_classes
         if init == "auto" and d != width:
             init = "classes"
         largest = n_classes if init == "classes" else min(d, width)
-        p = min(largest, WIDEST if init == "auto" else largest) if self.p is None else self.p
+        p = (
+            min(largest, MAX_AUTO_COMPONENTS if init == "auto" else largest)
+            if self.p is None
+            else self.p
+        )
         if p > largest:
             most = f"at most {largest} for init={init!r}"
-            raise ValueError(f"{OWNER}: n_components must be {most}, got {p}.")
+            raise ValueError(f"{LEARNER_NAME}: n_components must be {most}, got {p}.")
         if init == "classes" and p < n_classes:
             rule = f"None or {n_classes}, the number of classes, for init='classes'"
-            raise ValueError(f"{OWNER}: n_components must be {rule}, got {p}.")
+            raise ValueError(f"{LEARNER_NAME}: n_components must be {rule}, got {p}.")
         if init == "classes" and not self.tied:
-            check_room(OWNER, max(d, width), np.float64, (d, d), (width, width))
+            check_room(LEARNER_NAME, max(d, width), np.float64, (d, d), (width, width))
             return class_map(sides.X, sides.y, p), class_map(sides.Z, sides.labels, p)
         if d != width:
             rule = f"'classes' or a pair of arrays if queries have {d} and items {width} features"
-            raise ValueError(f"{OWNER}: init must be {rule}, got {init!r}.")
+            raise ValueError(f"{LEARNER_NAME}: init must be {rule}, got {init!r}.")
         X, y = sides.X, sides.y
         if not sides.shared:  # two sets of points, each about its own center
             both = zip((X, sides.Z), centers, strict=True)
             X = np.vstack([dense(rows) - center for rows, center in both])
             y = np.concatenate([y, sides.labels])
-        check_room(OWNER, d, np.float64, (p, d) if init == "identity" else (d, d))
+        check_room(LEARNER_NAME, d, np.float64, (p, d) if init == "identity" else (d, d))
         names = ("identity" if p == d else "pca", "lda") if init == "auto" else (init,)
         starts = [STARTS[name](X, y, p).astype(sides.X.dtype) for name in names]
         if len(starts) > 1:
             starts.sort(key=lambda M: self._error(sides, Maps(*(Map(M, c) for c in centers))))
         return starts[0], starts[0]
 
-    def _given(self, init: Given, widths: tuple[int, int]) -> tuple[Array, Array]:
+    def _given(self, init: GivenMaps, widths: tuple[int, int]) -> tuple[Array, Array]:
         U, V = init if isinstance(init, tuple) else (init, init)
         rows = len(U) if self.p is None and U.ndim == 2 else self.p
         for M, width in zip((U, V), widths, strict=True):
             if M.shape != (rows, width) or M.dtype.kind not in "fiu" or not np.isfinite(M).all():
                 rule, got = f"of shape ({rows}, {width})", f"shape {M.shape} and dtype {M.dtype}"
-                raise ValueError(f"{OWNER}: init must be finite arrays {rule}, got {got}.")
+                raise ValueError(f"{LEARNER_NAME}: init must be finite arrays {rule}, got {got}.")
             if not M.any():
-                raise ValueError(f"{OWNER}: init must be nonzero, as no gradient leaves zero.")
+                raise ValueError(
+                    f"{LEARNER_NAME}: init must be nonzero, as no gradient leaves zero."
+                )
         if self.tied and not np.array_equal(U, V):
-            raise ValueError(f"{OWNER}: init must be one array unless asymmetric is True, got two.")
+            raise ValueError(f"{LEARNER_NAME}: init must be one array unless asymmetric is True.")
         return U, V
 
-    def _error(self, sides: Sides, maps: Maps) -> float:
+    def _error(self, sides: LabelledSides, maps: Maps) -> float:
         """Share of sampled queries whose k nearest items vote wrongly."""
         some, squares = _sampled_squares(sides, maps)
         nearest = np.argpartition(squares, self.k - 1, axis=1)[:, : self.k]
         return share_of_errors(some.labels[nearest], some.y)
 
-    def _typical_square(self, sides: Sides, maps: Maps) -> float:
+    def _typical_square(self, sides: LabelledSides, maps: Maps) -> float:
         """Mean squared distance of sampled queries to their k-th item; 1 if that is zero."""
         kth = np.partition(_sampled_squares(sides, maps)[1], self.k - 1, axis=1)[:, self.k - 1]
         kth = kth[np.isfinite(kth)]
@@ -241,12 +249,12 @@ class Start(NamedTuple):
         return typical if typical > 0.0 else 1.0
 
 
-def _sampled_squares(sides: Sides, maps: Maps) -> tuple[Sides, Array]:
+def _sampled_squares(sides: LabelledSides, maps: Maps) -> tuple[LabelledSides, Array]:
     """Some queries and items, and their squared distances, infinite from a query to itself."""
     rng = np.random.default_rng(0)
-    some = sides.with_queries(rng.permutation(len(sides.y))[:SAMPLE])
-    if len(sides.labels) > POOL:
-        some = some.with_items(rng.permutation(len(sides.labels))[:POOL])
+    some = sides.with_queries(rng.permutation(len(sides.y))[:SAMPLED_QUERIES])
+    if len(sides.labels) > SAMPLED_ITEMS:
+        some = some.with_items(rng.permutation(len(sides.labels))[:SAMPLED_ITEMS])
     squares = squared_distances(maps.query(some.X), maps.item(some.Z))
     has = some.own >= 0
     squares[has, some.own[has]] = np.inf

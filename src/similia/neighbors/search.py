@@ -10,7 +10,7 @@ from similia.exceptions import MissingExtraError
 from similia.linalg.blocks import row_blocks
 from similia.retrieval import top_k
 
-Found: TypeAlias = tuple[Array, NDArray[np.int64]]
+NearestItems: TypeAlias = tuple[Array, NDArray[np.int64]]
 
 
 class ExactSearch:
@@ -19,7 +19,7 @@ class ExactSearch:
     def __init__(self, items: Array) -> None:
         self.items = items
 
-    def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> Found:
+    def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> NearestItems:
         """Squared distances and rows of the k nearest; `exclude_self` omits item i for query i."""
         rows, scores = top_k("euclidean", queries, self.items, k, exclude_self=exclude_self)
         return -scores, rows
@@ -38,7 +38,7 @@ class GraphSearch:
         self.index.hnsw.efConstruction = 80
         self.index.add(np.ascontiguousarray(items, dtype=np.float32))
 
-    def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> Found:
+    def nearest(self, queries: Array, k: int, *, exclude_self: bool = False) -> NearestItems:
         """Squared distances and rows of about the k nearest items, as `ExactSearch` has them."""
         squares, rows = np.empty((len(queries), k), queries.dtype), np.empty((len(queries), k), int)
         n = k + bool(exclude_self)

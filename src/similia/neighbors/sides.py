@@ -12,14 +12,14 @@ from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, rows_of
 from similia.validation import check_magnitude, checked_matrix
 
-OWNER = "NeighborhoodGerrymandering"
+LEARNER_NAME = "NeighborhoodGerrymandering"
 #: held-out points below which their error says too little to stop by
-FEWEST = 20
+MIN_HELD_OUT = 20
 
 Labels: TypeAlias = ArrayLike | None
 
 
-class Sides(NamedTuple):
+class LabelledSides(NamedTuple):
     """Queries X with classes y, items Z with labels, and the item that each query is, or -1."""
 
     X: Matrix
@@ -33,12 +33,12 @@ class Sides(NamedTuple):
         """Whether queries are items."""
         return bool((self.own >= 0).any())
 
-    def with_queries(self, rows: Indices) -> "Sides":
+    def with_queries(self, rows: Indices) -> "LabelledSides":
         """The same with some queries only."""
         X = rows_of(self.X, rows, self.X.dtype)
         return self._replace(X=X, y=self.y[rows], own=self.own[rows])
 
-    def with_items(self, items: Indices) -> "Sides":
+    def with_items(self, items: Indices) -> "LabelledSides":
         """The same with some items only, in the given order."""
         place = np.full(len(self.labels), -1, np.int64)
         place[items] = np.arange(len(items))
@@ -46,13 +46,13 @@ class Sides(NamedTuple):
         Z = rows_of(self.Z, items, self.Z.dtype)
         return self._replace(Z=Z, labels=self.labels[items], own=own)
 
-    def by_class(self) -> "Sides":
+    def by_class(self) -> "LabelledSides":
         """The same with items sorted by class, as inference needs them."""
         return self.with_items(np.argsort(self.labels, kind="stable"))
 
 
 def item_rows(where: str, items: Matrix, dtype: DTypeLike, width: int | None) -> Matrix:
-    """Items of moderate size and of `width` features, if it is given, or the house error."""
+    """Items of moderate size and of `width` features, if it is given; ValueError otherwise."""
     Z = checked_matrix(where, "items", items, input_name="items")
     if width not in (None, Z.shape[1]):
         raise ValueError(f"{where}: items must have {width} features, got {Z.shape[1]}.")
@@ -63,7 +63,7 @@ def item_rows(where: str, items: Matrix, dtype: DTypeLike, width: int | None) ->
 def labelled_items(
     where: str, items: Matrix, labels: Labels, like: Array, dtype: DTypeLike, width: int | None
 ) -> tuple[Matrix, Array]:
-    """A copy of the items, and labels of the same kind as the labels `like`, or the house error."""
+    """A copy of the items, and labels of the same kind as `like`; ValueError otherwise."""
     if labels is None:
         raise ValueError(f"{where}: item_labels must be given with items, got None.")
     Z = item_rows(where, items, dtype, width)
@@ -80,7 +80,7 @@ def labelled_items(
 
 def labelled_sides(
     where: str, X: Matrix, y: Array, items: Matrix | None, item_labels: Labels, classes: Labels
-) -> tuple[Array, Sides]:
+) -> tuple[Array, LabelledSides]:
     """Classes and sides of a first call, in which X are the items unless some are given."""
     Z, labels, own = X, y, np.arange(len(y))
     if items is not None:
@@ -90,26 +90,26 @@ def labelled_sides(
         raise ValueError(f"{where}: items must be given with item_labels, got None.")
     known = np.unique(np.concatenate([y, labels]) if classes is None else np.asarray(classes))
     codes = class_numbers(where, y, known), class_numbers(where, labels, known)
-    return known, Sides(X, codes[0], Z, codes[1], own)
+    return known, LabelledSides(X, codes[0], Z, codes[1], own)
 
 
-def check_sizes(sides: Sides, classes: Array, n_neighbors: int, tied: bool) -> None:
+def check_sizes(sides: LabelledSides, classes: Array, n_neighbors: int, tied: bool) -> None:
     """Refuse a single class, too few items for a vote, and tied maps of different features."""
     if len(classes) < 2:
         only = f"it has only one class: {classes[0]!r}"
-        raise ValueError(f"{OWNER}: y must have at least two classes, but {only}.")
+        raise ValueError(f"{LEARNER_NAME}: y must have at least two classes, but {only}.")
     n_items = len(sides.labels) - sides.shared
     if n_neighbors > n_items:
         most = f"the {n_items} items that a query has"
-        raise ValueError(f"{OWNER}: n_neighbors must be at most {most}, got {n_neighbors}.")
+        raise ValueError(f"{LEARNER_NAME}: n_neighbors must be at most {most}, got {n_neighbors}.")
     d, width = sides.X.shape[1], sides.Z.shape[1]
     if tied and d != width:
         rule = f"items must have the {d} features of X unless asymmetric is True"
-        raise ValueError(f"{OWNER}: {rule}, got {width}.")
+        raise ValueError(f"{LEARNER_NAME}: {rule}, got {width}.")
 
 
 def class_numbers(where: str, labels: Array, classes: Array) -> Indices:
-    """Position of each label among the sorted classes, or the house error."""
+    """Position of each label among the sorted classes; ValueError otherwise."""
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):
         known = f"the classes {classes}"
@@ -126,7 +126,7 @@ def checked_cost(cost: Array | None, n_classes: int) -> Array:
         return cost.astype(np.float64)
     found = "other values" if square else f"shape {cost.shape} and dtype {cost.dtype}"
     rule = f"an array of shape ({n_classes}, {n_classes}), finite, at least 0, with a zero diagonal"
-    raise ValueError(f"{OWNER}: cost must be {rule}, got {found}.")
+    raise ValueError(f"{LEARNER_NAME}: cost must be {rule}, got {found}.")
 
 
 def as_rows(X: Matrix, dtype: DTypeLike) -> Matrix:
@@ -145,12 +145,14 @@ def joined(database: Matrix, more: Matrix) -> Matrix:
     return np.vstack([database, dense(more)])
 
 
-def split(sides: Sides, share: float, rng: np.random.Generator) -> tuple[Sides, Sides | None]:
+def split(
+    sides: LabelledSides, share: float, rng: np.random.Generator
+) -> tuple[LabelledSides, LabelledSides | None]:
     """Sides to learn from, and held-out queries: a share of each class, never all; None if few."""
     order = rng.permutation(len(sides.y))
     rows = [order[sides.y[order] == c] for c in np.unique(sides.y)]
     out = np.concatenate([part[: min(round(share * len(part)), len(part) - 1)] for part in rows])
-    if len(out) < FEWEST:
+    if len(out) < MIN_HELD_OUT:
         return sides, None
     kept = sides.with_queries(np.setdiff1d(order, out))
     if sides.shared:

@@ -12,11 +12,11 @@ from similia.linalg.blocks import rows_of
 from similia.linalg.threads import single_blas_thread
 from similia.neighbors.maps import Maps, largest_entry
 from similia.neighbors.search import ExactSearch, share_of_errors
-from similia.neighbors.sides import Sides
+from similia.neighbors.sides import LabelledSides
 from similia.progress import Advance
 from similia.updates.gerrymandering import adam_step, infer, pulls
 
-Rates: TypeAlias = Callable[[int], float]  # length of each step, by its number
+LearningRates: TypeAlias = Callable[[int], float]  # length of each step, by its number
 Penalty: TypeAlias = tuple[float, Array, Array]  # value, and gradients by U and by V
 
 
@@ -71,7 +71,7 @@ class Schedule:
         """Queries per step: by default 20 steps an epoch, of 16 to 256 queries."""
         return self.batch_size or min(256, max(16, n // 20))
 
-    def rates(self, n: int, first: int) -> Rates:
+    def rates(self, n: int, first: int) -> LearningRates:
         """Length of each step from step `first` on; a falling one is half a cosine wave."""
         if not self.falling:
             return lambda step: self.rate
@@ -81,7 +81,7 @@ class Schedule:
 
 
 @dataclass
-class Descent:
+class MapDescent:
     """Descent of two maps, in place, on penalty Ω(U, V) + mean loss; tied ones move together."""
 
     maps: Maps
@@ -93,7 +93,7 @@ class Descent:
     unsolvable: int = 0  # queries of this epoch whose class cannot win
 
     def epoch(
-        self, sides: Sides, rates: Rates, rng: np.random.Generator, advance: Advance
+        self, sides: LabelledSides, rates: LearningRates, rng: np.random.Generator, advance: Advance
     ) -> float:
         """Take each query once, in random order; return the mean loss. `sides` are by class."""
         n = len(sides.y)
@@ -121,7 +121,7 @@ class Descent:
         before = np.concatenate([[0], np.cumsum(sizes)])[labels]
         return np.flatnonzero(rank - before < shares[labels])
 
-    def _step(self, batch: Sides, rate: float) -> None:
+    def _step(self, batch: LabelledSides, rate: float) -> None:
         rules, (query_map, item_map) = self.objective, self.maps
         A, B = query_map(batch.X), item_map(batch.Z)
         starts = np.searchsorted(batch.labels, np.arange(len(rules.cost) + 1))
@@ -151,7 +151,11 @@ class Descent:
 
 
 def train(
-    descent: Descent, sides: Sides, held: Sides | None, rng: np.random.Generator, advance: Advance
+    descent: MapDescent,
+    sides: LabelledSides,
+    held: LabelledSides | None,
+    rng: np.random.Generator,
+    advance: Advance,
 ) -> tuple[Maps, int, Array, Array]:
     """Run epochs; return the maps, the epochs that they took, mean losses and held-out errors.
 

@@ -17,13 +17,13 @@ from similia.base import accepts_one_query, validated
 from similia.contract import Array, Indices, Matrix
 from similia.neighbors.maps import Map, Maps, squared_distances
 from similia.neighbors.search import SEARCHES, NeighborSearch, vote_shares
-from similia.neighbors.sides import OWNER, item_rows
+from similia.neighbors.sides import LEARNER_NAME, item_rows
 
 
 class VotesByMaps(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
 ):
-    """What two maps and a database are used for, once they are learnt.
+    """Predictions, distances and neighbors by two learnt maps and a database.
 
     A subclass learns the attributes declared here and calls `_remember_vectors` when they change.
     """
@@ -57,18 +57,21 @@ class VotesByMaps(
     def _query_images(self, X: Matrix) -> Array:
         check_is_fitted(self)
         X = validated(self, X, reset=False)
-        rules.check_magnitude(OWNER, "X", X, dtype=self.U_.dtype)
+        rules.check_magnitude(LEARNER_NAME, "X", X, dtype=self.U_.dtype)
         return self._maps().query(X.astype(self.U_.dtype, copy=False))
 
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
-        """U(q - m) of each query, or of a single one: vectors to search an l2 index with."""
-        return self._query_images(Q)
+        """U(q - m) of each query, or of a single one: vectors to search an l2 index with.
+
+        A table after `set_output`.
+        """
+        return self.transform(Q)
 
     def item_vectors(self, Z: Matrix) -> Array:
         """V(z - n) of each item: vectors to put into an l2 index."""
         check_is_fitted(self)
-        Z = item_rows(OWNER, Z, self.V_.dtype, self.n_item_features_)
+        Z = item_rows(LEARNER_NAME, Z, self.V_.dtype, self.n_item_features_)
         return self._maps().item(Z.astype(self.V_.dtype, copy=False))
 
     def query_matrix(self) -> None:
@@ -117,7 +120,7 @@ class VotesByMaps(
             Nearest first, rows as in `database_`; only the rows unless distances are requested.
         """
         check_is_fitted(self)
-        where = f"{OWNER}.kneighbors"
+        where = f"{LEARNER_NAME}.kneighbors"
         k = self.n_neighbors if n_neighbors is None else n_neighbors
         asked = {"n_neighbors": rules.positive_integer, "search": rules.one_of(*SEARCHES)}
         rules.check_parameters(where, asked, {"n_neighbors": k, "search": self.search})

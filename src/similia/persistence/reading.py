@@ -13,11 +13,11 @@ from safetensors import safe_open
 
 from similia.exceptions import ModelFileError
 from similia.persistence.saving import (
-    FORMAT,
-    KEY,
+    COMPLEX_PARTS,
+    FILE_FORMAT,
     MARK,
     MAX_WIDTH,
-    PARTS,
+    METADATA_KEY,
     REALS,
     UNSEALED,
     Json,
@@ -95,11 +95,13 @@ def decode_all(encoded: Mapping[str, Json], tensors: dict[str, T]) -> Named:
 
 def restored(tensor: "Array", dtype: str, shape: list[int]) -> "Array":
     """New array of that dtype and shape, from the tensor of `stored`."""
-    expected, parts = ([*shape, 2], PARTS[dtype]) if dtype in PARTS else (shape, dtype)
+    expected, parts = (
+        ([*shape, 2], COMPLEX_PARTS[dtype]) if dtype in COMPLEX_PARTS else (shape, dtype)
+    )
     if list(tensor.shape) != expected or tensor.dtype.name != parts or parts not in REALS:
         raise ValueError(f"a tensor of shape {tensor.shape} and dtype {tensor.dtype}")
     array = np.array(tensor, order="C")
-    return array.view(dtype)[..., 0] if dtype in PARTS else array
+    return array.view(dtype)[..., 0] if dtype in COMPLEX_PARTS else array
 
 
 # -- reading the header ------------------------------------------------------------------------
@@ -123,7 +125,7 @@ def read_document(path: PathLike) -> Document:
             raise damaged(path, f"it ends inside its header, after {size} bytes")
         raw += file.read(length - 1)
     try:
-        document = json.loads(json.loads(raw[8:])["__metadata__"][KEY])
+        document = json.loads(json.loads(raw[8:])["__metadata__"][METADATA_KEY])
     except KeyError:
         raise ModelFileError(
             f"{path} is a safetensors file, but no model of similia; {advice}"
@@ -132,10 +134,10 @@ def read_document(path: PathLike) -> Document:
         document = None
     if not isinstance(document, dict):
         raise damaged(path, "the header is not readable")
-    if type(document.get("format")) is int and document["format"] > FORMAT:
+    if type(document.get("format")) is int and document["format"] > FILE_FORMAT:
         raise ModelFileError(
             f"{path} has format {document['format']}, but this version of similia reads formats "
-            f"up to {FORMAT}; upgrade similia, or save the model again with this version."
+            f"up to {FILE_FORMAT}; upgrade similia, or save the model again with this version."
         )
     start = raw.find(MARK) + len(MARK)
     end = start + len(UNSEALED)

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from similia import __version__
 from similia.registry import ALL_LEARNERS, learner_class
-from similia.safety.whole import replacing
+from similia.safety.whole import replacing, turn_of
 
 if TYPE_CHECKING:
     from similia.contract import Array, Stateful
@@ -39,11 +39,11 @@ Named: TypeAlias = dict[str, Any]
 REALS = ("bool", *(f"{sign}int{8 * n}" for sign in ("", "u") for n in (1, 2, 4, 8)))
 REALS += ("float16", "float32", "float64")
 #: complex numbers are stored as pairs of real ones
-PARTS = {"complex64": "float32", "complex128": "float64"}
+COMPLEX_PARTS = {"complex64": "float32", "complex128": "float64"}
 #: characters of a fixed-width string
 MAX_WIDTH = 65_536
-FORMAT = 1
-KEY = "similia"
+FILE_FORMAT = 1
+METADATA_KEY = "similia"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 UNSEALED = "0" * 64
 #: quotes are escaped within the document's string, so no text of a user can imitate this mark
@@ -53,8 +53,8 @@ MARK = rb"\"header_sha256\":\""
 def save(learner: "Stateful", path: PathLike) -> None:
     """Write a learner to one safetensors file, replacing any that exists.
 
-    The file is written under another name in the same folder, flushed to disk and renamed: an error
-    leaves an existing file as it was.
+    The file is written under another name in the same folder, read back, flushed to disk and
+    renamed: an error leaves an existing file as it was. A thread that teaches the learner waits.
 
     Parameters
     ----------
@@ -67,38 +67,61 @@ def save(learner: "Stateful", path: PathLike) -> None:
     name = type(learner).__name__
     if name not in ALL_LEARNERS or type(learner) is not learner_class(name):
         raise ValueError(f"save: learner must be one of {', '.join(ALL_LEARNERS)}, got {name}.")
-    write(path, name, learner.get_params(deep=False), learner.get_state())
+    with turn_of(learner):
+        write(path, name, learner.get_params(deep=False), learner.get_state())
 
 
 def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> None:
     """Write an object of class `name` to one file, replacing any that exists."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # /dev/null would be replaced by a file
-        kind = "folder" if target.is_dir() else "device or pipe"
-        raise ValueError(f"save: path must be a file, got the {kind} {path}.")
+    target = check_target(path)
     tensors: Tensors = {}
     encoded = {n: encode(n, v, tensors) for n, v in attributes.items()}
     settings = {n: encode(f"parameter.{n}", v, tensors) for n, v in parameters.items()}
     arrays = {n: stored(array) for n, array in tensors.items()}
+    entries = {n: entry for n, (_, entry) in arrays.items()}
     document = {
-        "format": FORMAT,
+        "format": FILE_FORMAT,
         "class": name,
         "parameters": settings,
         "attributes": encoded,
-        "tensors": {n: entry for n, (_, entry) in arrays.items()},
+        "tensors": entries,
         "versions": {"similia": __version__, **{n: version(n) for n in LIBRARIES}},
         "header_sha256": UNSEALED,
     }
-    metadata = {KEY: json.dumps(document, separators=(",", ":"), allow_nan=False)}
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
+    metadata = {METADATA_KEY: json.dumps(document, separators=(",", ":"), allow_nan=False)}
     try:
         with replacing(target) as temporary:
             save_file({n: tensor for n, (tensor, _) in arrays.items()}, temporary, metadata)
             with open(temporary, "r+b") as file:
                 seal(file)
+            _read_back(temporary, metadata[METADATA_KEY], entries)
     except SafetensorError as error:
         raise OSError(f"save: {target} could not be written: {error}.") from error
+
+
+def check_target(path: PathLike) -> Path:
+    """Where a file would be written; raise what writing would raise, such as before long work."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # /dev/null would be replaced by a file
+        kind = "folder" if target.is_dir() else "device or pipe"
+        raise ValueError(f"save: path must be a file, got the {kind} {path}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"save: the folder {target.parent} does not exist; make it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"save: the folder {target.parent} must be writable.")
+    return target
+
+
+def _read_back(path: Path, text: str, entries: dict[str, Json]) -> None:
+    """Raise OSError unless a new file holds the document and tensors that it should."""
+    with safe_open(path, framework="np") as file:
+        whole = (
+            len(file.metadata()[METADATA_KEY]) == len(text)
+            and set(file.keys()) == set(entries)
+            and all(digest(file.get_tensor(n), e) == e["sha256"] for n, e in entries.items())
+        )
+    if not whole:
+        raise OSError("save: what was written could not be read back; the old file is kept.")
 
 
 def seal(file: IO[bytes]) -> None:
@@ -129,7 +152,7 @@ def encode(name: str, value: object, tensors: Tensors) -> Json:
         return {type(value).__name__: parts}
     if type(value) is dict and all(type(key) is str for key in value):
         return {"dict": {key: encode(f"{name}.{key}", v, tensors) for key, v in value.items()}}
-    if isinstance(value, np.ndarray) and value.dtype.name in (*REALS, *PARTS):
+    if isinstance(value, np.ndarray) and value.dtype.name in (*REALS, *COMPLEX_PARTS):
         if not np.isfinite(value).all():
             raise ValueError(f"save: {name} must be finite, but it contains NaN or infinity.")
         tensors[name] = value
@@ -168,11 +191,16 @@ def spares_memory(strings: list[str], dtype: np.dtype[Any]) -> bool:
 def stored(array: "Array") -> "tuple[Array, dict[str, Json]]":
     """The array as the file has it (contiguous, little-endian, real), and its entry."""
     tensor = np.array(array, order="C", copy=None, subok=False)
-    if array.dtype.name in PARTS:
+    if array.dtype.name in COMPLEX_PARTS:
         tensor = tensor.astype(array.dtype.newbyteorder("="), copy=False)
-        tensor = tensor[..., None].view(PARTS[array.dtype.name])
+        tensor = tensor[..., None].view(COMPLEX_PARTS[array.dtype.name])
     tensor = tensor.astype(tensor.dtype.newbyteorder("<"), copy=False)
-    dtype, shape = array.dtype.name, list(array.shape)
-    sha = hashlib.sha256(f"{dtype} {shape}".encode())
+    entry: dict[str, Json] = {"dtype": array.dtype.name, "shape": list(array.shape)}
+    return tensor, entry | {"sha256": digest(tensor, entry)}
+
+
+def digest(tensor: "Array", entry: dict[str, Json]) -> str:
+    """SHA-256 of an array's dtype and shape, and of the bytes of its tensor."""
+    sha = hashlib.sha256(f"{entry['dtype']} {entry['shape']}".encode())
     sha.update(tensor.reshape(-1).view(np.uint8).data)
-    return tensor, {"dtype": dtype, "shape": shape, "sha256": sha.hexdigest()}
+    return sha.hexdigest()

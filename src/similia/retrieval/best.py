@@ -1,4 +1,4 @@
-"""Whether something is as good as the best of many, without the luck of having been chosen."""
+"""Comparison with the best of many, without the luck of having been chosen as the best."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Gain(NamedTuple):
 
 
 def gain_over_best(marks: Array, others: Sequence[Array]) -> Gain:
-    """Gain of some marks over the best of others, which judgements of the other half choose.
+    """Gain of some marks over the best of others, chosen on the other half of the judgements.
 
     The best of many by the very judgements that judge it is partly the luckiest one: of 32 equal
     learners it is ahead by two standard errors. Here the best on every second judgement is compared

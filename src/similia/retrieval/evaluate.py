@@ -18,7 +18,7 @@ from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, scores_of
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
 
-_RULES = {
+EVALUATE_RULES = {
     "exclude_self": boolean | none,
     "gain": one_of("linear", "exponential"),
     "block_bytes": positive_integer,
@@ -98,7 +98,7 @@ def evaluate(
     (1.0, array([1., 1., 1., 1.]))
     """
     given = {"gain": gain, "block_bytes": block_bytes, "verbose": verbose}
-    check_parameters("evaluate", _RULES, {"exclude_self": exclude_self, **given})
+    check_parameters("evaluate", EVALUATE_RULES, {"exclude_self": exclude_self, **given})
     if not 0 <= part[0] < part[1]:
         raise ValueError(f"evaluate: part must be (i, k) with 0 ≤ i < k, got {part}.")
     columns = _columns(k, measures)
@@ -127,9 +127,7 @@ def evaluate(
                 scores.share_out(partial(m.fill_values, wanted), block, some)
             advance(len(queries))
     if not n_relevant.any() and part == (0, 1):
-        raise ValueError(
-            f"evaluate: at least one query must have a relevant item, got none of {n}."
-        )
+        raise ValueError(f"evaluate: at least one of the {n} queries must have a relevant item.")
     per_query = {name: values[:, column].copy() for column, name in enumerate(columns)}
     return Evaluation(per_query, n_relevant, scores.n_items)
 
@@ -143,6 +141,6 @@ def _columns(k: int | Sequence[int], measures: str | Sequence[str]) -> dict[str,
     found = [measure_named("evaluate", name) for name in names]
     if not names or not cuts:
         empty = "k" if names else "measures"
-        raise ValueError(f"evaluate: {empty} must be at least one, got none.")
+        raise ValueError(f"evaluate: {empty} must not be empty.")
     wanted = [one for measure in found for one in with_cut_offs(measure, cuts)]
     return {measure.name: measure.code for measure in wanted}

@@ -10,11 +10,11 @@ from similia.markup import html_table
 from similia.validation import Rule, between, check_parameters, one_of, positive_integer, seed
 
 Values = NDArray[np.float64]
-Seed = int | np.random.RandomState | None
+SeedLike = int | np.random.RandomState | None
 
-BATCH = 2**20  # random numbers held at a time
+RANDOM_BATCH = 2**20  # random numbers held at a time
 
-_RESAMPLING = {"level": between(0, 1), "n_resamples": positive_integer, "random_state": seed}
+RESAMPLING_RULES = {"level": between(0, 1), "n_resamples": positive_integer, "random_state": seed}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Evaluation:
 
     @classmethod
     def joined(cls, parts: "Sequence[Evaluation]") -> "Evaluation":
-        """Whole of an evaluation whose queries were measured in parts; see `evaluate`."""
+        """Join evaluations of parts of the queries; see `evaluate`."""
         counts = np.array([part.n_relevant for part in parts])
         if (np.count_nonzero(counts, axis=0) > 1).any() or not counts.any():
             raise ValueError("Evaluation.joined: parts must be all those of one evaluation.")
@@ -63,7 +63,7 @@ class Evaluation:
         return self.per_query[name][self.n_relevant > 0]
 
     def interval(
-        self, name: str, level: float = 0.95, n_resamples: int = 2000, random_state: Seed = 0
+        self, name: str, level: float = 0.95, n_resamples: int = 2000, random_state: SeedLike = 0
     ) -> tuple[float, float]:
         """Bootstrap confidence interval of the mean of one measure, such as ``"map"``.
 
@@ -71,7 +71,7 @@ class Evaluation:
         longer; equal seeds give equal intervals.
         """
         given = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
-        check_parameters("Evaluation.interval", _RESAMPLING, given)
+        check_parameters("Evaluation.interval", RESAMPLING_RULES, given)
         return _bootstrap_interval(self.judged(name), level, n_resamples, _generator(random_state))
 
     def table(self, level: float = 0.95) -> str:
@@ -176,7 +176,7 @@ def compare(
     *,
     level: float = 0.95,
     n_resamples: int = 2000,
-    random_state: Seed = 0,
+    random_state: SeedLike = 0,
 ) -> Comparison:
     """Compare two evaluations of the same queries, query by query.
 
@@ -205,7 +205,7 @@ def compare(
     evaluation = Rule("an Evaluation", lambda v: isinstance(v, Evaluation))
     check_parameters("compare", {"a": evaluation, "b": evaluation}, {"a": a, "b": b})
     given = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
-    check_parameters("compare", _RESAMPLING, given)
+    check_parameters("compare", RESAMPLING_RULES, given)
     shared = one_of(*(name for name in a.per_query if name in b.per_query))
     check_parameters("compare", {"measure": shared}, {"measure": measure})
     if a.n_items != b.n_items or not np.array_equal(a.n_relevant, b.n_relevant):
@@ -231,7 +231,7 @@ def compare_all(
     *,
     level: float = 0.95,
     n_resamples: int = 2000,
-    random_state: Seed = 0,
+    random_state: SeedLike = 0,
 ) -> dict[str, dict[str, Comparison]]:
     """Compare several evaluations with one base in several measures, and correct for the number.
 
@@ -286,7 +286,7 @@ def compare_all(
     return found
 
 
-def _generator(random_state: Seed) -> np.random.Generator:
+def _generator(random_state: SeedLike) -> np.random.Generator:
     """New generator; a RandomState seeds it and is advanced."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
@@ -294,7 +294,7 @@ def _generator(random_state: Seed) -> np.random.Generator:
 
 
 def _batches(n_resamples: int, n: int) -> Iterator[int]:
-    size = max(1, BATCH // n)
+    size = max(1, RANDOM_BATCH // n)
     for start in range(0, n_resamples, size):
         yield min(size, n_resamples - start)
 

@@ -36,7 +36,7 @@ class Measure(NamedTuple):
 
 
 def measure_named(owner: str, text: object) -> Measure:
-    """Measure of that name, in upper or lower case; raise the house error if there is none."""
+    """Measure of that name, in upper or lower case; raise ValueError if there is none."""
     base, at, cut = str(text).strip().lower().partition("@")
     known = _KNOWN.get(base)
     right = cut.isdecimal() and 0 < int(cut) < 2**63 and known != "r_precision" if at else True
@@ -53,7 +53,7 @@ def measure_named(owner: str, text: object) -> Measure:
 
 
 def names_among(owner: str, asked: Sequence[str] | None, known: Collection[str]) -> list[str]:
-    """Known names of the measures asked for, all by default; raise ValueError if one is not."""
+    """Names of the requested measures, all by default; raise ValueError for an unknown one."""
     names = [n if n in known else measure_named(owner, n).name for n in asked or known]
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -62,7 +62,7 @@ def names_among(owner: str, asked: Sequence[str] | None, known: Collection[str])
 
 
 def cut_offs(owner: str, asked: Sequence[str] | None, k: Sequence[int]) -> list[int]:
-    """Cut-offs, with those that measures asked for bring along."""
+    """Cut-offs, including those in the names of the requested measures."""
     return sorted({*k, *(measure_named(owner, name).k for name in asked or () if "@" in name)})
 
 

@@ -10,6 +10,7 @@ from similia.contract import Array, Matrix
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import is_sparse
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 
 MAX_EXPONENTIAL_GRADE = 512.0
 
@@ -79,6 +80,7 @@ def _checked_vector(name: str, labels: ArrayLike, length: int) -> Array:
 def checked_grades(relevance: ArrayLike | Matrix, shape: tuple[int, int], gain: str) -> Relevance:
     """Relevance from a matrix of grades: positive grades are relevant."""
     check_sparse("evaluate", "relevance", relevance)
+    check_unmasked("evaluate", "relevance", relevance)
     grades: Matrix = relevance if is_sparse(relevance) else np.asarray(relevance)
     if grades.shape != shape:
         raise ValueError(f"evaluate: relevance must be of shape {shape}, got {grades.shape}.")

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from similia.contract import Geometry, Matrix, Searchable
 from similia.linalg.blocks import dense
 from similia.retrieval.scorers import PLAIN_SCORERS
-from similia.retrieval.vectors import squared_lengths
+from similia.retrieval.vectors import floating, squared_lengths
 from similia.validation import check_parameters, checked_matrix, one_of
 
 #: pairs of items whose gaps are compared
-PAIRS = 10_000
+GAP_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,16 @@ class Scaled:
 
     @property
     def geometry(self) -> Geometry:
-        """As of the similarity itself."""
+        """That of the similarity itself."""
         return self.scorer.geometry
 
     def query_vectors(self, Q: Matrix) -> Matrix:
         """Vectors to search with."""
         power = 1.0 if self.geometry == "inner_product" else 0.5
-        return self.scorer.query_vectors(Q) * self.factor**power
+        return floating(self.scorer.query_vectors(Q)) * self.factor**power
 
     def item_vectors(self, Z: Matrix) -> Matrix:
-        """Vectors to search among; of inner products they stay as they are."""
+        """Vectors to search among; unchanged for inner products."""
         vectors = self.scorer.item_vectors(Z)
         return vectors if self.geometry == "inner_product" else vectors * self.factor**0.5
 
@@ -79,7 +79,7 @@ def scaled_like(
     Q = checked_matrix("scaled_like", "Q", Q)
     items = Q if Z is None else checked_matrix("scaled_like", "Z", Z)
     rng = np.random.default_rng(random_state)
-    rows = np.column_stack([rng.integers(n.shape[0], size=PAIRS) for n in (Q, items, items)])
+    rows = np.column_stack([rng.integers(n.shape[0], size=GAP_PAIRS) for n in (Q, items, items)])
     wanted, found = (_typical_gap(one, Q, items, rows) for one in (base, scorer))
     if not (wanted > 0 and found > 0):
         raise ValueError(
@@ -94,7 +94,7 @@ def _typical_gap(scorer: Searchable, Q: Matrix, Z: Matrix, rows: NDArray[Any]) -
     vectors = scorer.item_vectors(Z)
     total = 0.0
     for part in np.array_split(rows, 10):
-        q = dense(scorer.query_vectors(Q[part[:, 0]]))
+        q = dense(floating(scorer.query_vectors(Q[part[:, 0]])))
         a, b = (dense(vectors[part[:, j]]) for j in (1, 2))
         if scorer.geometry == "inner_product":
             gaps = np.vecdot(q, a - b)

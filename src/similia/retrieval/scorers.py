@@ -19,6 +19,7 @@ from similia.retrieval.vectors import (
     squared_lengths,
 )
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 from similia.validation import check_parameters, one_of
 from similia.views import Views
 
@@ -63,7 +64,7 @@ PLAIN_SCORERS = {
 }
 _plain = one_of(*PLAIN_SCORERS)
 #: what makes a scorer `Searchable`
-VECTORS = ("geometry", "query_vectors", "item_vectors")
+SEARCHABLE_NAMES = ("geometry", "query_vectors", "item_vectors")
 
 
 class Scores(NamedTuple):
@@ -135,6 +136,7 @@ def _rows(owner: str, name: str, X: ArrayLike | Side) -> Side:
     if isinstance(X, Views):
         return X
     check_sparse(owner, name, X)
+    check_unmasked(owner, name, X)
     rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
     if rows.ndim == 0 or rows.shape[0] == 0:
         raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")
@@ -162,7 +164,9 @@ def _source(owner: str, scorer: AnyScorer, Q: Side, Z: Side) -> Callable[[Any, F
 
 def _is_searchable(scorer: object) -> TypeGuard[Searchable]:
     """Whether a scorer has vectors: its class is asked first, which is faster than a protocol."""
-    return all(hasattr(type(scorer), name) for name in VECTORS) or isinstance(scorer, Searchable)
+    return all(hasattr(type(scorer), name) for name in SEARCHABLE_NAMES) or isinstance(
+        scorer, Searchable
+    )
 
 
 def _check_plain_vectors(owner: str, Q: Matrix, Z: Matrix) -> None:
@@ -175,4 +179,4 @@ def _check_plain_vectors(owner: str, Q: Matrix, Z: Matrix) -> None:
         if X.dtype.kind not in "biuf":
             raise ValueError(f"{owner}: {letter} must be numbers, got dtype {X.dtype}.")
         if not is_finite(X):
-            raise ValueError(f"{owner}: {letter} must be finite, got an infinity or NaN.")
+            raise ValueError(f"{owner}: {letter} must be finite, but it contains NaN or infinity.")

@@ -14,12 +14,12 @@ from similia.retrieval.grid import Floats
 from similia.retrieval.selection import fill_products
 from similia.validation import check_parameters, one_of
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
 geometry = one_of(*get_args(Geometry))
 
-SHARES = 4  # per processor, so that uneven shares balance out
-FEW = 4096  # numbers up to which testing each is faster than silencing warnings
+SHARES_PER_PROCESSOR = 4  # per processor, so that uneven shares balance out
+SMALL_SIZE = 4096  # numbers up to which testing each is faster than silencing warnings
 
 
 def is_sparse(X: object) -> TypeGuard[sparse.csr_array]:
@@ -28,7 +28,8 @@ def is_sparse(X: object) -> TypeGuard[sparse.csr_array]:
 
 
 def floating(X: Matrix) -> Matrix:
-    """X as float32 if it is floating of 32 bits or less, else float64."""
+    """X, or the values of a table, as float32 if floating of 32 bits or less, else float64."""
+    X = X if is_sparse(X) else np.asarray(X)
     single = X.dtype.kind == "f" and X.dtype.itemsize <= 4
     return X.astype(np.float32 if single else np.float64, copy=False)
 
@@ -36,7 +37,7 @@ def floating(X: Matrix) -> Matrix:
 def is_finite(X: Matrix) -> bool:
     """Whether no entry is infinite or NaN."""
     numbers = X.data if is_sparse(X) else X
-    if numbers.size > FEW:
+    if numbers.size > SMALL_SIZE:
         # Short of overflow, finite numbers have a finite sum, which is faster than testing each.
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(numbers.sum()):
@@ -135,15 +136,18 @@ def _extended(X: Matrix, factor: int, *columns: Floats) -> Matrix:
 
 
 def over_rows(
-    task: Callable[[int, int], T], n_rows: int, shares: int = SHARES, work: int = SMALL
-) -> list[T]:
+    task: Callable[[int, int], ResultT],
+    n_rows: int,
+    shares: int = SHARES_PER_PROCESSOR,
+    work: int = SMALL,
+) -> list[ResultT]:
     """Call task(start, stop) on shares of the rows in threads; return the results in order.
 
     There are so many shares for each processor. Pays off for tasks that release the interpreter
     lock; `work` is that of `side_by_side`.
     """
     size = max(1, -(-n_rows // (processors() * shares)))
-    results: dict[int, T] = {}
+    results: dict[int, ResultT] = {}
 
     def keep(start: int) -> None:
         results[start] = task(start, min(start + size, n_rows))

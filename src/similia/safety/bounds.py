@@ -1,4 +1,4 @@
-"""What would end the process, refused: places outside of a matrix, and arrays without room."""
+"""Checks that prevent crashes: sparse indices out of range, and arrays too large for memory."""
 
 import math
 import os
@@ -18,7 +18,7 @@ CONTAINER = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_
 
 
 def check_sparse(owner: str, name: str, X: Any) -> None:
-    """Refuse a sparse matrix that names places outside of itself; anything dense is right.
+    """Refuse a sparse matrix with indices out of range; anything dense passes.
 
     Compiled code follows the indices of a matrix without looking, so every matrix of a caller or of
     a file passes here first: one pass over the indices, before any conversion.
@@ -31,7 +31,7 @@ def check_sparse(owner: str, name: str, X: Any) -> None:
 
 
 def _misplaced(X: Any) -> str | None:
-    """What is wrong with the places of a sparse matrix, in words."""
+    """What is wrong with the indices of a sparse matrix, in words; None if nothing is."""
     if X.format == "coo":
         if any(len(places) != len(X.data) for places in X.coords):
             return "coordinates and entries of different lengths"
@@ -78,7 +78,7 @@ def _within(places: NDArray[Any], size: int) -> bool:
 
 
 def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...]) -> None:
-    """Refuse vectors of so many features that arrays of these shapes have no room in memory.
+    """Refuse vectors with so many features that arrays of these shapes exceed the memory.
 
     An allocation that fails is the good case: systems promise more memory than they have, and end
     whoever then uses it.

@@ -1,4 +1,4 @@
-"""Files and changes of a model that are whole, or as if they had never begun."""
+"""Files and changes of a model that happen completely or not at all, one at a time."""
 
 import os
 import re
@@ -9,15 +9,19 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import current_thread, main_thread
+from threading import Lock, RLock, current_thread, main_thread
 from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 #: names of temporary files
 LEFTOVER = re.compile(r"\..*\.[0-9a-f]{16}\.part(\..*)?")
 #: signals whose handlers commonly raise: Ctrl-C, time limits, requests to end
 _NAMES = ("INT", "TERM", "ALRM", "HUP", "USR1", "BREAK")
 _SIGNALS = [getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")]
+#: lock of each model that was changed or copied
+_turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_taking = Lock()
 
 # -- files ---------------------------------------------------------------------------------------
 
@@ -95,6 +99,26 @@ def all_or_nothing(model: Any) -> Iterator[None]:
         raise
 
 
+def turn_of(model: Any) -> Any:
+    """Lock of a model: whoever changes it, or copies it whole, holds it meanwhile.
+
+    It is no attribute of the model, as locks cannot be copied or saved.
+    """
+    with _taking:
+        return _turns.setdefault(model, RLock())
+
+
+def _forget_turns() -> None:
+    """Drop the locks that other threads held when this process was forked."""
+    global _taking
+    _taking = Lock()
+    _turns.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_turns)
+
+
 @contextmanager
 def held_signals() -> Iterator[Callable[[], None]]:
     """Hold back signal handlers until the yielded function is called, or the block ends.
@@ -118,7 +142,7 @@ def held_signals() -> Iterator[Callable[[], None]]:
             handlers[number](number, None)
 
     def restore() -> None:
-        """Put former handlers back, all of them even if one already raises again."""
+        """Restore all former handlers, even if one of them raises."""
         try:
             while held:
                 number = held[-1]

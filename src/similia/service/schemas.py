@@ -1,38 +1,100 @@
-"""What requests and responses contain, beside the records of the log."""
+"""What requests and responses contain, beside the records of the log.
+
+Requests are checked as they are decoded, so what is here is all that a client needs to know.
+"""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from msgspec import Meta, Struct, defstruct, field
 
-from similia.service.answers import Figures, Logged, Model, Question, Receipt
-from similia.service.log.records import JUDGEMENTS, Item, Query
+from similia.service.answers import Logged, Model, Question, Receipt
+from similia.service.log import limits
+from similia.service.log.records import (
+    Clicks,
+    Grades,
+    Item,
+    NoneOfThese,
+    Pair,
+    Query,
+    Skip,
+    Tie,
+    Triplet,
+)
 
-Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=limits.MAX_ID_LENGTH)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=64)]
-Count: TypeAlias = Annotated[int, Meta(ge=1, le=100_000)]
-Seq: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+QueryText: TypeAlias = Annotated[str, Meta(max_length=limits.MAX_QUERY_TEXT)]
+Text: TypeAlias = Annotated[str, Meta(max_length=limits.MAX_ITEM_TEXT)]
+Seq: TypeAlias = Annotated[int, Meta(ge=0, le=limits.MAX_SEQ)]
 ModelName: TypeAlias = Literal["live", "champion", "base"]
 Scope: TypeAlias = Literal["read", "feedback", "admin"]
 
+Number: TypeAlias = Annotated[float, Meta(ge=-limits.MAX_FLOAT32, le=limits.MAX_FLOAT32)]
+Numbers: TypeAlias = Annotated[list[Number], Meta(min_length=1)]
+Vectors: TypeAlias = Annotated[dict[Id, Numbers], Meta(max_length=limits.MAX_VIEWS)]
+Fields: TypeAlias = Annotated[dict[Id, Text | float | bool], Meta(max_length=limits.MAX_FIELDS)]
+Weight: TypeAlias = Annotated[float, Meta(ge=0, le=limits.MAX_WEIGHT)]
+Grade: TypeAlias = Annotated[float, Meta(ge=0, le=limits.MAX_GRADE)]
+Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=limits.MAX_MILLISECONDS)]
+Position: TypeAlias = Annotated[int, Meta(ge=1, le=limits.MAX_POSITION)]
+_SHOWN = Meta(min_length=1, max_length=limits.MAX_SHOWN)
+
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a client sends: unknown names are errors, so that a slip of the pen is told."""
+    """What a client sends. Unknown fields are rejected."""
 
 
 class NewQuery(Query, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What was asked: vectors by view, an item that stands for them, or a text."""
+    """A query: vectors by view, an item that stands for them, or a text."""
+
+    id: Id | None = None
+    text: QueryText | None = None
+    vectors: Vectors | None = None
+    item: Id | None = None
 
 
 class NewItem(Item, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Something to find: a vector for each view, and what people see of it."""
 
+    id: Id
+    vectors: Vectors = {}
+    text: Text | None = None
+    fields: Fields = {}
+    image: Text | None = None
 
-def _strict(kind: type[Struct]) -> Any:
+
+#: what all judgements have in common, within limits
+_COMMON: list[tuple[str, Any, Any]] = [
+    ("id", Id | None, None),
+    ("judge", Id | None, None),
+    ("weight", Weight, 1.0),
+    ("source", Id | None, None),
+    ("question", Id | None, None),
+    ("left", Id | None, None),
+    ("milliseconds", Milliseconds | None, None),
+]
+#: and each kind has for itself
+_OWN: dict[type[Struct], list[tuple[Any, ...]]] = {
+    Triplet: [("better", Id), ("worse", Id)],
+    Tie: [("items", tuple[Id, Id])],
+    NoneOfThese: [("shown", Annotated[list[Id], _SHOWN])],
+    Grades: [("grades", Annotated[dict[Id, Grade], _SHOWN])],
+    Clicks: [
+        ("shown", Annotated[list[Id], _SHOWN]),
+        ("clicked", Annotated[list[Id], Meta(max_length=limits.MAX_SHOWN)]),
+        ("positions", Annotated[list[Position], _SHOWN] | None, None),
+    ],
+    Pair: [("item", Id)],
+    Skip: [("shown", Annotated[list[Id], _SHOWN])],
+}
+
+
+def _strict(kind: type[Struct], own: list[tuple[Any, ...]]) -> Any:
     """A kind of judgement as clients send it."""
-    made = defstruct(
+    return defstruct(
         f"New{kind.__name__}",
-        [("query", NewQuery)],
+        [("query", NewQuery), *_COMMON, *own],
         bases=(kind,),
         namespace={"__doc__": kind.__doc__, "__module__": __name__},
         tag_field="kind",
@@ -42,11 +104,10 @@ def _strict(kind: type[Struct]) -> Any:
         omit_defaults=True,
         forbid_unknown_fields=True,
     )
-    return made
 
 
 #: judgements as they are sent; the log reads them without these rules, as it may hold newer ones
-NewJudgement: Any = Union[tuple(_strict(kind) for kind in JUDGEMENTS)]  # noqa: UP007
+NewJudgement: Any = Union[tuple(_strict(kind, own) for kind, own in _OWN.items())]  # noqa: UP007
 
 
 # -- feedback ------------------------------------------------------------------------------------
@@ -74,7 +135,7 @@ class LogPage(Strict, frozen=True, kw_only=True):
     """Which judgements to list."""
 
     after: Annotated[Seq, Meta(description="List those after this place in the log.")] = 0
-    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+    limit: Annotated[int, Meta(ge=1, le=limits.MAX_LOGGED, description="How many at most.")] = 100
     query: Annotated[Id, Meta(description="Those of the query with this id.")] | None = None
     judge: Annotated[Id, Meta(description="Those of this judge.")] | None = None
 
@@ -86,9 +147,9 @@ class Rank(Strict, frozen=True, kw_only=True):
     """What to rank, and how."""
 
     query: NewQuery
-    k: Count = 10
+    k: Annotated[int, Meta(ge=1, le=limits.MAX_RANKED)] = 10
     #: rank these only
-    items: list[Id] | None = None
+    items: Annotated[list[Id], Meta(max_length=limits.MAX_RANKED)] | None = None
     #: wait until this place in the log has been learnt: your own writes, read
     min_seq: Seq | None = None
     explain: bool = False
@@ -121,10 +182,10 @@ class Items(Strict, frozen=True, kw_only=True):
 class ItemBody(Strict, frozen=True, kw_only=True):
     """An item whose id is in the path."""
 
-    vectors: dict[str, list[float]] = {}
-    text: str | None = None
-    fields: dict[str, str | float | bool] = {}
-    image: str | None = None
+    vectors: Vectors = {}
+    text: Text | None = None
+    fields: Fields = {}
+    image: Text | None = None
 
 
 # -- asking, judging models ----------------------------------------------------------------------
@@ -133,7 +194,7 @@ class ItemBody(Strict, frozen=True, kw_only=True):
 class NextPage(Strict, frozen=True, kw_only=True):
     """How many questions, and for whom."""
 
-    n: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 10
+    n: Annotated[int, Meta(ge=1, le=limits.MAX_QUESTIONS, description="How many.")] = 10
     judge: Annotated[Id, Meta(description="For whom.")] | None = None
 
 
@@ -159,16 +220,6 @@ class At(Strict, frozen=True, kw_only=True):
     """A time."""
 
     at: Annotated[datetime, Meta(tz=True, description="RFC 3339, with its zone.")]
-
-
-class Nothing(Strict, frozen=True, kw_only=True):
-    """An empty object."""
-
-
-class Evaluation(Struct, frozen=True):
-    """Figures on queries that were held out from the start."""
-
-    figures: Figures
 
 
 # -- tenants and keys ----------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from similia.service.log.limits import MAX_RANKED
+
 PREFIX = "SIMILIA_"
 #: variables of the environment that other parts of the project read
 NOT_SETTINGS = {"SIMILIA_DATA", "SIMILIA_CACHE", "SIMILIA_KEY"}
@@ -62,17 +64,23 @@ class Settings:
     # -- limits --------------------------------------------------------------------------------
     max_body: int = setting(8 * 2**20, "Bytes of a request's body.", least=1024, most=2**30)
     max_buffered: int = setting(
-        128 * 2**20, "Bytes of all bodies held at a time; more waits outside.", least=1024
+        128 * 2**20, "Bytes of all bodies at a time; one key may have a quarter.", least=1024
+    )
+    max_unread: int = setting(
+        256 * 2**20, "Bytes of all answers that wait for slow readers.", least=1024
     )
     max_batch: int = setting(1000, "Judgements, items or queries in one request.", least=1)
     max_features: int = setting(8192, "Numbers in one vector.", least=1)
-    max_k: int = setting(1000, "Items in one ranking.", least=1)
-    max_requests: int = setting(512, "Requests worked on at a time; more get 503.", least=1)
+    max_k: int = setting(MAX_RANKED, "Items in one ranking.", least=1, most=MAX_RANKED)
+    max_requests: int = setting(512, "Requests at a time; one key may have a quarter.", least=1)
     max_waiting: int = setting(64, "Requests waiting for a free thread; more get 503.", least=1)
     rate: float = setting(1000.0, "Requests a second of one key; 0 is no limit.", least=0)
     burst: int = setting(2000, "Requests of one key at once, before its rate counts.", least=1)
     wrong_rate: float = setting(
         10.0, "Requests a second with a wrong key, from one address; 0 is no limit.", least=0
+    )
+    page_rate: float = setting(
+        500.0, "Requests a second for pages, from one address; 0 is no limit.", least=0
     )
     threads: int = setting(4, "Threads that search.", least=1, most=256)
 

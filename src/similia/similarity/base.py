@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, validated
@@ -32,17 +33,17 @@ from similia.validation import (
 )
 
 #: triplets drawn at a time by `fit`: bounds memory, and how stale the model of hard negatives is
-DRAW = 4096
+DRAWN_TRIPLETS = 4096
 #: triplets from which `score` judges labels
-SCORED = 10_000
+SCORED_TRIPLETS = 10_000
 #: random triplets from which the scale of a start is measured
-SAMPLE = 1000
+SCALE_TRIPLETS = 1000
 #: average of each learner that was asked for it, with the state that it is of
 _AVERAGES: WeakKeyDictionary[Any, tuple[Revision, Array, Array]] = WeakKeyDictionary()
 
 
-class BilinearSimilarity(Learner):
-    """What every learner of qᵀWp shares: sampling, streaming, priors, scores and vectors.
+class BilinearSimilarity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
+    """Base class of learners of qᵀWp: sampling, streaming, priors, scores and vectors.
 
     Because qᵀWp = ⟨Wᵀq, p⟩, only queries are transformed: an index of the items stays as it is.
     """
@@ -207,7 +208,7 @@ class BilinearSimilarity(Learner):
 
         bar = progress(self._owner, self.n_triplets, enabled=self.verbose)
         with single_blas_thread(), bar as advance:
-            for block in row_blocks(self.n_triplets, DRAW):
+            for block in row_blocks(self.n_triplets, DRAWN_TRIPLETS):
                 self.learn_checked(X, X, draw(block.stop - block.start, rng, score), advance)
         return self
 
@@ -238,14 +239,25 @@ class BilinearSimilarity(Learner):
         scores = Z @ (Q @ self._scoring_state()).T
         return np.asarray(scores).T
 
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_item_features_
+
+    def transform(self, X: Matrix) -> Array:
+        """Map queries x to Wᵀx, whose inner products with items are the scores."""
+        W = self.query_matrix()
+        return np.asarray(validated(self, X, reset=False) @ W)
+
     @accepts_one_query
     def query_vectors(self, Q: Matrix) -> Array:
-        """Vectors Wᵀq, to search an inner-product index of the items with."""
-        W = self.query_matrix()
-        return np.asarray(validated(self, Q, reset=False) @ W)
+        """Vectors Wᵀq, to search an inner-product index of the items with.
+
+        A table after `set_output`.
+        """
+        return self.transform(Q)
 
     def query_matrix(self) -> Array:
-        """W, by which `query_vectors` multiplies. An average is computed once a state, to read."""
+        """W, by which `query_vectors` multiplies; an average is computed once per state."""
         if not self.average:
             return self._scoring_state()
         revision, kept = self.revision(), _AVERAGES.get(self)
@@ -285,10 +297,10 @@ class BilinearSimilarity(Learner):
         items : array or CSR matrix of shape (n_items, n_item_features), optional
         """
         if np.ndim(y) == 1 and items is None:
-            y = UniformTriplets(np.asarray(y)).draw(SCORED, np.random.default_rng(0))
+            y = UniformTriplets(np.asarray(y)).draw(SCORED_TRIPLETS, np.random.default_rng(0))
         margins = self.triplet_scores(X, y, items=items)
         if len(margins) == 0:
-            raise ValueError(f"{self._owner}.score: y must be at least one triplet, got none.")
+            raise ValueError(f"{self._owner}.score: y must not be empty.")
         return float(np.mean((margins > 0) + 0.5 * (margins == 0)))
 
     # -- checks --------------------------------------------------------------------------------
@@ -370,7 +382,7 @@ def measured_start(prior: str | Array, X: Matrix, Z: Matrix) -> tuple[float, tup
     gap is tiny and counts as zero.
     """
     sizes = (X.shape[0], Z.shape[0], Z.shape[0])
-    triplets = np.random.default_rng(0).integers(sizes, size=(SAMPLE, 3))
+    triplets = np.random.default_rng(0).integers(sizes, size=(SCALE_TRIPLETS, 3))
     found = []
     with single_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         for _, Q, P in triplet_rows(X, Z, triplets, np.float64, 100):

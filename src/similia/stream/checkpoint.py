@@ -11,17 +11,19 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import StreamLearner
-from similia.files import Judgements
+from similia.feedback import Judgements
 from similia.persistence import load, save
 from similia.persistence.reading import read_document
 from similia.safety.whole import make_folder, remove_leftovers, replace_text
 from similia.stream.lessons import Tally
 from similia.views import Views
 
-FORMAT = 4  # 3: queries not met before are counted; 4: sealed, feedback known by its content
+#: 3 counts queries not met before; 4 is sealed, and knows feedback by its content
+CHECKPOINT_FORMAT = 4
 PROGRESS = "progress.json"
 MODEL = re.compile(r"model-\d{12}\.safetensors")
-LARGEST = 2**53  #: counts and sums of a run are below this
+#: counts and sums of a run are below this: exact in double precision
+MAX_TALLY = 2**53
 
 
 class Checkpoint:
@@ -106,7 +108,7 @@ class Checkpoint:
             self.folder.rmdir()
 
     def _replace(self, state: dict[str, Any]) -> None:
-        document = {"format": FORMAT, "task": self.task, **state}
+        document = {"format": CHECKPOINT_FORMAT, "task": self.task, **state}
         text = json.dumps({**document, "sha256": _seal(document)})
         replace_text(self.folder / PROGRESS, text)
 
@@ -116,13 +118,13 @@ class Checkpoint:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             form, task = document["format"], document["task"]
-            if form == FORMAT and document.pop("sha256") != _seal(document):
+            if form == CHECKPOINT_FORMAT and document.pop("sha256") != _seal(document):
                 raise ValueError("it does not match its checksum")
             if type(task) is not dict:
                 raise ValueError("it names no task")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise _damaged(path, error) from error
-        if form != FORMAT:
+        if form != CHECKPOINT_FORMAT:
             raise ValueError(f"{path} has a format that this version of similia does not read.")
         different = sorted(n for n in {*task, *self.task} if task.get(n) != self.task.get(n))
         if different:
@@ -203,7 +205,7 @@ def _checked_tally(found: Any) -> Tally:
     if any(type(point) is not list or len(point) != 4 for point in points):
         raise ValueError("its curve is none")
     numbers += [number for point in points for number in point]
-    if not all(type(number) in (int, float) and 0 <= number < LARGEST for number in numbers):
+    if not all(type(number) in (int, float) and 0 <= number < MAX_TALLY for number in numbers):
         raise ValueError("its counts are none")
     if not all(type(found[name]) is int for name, kind in kinds.items() if kind is int):
         raise ValueError("its counts are not whole")

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
-from similia.files import Judgements
+from similia.feedback import Judgements
 from similia.validation import check_tuples, tuple_array
 
 #: judgements of a stream among which repeats and contradictions are counted
-LIMIT = 1_000_000
+MAX_EXAMINED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def counted(rows: Indices, signs: NDArray[np.int8] | None = None) -> FeedbackRep
 class Witness:
     """Counts the judgements that pass by, and keeps the first ones to report on."""
 
-    limit: int = LIMIT
+    limit: int = MAX_EXAMINED
     n: int = 0
     #: items in lists, and those of them that were clicked
     n_shown: int = 0

@@ -1,6 +1,6 @@
 """Learning from a file of judgements."""
 
-import os
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +10,22 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import LabelLearner, StreamLearner
-from similia.files import (
-    BadRows,
-    FeedbackFile,
-    FeedbackLike,
-    Source,
-    VectorFile,
-    classes_in,
-    spooled,
-)
+from similia.feedback import FeedbackFile, classes_in
+from similia.files import BadRows, FeedbackLike, Source, VectorFile, spooled
 from similia.persistence import save
+from similia.persistence.saving import check_target
 from similia.progress import live_progress
 from similia.registry import BATCH_LEARNERS
 from similia.stream.checkpoint import Checkpoint, content
 from similia.stream.feedback import Witness
-from similia.stream.lessons import CHUNK, EVERY, Tally, feedback_kind, learn_stream, lessons_for
+from similia.stream.lessons import (
+    CHECKPOINT_EVERY,
+    CHUNK,
+    Tally,
+    feedback_kind,
+    learn_stream,
+    lessons_for,
+)
 from similia.views import Views
 
 
@@ -106,7 +107,7 @@ def learn_file(
     chunk: int = CHUNK,
     score_all: bool = False,
     checkpoint: Path | str | None = None,
-    every: int = EVERY,
+    every: int = CHECKPOINT_EVERY,
     resume: bool = False,
     verbose: bool = False,
 ) -> Learning:
@@ -170,7 +171,7 @@ def learn_file(
             "which learns a whole labelled set; call its fit."
         )
     if output is not None:
-        _check_output(Path(output))
+        check_target(output)
     labels = learner.learns_from == "labels"
     # Classifiers read their feedback twice: all labels must be known before the first is learnt.
     with spooled(path) if labels else nullcontext(Source(path)) as source:
@@ -237,6 +238,13 @@ def learn_file(
         raise ValueError(
             f"{file.source}: feedback must be at least one judgement, got none{advice}."
         )
+    if witness.n_shown and not witness.n_chosen:
+        warnings.warn(
+            f"{file.source}: nothing was clicked in {witness.n} lists, so they say only that what "
+            "was shown was not chosen; is the column of clicks the right one?",
+            UserWarning,
+            stacklevel=2,
+        )
     found = Learning(model, witness.report(), tally, bad_rows)
     if output is not None and done is None:
         save(model, output)
@@ -245,18 +253,6 @@ def learn_file(
     elif kept is not None:
         kept.remove()
     return found
-
-
-def _check_output(path: Path) -> None:
-    """Raise before the work what `save` would raise after it."""
-    if path.is_dir():
-        raise ValueError(f"save: path must be a file, got the folder {path}.")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"save: path must be a file, got the device or pipe {path}.")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"save: the folder {path.parent} does not exist; make it first.")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise PermissionError(f"save: the folder {path.parent} must be writable.")
 
 
 def _task(learner: StreamLearner, vectors: VectorFile, items: VectorFile | None) -> dict[str, Any]:

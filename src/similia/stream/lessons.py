@@ -19,8 +19,9 @@ from similia.contract import (
     StreamLearner,
     TripletLearner,
 )
+from similia.feedback import Judgements, in_chunks
 from similia.feedback.clicks import click_preferences
-from similia.files import BadRows, Judgements, RowError, in_chunks
+from similia.files import BadRows, RowError
 from similia.linalg.threads import single_blas_thread
 from similia.validation import check_magnitude
 from similia.views import Views
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 
 #: judgements per chunk, at most and at first
 CHUNK = 2048
-SMALLEST = 128
+FIRST_CHUNK = 128
 #: judgements at the start of a stream that are all scored
 ALL_SCORED = 512
 #: thereafter one in so many: the first of each chunk, which the model has just come up to
-SHARE = 8
+SCORED_ONE_IN = 8
 #: judgements between two checkpoints
-EVERY = 100_000
+CHECKPOINT_EVERY = 100_000
 #: maximum number of points of a curve
-POINTS = 128
+MAX_POINTS = 128
 
 M = TypeVar("M", bound=StreamLearner)
 
@@ -242,7 +243,7 @@ class Tally:
         self.at_start += at_start
         self.progressive += progressive
         if self.chunks % self.width == 0:
-            if len(self.curve) == POINTS:  # join neighboring points, so that it stays short
+            if len(self.curve) == MAX_POINTS:  # join neighboring points, so that it stays short
                 pairs = zip(self.curve[::2], self.curve[1::2], strict=True)
                 self.curve = [[a + b for a, b in zip(*pair, strict=True)] for pair in pairs]
                 self.width *= 2
@@ -287,7 +288,7 @@ def learn_stream(
     bad_rows: BadRows | None = None,
     source: str = "feedback",
     checkpoint: "Checkpoint | None" = None,
-    every: int = EVERY,
+    every: int = CHECKPOINT_EVERY,
     witness: Callable[[Judgements], None] | None = None,
     watch: Callable[[Tally], None] | None = None,
 ) -> tuple[StreamLearner, Tally]:
@@ -310,7 +311,7 @@ def learn_stream(
     trail = None if checkpoint is None else checkpoint.trail()
     n, resumed, kept, met = 0, tally.n, tally.n, np.zeros(0, bool)
     started = (model.n_updates_ if model.__sklearn_is_fitted__() else 0) - tally.n_updates
-    for part in in_chunks(iter(batches), chunk, SMALLEST):
+    for part in in_chunks(iter(batches), chunk, FIRST_CHUNK):
         if witness is not None:
             witness(part)
         n += len(part)
@@ -331,7 +332,7 @@ def learn_stream(
         n_scored, right = 0, [0.0, 0.0]
         if first is not None:
             everything = score_all or tally.n < ALL_SCORED
-            chosen = part if everything else part.part(slice(0, -(-len(part) // SHARE)))
+            chosen = part if everything else part.part(slice(0, -(-len(part) // SCORED_ONE_IN)))
             # As in learning: products run in our own threads, and those of the BLAS would only
             # spin. If some judgement is bad, teaching will find out which.
             with single_blas_thread(), suppress(ValueError):

@@ -10,7 +10,7 @@ from similia.registry import LEARNERS, learner_class
 from similia.retrieval import top_k
 
 
-class Questions(NamedTuple):
+class Suggestions(NamedTuple):
     """Comparisons in the order that the model believes in, most instructive first."""
 
     #: rows (query, better, worse), of shape (n, 3)
@@ -30,7 +30,7 @@ def suggest_questions(
     candidates: int = 2000,
     depth: int = 20,
     random_state: int = 0,
-) -> Questions:
+) -> Suggestions:
     """Choose the comparisons whose answers would teach a model with a posterior most.
 
     They are the best `n` of `candidates` drawn by `candidate_questions`, which has the other
@@ -57,7 +57,7 @@ def suggest_questions(
     scores, std = model.triplet_scores(X, chosen, items=Z, return_std=True)
     swapped = scores < 0
     chosen[swapped, 1:] = chosen[swapped, :0:-1]
-    return Questions(chosen, np.abs(scores), std)
+    return Suggestions(chosen, np.abs(scores), std)
 
 
 def candidate_questions(

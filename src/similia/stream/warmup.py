@@ -12,24 +12,26 @@ from similia.feedback.impressions import Impressions
 from similia.registry import BATCH_LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 
-FORMS = {
+ROW_FORMS = {
     "dense float32": lambda X: X.astype(np.float32),
     "dense float64": lambda X: X,
     "sparse float32": lambda X: sparse.csr_array(X.astype(np.float32)),
     "sparse float64": lambda X: sparse.csr_array(X),
 }
 #: few and many features, and queries: loops differ
-WIDTHS, N_QUERIES = (4, 400), (8, 40)
+ROW_WIDTHS, N_QUERIES = (4, 400), (8, 40)
 
 
-def warm_up(names: Sequence[str], forms: Sequence[str] = tuple(FORMS)) -> Iterator[dict[str, Any]]:
+def warm_up(
+    names: Sequence[str], forms: Sequence[str] = tuple(ROW_FORMS)
+) -> Iterator[dict[str, Any]]:
     """Use learners as the commands do, on a few rows of each form; yield name, form and seconds."""
     rng = np.random.default_rng(0)
     for name in names:
         for form in forms:
             started = time.perf_counter()
-            for width in WIDTHS:
-                X = FORMS[form](rng.normal(size=(max(N_QUERIES), width)))
+            for width in ROW_WIDTHS:
+                X = ROW_FORMS[form](rng.normal(size=(max(N_QUERIES), width)))
                 model = learner_class(name)()
                 _teach(model, X, name in BATCH_LEARNERS)
                 for scorer in (model, "cosine") if isinstance(model, Ranker) else ():

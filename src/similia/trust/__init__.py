@@ -1,4 +1,4 @@
-"""Whether to trust what was learnt: champion against challenger, and calibrated uncertainty.
+"""Whether to trust what was learnt: exams, evidence, promotion, interleaving, calibration.
 
 Modules are imported when first used: a look at a history needs no learner.
 """
@@ -7,15 +7,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from similia.trust.calibrating import Calibration, calibration, calibration_of, chosen_scale
+    from similia.trust.agreement import (
+        ACCURACY,
+        pairs_as_triplets,
+        triplet_evaluation,
+        triplet_margins,
+    )
+    from similia.trust.calibrating import (
+        Calibration,
+        calibration,
+        calibration_of,
+        calibration_on,
+        chosen_scale,
+    )
+    from similia.trust.evaluation import (
+        Adaptation,
+        Contestant,
+        contest,
+        evaluate_file,
+        evaluate_model,
+        order_evaluations,
+    )
+    from similia.trust.from_files import promote_file, split_file
     from similia.trust.interleaving import Interleaving, Preference, team_draft
-    from similia.trust.judging import pairs_as_triplets, triplet_evaluation, triplet_margins
     from similia.trust.outcome import Outcome
     from similia.trust.promotion import Promotion
     from similia.trust.split import Split, held_out
 
 _MODULES = {
+    "ACCURACY": "agreement",
+    "Adaptation": "evaluation",
     "Calibration": "calibrating",
+    "Contestant": "evaluation",
     "Interleaving": "interleaving",
     "Outcome": "outcome",
     "Preference": "interleaving",
@@ -23,15 +46,25 @@ _MODULES = {
     "Split": "split",
     "calibration": "calibrating",
     "calibration_of": "calibrating",
+    "calibration_on": "calibrating",
     "chosen_scale": "calibrating",
+    "contest": "evaluation",
+    "evaluate_file": "evaluation",
+    "evaluate_model": "evaluation",
     "held_out": "split",
-    "pairs_as_triplets": "judging",
+    "order_evaluations": "evaluation",
+    "pairs_as_triplets": "agreement",
+    "promote_file": "from_files",
+    "split_file": "from_files",
     "team_draft": "interleaving",
-    "triplet_evaluation": "judging",
-    "triplet_margins": "judging",
+    "triplet_evaluation": "agreement",
+    "triplet_margins": "agreement",
 }
 __all__ = [
+    "ACCURACY",
+    "Adaptation",
     "Calibration",
+    "Contestant",
     "Interleaving",
     "Outcome",
     "Preference",
@@ -39,9 +72,16 @@ __all__ = [
     "Split",
     "calibration",
     "calibration_of",
+    "calibration_on",
     "chosen_scale",
+    "contest",
+    "evaluate_file",
+    "evaluate_model",
     "held_out",
+    "order_evaluations",
     "pairs_as_triplets",
+    "promote_file",
+    "split_file",
     "team_draft",
     "triplet_evaluation",
     "triplet_margins",

@@ -9,10 +9,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
 from similia.contract import Array, Posterior, Side
+from similia.feedback import FeedbackFile, joined
+from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.validation import check_parameters, positive, positive_integer
 
 #: calibration error that is warned of, if it is beyond chance
 _LARGE = 0.1
+#: triplets of a file on which calibration is measured, at most: their vectors are in memory
+MAX_TRIPLETS = 200_000
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,35 @@ def calibration_of(
         )
     margins, std = learner.triplet_scores(X, triplets, items=items, return_std=True)
     return calibration(margins, std, scale=scale, n_bins=n_bins)
+
+
+def calibration_on(
+    model: Any,
+    vectors: VectorFile,
+    path: FeedbackLike,
+    *,
+    items: VectorFile | None = None,
+    unjudged: str = "ignore",
+    bad_rows: BadRows | None = None,
+) -> Calibration:
+    """Calibration of a model with a posterior, on the first `MAX_TRIPLETS` of a file.
+
+    Parameters are those of `learn_file`; the model must not have learnt from these triplets.
+    """
+    file = FeedbackFile(
+        path, "lists", vectors.ids, items and items.ids, bad_rows=bad_rows, unjudged=unjudged
+    )
+    parts, n = [], 0
+    for part in file.drawn(file.raw()):
+        parts.append(part)
+        n += len(part)
+        if n >= MAX_TRIPLETS:
+            break
+    if not n:
+        raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
+    return calibration_of(
+        model, vectors.X, joined(parts).tuples[:MAX_TRIPLETS], items=items and items.X
+    )
 
 
 def _checked(owner: str, margins: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:

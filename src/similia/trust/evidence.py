@@ -27,9 +27,9 @@ from similia.retrieval import Comparison, Evaluation
 
 #: stakes, and the share of the wealth that each is given; gains worth having need large stakes
 STAKES = np.array([1 / 32, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 0.99])
-SHARES = np.array([0.05, 0.05, 0.1, 0.15, 0.15, 0.5])
+STAKE_SHARES = np.array([0.05, 0.05, 0.1, 0.15, 0.15, 0.5])
 #: share of the first attempt
-FIRST = 2 / 3
+FIRST_SHARE = 2 / 3
 
 
 def counted(differences: Array, most: float) -> NDArray[np.float64]:
@@ -44,7 +44,7 @@ def log_wealth(differences: Array) -> NDArray[np.float64]:
 
 def log_e_value(wealth: Array) -> Any:
     """Logarithm of the wealth of all stakes together; the last axis is theirs."""
-    return logsumexp(wealth, b=SHARES, axis=-1)
+    return logsumexp(wealth, b=STAKE_SHARES, axis=-1)
 
 
 def anytime_interval(differences: Array, level: float) -> tuple[float, float]:
@@ -120,12 +120,12 @@ class Evidence:
         if not self.attempts:
             return 1.0
         numbers = np.array(list(self.attempts), dtype=float)
-        shares = np.full(len(numbers), FIRST)
+        shares = np.full(len(numbers), FIRST_SHARE)
         later = numbers > 1
-        shares[later] = (1 - FIRST) / (numbers[later] * (numbers[later] - 1))
+        shares[later] = (1 - FIRST_SHARE) / (numbers[later] * (numbers[later] - 1))
         held = log_e_value(np.array(list(self.attempts.values())))
         # What is left is for all attempts to come.
-        return float(np.exp(np.minimum(held, 690)) @ shares + (1 - FIRST) / numbers.max())
+        return float(np.exp(np.minimum(held, 690)) @ shares + (1 - FIRST_SHARE) / numbers.max())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -143,10 +143,10 @@ class Evidence:
 # -- power -------------------------------------------------------------------------------------
 
 #: chance of finding a difference with which a number of queries would do
-ENOUGH = 0.8
-_MOST = 1_000_000
+WANTED_CHANCE = 0.8
+_MAX_QUERIES = 1_000_000
 _WORLDS, _DRAWS = 40, 100
-_FEW = 64
+_DRAWN_QUERIES = 64
 _WORDS = {
     0.05: "one time in twenty",
     0.1: "one time in ten",
@@ -196,9 +196,9 @@ class Power:
         else:
             often = _WORDS[min(_WORDS, key=lambda share: abs(share - self.chance))]
         found = f"With {self.sample} a difference of {self.difference:g} is found {often}"
-        if self.chance >= ENOUGH:
+        if self.chance >= WANTED_CHANCE:
             return f"{found}."
-        if self.enough >= _MOST:
+        if self.enough >= _MAX_QUERIES:
             return f"{found}; no number would do."
         return f"{found}; {self.enough} would do."
 
@@ -227,11 +227,11 @@ def power(differences: Array, difference: float, *, level: float, most: float) -
     values, vectors = np.linalg.eigh(squares - means[:, :, None] * means[:, None, :])
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
     noise = np.einsum("wst,wdt->wds", roots, rng.standard_normal((_WORLDS, _DRAWS, len(STAKES))))
-    needed = np.log((1 / (1 - level) - (1 - FIRST)) / FIRST)
+    needed = np.log((1 / (1 - level) - (1 - FIRST_SHARE)) / FIRST_SHARE)
 
     def chances(n: int) -> NDArray[np.float64]:
         """Chance to find it with n queries, in each world."""
-        if n <= _FEW:
+        if n <= _DRAWN_QUERIES:
             uniform = np.random.default_rng(n).random((_WORLDS, _DRAWS * n))
             ends = np.cumsum(weights, axis=1)
             places = [np.searchsorted(end, u) for end, u in zip(ends, uniform, strict=True)]
@@ -242,11 +242,11 @@ def power(differences: Array, difference: float, *, level: float, most: float) -
         return np.asarray(np.mean(log_e_value(wealth) >= needed, axis=1))
 
     low, high = 1, 2
-    while high < _MOST and chances(high).mean() < ENOUGH:
+    while high < _MAX_QUERIES and chances(high).mean() < WANTED_CHANCE:
         low, high = high, 2 * high
     while high - low > max(1, high // 50):
         middle = (low + high) // 2
-        low, high = (low, middle) if chances(middle).mean() >= ENOUGH else (middle, high)
+        low, high = (low, middle) if chances(middle).mean() >= WANTED_CHANCE else (middle, high)
     found = chances(len(differences))
     least, greatest = np.quantile(found, [0.1, 0.9]).tolist()
     return Power(len(differences), difference, float(found.mean()), high, (least, greatest))

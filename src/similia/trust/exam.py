@@ -13,21 +13,21 @@ from similia.contract import Array, Matrix, Searchable, Side
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
 from similia.safety.bounds import check_sparse
-from similia.trust.interleaving import Interleaving
-from similia.trust.judging import (
+from similia.trust.agreement import (
     ACCURACY,
     RankingLearner,
     checked_side,
     pairs_as_triplets,
     triplet_evaluation,
 )
+from similia.trust.interleaving import Interleaving
 from similia.trust.outcome import Beside, standard_error
 from similia.validation import check_tuples
 
 Mark: TypeAlias = Callable[[Searchable], Evaluation]
 
 #: what decides where the searched items and their relevance are known
-RANKING = "ndcg@10"
+RANKING_MEASURE = "ndcg@10"
 #: share of interleaved searches won
 PREFERENCE = "preference"
 
@@ -86,8 +86,8 @@ def exam_of_triplets(
     Q, Z, relevance = X[asked], items, found
     if Z is None:
         Z, relevance = queries_first(X, asked, found)
-    search = _ranking(Q, Z, relevance, RANKING, exclude_self=items is None)
-    return Exam(ACCURACY, mark, digests(np.unique(names)), RANKING, search)
+    search = _ranking(Q, Z, relevance, RANKING_MEASURE, exclude_self=items is None)
+    return Exam(ACCURACY, mark, digests(np.unique(names)), RANKING_MEASURE, search)
 
 
 def exam_of_grades(

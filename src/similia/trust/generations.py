@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from similia.contract import Stateful
     from similia.trust.evidence import Evidence
 
-FORMAT = 1
+HISTORY_FORMAT = 1
 HISTORY = "history.json"
-LOCK = ".lock"
+LOCK_FILE = ".lock"
 
 #: what happened, when, and its figures, as plain values
 Event: TypeAlias = dict[str, Any]
@@ -53,7 +53,7 @@ class Generations:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             seal, form = document.pop("sha256"), document["format"]
-            if form <= FORMAT:
+            if form <= HISTORY_FORMAT:
                 if seal != _seal(document):
                     raise ValueError("it does not match its checksum")
                 _check_history(document["current"], document["events"])
@@ -63,10 +63,10 @@ class Generations:
             raise ModelFileError(
                 f"{path} is damaged: {error or type(error).__name__}; restore it from a copy."
             ) from error
-        if form > FORMAT:
+        if form > HISTORY_FORMAT:
             raise ModelFileError(
                 f"{path} has format {form}, but this version of similia reads formats up to "
-                f"{FORMAT}; upgrade similia."
+                f"{HISTORY_FORMAT}; upgrade similia."
             )
 
     def load(self, generation: int) -> Any:
@@ -115,7 +115,7 @@ class Generations:
         The lock is released when its process exits, however that ends.
         """
         make_folder(self.folder)
-        with FileLock(self.folder / LOCK):
+        with FileLock(self.folder / LOCK_FILE):
             remove_leftovers(self.folder)
             self.refresh()
             yield
@@ -176,7 +176,7 @@ class Generations:
         kept = self._evidence if to == self.current else {}
         kept = kept | {kind: found.to_dict() for kind, found in (evidence or {}).items()}
         body = {
-            "format": FORMAT,
+            "format": HISTORY_FORMAT,
             "current": to,
             "events": [*self.events, entry],
             "evidence": kept,

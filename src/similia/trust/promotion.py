@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Matrix, Searchable, Side
+from similia.trust.agreement import RankingLearner, judged, ranker_of
 from similia.trust.evidence import Evidence, anytime_comparison, counted, power
 from similia.trust.exam import (
-    RANKING,
+    RANKING_MEASURE,
     Exam,
     check_any,
     exam_of_clicks,
@@ -20,7 +21,6 @@ from similia.trust.exam import (
 )
 from similia.trust.generations import Event, Generations
 from similia.trust.interleaving import Interleaving
-from similia.trust.judging import RankingLearner, judged, ranker_of
 from similia.trust.outcome import Outcome, standard_error
 from similia.trust.split import Split, held_out
 from similia.validation import between, check_parameters, non_negative_integer, none, positive
@@ -299,7 +299,7 @@ class Promotion:
         Z: Side,
         relevance: Matrix,
         *,
-        measure: str = RANKING,
+        measure: str = RANKING_MEASURE,
         queries: ArrayLike | None = None,
         exclude_self: bool = False,
         n_learnt: int = 0,

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
+from similia.safety.numeric import check_unmasked
 from similia.validation import (
     Rule,
     check_parameters,
@@ -37,7 +38,7 @@ _DRAW_RULES = {
 
 
 def check_draw(sampler: object, n: int, rng: Generator) -> None:
-    """Raise the house error unless `n` is a count and `rng` a Generator."""
+    """Raise ValueError unless `n` is a count and `rng` a Generator."""
     check_parameters(f"{type(sampler).__name__}.draw", _DRAW_RULES, {"n": n, "rng": rng})
 
 
@@ -79,24 +80,25 @@ class LabelSampler:
         return self.usable[rng.integers(len(self.usable), size=n)]
 
     def _draw_same(self, positions: Indices, rng: Generator) -> Indices:
-        """Draw for each position another one of its class, uniformly."""
+        """For each position, draw another of its class, uniformly."""
         own = self.class_of[positions]
         drawn = self.starts[own] + rng.integers(self.sizes[own] - 1)
         return drawn + (drawn >= positions)
 
     def _draw_other(self, positions: Indices, rng: Generator) -> Indices:
-        """Draw for each position one of another class, uniform over all such points."""
+        """For each position, draw one outside its class, uniformly."""
         own = self.class_of[positions]
         drawn = rng.integers(len(self.order) - self.sizes[own])
         return drawn + self.sizes[own] * (drawn >= self.starts[own])
 
     def _draw_in(self, classes: Indices, rng: Generator) -> Indices:
-        """Draw for each class one of its positions, uniformly."""
+        """For each class, draw one of its positions, uniformly."""
         return self.starts[classes] + rng.integers(self.sizes[classes])
 
 
 def _class_codes(owner: str, y: ArrayLike) -> Indices:
     """Classes of `y` numbered from 0, one number per point."""
+    check_unmasked(owner, "y", y)
     labels = np.asarray(y)
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(

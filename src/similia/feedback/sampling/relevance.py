@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, Indices
 from similia.feedback.sampling.labels import Score, check_draw
 from similia.safety.bounds import check_sparse
+from similia.safety.numeric import check_unmasked
 from similia.validation import check_parameters, one_of
 
-Grades: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
+GivenGrades: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 
 class RelevanceTriplets:
@@ -45,7 +46,7 @@ class RelevanceTriplets:
     [[0, 0, 1], [0, 0, 2], [0, 1, 2], [1, 2, 0], [1, 2, 1]]
     """
 
-    def __init__(self, relevance: Grades, unjudged: str = "worse") -> None:
+    def __init__(self, relevance: GivenGrades, unjudged: str = "worse") -> None:
         owner, rules = type(self).__name__, {"unjudged": one_of("worse", "ignore")}
         check_parameters(owner, rules, {"unjudged": unjudged})
         query, document, grade, shape = _judgements(owner, relevance)
@@ -100,9 +101,12 @@ class RelevanceTriplets:
         return rank + np.searchsorted(self._gaps, key, side="right") - self._starts[query]
 
 
-def _judgements(owner: str, relevance: Grades) -> tuple[Indices, Indices, Array, tuple[int, int]]:
+def _judgements(
+    owner: str, relevance: GivenGrades
+) -> tuple[Indices, Indices, Array, tuple[int, int]]:
     """Query, document and grade of each judgement, by query then document, and the shape."""
     check_sparse(owner, "relevance", relevance)
+    check_unmasked(owner, "relevance", relevance)
     given = relevance if isinstance(relevance, sp.sparray | sp.spmatrix) else np.asarray(relevance)
     if given.ndim != 2:
         raise ValueError(

@@ -1,11 +1,11 @@
-"""Items that change while they are searched: rows are written once, and readers see a frozen shelf.
+"""Items that change while they are searched: rows are written once, and readers see a snapshot.
 
 A row is all views of one version of an item, side by side. A new version is a new row, and the old
-one is dead. Readers hold a `Shelf`, a number of rows and which of them are dead, so they need no
-lock: rows are never written again, and compaction fills new arrays.
+one is dead. Readers hold an `ItemSnapshot`, a number of rows and which of them are dead, so they
+need no lock: rows are never written again, and compaction fills new arrays.
 
-Each row knows when it came and went, so `Versions` finds items as they were at an earlier row of
-the log, also while they change; of what went before the last compaction nothing is left.
+Each row knows when it came and went, so `ItemVersions` finds items as they were at an earlier row
+of the log, also while they change; of what went before the last compaction nothing is left.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,24 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.service.engine.layout import Layout
-from similia.service.log.records import (
-    Configured,
-    Delete,
-    Item,
-    Packed,
-    Put,
-    Record,
-    is_number,
-)
+from similia.service.catalogue.layout import Layout
+from similia.service.log.records import Body, Configured, Delete, Item, Put
 
 #: share of dead rows above which the living are moved together
-WASTE = 0.5
+COMPACT_ABOVE = 0.5
 #: rows below which they never are
-FEW = 1024
+MIN_COMPACTED = 1024
 
 
-class Rows:
+class ItemRows:
     """Arrays that grow; rows below `n` never change."""
 
     def __init__(self, width: int, capacity: int = 64, floor: int = 0) -> None:
@@ -77,10 +69,10 @@ class Rows:
         return True
 
 
-class Versions(NamedTuple):
+class ItemVersions(NamedTuple):
     """Items as they were after some row of the log, whatever came since."""
 
-    rows: Rows
+    rows: ItemRows
     seq: int
 
     def row(self, id: str) -> int | None:
@@ -109,10 +101,10 @@ def thinned(rows: Indices, most: int) -> Indices:
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
-class Shelf(NamedTuple):
+class ItemSnapshot(NamedTuple):
     """Items as they were at some row of the log."""
 
-    rows: Rows
+    rows: ItemRows
     matrix: NDArray[np.float32]
     #: rows that are no longer, or not yet, the present version of an item
     dead: Indices
@@ -146,7 +138,7 @@ class Items:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._rows = Rows(layout.width)
+        self._rows = ItemRows(layout.width)
         self._kept: dict[str, Item] = {}
         #: changes whenever items do
         self.version = 0
@@ -162,15 +154,8 @@ class Items:
     def __iter__(self) -> Iterator[str]:
         return iter(self._kept)
 
-    def put(self, item: Item, vectors: Packed, seq: int = 0) -> None:
-        """Add an item, or put it in place of the one with its id; vectors come as bytes."""
-        row = np.zeros(self.layout.width, np.float32)
-        for name, place in self.layout.places.items():
-            if name in self.layout.fields:
-                value = item.fields.get(name, 0.0)
-                row[place] = float(value) if is_number(value) else 0.0
-            elif name in vectors:
-                row[place] = np.frombuffer(vectors[name], "<f4")
+    def put(self, item: Item, row: Array, seq: int = 0) -> None:
+        """Add an item, or put it in place of the one with its id."""
         self._kept.pop(item.id, None)  # the order is that of the last versions
         self._rows.append(item.id, row, seq)
         self._kept[item.id] = item
@@ -191,10 +176,10 @@ class Items:
         found: NDArray[np.float32] = self._rows.matrix[np.asarray(rows, np.intp)]
         return found
 
-    def as_of(self, seq: int) -> Versions | None:
+    def as_of(self, seq: int) -> ItemVersions | None:
         """Items as they were after a row of the log; None if compaction has forgotten that."""
         rows = self._rows
-        return None if seq < rows.floor else Versions(rows, seq)
+        return None if seq < rows.floor else ItemVersions(rows, seq)
 
     def get(self, id: str) -> Item | None:
         """An item with its vectors as lists."""
@@ -210,27 +195,27 @@ class Items:
         """Texts of the items that have one, by id."""
         return {item.id: item.text for item in list(self._kept.values()) if item.text}
 
-    def shelf(self) -> Shelf:
+    def snapshot(self) -> ItemSnapshot:
         """What readers see from now on."""
         rows = self._rows
-        return Shelf(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
+        return ItemSnapshot(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
 
     def sample(self, most: int) -> NDArray[np.float32]:
         """Rows of living items in order, evenly thinned out to at most so many."""
-        shelf = self.shelf()
-        return shelf.matrix[shelf.some(most)]
+        now = self.snapshot()
+        return now.matrix[now.some(most)]
 
     @property
     def wastes(self) -> bool:
         """Whether too many rows are dead."""
         n = len(self._rows.ids)
-        return n >= FEW and len(self._rows.died) >= WASTE * n
+        return n >= MIN_COMPACTED and len(self._rows.died) >= COMPACT_ABOVE * n
 
     def compact(self) -> None:
         """Move the living together; the order stays, row numbers do not."""
         old = self._rows
-        alive = self.shelf().some(len(old.ids))
-        rows = Rows(self.layout.width, max(64, 2 * len(alive)), self.changed)
+        alive = self.snapshot().some(len(old.ids))
+        rows = ItemRows(self.layout.width, max(64, 2 * len(alive)), self.changed)
         rows.matrix[: len(alive)] = old.matrix[alive]
         rows.ids = [old.ids[row] for row in alive]
         rows.born = [old.born[row] for row in alive]
@@ -238,12 +223,13 @@ class Items:
         self._rows = rows
 
 
-def fed(items: Items | None, seq: int, record: Record, vectors: list[Packed]) -> Items | None:
+def fed(items: Items | None, seq: int, body: Body) -> Items | None:
     """Items after one more row of the log; there are some once their views are known."""
-    match record:
+    match body.record:
         case Put(items=given) if items is not None:
-            for item, own in zip(given, vectors, strict=True):
-                items.put(item, own, seq)
+            rows = [items.layout.item_row(*each) for each in zip(given, body.vectors, strict=True)]
+            for item, row in zip(given, rows, strict=True):  # all of them or none
+                items.put(item, row, seq)
             items.changed = seq
         case Delete(items=ids) if items is not None:
             for id in ids:

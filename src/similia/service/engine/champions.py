@@ -1,33 +1,60 @@
-"""Whether to trust what was learnt: exams, promotion, rollback, and what ranked when."""
+"""Champions: which generation is in use, decided by exams and recorded in the log."""
 
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from similia.contract import Searchable
+from similia.contract import Geometry, Matrix, Searchable, Side, Stateful
+from similia.exceptions import ModelFileError
+from similia.persistence import save
+from similia.safety.whole import make_folder
 from similia.service.answers import Figures, Model, Point, Then, Verdict
-from similia.service.engine.engine import Engine
-from similia.service.engine.exams import Exam, exam_of, figures, interval, mark
+from similia.service.engine.exams import (
+    Exam,
+    exam_of,
+    figures,
+    interval,
+    mark,
+    spoke,
+    voices,
+    without_favourers,
+)
 from similia.service.engine.fold import State
-from similia.service.engine.generations import Base, LoggedGenerations
+from similia.service.engine.learner import LiveLearner
 from similia.service.engine.ranking import revision
 from similia.service.errors import Invalid, NotFound
-from similia.service.log.log import Log
+from similia.service.log.log import Entry, Log, Row
+from similia.service.log.records import Decision, decoded, encoded
 from similia.similarity.blend import Blend
+from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
-from similia.trust.judging import ACCURACY
+from similia.trust.evidence import Evidence
+from similia.trust.generations import Event, Generations, file_sha256
 from similia.trust.promotion import Promotion
+from similia.views import Views
+
+logger = logging.getLogger("similia.service")
+
+#: what is said of exams of logs from version 0.2
+PUBLIC_RULE = (
+    "This log has no secret: whoever judges can tell which queries are held out, and say that an "
+    "answer is one to a random question."
+)
 
 
 class Champions:
     """The generations of a tenant and the exams that they must pass."""
 
-    def __init__(self, log: Log, folder: Path, engine: Engine) -> None:
+    def __init__(self, log: Log, folder: Path, learner: LiveLearner) -> None:
         self._log = log
-        self._engine = engine
-        self._generations = LoggedGenerations(folder, log, engine.state_at)
+        self._learner = learner
+        self._generations = LoggedGenerations(folder, log, learner.state_at)
         self._champion: tuple[int, Blend | None] = (0, None)
 
     @property
@@ -42,7 +69,7 @@ class Champions:
             number = self.current
             learner = self._generations.load(number) if number else None
             self._champion = number, learner
-        return self._engine.live._replace(learner=learner)
+        return self._learner.live._replace(learner=learner)
 
     def models(self) -> list[Model]:
         """All generations, the base first."""
@@ -58,10 +85,13 @@ class Champions:
             rankers = {"base": base, "champion": champion or base, "live": state.learner or base}
         found = figures(exam, rankers)
         curve = [] if exam is None else self._curve(exam, rankers["base"])
-        return structs.replace(found, curve=curve, days=self._log.days())
+        note = (
+            found.note if self._learner.settings.secret else f"{found.note} {PUBLIC_RULE}".strip()
+        )
+        return structs.replace(found, curve=curve, days=self._log.days(), note=note)
 
     def _exam(self) -> tuple[State, Exam | None]:
-        state, rows = self._engine.exams()
+        state, rows = self._learner.exams()
         return state, exam_of(rows, state, self._log)
 
     def _curve(self, exam: Exam, base: Searchable) -> list[Point]:
@@ -69,9 +99,9 @@ class Champions:
         before = float(mark(exam, base).judged(ACCURACY).mean())
         learners = {
             len(sealed.lists): sealed.learner
-            for sealed in self._engine.snapshots.all(self._log.last)
+            for sealed in self._learner.snapshots.all(self._log.last)
         }
-        live = self._engine.live.learner
+        live = self._learner.live.learner
         if live is not None:
             learners.setdefault(live.n_seen_, live)
         return [
@@ -97,10 +127,12 @@ class Champions:
                 "questions first."
             )
         generations = self._generations
+        base = Base(state.layout.base)
         with generations.changing():
-            generations.learnt = state.seq
-            promotion = Promotion(generations, base=Base(state.layout.base))
-            outcome = promotion.challenge(
+            spoken = voices(exam, state.learner, self.state().learner or base)
+            exam = without_favourers(exam, spoken)
+            generations.learnt, generations.judges = state.seq, spoke(spoken)
+            outcome = Promotion(generations, base=base).challenge(
                 state.learner,
                 exam.queries,
                 exam.triplets,
@@ -108,7 +140,7 @@ class Champions:
                 queries=exam.names,
                 n_learnt=state.learner.n_seen_,
             )
-        plain: dict[str, Any] = outcome.to_dict()
+        plain: dict[str, Any] = {**outcome.to_dict(), "judges": spoke(spoken)}
         return Verdict(outcome.promoted, outcome.generation, outcome.reason, plain)
 
     def rollback(self, to: int | None = None) -> Model:
@@ -127,6 +159,154 @@ class Champions:
         row = self._log.row(seq) if seq else None
         if row is None:
             raise NotFound(f"history: at must be after the first row, got {at.isoformat()}.")
-        live = self._engine.live._replace(seq=seq)
+        live = self._learner.live._replace(seq=seq)
         moment = row.moment.astimezone(UTC)
         return Then(moment, self._generations.at(seq), seq, revision(live, "live"))
+
+
+class Base:
+    """The base as a ranker: inner products of its view alone."""
+
+    geometry: Geometry = "inner_product"
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def query_vectors(self, Q: Side) -> Matrix:
+        """The base view of queries."""
+        assert isinstance(Q, Views)
+        return Q[self._name]
+
+    def item_vectors(self, Z: Side) -> Matrix:
+        """The base view of items."""
+        assert isinstance(Z, Views)
+        return Z[self._name]
+
+
+class LoggedGenerations(Generations):
+    """Generations whose history is the log; files of models are a cache.
+
+    A generation is the state after the row that its promotion names, so a file that is lost or
+    damaged is made again from the log.
+    """
+
+    def __init__(self, folder: Path, log: Log, state_at: Callable[[int], State]) -> None:
+        self.folder = folder
+        self.current = 0
+        self.events: list[Event] = []
+        self._evidence: dict[str, dict[str, Any]] = {}
+        self._log = log
+        self._state_at = state_at
+        self._lock = threading.RLock()
+        #: last row that the present challenger has learnt, and who judged it
+        self.learnt = 0
+        self.judges: list[dict[str, Any]] = []
+        for row in log.rows(others=True):
+            self.feed(row)
+
+    def feed(self, row: Row) -> None:
+        """Take a row of the log."""
+        if row.kind != "decision":
+            return
+        decision = decoded(row.body).record
+        assert isinstance(decision, Decision)
+        self.current = decision.after
+        self._evidence = decision.evidence
+        entry = {
+            "event": decision.event,
+            "time": row.moment.isoformat(),
+            "from": decision.before,
+            "to": decision.after,
+            "seq": row.seq,
+            "learnt": decision.learnt,
+            **decision.figures,
+        }
+        self.events = [*self.events, entry]
+
+    def refresh(self) -> None:
+        """Nothing to do: one process writes the log, and feeds what it writes."""
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """One change at a time."""
+        with self._lock:
+            yield
+
+    def load(self, generation: int) -> Any:
+        """The learner of a generation, from its file or else from the log."""
+        promoted = self._promotions()
+        if generation not in promoted:
+            return super().load(generation)  # which says what there is
+        try:
+            return super().load(generation)
+        except (ModelFileError, OSError) as error:
+            logger.warning("Generation %d is learnt again from the log: %s", generation, error)
+        learner = self._state_at(promoted[generation]["learnt"]).learner
+        assert learner is not None
+        self._save(generation, learner)
+        return learner
+
+    def check(self, generation: int) -> None:
+        """Refuse a generation that cannot be loaded, nor learnt again from the log."""
+        self.load(generation)
+
+    def promote(self, learner: Stateful, figures: Event) -> int:
+        """Save a learner as the next generation and put it to use; only while `changing`."""
+        assert isinstance(learner, Blend)
+        number = max(self._promotions(), default=0) + 1
+        sha = self._save(number, learner)
+        self.record("promotion", {"sha256": sha, "learner": "Blend", **figures}, number)
+        return number
+
+    def _save(self, number: int, learner: Blend) -> str:
+        make_folder(self.folder)
+        save(learner, self._path(number))
+        return file_sha256(self._path(number))
+
+    def roll_back(self, to: int | None) -> int:
+        """Put an earlier generation to use, by default the one that the current replaced."""
+        make_folder(self.folder)
+        return super().roll_back(to)
+
+    def record(
+        self,
+        event: str,
+        figures: Event,
+        to: int | None = None,
+        evidence: Mapping[str, Evidence] | None = None,
+    ) -> None:
+        """Append a decision to the log; only while `changing`."""
+        after = self.current if to is None else to
+        kept = self._evidence if after == self.current else {}
+        kept = kept | {kind: found.to_dict() for kind, found in (evidence or {}).items()}
+        decision = Decision(
+            event=event,
+            before=self.current,
+            after=after,
+            learnt=self.learnt if event != "rollback" else 0,
+            figures={**figures, "judges": self.judges} if event != "rollback" else figures,
+            evidence=kept,
+        )
+        seq = self._log.append([Entry("decision", encoded(decision))])[0].seq
+        row = self._log.row(seq)
+        assert row is not None
+        self.feed(row)
+
+    def models(self) -> list[Model]:
+        """All generations, the base first."""
+        first = self._log.row(1)
+        assert first is not None
+        found = [Model(0, first.moment, first.seq, 0, {}, self.current == 0)]
+        hidden = ("event", "time", "from", "to", "seq", "learnt", "sha256", "learner")
+        for number, event in self._promotions().items():
+            row = self._log.row(event["seq"])
+            assert row is not None
+            figures = {name: value for name, value in event.items() if name not in hidden}
+            current = number == self.current
+            found.append(Model(number, row.moment, row.seq, event["learnt"], figures, current))
+        return found
+
+    def at(self, seq: int) -> int:
+        """The generation in use when the log had so many rows."""
+        earlier = [event["to"] for event in self.events if event["seq"] <= seq]
+        return int(earlier[-1]) if earlier else 0

@@ -1,13 +1,18 @@
 """Exams: judgements of queries that were kept apart, and how the models do on them.
 
 A judgement is an exam question if its source says so (`Settings.exam_sources`, by default "random",
-a question about a random pair) and the hash of its query falls below `Settings.held_out`. Nothing
-is learnt from it. If something else was learnt about its query, a decision that a person had to see
-obeyed, the query is left out of exams from then on.
+a question about a random pair), if the service asked that judge or an administrator uploaded it,
+and if its query is held out. Nothing is learnt from it. If something else was learnt about its
+query, a decision that a person had to see obeyed, the query is left out of exams from then on.
+
+Exams weigh people, not rows: a judge's answer to a comparison counts once, only so many of a day
+count, each query of a judge is one unit, and a promotion must hold without the judges who speak
+most for it (`without_favourers`).
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +25,17 @@ from similia.service.engine.fold import State
 from similia.service.engine.lessons import Lesson, lessons_of
 from similia.service.engine.ranking import query_row
 from similia.service.log.log import Log
-from similia.service.log.records import Grades, Triplet, decoded
+from similia.service.log.records import UPLOADED, Grades, Triplet, decoded, named_items
+from similia.trust.agreement import ACCURACY, triplet_evaluation
 from similia.trust.evidence import anytime_comparison
-from similia.trust.judging import ACCURACY, triplet_evaluation
 from similia.views import Views
 
 #: triplets of one judgement
-MOST = 100
+MAX_TRIPLETS = 100
+#: answers of one judge, and of those without a name, that count for each day (UTC)
+MAX_ANSWERS_A_DAY = 100
+#: one judge in so many is left out, those who speak most for a challenger; from so many judges on
+FAVOURERS_ONE_IN, MIN_JUDGES = 10, 3
 #: level of intervals, and what one query counts for at most: nothing is cut off
 LEVEL, CUT = 0.95, 1.0
 
@@ -37,49 +46,75 @@ class Exam(NamedTuple):
     queries: Views
     items: Views
     triplets: Indices
-    #: name of each triplet's query
+    #: name of each triplet's unit: its query, as one judge sees it
     names: NDArray[np.str_]
+    #: key of the query, and judge, by the name of a unit; what administrators uploaded has no judge
+    units: dict[str, tuple[str, str | None]]
     n_judgements: int
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return len(set(self.names.tolist()))
+        return len({query for query, _ in self.units.values()})
+
+    def only(self, names: set[str]) -> "Exam":
+        """The part of it in these units, of which there must be some."""
+        kept = np.isin(self.names, sorted(names))
+        units = {name: unit for name, unit in self.units.items() if name in names}
+        n = len(np.unique(self.triplets[kept, 0]))
+        return self._replace(
+            triplets=self.triplets[kept], names=self.names[kept], units=units, n_judgements=n
+        )
 
 
 def exam_of(rows: Sequence[int], state: State, log: Log) -> Exam | None:
     """The exam of these rows of the log; None if there is nothing to judge by."""
-    if state.shelf is None or state.layout is None:
+    if state.snapshot is None or state.layout is None:
         return None
-    shelf, exams = state.shelf, set(rows)
+    snapshot, exams = state.snapshot, set(rows)
     queries: list[NDArray[np.float32]] = []
     triplets: list[tuple[int, int, int]] = []
     names: list[str] = []
-    spoilt: dict[str, bool] = {}
+    units: dict[str, tuple[str, str | None]] = {}
+    learnt_from: dict[str, bool] = {}
+    days: Counter[tuple[str | None, int]] = Counter()
+    answered: set[tuple[str | None, str, tuple[str, ...]]] = set()
     for seq in rows:
         row = log.row(seq)
         if row is None or row.query is None:
             continue
-        record, vectors = decoded(row.body)
+        body = decoded(row.body)
+        record = body.record
         if not isinstance(record, Triplet | Grades):
             continue
-        if row.query not in spoilt:
-            spoilt[row.query] = _spoilt(log, row.query, exams)
-        asked = query_row(state, record.query, vectors[0] if vectors else {})
-        if spoilt[row.query] or asked is None:
+        judge: str | None = None
+        if body.provenance != UPLOADED:
+            judge = row.judge or ""
+            comparison = (judge, row.query, tuple(sorted(named_items(record))))
+            day = (judge, row.moment.toordinal())
+            if comparison in answered or days[day] >= MAX_ANSWERS_A_DAY:
+                continue
+            answered.add(comparison)
+            days[day] += 1
+        if row.query not in learnt_from:
+            learnt_from[row.query] = _has_training_feedback(log, row.query, exams)
+        asked = query_row(state, record.query, body.vectors[0] if body.vectors else {})
+        if learnt_from[row.query] or asked is None:
             continue
-        found = _triplets(lessons_of(seq, record, b"", shelf.row), len(queries))
+        found = _triplets(lessons_of(seq, record, b"", snapshot.row), len(queries))
         if found:
+            name = row.query if not judge else f"{row.query}\0{judge}"
+            units[name] = row.query, judge
             queries.append(asked)
             triplets += found
-            names += [row.query] * len(found)
+            names += [name] * len(found)
     if not triplets:
         return None
-    alive = shelf.some(len(shelf.matrix))
+    alive = snapshot.some(len(snapshot.matrix))
     tuples = np.array(triplets, np.intp)
     tuples[:, 1:] = np.searchsorted(alive, tuples[:, 1:])
-    sides = state.layout.sides(np.stack(queries), shelf.matrix[alive])
-    return Exam(*sides, tuples, np.array(names), len(queries))
+    sides = state.layout.sides(np.stack(queries), snapshot.matrix[alive])
+    return Exam(*sides, tuples, np.array(names), units, len(queries))
 
 
 def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:
@@ -89,10 +124,10 @@ def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:
         for above, gain in zip(lesson.rows, lesson.gains, strict=True)
         for below, less in zip(lesson.rows, lesson.gains, strict=True)
         if gain > less
-    ][:MOST]
+    ][:MAX_TRIPLETS]
 
 
-def _spoilt(log: Log, query: str, exams: set[int]) -> bool:
+def _has_training_feedback(log: Log, query: str, exams: set[int]) -> bool:
     """Whether anything but exam questions was judged about a query."""
     after = 0
     while found := log.search(after, 1000, query=query):
@@ -115,6 +150,41 @@ def interval(marks: NDArray[np.float64]) -> tuple[float, float, float]:
     mean, n = float(marks.mean()), len(marks)
     half = float(t.ppf(0.975, n - 1) * marks.std(ddof=1) / n**0.5) if n > 1 else 1.0
     return mean, max(0.0, mean - half), min(1.0, mean + half)
+
+
+class JudgeVoice(NamedTuple):
+    """What a judge's answers say: how many queries, and for a challenger or against it."""
+
+    judge: str
+    queries: int
+    difference: float
+
+
+def voices(exam: Exam, challenger: Searchable, champion: Searchable) -> list[JudgeVoice]:
+    """What each judge says of a challenger, those who favour it most first."""
+    gains = mark(exam, challenger).judged(ACCURACY) - mark(exam, champion).judged(ACCURACY)
+    sums: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for name, gain in zip(np.unique(exam.names).tolist(), gains.tolist(), strict=True):
+        judge = exam.units[name][1]
+        if judge is not None:
+            sums[judge] += gain
+            counts[judge] += 1
+    order = sorted(counts, key=lambda judge: (-sums[judge], judge))
+    return [JudgeVoice(judge, counts[judge], sums[judge] / counts[judge]) for judge in order]
+
+
+def without_favourers(exam: Exam, spoken: Sequence[JudgeVoice]) -> Exam:
+    """The exam without the tenth of the judges who favour a challenger most."""
+    if len(spoken) < MIN_JUDGES:
+        return exam
+    left_out = {voice.judge for voice in spoken[: -(-len(spoken) // FAVOURERS_ONE_IN)]}
+    return exam.only({name for name, (_, judge) in exam.units.items() if judge not in left_out})
+
+
+def spoke(spoken: Sequence[JudgeVoice]) -> list[dict[str, Any]]:
+    """Judges as plain values, for the history of promotions."""
+    return [voice._asdict() for voice in spoken]
 
 
 def figures(exam: Exam | None, rankers: dict[str, Searchable]) -> Figures:

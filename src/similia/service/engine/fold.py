@@ -19,42 +19,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.feedback.impressions import Impressions
-from similia.service.catalogue.borrowed import Borrowed, Source
-from similia.service.catalogue.items import Items, Shelf, fed
-from similia.service.engine.layout import Layout
+from similia.service.catalogue.items import Items, ItemSnapshot, fed
+from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.shared import SharedItems, SharedSource
 from similia.service.engine.lessons import Lesson, impressions, lessons_of
-from similia.service.log.log import Row, Told
+from similia.service.errors import ServiceError
+from similia.service.log.log import Entry, LearnerRow, Row
+from similia.service.log.provenance import is_held_out
 from similia.service.log.records import (
     JUDGEMENTS,
     Configured,
     Follow,
+    JudgedBody,
     Judgement,
     Packed,
     Pair,
     Query,
-    Record,
     Retraction,
+    SetAside,
     Settings,
     decoded,
+    encoded,
 )
 from similia.similarity.blend import Blend
-from similia.trust.split import held_out
 
 #: lists in a block; another number would be another state
 BLOCK = 128
 #: full blocks that are learnt in one go where nobody waits for the first of them
-TOGETHER = 16
+BLOCKS_TOGETHER = 16
 #: rows of items, and queries, on which a learner measures what is typical
-MEASURED = 2000
+MAX_MEASURED = 2000
 #: distinct queries that tell what is typical of queries; below it items stand in for them
-ENOUGH = 8
-#: pairs of a query that are remembered
-PAIRS = 32
-
+MIN_QUERIES = 8
+#: pairs of a query that are remembered, and queries with pairs, those judged last
+MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
 
 Rows: TypeAlias = NDArray[np.float32]
 #: items of a query that were judged alone, and whether each was similar
 Pairs: TypeAlias = dict[str, tuple[tuple[str, bool], ...]]
+
+
+class Unlearnable(Exception):
+    """A row of the log that cannot be learnt."""
+
+    def __init__(self, seq: int, cause: Exception) -> None:
+        super().__init__(f"row {seq} cannot be learnt: {type(cause).__name__}: {cause!s:.200}")
+        self.seq = seq
+
+
+def set_aside_entry(seq: int, reason: str) -> Entry:
+    """Entry that sets a row aside; its reason is for people."""
+    record = SetAside(seq=seq, reason=reason.encode("utf-8", "replace").decode()[:1000])
+    return Entry("set_aside", encoded(record), target=seq)
 
 
 class State(NamedTuple):
@@ -66,7 +82,7 @@ class State(NamedTuple):
     learner: Blend | None
     #: None until there are items; those that are shared are their owner's
     layout: Layout | None
-    shelf: Shelf | None
+    snapshot: ItemSnapshot | None
     #: rows of the lists learnt, by number: those of full blocks, and those since
     lists: NDArray[np.int64]
     since: tuple[int, ...]
@@ -90,15 +106,21 @@ class Fold:
     """The state after some row, fed one row after the other."""
 
     def __init__(
-        self, retracted: dict[int, int] | None = None, source: Source | None = None
+        self,
+        retracted: dict[int, int] | None = None,
+        source: SharedSource | None = None,
+        *,
+        careful: bool = False,
     ) -> None:
+        #: whether to find the row that cannot be learnt, at the cost of a copy for each block
+        self.careful = careful
         #: last row that was fed
         self.seq = 0
         self.settings = Settings()
-        self.items: Items | Borrowed | None = None
+        self.items: Items | SharedItems | None = None
         #: where shared items are
         self._source = source
-        #: retracted rows; a later fold leaves them out from the start
+        #: rows that were retracted or set aside; a later fold leaves them out from the start
         self.retracted = dict(retracted or {})
         #: the learner after the last full block, and the row that completed it
         self.learner: Blend | None = None
@@ -137,7 +159,7 @@ class Fold:
         self.settle()
         return good
 
-    def replay(self, rows: Iterable[Row | Told]) -> None:
+    def replay(self, rows: Iterable[Row | LearnerRow]) -> None:
         """Take rows of a log whose retractions are known.
 
         Blocks are learnt many at a time, while the rows after them are read.
@@ -151,25 +173,34 @@ class Fold:
             finally:
                 self._beside = None
 
-    def take(self, row: Row | Told) -> bool:
-        """The same, but full blocks may wait until `settle`."""
-        record, vectors = decoded(row.body)
+    def take(self, row: Row | LearnerRow) -> bool:
+        """The same, but full blocks may wait until `settle`; raises Unlearnable."""
         self.seq = row.seq
-        if isinstance(record, JUDGEMENTS):
-            if row.seq not in self.retracted:
-                self._judged(row, record, vectors)
+        if row.seq in self.retracted:
             return True
-        return self._other(row, record, vectors)
+        try:
+            body = decoded(row.body)
+            if isinstance(body.record, JUDGEMENTS):
+                lessons = self._judged(row, body.record, body)
+            else:
+                return self._other(row, body)
+        except ServiceError:  # a log that is damaged or away says nothing of its rows
+            raise
+        except Exception as error:
+            raise Unlearnable(row.seq, error) from error
+        self._pending += lessons
+        if len(self._pending) >= BLOCK:
+            self._complete(row.seq)
+        return True
 
     def feed_other(self, row: Row) -> None:
         """Take a row that is no judgement, to bring items and settings up to a snapshot."""
-        record, vectors = decoded(row.body)
-        if not isinstance(record, Retraction):
-            self._other(row, record, vectors)
+        if row.seq not in self.retracted and row.target is None:
+            self.take(row)
 
-    def _other(self, row: Row | Told, record: Record, vectors: list[Packed]) -> bool:
-        match record:
-            case Retraction():
+    def _other(self, row: Row | LearnerRow, body: JudgedBody) -> bool:
+        match body.record:
+            case Retraction() | SetAside():
                 return self._retract(row)
             case Follow(seq=mark):
                 self._follow(mark)
@@ -177,8 +208,8 @@ class Fold:
                 self.settings = settings
             case _:
                 pass
-        if not isinstance(self.items, Borrowed):
-            self.items = fed(self.items, row.seq, record, vectors)
+        if not isinstance(self.items, SharedItems):
+            self.items = fed(self.items, row.seq, body)
             if not self._pending:
                 self._tidy()
         return True
@@ -194,7 +225,7 @@ class Fold:
             self.settle()  # lessons name rows by their numbers, which change
             self.items.compact()
 
-    def _retract(self, row: Row | Told) -> bool:
+    def _retract(self, row: Row | LearnerRow) -> bool:
         if row.target is None or row.target in self.retracted:
             return True
         self.retracted[row.target] = row.seq
@@ -212,31 +243,37 @@ class Fold:
 
     # -- judgements ----------------------------------------------------------------------------
 
-    def _judged(self, row: Row | Told, judgement: Judgement, vectors: list[Packed]) -> None:
+    def _judged(
+        self, row: Row | LearnerRow, judgement: Judgement, body: JudgedBody
+    ) -> list[Lesson]:
+        """Lessons of a judgement; none of one that is an exam's, or cannot be learnt by now."""
         if self.items is None or judgement.weight <= 0:
-            return
-        if self.is_exam(judgement, row.query or ""):
+            return []
+        if self.is_exam(judgement, row.query or "", body.provenance):
             self.exams.append(row.seq)
-            return
-        query = self._query(judgement.query, vectors)
+            return []
+        query = self._query(judgement.query, body.vectors)
         if query is None:
-            return
-        earlier: tuple[tuple[str, bool], ...] = ()
-        if isinstance(judgement, Pair):
-            key = row.query or ""
-            earlier = self.pairs.get(key, ())
-            self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-PAIRS:]
-            self._pairs_since.add(row.seq)
-        self._pending += lessons_of(row.seq, judgement, query, self.items.row, earlier)
-        if len(self._pending) >= BLOCK:
-            self._complete(row.seq)
+            return []
+        if not isinstance(judgement, Pair):
+            return lessons_of(row.seq, judgement, query, self.items.row)
+        key = row.query or ""
+        lessons = lessons_of(row.seq, judgement, query, self.items.row, self.pairs.get(key, ()))
+        earlier = self.pairs.pop(key, ())
+        self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-MAX_PAIRS:]
+        if len(self.pairs) > MAX_PAIR_QUERIES:
+            del self.pairs[next(iter(self.pairs))]
+        self._pairs_since.add(row.seq)
+        return lessons
 
-    def is_exam(self, judgement: Judgement, key: str) -> bool:
-        """Whether a judgement is kept apart: by its source, and by the hash of its query."""
-        sources = self.settings.exam_sources
-        if judgement.source not in sources and "*" not in sources:
+    def is_exam(self, judgement: Judgement, key: str, provenance: str) -> bool:
+        """Whether a judgement is kept apart: by its source and provenance, and by its query."""
+        settings = self.settings
+        if judgement.source not in settings.exam_sources and "*" not in settings.exam_sources:
             return False
-        return bool(held_out(np.array([key], object), self.settings.held_out)[0])
+        if settings.secret and not provenance:
+            return False
+        return is_held_out(key, settings)
 
     def _query(self, query: Query, vectors: list[Packed]) -> int | bytes | None:
         """What stands for a query: the bytes of its vectors, or else the row of its item."""
@@ -256,7 +293,7 @@ class Fold:
             self.settle()
         self._full += block
         first = self.learner is None  # what is typical is measured now
-        if first or len(block) != BLOCK or len(self._full) >= TOGETHER * BLOCK:
+        if first or len(block) != BLOCK or len(self._full) >= BLOCKS_TOGETHER * BLOCK:
             self.settle()
         self._tidy()
 
@@ -272,7 +309,7 @@ class Fold:
         full, self._full = self._full, []
         if not full:
             return
-        if self._beside is None or self.learner is None:
+        if self._beside is None or self.learner is None or self.careful:
             self.learner = self._learnt(self.learner, full)
             return
         queries, shown, lists = self._gathered(full)
@@ -298,11 +335,31 @@ class Fold:
 
     def _learnt(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
         """Teach a learner lessons, block after block."""
+        if not self.careful:
+            return self._taught(learner, lessons)
+        try:
+            return self._taught(None if learner is None else copied(learner), lessons)
+        except Exception as error:
+            raise Unlearnable(self._culprit(learner, lessons), error) from error
+
+    def _taught(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
         queries, shown, lists = self._gathered(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
         learner.learn_checked(*self._layout.sides(queries, shown), lists, every=BLOCK)
         return learner
+
+    def _culprit(self, learner: Blend | None, lessons: list[Lesson]) -> int:
+        """Row of the last lesson of the shortest beginning that cannot be learnt."""
+        good, bad = 0, len(lessons)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                self._taught(None if learner is None else copied(learner), lessons[:middle])
+                good = middle
+            except Exception:
+                bad = middle
+        return lessons[bad - 1].seq
 
     def _gathered(self, lessons: list[Lesson]) -> tuple[Rows, Rows, Impressions]:
         """Rows of the queries and items of lessons, and the lists made of them."""
@@ -334,11 +391,11 @@ class Fold:
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
         """A learner that knows what is typical of the items there are, and of these queries."""
         assert self.items is not None
-        settings, some = self.settings, self.items.sample(MEASURED)
+        settings, some = self.settings, self.items.sample(MAX_MEASURED)
         if not len(some):
             some = shown
         asked = np.unique(queries, axis=0)
-        if len(asked) < ENOUGH:
+        if len(asked) < MIN_QUERIES:
             asked = np.vstack([asked, some])
         learner = Blend(memory=settings.memory, half_life=settings.half_life)
         learner.begin(*self.items.layout.sides(asked, some))
@@ -356,9 +413,9 @@ class Fold:
         learner = None if self.learner is None else copied(self.learner)
         if self._pending:
             learner = self._learnt(learner, self._pending)
-        shelf = self.items.shelf() if isinstance(self.items, Items) else None
+        snapshot = self.items.snapshot() if isinstance(self.items, Items) else None
         layout = None if self.items is None else self.items.layout
-        if isinstance(self.items, Borrowed):
+        if isinstance(self.items, SharedItems):
             self.items.rest()
         since = tuple(lesson.seq for lesson in self._pending)
-        return State(self.seq, learner, layout, shelf, self.lists, since)
+        return State(self.seq, learner, layout, snapshot, self.lists, since)

@@ -18,11 +18,10 @@ from similia.service.log.records import (
 
 #: items of the other kind that a judged pair is compared with
 OPPOSITES = 4
-#: items that one judgement may show
-MOST_SHOWN = 1000
 BETTER_WORSE = (1.0, 0.0)
 
-Row = Callable[[str], int | None]
+#: number of an item's row, by its id
+RowOfItem = Callable[[str], int | None]
 
 
 class Lesson(Struct, frozen=True, gc=False):
@@ -39,28 +38,11 @@ class Lesson(Struct, frozen=True, gc=False):
     trusted: bool
 
 
-def shown_items(judgement: Judgement) -> list[str]:
-    """Ids of all items that a judgement names."""
-    match judgement:
-        case Triplet():
-            return [judgement.better, judgement.worse]
-        case Tie():
-            return list(judgement.items)
-        case Grades():
-            return list(judgement.grades)
-        case Pair():
-            return [judgement.item]
-        case Clicks():
-            return [*judgement.shown, *judgement.clicked]
-        case _:
-            return judgement.shown
-
-
 def lessons_of(
     seq: int,
     judgement: Judgement,
     query: int | bytes,
-    row: Row,
+    row: RowOfItem,
     pairs: Sequence[tuple[str, bool]] = (),
 ) -> list[Lesson]:
     """Lists to learn from; none if items are unknown by now, or nothing was said.

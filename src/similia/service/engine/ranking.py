@@ -9,29 +9,28 @@ from numpy.typing import NDArray
 
 from similia.linalg.threads import processors, side_by_side
 from similia.service.answers import Ranked, Ranking
-from similia.service.catalogue.elsewhere import Store, Vectors
-from similia.service.catalogue.items import Shelf
-from similia.service.engine.approximate import FOR_EACH, LEAST, Approximate
+from similia.service.catalogue.approximate import CANDIDATES_EACH, MIN_CANDIDATES, Approximate
+from similia.service.catalogue.external import ExternalItems
+from similia.service.catalogue.items import ItemSnapshot
+from similia.service.catalogue.layout import Layout
 from similia.service.engine.fold import State
-from similia.service.engine.layout import Layout
 from similia.service.errors import Invalid, Unavailable
+from similia.service.log.limits import MAX_RANKED
 from similia.service.log.log import Row
 from similia.service.log.records import Packed, Query, Vector, packed, unpacked
+from similia.stores import Vectors
 
-#: items of one answer
-MOST = 1000
 #: pieces of the items for each processor
-PARTS = 2
+PIECES_EACH = 2
 
-Rows: TypeAlias = Callable[[int], Row | None]
-
-__all__ = ["State", "ranked", "vectors"]
+#: row of the log, by its number
+RowOfLog: TypeAlias = Callable[[int], Row | None]
 
 
 def check_k(k: int) -> None:
     """Refuse a number of items that cannot be answered with."""
-    if not 1 <= k <= MOST:
-        raise Invalid(f"rank: k must be from 1 to {MOST}, got {k}.")
+    if not 1 <= k <= MAX_RANKED:
+        raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
 
 
 def revision(state: State, model: str) -> str:
@@ -44,10 +43,10 @@ def query_row(
 ) -> NDArray[np.float32] | None:
     """Row that stands for a query: of its vectors, else of its item; None if that is gone."""
     assert state.layout is not None
-    assert state.shelf is not None
+    assert state.snapshot is not None
     if vectors or query.vectors:
         return state.layout.query_row(unpacked(vectors or packed(query.vectors)))
-    ids, rows = state.shelf.newest([query.item] if query.item is not None else [])
+    ids, rows = state.snapshot.newest([query.item] if query.item is not None else [])
     return rows[0] if ids else None
 
 
@@ -74,7 +73,7 @@ def query_vector(state: State, row: NDArray[np.float32]) -> NDArray[np.float32]:
 def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[float]], str]:
     """Vectors by view, to search elsewhere with."""
     assert state.layout is not None
-    assert state.shelf is not None
+    assert state.snapshot is not None
     row = asked_row(state, query)
     return state.layout.split(query_vector(state, row)), revision(state, model)
 
@@ -83,7 +82,7 @@ def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArra
     """Inner products of all rows with a vector, on all processors."""
     n = len(matrix)
     found = np.empty(n, np.float32)
-    size = max(1, -(-n // (PARTS * processors())))
+    size = max(1, -(-n // (PIECES_EACH * processors())))
     tasks = [
         partial(np.dot, matrix[part], vector, found[part])
         for part in (slice(start, start + size) for start in range(0, n, size))
@@ -93,29 +92,29 @@ def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArra
 
 
 def best(
-    shelf: Shelf,
+    snapshot: ItemSnapshot,
     vector: NDArray[np.float32],
     k: int,
     without: Sequence[int] = (),
     approximate: Approximate | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
-    k = min(k, len(shelf) - len(without))
+    k = min(k, len(snapshot) - len(without))
     if k <= 0:
         return np.zeros(0, np.intp), np.zeros(0, np.float32)
     rows = None
     if approximate is not None:
-        rows = approximate.candidates(shelf, vector, k + len(without))
+        rows = approximate.candidates(snapshot, vector, k + len(without))
     if rows is None:
-        scores = products(shelf.matrix, vector)
-        scores[shelf.dead] = -np.inf
+        scores = products(snapshot.matrix, vector)
+        scores[snapshot.dead] = -np.inf
         scores[list(without)] = -np.inf
         least = np.partition(scores, len(scores) - k)[len(scores) - k]
         rows = np.flatnonzero(scores >= least)
         found = scores[rows]
     else:
         rows = rows[~np.isin(rows, without)]
-        found = shelf.matrix[rows] @ vector
+        found = snapshot.matrix[rows] @ vector
     order = np.argsort(-found, kind="stable")[:k]
     return rows[order], found[order]
 
@@ -128,33 +127,33 @@ def ranked(
     *,
     items: Sequence[str] | None,
     explain: bool,
-    row_of: Rows,
+    row_of: RowOfLog,
     approximate: Approximate | None = None,
-    store: Store | None = None,
+    store: ExternalItems | None = None,
 ) -> Ranking:
     """The k best items, or some items in order; with a store, those that it has."""
-    layout, shelf = state.layout, state.shelf
+    layout, snapshot = state.layout, state.snapshot
     assert layout is not None
-    assert shelf is not None
+    assert snapshot is not None
     check_k(k)
     row = asked_row(state, query)
     vector = query_vector(state, row)
     if items is not None:
-        if len(items) > MOST:
-            raise Invalid(f"rank: items must be at most {MOST}, got {len(items)}.")
+        if len(items) > MAX_RANKED:
+            raise Invalid(f"rank: items must be at most {MAX_RANKED}, got {len(items)}.")
         wanted = list(dict.fromkeys(items))
         found_there = None if store is None else store.vectors(wanted)
         names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
     elif store is not None:
         base = vector[layout.places[layout.base]]
-        found_there = store.nearest(base, max(LEAST, FOR_EACH * (k + 1)))
+        found_there = store.nearest(base, max(MIN_CANDIDATES, CANDIDATES_EACH * (k + 1)))
         wanted = [id for id in found_there if id != query.item]
         names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
     else:
-        own = [] if query.vectors or query.item is None else [shelf.rows.place.get(query.item)]
-        out = [place for place in own if place is not None and place < len(shelf.matrix)]
-        places, scores = best(shelf, vector, k, out, approximate)
-        names, found = [shelf.id(place) for place in places.tolist()], shelf.matrix[places]
+        own = [] if query.vectors or query.item is None else [snapshot.rows.place.get(query.item)]
+        out = [place for place in own if place is not None and place < len(snapshot.matrix)]
+        places, scores = best(snapshot, vector, k, out, approximate)
+        names, found = [snapshot.id(place) for place in places.tolist()], snapshot.matrix[places]
     deviations = _deviations(state, row, found)
     results = [
         Ranked(id=name, score=float(score), std=std)
@@ -169,10 +168,10 @@ def _rows(
     state: State, ids: list[str], there: Vectors | None
 ) -> tuple[list[str], NDArray[np.float32]]:
     """Rows of items: what the log knows of them, and the base view as the store has it."""
-    layout, shelf = state.layout, state.shelf
+    layout, snapshot = state.layout, state.snapshot
     assert layout is not None
-    assert shelf is not None
-    known, rows = shelf.newest(ids)
+    assert snapshot is not None
+    known, rows = snapshot.newest(ids)
     if there is None:
         return known, rows
     place = dict(zip(known, rows, strict=True))
@@ -226,7 +225,7 @@ def _explained(
     row: NDArray[np.float32],
     found: NDArray[np.float32],
     results: list[Ranked],
-    row_of: Rows,
+    row_of: RowOfLog,
 ) -> list[Ranked]:
     assert state.learner is not None
     assert state.layout is not None

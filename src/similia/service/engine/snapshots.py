@@ -19,10 +19,10 @@ from similia.exceptions import ModelFileError
 from similia.persistence import reading, saving
 from similia.persistence.loading import restored
 from similia.safety.whole import make_folder, remove_leftovers
-from similia.service.catalogue.borrowed import Source
+from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.shared import SharedSource
 from similia.service.engine import fold as folding
-from similia.service.engine.fold import Fold, Pairs, copied
-from similia.service.engine.layout import Layout
+from similia.service.engine.fold import Fold, Pairs, Unlearnable, copied
 from similia.service.log.log import Log
 from similia.similarity.blend import Blend
 
@@ -30,9 +30,9 @@ logger = logging.getLogger("similia.service")
 
 CLASS = "Snapshot"
 #: full blocks after which another one is written
-EVERY = 64
+BLOCKS_BETWEEN = 64
 #: the newest that are kept; of older ones every other, at growing distances
-NEWEST = 2
+N_NEWEST = 2
 ARRAYS = ("lists", "exams", "retracted")
 
 
@@ -52,7 +52,7 @@ class Sealed(NamedTuple):
 class Snapshots:
     """The snapshots of a tenant."""
 
-    def __init__(self, folder: Path, log: Log, source: Source | None = None) -> None:
+    def __init__(self, folder: Path, log: Log, source: SharedSource | None = None) -> None:
         self.folder = folder
         self._log = log
         self._source = source
@@ -73,7 +73,7 @@ class Snapshots:
                 continue
             try:
                 return self._restored(sealed, retracted)
-            except ModelFileError as error:
+            except (ModelFileError, Unlearnable) as error:
                 logger.warning("A snapshot is passed over: %s", error)
         return Fold(retracted, self._source)
 
@@ -112,7 +112,7 @@ class Snapshots:
 
     def keep(self, fold: Fold) -> None:
         """Write a snapshot beside learning, if the last one is old."""
-        if fold.blocks_since(self.newest) < EVERY or self._writing is not None:
+        if fold.blocks_since(self.newest) < BLOCKS_BETWEEN or self._writing is not None:
             return
         sealed = self._sealed(fold)
         self._writing = threading.Thread(
@@ -178,7 +178,7 @@ def superfluous(numbers: list[int]) -> list[int]:
     newest, kept = numbers[-1], 0
     found = []
     for place, number in enumerate(reversed(numbers)):
-        if place < NEWEST or newest - number >= 2 * kept:
+        if place < N_NEWEST or newest - number >= 2 * kept:
             kept = newest - number
         elif number != numbers[0]:
             found.append(number)

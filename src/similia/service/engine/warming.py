@@ -7,6 +7,7 @@ import numpy as np
 from similia.linalg.threads import single_blas_thread
 from similia.service.engine import ranking
 from similia.service.engine.fold import BLOCK, Fold
+from similia.service.judging.questions import suggested
 from similia.service.log.log import Row
 from similia.service.log.records import (
     Clicks,
@@ -23,7 +24,6 @@ from similia.service.log.records import (
     View,
     encoded,
 )
-from similia.service.tenants.asking import suggested
 
 N_ITEMS = 16
 #: what tenants look like: one view, or several and a field

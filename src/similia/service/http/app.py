@@ -1,60 +1,55 @@
-"""The service: its parts in one place, who is let in, and the application made of them."""
+"""The service: its parts in one place, how it begins and ends, and the application made of it."""
 
 import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping, Sized
+from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 from msgspec import structs
-from starlette.routing import BaseRoute, Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
 
 import similia
 from similia.exceptions import MissingExtraError
-from similia.service.catalogue.elsewhere import Elsewhere, open_store
 from similia.service.catalogue.embedder import Embedder, open_embedder
-from similia.service.catalogue.loading import ItemFile
-from similia.service.catalogue.queries import KnownQueries, QueryFile
+from similia.service.catalogue.external import ExternalItems, open_external
 from similia.service.engine.warming import warm_up
-from similia.service.errors import Conflict, Invalid, Unavailable
-from similia.service.http import journal, operation, owners, pages
-from similia.service.http import routes as feedback_and_items
-from similia.service.http.bounds import Bounds
-from similia.service.http.committing import Committer
-from similia.service.http.endpoints import Endpoint, Resource, routes
-from similia.service.http.guard import Exchange, Guard
+from similia.service.errors import Conflict, Damaged, Invalid, Unavailable
+from similia.service.http import feedback, health, journal, owners, pages, rankings
+from similia.service.http.auth import Auth
+from similia.service.http.budgets import Budget
+from similia.service.http.endpoints import Call, Endpoint, Routes
+from similia.service.http.exchange import Exchange
+from similia.service.http.feedback import Commits
+from similia.service.http.images import PREFIX as IMAGES
 from similia.service.http.images import Images
-from similia.service.http.keys import LOCAL_OWNER, Key, Keys, bearer
-from similia.service.http.limits import Rates, Room
+from similia.service.http.keys import Keys
+from similia.service.http.lanes import open_lanes
 from similia.service.http.metrics import Metrics
 from similia.service.http.openapi import document
 from similia.service.http.problems import Problem
-from similia.service.http.routes import V1
-from similia.service.http.telemetry import NoTelemetry, Telemetry
-from similia.service.http.work import Pool
+from similia.service.http.telemetry import Telemetry
 from similia.service.judging import judging
 from similia.service.log import records
 from similia.service.log.records import Query
 from similia.service.settings import Settings
+from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
 
-#: threads that prepare what is large, or names items that are to come
-WRITERS = 4
 #: seconds after which logs that were out of reach are tried again
-AGAIN = 1.0
-#: how browsers and clients on this machine name it
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+RETRY_SECONDS = 1.0
 
 ENDPOINTS: list[Endpoint] = [
-    *feedback_and_items.ENDPOINTS,
+    *feedback.ENDPOINTS,
+    *rankings.ENDPOINTS,
     *owners.ENDPOINTS,
     *judging.ENDPOINTS,
-    *operation.ENDPOINTS,
+    *health.ENDPOINTS,
 ]
 
 
@@ -77,17 +72,17 @@ class Service:
                 "make a key first: similia keys add."
             )
         self.embedder: Embedder | None = open_embedder(settings)
-        store = open_store(settings)
-        self._elsewhere = None if store is None else Elsewhere(store)
-        self.telemetry = Telemetry() if settings.telemetry else NoTelemetry()
-        self.bounds = Bounds(settings)
-        self.rates = Rates(settings.rate, settings.burst)
-        self.strangers = Rates(settings.wrong_rate, 20)
-        self.room = Room(settings.max_requests, settings.max_buffered)
-        self.work = Pool("work", settings.threads, settings.max_waiting)
-        self.writes = Pool("write", WRITERS, settings.max_requests)
-        self.long_work = Pool("long", 1, 8)
-        self.metrics = Metrics(self.standing, lambda: self.room.present)
+        self._elsewhere = open_external(settings)
+        self.telemetry = Telemetry() if settings.telemetry else None
+        self.auth = Auth(settings, self.keys)
+        self.calls = Budget("requests", settings.max_requests)
+        self.received = Budget("large requests", settings.max_buffered, settings.max_body)
+        self.unread = Budget("answers that nobody reads", settings.max_unread)
+        self.lanes = open_lanes(settings)
+        self._commits: dict[str, Commits] = {}
+        #: requests that are here, also those that are refused
+        self.present = 0
+        self.metrics = Metrics(self.standing, lambda: self.present)
         self.endpoints = list(ENDPOINTS)
         self.items = items
         self.images = images
@@ -103,7 +98,6 @@ class Service:
         self.ready = False
         self.draining = False
         self._ending = asyncio.Event()
-        self._committers: dict[str, Committer] = {}
         #: why the logs could not be opened
         self.failure: BaseException | None = None
         #: why the files to start with could not be read
@@ -111,7 +105,7 @@ class Service:
 
     @property
     def tenants(self) -> Tenants:
-        """Engines by name; there once the logs are replayed."""
+        """Tenants by name; there once the logs are replayed."""
         if self._tenants is None:
             raise Problem(503, "the service is not ready; try again later.", retry_after=1)
         return self._tenants
@@ -121,75 +115,72 @@ class Service:
         """OpenAPI of all endpoints."""
         return document(self.endpoints, similia.__version__)
 
-    # -- who is let in -------------------------------------------------------------------------
+    # -- what settings bound ---------------------------------------------------------------------
 
-    def admit(
-        self, exchange: Exchange, endpoint: Endpoint, tenant: str | None, *, looked: bool = False
-    ) -> Key:
-        """The caller's key, or 401, 403 or 429; `looked` if keys were read in this moment."""
-        if endpoint.scopes is None:
-            return LOCAL_OWNER
-        key = self.caller(exchange, looked=looked)
-        place = key.tenant if endpoint.place == "any" else tenant
-        place = None if endpoint.place == "service" else place
-        if not key.allows(place, endpoint.scopes):
-            raise Problem(403, f"the key must be for {' or '.join(endpoint.scopes)} here.")
-        self.rates.check(key.id)
-        return key
+    def check_batch(self, what: str, rows: Sized) -> None:
+        """Refuse batches that are too long."""
+        most = self.settings.max_batch
+        if len(rows) > most:
+            raise Invalid(f"{what} in one request must be at most {most}, got {len(rows)}.")
 
-    def caller(self, exchange: Exchange, *, looked: bool = False) -> Key:
-        """The key of whoever asks, for any tenant; 401, 403 or 429 without one that is known."""
-        try:
-            token = bearer(exchange.headers.get(b"authorization"))
-            needed, key = self.keys.asked(token, looked=looked)
-        except (ValueError, OSError) as error:
-            journal.note(logging.ERROR, "keys cannot be read", reason=str(error))
-            raise Problem(503, "keys cannot be read.", retry_after=5) from None
-        if not needed:
-            self._check_origin(exchange)
-            return LOCAL_OWNER
-        if key is None:
-            self.strangers.check((exchange.scope["client"] or ("unknown",))[0])
-            raise Problem(
-                401,
-                "a known key must be sent: Authorization: Bearer sk_…",
-                headers={"www-authenticate": "Bearer"},
-            )
-        return key
+    def check_vectors(self, name: str, vectors: Mapping[str, Sized]) -> None:
+        """Refuse vectors that are too long."""
+        most, found = self.settings.max_features, max(map(len, vectors.values()), default=0)
+        if found > most:
+            raise Invalid(f"numbers in {name} must be at most {most}, got {found}.")
 
-    def _check_origin(self, exchange: Exchange) -> None:
-        """Without keys, refuse what a page of another site makes a browser send."""
-        if not _is_own(exchange.headers.get(b"host", b""), exchange.headers.get(b"origin")):
-            raise Problem(403, "without keys, requests must come from this machine and this site.")
+    def check_ranking(self, k: int) -> None:
+        """Refuse a ranking that is too long."""
+        if k > self.settings.max_k:
+            raise Invalid(f"k must be at most {self.settings.max_k}, got {k}.")
 
-    # -- what operations share -----------------------------------------------------------------
+    # -- what operations share -------------------------------------------------------------------
 
-    def committer(self, tenant: Tenant) -> Committer:
-        """What stores judgements of a tenant."""
-        found = self._committers.get(tenant.name)
-        if found is None or found.tenant is not tenant:
-            found = self._committers[tenant.name] = Committer(tenant, self.writes)
-        return found
-
-    def elsewhere(self, tenant: Tenant) -> Elsewhere | None:
+    def elsewhere(self, tenant: Tenant) -> ExternalItems | None:
         """The database that has a tenant's items."""
         return self._elsewhere if tenant.name == self.settings.tenant else None
 
-    async def resolved(self, tenant: Tenant, query: Query) -> Query:
+    def commits(self, tenant: Tenant) -> Commits:
+        """What appends to a tenant's log."""
+        found = self._commits.get(tenant.name)
+        if found is None or found.log is not tenant.log:
+            found = self._commits[tenant.name] = Commits(tenant.log)
+        return found
+
+    async def resolved(self, call: Call, query: Query) -> Query:
         """The query with vectors: its own, those known by its id, or those of its text."""
-        elsewhere = self.elsewhere(tenant)
+        elsewhere = self.elsewhere(call.tenant)
+        if query.vectors is not None:
+            self.check_vectors("query.vectors", query.vectors)
         if query.item and elsewhere is not None:
-            return await self.work.run(elsewhere.asked, tenant, query)
+            return await call.run_in("search", elsewhere.asked, call.tenant, query)
         if query.item or query.vectors:
             return query
         if query.id is not None:
-            known = await self.work.run(self.queries[tenant.name].find, tenant, query.id)
-            if known is not None:
-                return known
+            known = self.queries[call.tenant.name]
+            found = await call.run_in("search", known.find, call.tenant, query.id)
+            if found is not None:
+                return found
         if self.embedder is None or not query.text:
             return query
         vector = await self.embedder.embed(query.text)
         return structs.replace(query, vectors={self.settings.embedder_view: vector})
+
+    async def learnt(self, tenant: Tenant, seq: int) -> None:
+        """Wait until a row of the log is known to rankings; no thread waits."""
+        loop = asyncio.get_running_loop()
+        reached: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not reached.done():
+                reached.set_result(None)
+
+        def done() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(wake)
+
+        tenant.when_learnt(seq, done)
+        await reached
 
     def create(self, name: str, shares: str | None = None) -> bool:
         """Make a tenant; False if it is there, with the same items."""
@@ -213,19 +204,18 @@ class Service:
         return records.Settings(held_out=self.settings.hold_out, search=self.settings.search)
 
     def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
-        """Numbers of each tenant, for metrics."""
+        """Numbers of each tenant that is open, for metrics."""
         if not self.ready or self._tenants is None:
             return
-        for name in self._tenants.names():
-            if name in self._tenants.unusable:
-                yield name, {"usable": 0.0}
-                continue
-            status = self._tenants.get(name).status()
+        for name in list(self._tenants.unusable):
+            yield name, {"usable": 0.0}
+        for tenant in self._tenants.opened():
+            status = tenant.status()
             numbers = ("seq", "learnt_seq", "items", "judgements", "queries")
             found = {number: float(getattr(status, number)) for number in numbers}
-            yield name, {"usable": 1.0, **found}
+            yield tenant.name, {"usable": 1.0, **found}
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- life ------------------------------------------------------------------------------------
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         """Listen at once, replay beside that, then be ready; at the end, drain and close."""
@@ -252,13 +242,13 @@ class Service:
             return
         self.failure = None
         self.ready = True
-        self.metrics.ready = True
+        self.metrics.ready.set(1)
         journal.note(logging.INFO, "ready")
         if self.settings.warm_up == "beside":
             await asyncio.to_thread(self._warm_up)
 
     async def _reach_logs(self) -> bool:
-        """Open the logs, whether at once or after a database, or a service that has them, lets us.
+        """Open the logs, if need be once a database answers, or another service lets them go.
 
         False if the service ends before.
         """
@@ -274,7 +264,7 @@ class Service:
                 await asyncio.to_thread(self._tenants.close)
                 self._tenants = None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), AGAIN)
+                await asyncio.wait_for(self._ending.wait(), RETRY_SECONDS)
         return False
 
     def _warm_up(self) -> None:
@@ -283,10 +273,14 @@ class Service:
 
     def _open_tenants(self) -> None:
         self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
-        first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
-        self._tenants.open_all()
+        first: Tenant | None = None
+        with contextlib.suppress(Damaged):  # the others are served all the same
+            first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
+        self._tenants.open_some()
         for name, error in self._tenants.unusable.items():
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))
+        if first is None:
+            return
         try:
             if self._elsewhere is not None:
                 self._check_apart(first)
@@ -298,8 +292,7 @@ class Service:
 
     def _check_apart(self, first: Tenant) -> None:
         """Refuse to share items that are elsewhere: what one judges would be copied for all."""
-        opened = self.tenants.opened()
-        sharing = [tenant.name for tenant in opened if tenant.shares == first.name]
+        sharing = self.tenants.sharing(first.name)
         if sharing or first.shares is not None:
             raise ValueError(
                 f"settings: items_at must be for a tenant whose items nobody shares, got "
@@ -316,64 +309,52 @@ class Service:
 
     def close(self) -> None:
         """Finish what runs, write what waits."""
-        self.work.close()
-        self.writes.close()
-        self.long_work.close()
+        for lane in self.lanes.values():
+            lane.close()
         if self._tenants is not None:
             self._tenants.close()
         if self._elsewhere is not None:
-            self._elsewhere.store.close()
-        self.telemetry.close()
+            self._elsewhere.close()
+        if self.telemetry is not None:
+            self.telemetry.close()
 
 
-def create_app(service: Service, more: Sequence[BaseRoute] = ()) -> ASGIApp:
-    """The application of a service; further routes come before its pages."""
-    pictures = [] if service.images is None else [service.images.route(service)]
-    router = Router(
-        [*routes(service, service.endpoints), *more, *pictures, *pages.routes(service)],
-        redirect_slashes=False,
-        default=_nothing,
-    )
-    return Guard(service, Ways(router))
+class Application:
+    """The service as an ASGI application: the API by its endpoints, then pages and pictures."""
 
-
-class Ways:
-    """The router, with a straight way to what is asked for most: `/v1/{tenant}/NAME`."""
-
-    def __init__(self, router: Router) -> None:
-        self.router = router
-        self._straight = {
-            route.path.removeprefix(f"{V1}/"): route
-            for route in router.routes
-            if isinstance(route, Route)
-            and isinstance(route.endpoint, Resource)
-            and route.path.startswith(f"{V1}/")
-            and "{" not in route.path.removeprefix(f"{V1}/")
-        }
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._routes = Routes(service, service.endpoints)
+        pictures = [] if service.images is None else [service.images.route()]
+        self._pages = Router(
+            [*pictures, *pages.routes(try_page=service.settings.try_page)],
+            redirect_slashes=False,
+            default=_nothing,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Go the straight way, or through all routes."""
-        start, v1, tenant, name = (*scope["path"].split("/", 3), "", "", "")[:4]
-        route = self._straight.get(name)
-        if route is None or not tenant or start or v1 != "v1":
-            await self.router(scope, receive, send)
-            return
-        scope["path_params"], scope["route"] = {"tenant": tenant}, route
-        await route.endpoint(scope, receive, send)
+        """Serve a request, or live and end."""
+        if scope["type"] == "http":
+            await Exchange(self.service, scope, receive, send).run(self._serve)
+        elif scope["type"] == "lifespan":
+            await self.service.lifespan(receive, send)
+        else:  # web sockets: nothing here speaks them
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _serve(self, exchange: Exchange) -> None:
+        telemetry = self.service.telemetry
+        with nullcontext() if telemetry is None else telemetry.span(exchange):
+            path = exchange.scope["path"]
+            resource, names = self._routes.find(path)
+            if resource is not None:
+                await resource.serve(exchange, names)
+                return
+            if path.startswith(IMAGES):
+                self.service.auth.caller(exchange)
+            else:
+                self.service.auth.visitor(exchange)
+            await exchange.delegate(self._pages)
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     raise Problem(404, "there is nothing here.")
-
-
-@lru_cache(maxsize=16)
-def _is_own(host: bytes, origin: bytes | None) -> bool:
-    """Whether a browser on this machine asks, for a page of this service."""
-    if set(host) & set(b"/@?#\\"):
-        return False
-    try:
-        name = urlsplit(f"//{host.decode('latin-1')}").hostname
-    except ValueError:  # half an address
-        return False
-    foreign = origin is not None and origin.partition(b"://")[2] != host
-    return name in LOOPBACK_NAMES and not foreign

@@ -2,19 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
-from similia.service.http.guard import EXCHANGE, SHORTCUT, VERDICT, Exchange
-from similia.service.http.keys import Key
-from similia.service.http.limits import Body
+from similia.service.http.exchange import JSON, Exchange
+from similia.service.http.keys import VISITOR, Key
+from similia.service.http.lanes import LaneName
 from similia.service.http.problems import Problem
 
 if TYPE_CHECKING:
@@ -22,9 +20,15 @@ if TYPE_CHECKING:
     from similia.service.tenants.tenant import Tenant
 
 T = TypeVar("T")
-JSON = "application/json"
+#: beginning of the paths of a tenant
+V1 = "/v1/{tenant}"
+#: scopes of keys, one of which an endpoint asks for
+READ, JUDGE, OWN = ("read",), ("feedback",), ("admin",)
+SEE = ("read", "feedback")
 #: where a row of a batch is named in an error
-PLACE = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
+ROW = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
+#: parameters of one URL
+MAX_PARAMETERS = 100
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Endpoint:
     handle: "Callable[[Call], Awaitable[Any]]"
     #: one of these lets a key in; None lets everybody in
     scopes: tuple[str, ...] | None
-    #: what is sent back; Response for anything but JSON
+    #: what is sent back: JSON of this type, or text
     returns: Any
     body: Any = None
     #: struct with one field, a list, that may be sent instead of a single body
@@ -46,12 +50,11 @@ class Endpoint:
     query: type[msgspec.Struct] | None = None
     #: whether a missing body stands for an empty one
     optional_body: bool = False
-    status: int = 200
     #: statuses of errors beside those that every endpoint may answer
     errors: tuple[int, ...] = ()
-    #: whether it takes long: to evaluate, to promote
-    long: bool = False
-    media: str = JSON
+    #: which threads do its work
+    lane: LaneName = "search"
+    media: str = JSON.decode()
     #: whether it answers before the logs are replayed
     always: bool = False
     #: what a key must be for: the tenant in the path, the whole service, or any tenant
@@ -64,7 +67,7 @@ class Call:
 
     service: "Service"
     endpoint: Endpoint
-    request: Request
+    exchange: Exchange
     key: Key
     path: dict[str, str]
     body: Any = None
@@ -73,166 +76,227 @@ class Call:
 
     @property
     def tenant(self) -> "Tenant":
-        """Engine of the tenant in the path."""
+        """The tenant in the path."""
         assert self._tenant is not None
         return self._tenant
 
     async def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Run work of the engine in a thread."""
-        pool = self.service.long_work if self.endpoint.long else self.service.work
-        return await pool.run(work, *arguments, **named)
+        """Run work in a thread of the endpoint's lane."""
+        return await self.run_in(self.endpoint.lane, work, *arguments, **named)
+
+    async def run_in(
+        self, lane: LaneName, work: Callable[..., T], *arguments: Any, **named: Any
+    ) -> T:
+        """Run work in a thread of a lane."""
+        job = partial(work, *arguments, **named)
+        return await self.service.lanes[lane].run(self.key.id, job)
+
+    async def go_on(self, lane: LaneName, work: Callable[..., T], *arguments: Any) -> T:
+        """Run the next piece of work that was let into a lane before."""
+        job = partial(work, *arguments)
+        return await self.service.lanes[lane].run(self.key.id, job, admitted=True)
 
 
-class Resource:
-    """All operations on one path, as an ASGI application."""
+class Operation:
+    """An endpoint of a service, ready to serve requests."""
 
-    def __init__(self, service: "Service", endpoints: Sequence[Endpoint]) -> None:
-        self.service = service
-        self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
-        self._decoders = {endpoint.method: Decoders(endpoint) for endpoint in endpoints}
-        methods = [*self.endpoints, *(["HEAD"] if "GET" in self.endpoints else [])]
-        self.allowed = ", ".join(sorted(methods))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        endpoint = self.endpoints.get(method)
-        if endpoint is None:
-            raise Problem(
-                405,
-                f"the method must be one of {self.allowed}, got {scope['method']:.20}.",
-                headers={"allow": self.allowed},
-            )
-        exchange: Exchange = scope[EXCHANGE]
-        call = self._admitted(endpoint, Request(scope, receive))
-        limits = self.service.settings
-        with Body(self.service.room) as body:
-            if endpoint.body is not None:
-                content = await self._read(body, exchange, receive)
-                scope["body_read"] = True
-                call.body = self._decoders[method].decoded(exchange, content)
-            seconds = limits.long_timeout if endpoint.long else limits.timeout
-            try:
-                async with asyncio.timeout(seconds):
-                    result = await endpoint.handle(call)
-            except TimeoutError:
-                sentence = f"no answer within {seconds:g} seconds; try again later."
-                raise Problem(503, sentence, retry_after=1) from None
-        if isinstance(result, Response):
-            await result(scope, receive, send)
-        else:
-            await exchange.respond(endpoint.status, _encoder.encode(result))
-
-    async def _read(self, body: Body, exchange: Exchange, receive: Receive) -> bytes:
-        limits, announced = self.service.settings, exchange.header(b"content-length")
-        shortcut = exchange.scope.get(SHORTCUT)
-        if shortcut is not None and shortcut.has_body:  # nothing to wait for
-            return await body.read(receive, announced, limits.max_body)
-        seconds = limits.body_timeout
-        try:
-            async with asyncio.timeout(seconds):
-                return await body.read(receive, announced, limits.max_body)
-        except TimeoutError:
-            raise Problem(408, f"a body must arrive within {seconds:g} seconds.") from None
-
-    def _admitted(self, endpoint: Endpoint, request: Request) -> Call:
-        """Check the caller, then where the request goes; tell strangers nothing."""
-        service, scope = self.service, request.scope
-        tenant = request.path_params.get("tenant")
-        key = scope.get(VERDICT) or service.admit(scope[EXCHANGE], endpoint, tenant)
-        if isinstance(key, Problem):
-            raise key
-        scope["state"]["key"] = key.id
-        if tenant is not None:
-            scope["state"]["tenant"] = tenant
-        if not (endpoint.always or service.ready):
-            raise Problem(503, "the service is not ready; try again later.", retry_after=1)
-        call = Call(service, endpoint, request, key, request.path_params)
-        if tenant is not None and endpoint.place == "tenant":
-            call._tenant = service.tenants.get(tenant)
-        if endpoint.query is not None:
-            call.query = _of_query(endpoint, request)
-        elif scope["query_string"] and endpoint.scopes is not None:
-            raise Problem(422, f"{endpoint.path} takes no parameters in the URL's query.")
-        return call
-
-
-def routes(service: "Service", endpoints: Sequence[Endpoint]) -> list[Route]:
-    """Routes for endpoints, one for each path; an id in a path may contain slashes."""
-    paths: dict[str, list[Endpoint]] = {}
-    for endpoint in endpoints:
-        paths.setdefault(endpoint.path, []).append(endpoint)
-    return [
-        Route(path.replace("{id}", "{id:path}"), Resource(service, group))
-        for path, group in sorted(paths.items(), key=lambda each: each[0].endswith("{id}"))
-    ]
-
-
-# -- what goes in, what comes out --------------------------------------------------------------
-
-
-class _Probe(msgspec.Struct):
-    judgements: msgspec.Raw = msgspec.Raw(b"")
-
-
-_encoder = msgspec.json.Encoder()
-
-
-class Decoders:
-    """From the bodies of an endpoint to its structs."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
+    def __init__(self, service: "Service", endpoint: Endpoint) -> None:
+        self.service, self.endpoint = service, endpoint
+        settings = service.settings
+        self.seconds = settings.long_timeout if endpoint.lane == "long" else settings.timeout
         self._single = msgspec.json.Decoder(endpoint.body)
         self._batch = None if endpoint.batch is None else msgspec.json.Decoder(endpoint.batch)
-        self._probe = msgspec.json.Decoder(_Probe)
 
-    def decoded(self, exchange: Exchange, content: bytes) -> Any:
+    async def serve(self, exchange: Exchange, path: dict[str, str]) -> None:
+        """Serve a request: first its caller, then all else."""
+        endpoint, service = self.endpoint, self.service
+        if endpoint.scopes is None:
+            await self._answer(Call(service, endpoint, exchange, VISITOR, path))
+            return
+        tenant = path.get("tenant")
+        key = service.auth.admit(exchange, endpoint, tenant)
+        if tenant is not None:
+            exchange.details["tenant"] = tenant
+        service.calls.take(key.id)
+        call = Call(service, endpoint, exchange, key, path)
+        try:
+            if not (endpoint.always or service.ready):
+                raise Problem(503, "the service is not ready; try again later.", retry_after=1)
+            if tenant is not None and endpoint.place == "tenant":
+                await self._take_tenant(call, tenant)
+            call.query = _parameters(endpoint, exchange.scope["query_string"])
+            await self._answer(call)
+        finally:
+            if call._tenant is not None:
+                service.tenants.give(call._tenant)
+            service.calls.give(key.id)
+
+    async def _take_tenant(self, call: Call, name: str) -> None:
+        """Hold the tenant open for this call; one that is closed is opened by a thread."""
+        tenants = self.service.tenants
+        while (found := tenants.take(name)) is None:
+            async with asyncio.timeout(self.seconds):
+                await call.run_in("write", tenants.get, name)
+        call._tenant = found
+
+    async def _answer(self, call: Call) -> None:
+        found = await self._found(call)
+        if isinstance(found, AsyncIterator):
+            await call.exchange.stream(200, found)
+        elif isinstance(found, bytes):
+            media = self.endpoint.media.encode()
+            await call.exchange.respond(200, found, media=media)
+        else:
+            await call.exchange.respond(200, _encoder.encode(found))
+
+    async def _found(self, call: Call) -> Any:
+        """What is to be answered, in time: first the body must be here, then the answer."""
+        settings = self.service.settings
+        waits_for_body = self.endpoint.body is not None
+        try:
+            async with asyncio.timeout(
+                settings.body_timeout if waits_for_body else self.seconds
+            ) as deadline:
+                if waits_for_body:
+                    content = await call.exchange.body(settings.max_body)
+                    waits_for_body = False
+                    deadline.reschedule(asyncio.get_running_loop().time() + self.seconds)
+                    call.body = self._decoded(call.exchange, content)
+                return await self.endpoint.handle(call)
+        except TimeoutError:
+            if waits_for_body:
+                sentence = f"a body must arrive within {settings.body_timeout:g} seconds."
+                raise Problem(408, sentence) from None
+            sentence = f"no answer within {self.seconds:g} seconds; try again later."
+            raise Problem(503, sentence, retry_after=1) from None
+
+    # -- what goes in ------------------------------------------------------------------------------
+
+    def _decoded(self, exchange: Exchange, content: bytes) -> Any:
         """The struct of a body; 400, 415 or 422 if it is none."""
         if not content and self.endpoint.optional_body:
             content = b"{}"
-        elif not is_json(exchange.headers):
+        elif not _is_json(exchange):
             media = exchange.header(b"content-type") or "no type"
-            raise Problem(415, f"a body must be {JSON}, uncompressed, got {media!r:.80}.")
-        return self.parsed(content)
-
-    def parsed(self, content: bytes) -> Any:
-        """The same for a body whose type is known."""
+            sentence = f"a body must be {JSON.decode()}, uncompressed, got {media!r:.80}."
+            raise Problem(415, sentence)
         try:
-            if self._batch is not None and self._is_batch(content):
+            if self._batch is not None and _is_batch(content):
                 return self._batch.decode(content)
             return self._single.decode(content)
         except msgspec.ValidationError as error:
-            place = PLACE.search(str(error))
-            rows = {int(place[1]): _short(error)} if place else None
+            row = ROW.search(str(error))
+            rows = {int(row[1]): _short(error)} if row else None
             raise Problem(422, f"the body does not fit: {_short(error)}.", rows=rows) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Problem(400, f"the body is not JSON: {_short(error)}.") from None
 
-    def _is_batch(self, content: bytes) -> bool:
-        # Without the name of the list there is none; escapes may spell it otherwise.
-        if b'"judgements"' not in content and b"\\" not in content:
-            return False
-        return bool(self._probe.decode(content).judgements)
+
+class _Outline(msgspec.Struct):
+    judgements: msgspec.Raw = msgspec.Raw(b"")
 
 
-def is_json(headers: Mapping[bytes, bytes]) -> bool:
+_encoder = msgspec.json.Encoder()
+_outline = msgspec.json.Decoder(_Outline)
+
+
+def _is_batch(content: bytes) -> bool:
+    # Without the name of the list there is none; escapes may spell it otherwise.
+    if b'"judgements"' not in content and b"\\" not in content:
+        return False
+    return bool(_outline.decode(content).judgements)
+
+
+def _is_json(exchange: Exchange) -> bool:
     """Whether a body is what is taken: JSON, uncompressed."""
-    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    encoding = headers.get(b"content-encoding", b"identity").lower()
-    return media == JSON.encode() and encoding == b"identity"
+    media = exchange.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    encoding = exchange.headers.get(b"content-encoding", b"identity").lower()
+    return media == JSON and encoding == b"identity"
 
 
-def _of_query(endpoint: Endpoint, request: Request) -> Any:
-    pairs = request.query_params.multi_items()
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
+def _parameters(endpoint: Endpoint, given: bytes) -> Any:
+    """The struct of the URL's query; 422 if it is none."""
+    if endpoint.query is None:
+        if given:
+            raise Problem(422, f"{endpoint.path} takes no parameters in the URL's query.")
+        return None
+    try:
+        text = given.decode("latin-1")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    except ValueError:
+        raise Problem(422, f"a URL must have at most {MAX_PARAMETERS} parameters.") from None
+    found = dict(pairs)
+    if len(found) < len(pairs):
         raise Problem(422, "a parameter in the URL's query must be given once.")
     try:
-        return msgspec.convert(dict(pairs), endpoint.query, strict=False)
+        return msgspec.convert(found, endpoint.query, strict=False)
     except msgspec.ValidationError as error:
         raise Problem(422, f"the URL's query does not fit: {_short(error)}.") from None
 
 
 def _short(error: BaseException) -> str:
     return str(error).rstrip(".").encode("utf-8", "replace").decode()[:300]
+
+
+# -- which endpoint --------------------------------------------------------------------------------
+
+
+class Routes:
+    """Finds the endpoint of a path. An id in a path may contain slashes."""
+
+    def __init__(self, service: "Service", endpoints: Sequence[Endpoint]) -> None:
+        self._plain: dict[str, Resource] = {}
+        #: by what comes before and after the id of something; the longest end first
+        self._of_ids: list[tuple[str, str, Resource]] = []
+        paths: dict[str, list[Endpoint]] = {}
+        for endpoint in endpoints:
+            paths.setdefault(endpoint.path, []).append(endpoint)
+        for path, group in paths.items():
+            resource = Resource(service, path, group)
+            before, id, after = path.removeprefix(V1).partition("{id}")
+            if id:
+                self._of_ids.append((before, after, resource))
+            else:
+                self._plain[path] = resource
+        self._of_ids.sort(key=lambda each: -len(each[1]))
+
+    def find(self, path: str) -> "tuple[Resource | None, dict[str, str]]":
+        """What is at a path, and the names in it."""
+        if path in self._plain:
+            return self._plain[path], {}
+        start, v1, tenant = (*path.split("/", 3), "", "")[:3]
+        if start or v1 != "v1" or not tenant:
+            return None, {}
+        below = path[len(f"/v1/{tenant}") :]
+        found = self._plain.get(V1 + below)
+        if found is not None:
+            return found, {"tenant": tenant}
+        for before, after, resource in self._of_ids:
+            id = below[len(before) : len(below) - len(after)]
+            if id and below.startswith(before) and below.endswith(after):
+                return resource, {"tenant": tenant, "id": id}
+        return None, {}
+
+
+class Resource:
+    """All operations on one path."""
+
+    def __init__(self, service: "Service", path: str, endpoints: Sequence[Endpoint]) -> None:
+        self.path = path
+        self._operations = {each.method: Operation(service, each) for each in endpoints}
+        if "GET" in self._operations:
+            self._operations["HEAD"] = self._operations["GET"]
+        self._allowed = ", ".join(sorted(self._operations))
+
+    async def serve(self, exchange: Exchange, path: dict[str, str]) -> None:
+        """Serve a request by the operation of its method."""
+        exchange.route = self.path
+        method = exchange.scope["method"]
+        operation = self._operations.get(method)
+        if operation is None:
+            raise Problem(
+                405,
+                f"the method must be one of {self._allowed}, got {method:.20}.",
+                headers={"allow": self._allowed},
+            )
+        await operation.serve(exchange, path)

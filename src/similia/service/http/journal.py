@@ -1,22 +1,23 @@
 """Structured logs: one JSON object a line, with the id of the request. Never keys or bodies."""
 
+import atexit
 import contextlib
 import logging
+import queue
 import sys
-import threading
 import time
 from datetime import UTC, datetime
-from functools import lru_cache
+from logging.handlers import BufferingHandler, QueueHandler, QueueListener
 from typing import Any, TextIO
 
 import msgspec
 
 logger = logging.getLogger("similia.service")
 
-_encoder = msgspec.json.Encoder(enc_hook=str)
+#: seconds that lines of requests may wait for others, and how many are written at once
+FLUSH_INTERVAL, MAX_LINES = 0.05, 256
 
-#: seconds that lines of requests may wait, and how many
-SHORT_WHILE, MOST_LINES = 0.05, 256
+_encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 class JsonLines(logging.Formatter):
@@ -24,16 +25,15 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, level and message, then what came with it."""
-        details = getattr(record, "details", {})
+        moment = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, Any] = {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "details", {}),
+        }
         if record.exc_info:
-            details = {**details, "traceback": self.formatException(record.exc_info)}
-        return self.line(record.created, record.levelno, record.getMessage(), details)
-
-    def line(self, created: float, level: int, message: str, details: dict[str, Any]) -> str:
-        """The same without a record."""
-        name = logging.getLevelName(level).lower()
-        moment = _moment(int(created * 1000))
-        line = {"time": moment, "level": name, "message": message, **details}
+            line["traceback"] = self.formatException(record.exc_info)
         return _encoder.encode(line).decode("utf-8", "replace")
 
 
@@ -52,89 +52,86 @@ class Lines(logging.Formatter):
         return text
 
 
-class Gathering(logging.StreamHandler[Any]):
-    """Writes lines to a stream; those of requests together, a moment after the first of them.
-
-    A line that is written alone costs more than the request's way through the service. Whatever
-    else is logged is written at once, with all that came before it.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self._lines: list[str] = []
-        self._some = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a line."""
-        self._lines.append(self.format(record) + self.terminator)
-        self.flush()
-
-    def take_down(self, line: str) -> None:
-        """Write a line soon."""
-        with self.lock or contextlib.nullcontext():
-            self._lines.append(line + self.terminator)
-            n = len(self._lines)
-        if n >= MOST_LINES:
-            self.flush()
-        elif n == 1:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-                self._thread.start()
-            self._some.set()
-
-    def flush(self) -> None:
-        """Write what was taken down; a stream that was closed takes nothing."""
-        with self.lock or contextlib.nullcontext():
-            lines, self._lines = self._lines, []
-            with contextlib.suppress(ValueError, OSError):
-                if lines:
-                    self.stream.write("".join(lines))
-                self.stream.flush()
-
-    def _run(self) -> None:
-        while True:
-            self._some.wait()
-            self._some.clear()
-            time.sleep(SHORT_WHILE)
-            self.flush()
-
-
 def _plain(value: Any) -> str:
     """A value that stays on its line."""
     text = str(value)
     return text if text.isprintable() else repr(text)
 
 
+class _Handler(QueueHandler):
+    """Hands records to the thread that writes them."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Leave the formatting to that thread, too."""
+        return record
+
+
+class Writer(BufferingHandler):
+    """Writes many lines at once; a stream that was closed takes nothing."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(MAX_LINES)
+        self._stream = stream
+
+    def flush(self) -> None:
+        """Write what was handed over."""
+        records, self.buffer = self.buffer, []
+        text = "".join([f"{self.format(record)}\n" for record in records])
+        with contextlib.suppress(ValueError, OSError):
+            if text:
+                self._stream.write(text)
+                self._stream.flush()
+
+
+class Listener(QueueListener):
+    """Takes records from the queue: lines of requests a moment after the first of them.
+
+    A thread that woke up for each would cost more than the requests.
+    """
+
+    def __init__(self, waiting: "queue.SimpleQueue[logging.LogRecord]", writer: Writer) -> None:
+        super().__init__(waiting, writer)
+        self._waiting, self._writer = waiting, writer
+
+    def dequeue(self, block: bool) -> logging.LogRecord:
+        """The next record."""
+        if not self._waiting.empty():
+            return self._waiting.get(block)
+        self._writer.flush()
+        record = self._waiting.get(block)
+        # None asks the thread to end.
+        if record is not None and record.levelno < logging.WARNING:
+            time.sleep(FLUSH_INTERVAL)
+        return record
+
+
 def set_up(form: str, level: str) -> None:
-    """Log to standard error, uvicorn's own messages included."""
-    handler = Gathering(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else Lines())
+    """Log to standard error from a thread of its own, uvicorn's messages included."""
+    writer = Writer(sys.stderr)
+    writer.setFormatter(JsonLines() if form == "json" else Lines())
+    waiting: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    listener = Listener(waiting, writer)
+    listener.start()
+    atexit.register(_end, listener, writer)
     for name in ("similia.service", "uvicorn"):
         found = logging.getLogger(name)
-        found.handlers[:] = [handler]
+        found.handlers[:] = [_Handler(waiting)]
         found.setLevel(level.upper())
         found.propagate = False
     logging.getLogger("uvicorn.access").disabled = True
+    # No line names a thread or a process, and to find their names costs time for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
-@lru_cache(maxsize=2)
-def _moment(milliseconds: int) -> str:
-    """A time in UTC; many requests are answered within a millisecond."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
-
-
-def quick(level: int, message: str, details: dict[str, Any]) -> None:
-    """Log what is logged all the time: as JSON without a record, where nothing else listens."""
-    handlers = logger.handlers
-    if len(handlers) == 1 and isinstance(handlers[0], Gathering) and not logger.propagate:
-        form = handlers[0].formatter
-        if isinstance(form, JsonLines):
-            handlers[0].take_down(form.line(time.time(), level, message, details))
-            return
-    note(level, message, **details)
+def _end(listener: QueueListener, writer: Writer) -> None:
+    listener.stop()
+    writer.flush()
 
 
 def note(level: int, message: str, **details: Any) -> None:
     """Log a message with details."""
-    logger.log(level, message, extra={"details": details})
+    if logger.isEnabledFor(level):
+        # Where in the code that was says nothing, and to find it costs more than all else.
+        name = logging.getLevelName(level)
+        given = {"name": logger.name, "levelno": level, "levelname": name, "msg": message}
+        logger.handle(logging.makeLogRecord({**given, "details": details}))

@@ -8,6 +8,7 @@ request cheap. The file's own salt keys it, so equal secrets in two files do not
 import hashlib
 import hmac
 import json
+import math
 import os
 import secrets
 import threading
@@ -28,9 +29,11 @@ SCOPES = ("read", "feedback", "admin")
 #: a key of all tenants
 EVERY = "*"
 PREFIX = "sk"
-LONGEST = 128
+#: seconds for which the file is taken not to have changed: to look costs as much as a judgement
+LOOK_INTERVAL = 0.02
+MAX_TOKEN_LENGTH = 128
 #: compared with where no key has the id, so that both take as long
-NOBODY = "0" * 64
+DUMMY_HASH = "0" * 64
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Key:
     id: str
     tenant: str
     scopes: tuple[str, ...]
-    hash: str = NOBODY
+    hash: str = DUMMY_HASH
     name: str = ""
     #: judgements with this key are this judge's
     judge: str | None = None
@@ -57,6 +60,8 @@ class Key:
 
 #: whoever can reach a service without keys, which then listens on loopback only
 LOCAL_OWNER = Key("local", EVERY, SCOPES, name="local owner")
+#: whoever asks for what needs no key
+VISITOR = Key("", "", ())
 
 
 class Keys:
@@ -65,16 +70,17 @@ class Keys:
     Parameters
     ----------
     path : path
-        JSON, readable by its owner only. Missing means no keys.
+        JSON, readable by its owner only. If it exists, requests need a key, even if none is in it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._looked_at = -math.inf
         self._stamp: tuple[int, ...] | None = None
         self._salt = ""
         self._keys: dict[str, Key] = {}
-        #: once there were keys, a missing file locks everybody out instead of letting them in
+        #: a file means that keys are needed, whatever is in it, and also once it is gone
         self._needed = False
 
     @property
@@ -85,25 +91,20 @@ class Keys:
 
     def find(self, token: str) -> Key | None:
         """The key of a token, or None if it is unknown, expired or revoked."""
-        return self.asked(token)[1]
+        return self.look_up(token)[1]
 
-    def asked(self, token: str | None, *, looked: bool = False) -> tuple[bool, Key | None]:
-        """Whether requests need a key, and that of a token: one look at the file for both.
-
-        None if the caller has `looked` in this very moment, for another token.
-        """
-        if not looked:
-            self._refresh()
-        needed = self._needed
-        return needed, None if token is None else self._find(token)
+    def look_up(self, token: str | None) -> tuple[bool, Key | None]:
+        """Whether requests need a key, and that of a token: one look at the file for both."""
+        self._refresh()
+        return self._needed, None if token is None else self._find(token)
 
     def _find(self, token: str) -> Key | None:
-        prefix, _, rest = token[:LONGEST].partition("_")
+        prefix, _, rest = token[:MAX_TOKEN_LENGTH].partition("_")
         identifier, _, secret = rest.partition("_")
         known = self._keys.get(identifier)
         hashed = _hash(secret, self._salt)
-        same = hmac.compare_digest(hashed, known.hash if known else NOBODY)
-        if known is None or not same or prefix != PREFIX or len(token) > LONGEST:
+        same = hmac.compare_digest(hashed, known.hash if known else DUMMY_HASH)
+        if known is None or not same or prefix != PREFIX or len(token) > MAX_TOKEN_LENGTH:
             return None
         return None if known.expires is not None and known.expires <= time.time() else known
 
@@ -150,6 +151,13 @@ class Keys:
     # -- the file ------------------------------------------------------------------------------
 
     def _refresh(self) -> None:
+        """Read the file again if it has changed; it is looked at every few milliseconds."""
+        now = time.monotonic()
+        if now - self._looked_at >= LOOK_INTERVAL:
+            self._looked_at = now
+            self._look()
+
+    def _look(self) -> None:
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -157,13 +165,13 @@ class Keys:
                 with self._lock:
                     self._stamp, self._keys = None, {}
             return
+        self._needed = True
         stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         if stamp == self._stamp:
             return
         with self._lock:
             self._salt, self._keys = _read(self.path)
             self._stamp = stamp
-            self._needed = self._needed or bool(self._keys)
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[dict[str, Key], str]]:
@@ -182,7 +190,7 @@ class Keys:
                 text = json.dumps({"version": 1, "salt": salt, "keys": kept}, indent=1)
                 temporary.write_text(text, encoding="utf-8")
             self.path.chmod(0o600)
-        self._refresh()
+        self._look()
 
 
 def described(key: Key) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from similia.service.http.endpoints import JSON, Endpoint
+from similia.service.http.endpoints import Endpoint
+from similia.service.http.exchange import JSON as JSON_MEDIA
 from similia.service.http.problems import Error
 
+JSON = JSON_MEDIA.decode()
 #: what any request may be answered with
 ALWAYS = (500, 503)
 #: what requests with a key, a tenant, a body or parameters may be answered with
@@ -108,7 +110,7 @@ def _operation(
         "description": " ".join(more.split()) or summary,
         "parameters": _parameters(endpoint, schemas, components),
         "responses": {
-            str(endpoint.status): good,
+            "200": good,
             **{str(s): {"description": MEANINGS[s], "content": wrong} for s in sorted(statuses)},
         },
     }

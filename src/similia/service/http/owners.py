@@ -5,9 +5,8 @@ import time
 from similia.service import schemas as s
 from similia.service.answers import Figures, Model, Then, Verdict
 from similia.service.errors import Invalid, NotFound
-from similia.service.http.endpoints import Call, Endpoint
+from similia.service.http.endpoints import JUDGE, OWN, READ, V1, Call, Endpoint
 from similia.service.http.keys import EVERY, Key
-from similia.service.http.routes import JUDGE, OWN, READ, V1
 
 
 async def next_questions(call: Call) -> s.Questions:
@@ -103,9 +102,9 @@ async def create_tenant(call: Call) -> s.Created:
 
 
 ENDPOINTS = [
-    Endpoint("GET", f"{V1}/next", next_questions, JUDGE, s.Questions, query=s.NextPage),
+    Endpoint("GET", f"{V1}/next", next_questions, JUDGE, s.Questions, query=s.NextPage, lane="ask"),
     Endpoint("GET", f"{V1}/models", models, READ, s.Models),
-    Endpoint("POST", f"{V1}/promote", promote, OWN, Verdict, errors=(409, 507), long=True),
+    Endpoint("POST", f"{V1}/promote", promote, OWN, Verdict, errors=(409, 507), lane="long"),
     Endpoint(
         "POST",
         f"{V1}/rollback",
@@ -115,9 +114,10 @@ ENDPOINTS = [
         body=s.Rollback,
         optional_body=True,
         errors=(409, 507),
+        lane="long",
     ),
-    Endpoint("GET", f"{V1}/history", history, READ, Then, query=s.At),
-    Endpoint("GET", f"{V1}/evaluate", evaluate, READ, Figures, long=True),
+    Endpoint("GET", f"{V1}/history", history, READ, Then, query=s.At, lane="long"),
+    Endpoint("GET", f"{V1}/evaluate", evaluate, READ, Figures, lane="long"),
     Endpoint("GET", f"{V1}/keys", list_keys, OWN, s.KeyList),
     Endpoint("POST", f"{V1}/keys", make_key, OWN, s.MadeKey, body=s.NewKey),
     Endpoint("DELETE", f"{V1}/keys/{{id}}", revoke_key, OWN, s.KeyInfo),
@@ -132,5 +132,6 @@ ENDPOINTS = [
         optional_body=True,
         errors=(409, 507),
         place="service",
+        lane="write",
     ),
 ]

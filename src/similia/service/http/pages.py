@@ -3,14 +3,10 @@
 import hashlib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-
-if TYPE_CHECKING:
-    from similia.service.http.app import Service
 
 POLICY = "; ".join(
     (
@@ -37,11 +33,11 @@ MEDIA = {
 }
 
 
-def routes(service: "Service") -> list[BaseRoute]:
+def routes(*, try_page: bool) -> list[BaseRoute]:
     """The page to try the API at /docs, and the pages of `static` at / and /assets/."""
     package = files("similia.service")
     found: list[BaseRoute] = []
-    if service.settings.try_page:
+    if try_page:
         found += folder(package / "explorer", "/docs", "/docs/")
     static = package / "static"
     if static.is_dir():

@@ -5,16 +5,19 @@ import gc
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
 
 from similia.service.http import journal
-from similia.service.http.app import Service, create_app
-from similia.service.http.direct import Direct
-from similia.service.http.protocol import bounded
+from similia.service.http.app import Application, Service
+from similia.service.http.connection import Door
+
+#: part of the connections that the system allows, for callers without a known key
+UNKNOWN_SHARE = 1 / 2
+#: connections where the system does not say how many it allows
+CONNECTIONS = 1024
 
 
 class Server(uvicorn.Server):
@@ -23,10 +26,11 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, listener: socket.socket) -> None:
         self.service, self.listener = service, listener
         settings = service.settings
+        self.door = Door(settings, int(_raise_file_limit() * UNKNOWN_SHARE))
         super().__init__(
             uvicorn.Config(
-                create_app(service),
-                http=bounded(settings, Direct(service)),
+                Application(service),
+                http=self.door.protocol,  # type: ignore[arg-type]  # called like a class
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -50,13 +54,9 @@ class Server(uvicorn.Server):
         """Whether to stop: when told to, or if there is nothing to serve."""
         return await super().on_tick(counter) or self.service.unreadable is not None
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen on the socket that was bound before."""
-        await super().startup([self.listener])
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, finish requests, close the logs."""
-        await super().shutdown([self.listener])
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve on the socket that was bound before."""
+        super().run([self.listener])
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -83,10 +83,7 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     listener = listen(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    _raise_file_limit()
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
-    # Learning holds the interpreter for this long while a request waits for it; 5 ms by default.
-    sys.setswitchinterval(0.0005)
     # Items are many and stay, so looking through all of them seldom is enough.
     gc.set_threshold(10_000, 20, 20)
     server = Server(service, listener)
@@ -96,10 +93,12 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
         raise service.unreadable
 
 
-def _raise_file_limit() -> None:
-    """Allow as many connections as the system lets this process have."""
+def _raise_file_limit() -> int:
+    """Allow as many connections as the system lets this process have; how many that is."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard if hard > 0 else CONNECTIONS
+    return CONNECTIONS

@@ -2,45 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
-
-from starlette.types import Scope
+from typing import Any
 
 from similia.exceptions import MissingExtraError
-
-
-class Span(Protocol):
-    """What is needed of a span."""
-
-    def set_attribute(self, key: str, value: Any) -> Any:
-        """Note something."""
-
-
-class NoSpan:
-    """Nothing is traced."""
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        """Note nothing."""
-
-    def __enter__(self) -> Span:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class NoTelemetry:
-    """Nothing is traced."""
-
-    def span(self, scope: Scope) -> NoSpan:
-        """Trace nothing."""
-        return NOTHING
-
-    def close(self) -> None:
-        """Nothing to send."""
-
-
-NOTHING = NoSpan()
+from similia.service.http.exchange import Exchange
+from similia.service.http.problems import as_problem
 
 
 class Telemetry:
@@ -67,8 +33,9 @@ class Telemetry:
         self._tracer = provider.get_tracer("similia.service")
 
     @contextmanager
-    def span(self, scope: Scope) -> Iterator[Span]:
+    def span(self, exchange: Exchange) -> Iterator[None]:
         """A span around a request, named by its route."""
+        scope = exchange.scope
         carrier = {
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in scope["headers"]
@@ -78,11 +45,17 @@ class Telemetry:
             scope["method"], context=self._extract(carrier), kind=self._kind
         ) as span:
             span.set_attribute("http.request.method", scope["method"])
-            yield span
-            route = getattr(scope.get("route"), "path", "none")
-            span.update_name(f"{scope['method']} {route}")
-            span.set_attribute("http.route", route)
-            span.set_attribute("similia.request_id", scope["state"]["request_id"])
+            try:
+                yield
+            except Exception as error:
+                span.set_attribute("http.response.status_code", as_problem(error).status)
+                raise
+            else:
+                span.set_attribute("http.response.status_code", exchange.status)
+            finally:
+                span.update_name(f"{scope['method']} {exchange.route}")
+                span.set_attribute("http.route", exchange.route)
+                span.set_attribute("similia.request_id", exchange.id)
 
     def close(self) -> None:
         """Send what waits."""

@@ -1,24 +1,38 @@
 """Judges: what each has answered, how well they agree with themselves, and with each other.
 
 Some questions are asked again with the sides swapped (source "repeat"), and some have an answer
-that an owner gave (source "gold"; a judge's answer to it has the source "check"). Neither counts as
-feedback again: such answers have the weight 0.
+that an administrator gave (source "gold"; a judge's answer to it has the source "check"). Neither
+counts as feedback again: such answers have the weight 0. A source counts as such if the service
+asked, or an administrator said so; in logs without a secret, whoever says so.
 """
 
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from similia.service.log.records import Judgement, NoneOfThese, Tie, Triplet, query_key
-from similia.service.tenants.tenant import Tenant
+from similia.service.log.log import LearnerRow, Log
+from similia.service.log.records import (
+    UPLOADED,
+    JudgedBody,
+    NoneOfThese,
+    Settings,
+    Tie,
+    Triplet,
+    decoded,
+    query_key,
+)
 
 #: a query, and two items in order of their ids
 Comparison: TypeAlias = tuple[str, str, str]
 
+K = TypeVar("K")
+
 REPEAT, CHECK, GOLD = "repeat", "check", "gold"
-PAGE = 1000
+#: answers that figures are about, the last ones, and rows of the log that are read to find them
+MAX_ANSWERS, MAX_ROWS_READ = 20_000, 200_000
 
 
 class Count(Struct, frozen=True):
@@ -47,88 +61,145 @@ class Agreement(Struct, frozen=True):
 class Answered(NamedTuple):
     """A comparison, the item that was preferred ("" if none was), and where it came from."""
 
+    seq: int
     comparison: Comparison
     choice: str
     source: str | None
-    judgement: Judgement
+    judge: str
 
 
-def answers(tenant: Tenant, judge: str | None = None) -> Iterator[tuple[str, Answered]]:
-    """Judges and their comparisons in the order of the log, but for what was retracted."""
-    after = 0
-    while found := tenant.judgements(after, PAGE, judge=judge):
-        after = found[-1].seq
-        for logged in found:
-            record = logged.record
-            if logged.retracted or not isinstance(record, Triplet | Tie | NoneOfThese):
-                continue
-            answered = _answered(record)
-            if answered is not None:
-                yield record.judge or "", answered
+class JudgeFigures:
+    """Figures of the judges of a tenant, about their last answers; kept up as rows arrive."""
+
+    def __init__(self, log: Log, settings: Callable[[], Settings]) -> None:
+        self._log = log
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._seq: int | None = None
+        self._answers: dict[int, Answered] = {}
+        self._by_judge: dict[str, dict[int, Answered]] = defaultdict(dict)
+        self._gold: dict[Comparison, dict[int, Answered]] = defaultdict(dict)
+
+    def answers(self, judge: str) -> list[Answered]:
+        """Answers of a judge, oldest first."""
+        with self._lock:
+            self._read_on()
+            return list(self._by_judge.get(judge, {}).values())
+
+    def standings(self) -> list[Standing]:
+        """All judges, the busiest first."""
+        with self._lock:
+            self._read_on()
+            found = [
+                self._standing(judge) for judge, own in self._by_judge.items() if judge and own
+            ]
+        return sorted(found, key=lambda standing: -standing.answers)
+
+    def standing(self, judge: str) -> Standing:
+        """One judge."""
+        with self._lock:
+            self._read_on()
+            return self._standing(judge)
+
+    def golden(self) -> dict[Comparison, Answered]:
+        """Comparisons with an administrator's answer, the last one."""
+        with self._lock:
+            self._read_on()
+            return {comparison: self._last(own) for comparison, own in self._gold.items()}
+
+    def agreement(self) -> Agreement:
+        """Agreement between judges on the comparisons that at least two of them answered."""
+        said: dict[Comparison, dict[str, str]] = defaultdict(dict)
+        with self._lock:
+            self._read_on()
+            for answered in self._answers.values():
+                if answered.judge and answered.source != REPEAT:
+                    said[answered.comparison][answered.judge] = answered.choice
+        shared = [list(given.values()) for given in said.values() if len(given) > 1]
+        return Agreement(krippendorff_alpha(shared), len(shared)) if shared else Agreement()
+
+    def _standing(self, judge: str) -> Standing:
+        first: dict[Comparison, str] = {}
+        repeats, checks = [], []
+        given = list(self._by_judge.get(judge, {}).values())
+        for answered in given:
+            gold = self._gold.get(answered.comparison)
+            if answered.source == REPEAT and answered.comparison in first:
+                repeats.append(answered.choice == first[answered.comparison])
+            elif answered.source == CHECK and gold:
+                checks.append(answered.choice == self._last(gold).choice)
+            first.setdefault(answered.comparison, answered.choice)
+        return Standing(
+            judge,
+            len(given),
+            Count(len(repeats), sum(repeats)),
+            Count(len(checks), sum(checks)),
+        )
+
+    @staticmethod
+    def _last(own: dict[int, Answered]) -> Answered:
+        return own[max(own)]
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _read_on(self) -> None:
+        """Take the rows that have come since."""
+        last = self._log.last
+        if self._seq is None:
+            self._seq = max(0, last - MAX_ROWS_READ)
+            retracted = self._log.retracted()
+        else:
+            retracted = {}
+        for row in self._log.learner_rows(self._seq, last) if last > self._seq else ():
+            if row.target is not None:
+                self._forget(row.target)
+            elif row.query is not None and row.seq not in retracted:
+                self._take(row)
+        self._seq = last
+
+    def _take(self, row: LearnerRow) -> None:
+        answered = _answered(row.seq, decoded(row.body), self._settings())
+        if answered is None:
+            return
+        self._answers[row.seq] = self._by_judge[answered.judge][row.seq] = answered
+        if answered.source == GOLD:
+            self._gold[answered.comparison][row.seq] = answered
+        if len(self._answers) > MAX_ANSWERS:
+            self._forget(next(iter(self._answers)))
+
+    def _forget(self, seq: int) -> None:
+        answered = self._answers.pop(seq, None)
+        if answered is None:
+            return
+        _drop(self._by_judge, answered.judge, seq)
+        _drop(self._gold, answered.comparison, seq)
 
 
-def _answered(record: Triplet | Tie | NoneOfThese) -> Answered | None:
+def _drop(groups: dict[K, dict[int, Answered]], key: K, seq: int) -> None:
+    own = groups.get(key, {})
+    own.pop(seq, None)
+    if not own:
+        groups.pop(key, None)
+
+
+def _answered(seq: int, body: JudgedBody, settings: Settings) -> Answered | None:
+    record = body.record
     if isinstance(record, Triplet):
         items, choice = [record.better, record.worse], record.better
-    else:
+    elif isinstance(record, Tie | NoneOfThese):
         items = list(record.items if isinstance(record, Tie) else record.shown)
         choice = "" if isinstance(record, Tie) else "none"
+    else:
+        return None
     if len(items) != 2:
         return None
+    source = record.source
+    proven = body.provenance == UPLOADED if source == GOLD else bool(body.provenance)
+    if source in (REPEAT, CHECK, GOLD) and settings.secret and not proven:
+        source = None
     one, other = sorted(items)
-    return Answered((query_key(record.query), one, other), choice, record.source, record)
-
-
-def standings(tenant: Tenant) -> list[Standing]:
-    """All judges, the busiest first."""
-    known: dict[str, list[Answered]] = defaultdict(list)
-    for judge, answered in answers(tenant):
-        known[judge].append(answered)
-    gold = golden(tenant)
-    found = [_standing(judge, given, gold) for judge, given in known.items() if judge]
-    return sorted(found, key=lambda standing: -standing.answers)
-
-
-def standing(tenant: Tenant, judge: str) -> Standing:
-    """One judge."""
-    given = [answered for _, answered in answers(tenant, judge)]
-    return _standing(judge, given, golden(tenant))
-
-
-def _standing(judge: str, given: list[Answered], gold: dict[Comparison, Answered]) -> Standing:
-    first: dict[Comparison, str] = {}
-    repeats, checks = [], []
-    for answered in given:
-        if answered.source == REPEAT and answered.comparison in first:
-            repeats.append(answered.choice == first[answered.comparison])
-        elif answered.source == CHECK and answered.comparison in gold:
-            checks.append(answered.choice == gold[answered.comparison].choice)
-        first.setdefault(answered.comparison, answered.choice)
-    return Standing(
-        judge,
-        len(given),
-        Count(len(repeats), sum(repeats)),
-        Count(len(checks), sum(checks)),
-    )
-
-
-def golden(tenant: Tenant) -> dict[Comparison, Answered]:
-    """Comparisons with an owner's answer, the last one."""
-    found = (answered for _, answered in answers(tenant))
-    return {answered.comparison: answered for answered in found if answered.source == GOLD}
-
-
-def agreement(tenant: Tenant) -> Agreement:
-    """Agreement between judges on the comparisons that at least two of them answered."""
-    said: dict[Comparison, dict[str, str]] = defaultdict(dict)
-    for judge, answered in answers(tenant):
-        if judge and answered.source != REPEAT:
-            said[answered.comparison][judge] = answered.choice
-    shared = {comparison: given for comparison, given in said.items() if len(given) > 1}
-    if not shared:
-        return Agreement()
-    alpha = krippendorff_alpha([list(given.values()) for given in shared.values()])
-    return Agreement(alpha, len(shared))
+    key = query_key(record.query, body.vectors[0] if body.vectors else None)
+    return Answered(seq, (key, one, other), choice, source, record.judge or "")
 
 
 def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:

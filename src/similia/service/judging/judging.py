@@ -8,10 +8,9 @@ from msgspec import Meta, Struct, structs
 
 from similia.service import schemas as s
 from similia.service.answers import Point, Question
-from similia.service.catalogue.queries import bare
-from similia.service.http.endpoints import Call, Endpoint
+from similia.service.http.endpoints import JUDGE, READ, SEE, V1, Call, Endpoint
+from similia.service.http.feedback import stored
 from similia.service.http.keys import EVERY, SCOPES
-from similia.service.http.routes import JUDGE, READ, SEE, V1, stored
 from similia.service.judging.judges import (
     CHECK,
     GOLD,
@@ -19,13 +18,9 @@ from similia.service.judging.judges import (
     Agreement,
     Answered,
     Standing,
-    agreement,
-    answers,
-    golden,
-    standing,
-    standings,
 )
 from similia.service.log.records import Item, Judgement, NoneOfThese, Query, Skip, Tie, Triplet
+from similia.service.tenants.files import bare
 from similia.service.tenants.tenant import Tenant
 
 #: judge of those who have no key
@@ -198,7 +193,9 @@ async def progress(call: Call) -> Progress:
 
 ENDPOINTS = [
     Endpoint("GET", f"{V1}/judging/me", me, SEE, Me),
-    Endpoint("GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage),
+    Endpoint(
+        "GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage, lane="ask"
+    ),
     Endpoint(
         "POST",
         f"{V1}/judging/answers",
@@ -210,7 +207,7 @@ ENDPOINTS = [
     ),
     Endpoint("POST", f"{V1}/judging/items", contents, SEE, Contents, body=Ids),
     Endpoint("GET", f"{V1}/judging/queries", offer, READ, Offer, query=Offered),
-    Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, long=True),
+    Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, lane="long"),
 ]
 
 
@@ -226,7 +223,7 @@ def _shown(items: Sequence[Item]) -> list[Shown]:
 
 
 def _sheet(tenant: Tenant, judge: str, n: int, pool: Sequence[Query]) -> Sheet:
-    given = [answered for _, answered in answers(tenant, judge)]
+    given = tenant.judges.answers(judge)
     found = [_maybe_again(tenant, judge, given, each) for each in tenant.next(n, judge, pool)]
     wanted = {id for each in found for id in (each.left, each.right, each.query.item) if id}
     known = {shown.id: shown for shown in _shown(tenant.contents(list(wanted)))}
@@ -242,35 +239,37 @@ def _sheet(tenant: Tenant, judge: str, n: int, pool: Sequence[Query]) -> Sheet:
         for each in found
         if each.left in known and each.right in known
     ]
-    return Sheet(asked, standing(tenant, judge))
+    return Sheet(asked, tenant.judges.standing(judge))
 
 
 def _maybe_again(tenant: Tenant, judge: str, given: list[Answered], question: Question) -> Question:
     """The question, or now and then one that has an answer already."""
     chance = secrets.randbelow(2 * AGAIN)
+    again: Question | None = None
     if chance == 0:
         mine = {answered.comparison for answered in given}
-        gold = [each for key, each in golden(tenant).items() if key not in mine]
-        if gold:
-            return _again(gold, CHECK)
+        gold = [each for key, each in tenant.judges.golden().items() if key not in mine]
+        again = _again(tenant, gold, judge, CHECK)
     elif chance in (1, 2) and len(given) > APART:
-        again = {each.comparison for each in given if each.source == REPEAT}
+        repeated = {each.comparison for each in given if each.source == REPEAT}
         old = [
             each
             for each in given[:-APART]
-            if each.comparison not in again and each.source not in (REPEAT, CHECK, GOLD)
+            if each.comparison not in repeated and each.source not in (REPEAT, CHECK, GOLD)
         ]
-        if old:
-            return _again(old, REPEAT)
-    return question
+        again = _again(tenant, old, judge, REPEAT)
+    return again or question
 
 
-def _again(known: list[Answered], source: str) -> Question:
-    """One of these comparisons, its sides swapped."""
+def _again(tenant: Tenant, known: list[Answered], judge: str, source: str) -> Question | None:
+    """One of these comparisons, its sides swapped; None if there is none."""
+    if not known:
+        return None
     each = secrets.choice(known)
+    judgement = tenant.judgement(each.seq)
     _, one, other = each.comparison
-    left, right = (other, one) if each.judgement.left == one else (one, other)
-    return Question(secrets.token_hex(8), each.judgement.query, left, right, source)
+    left, right = (other, one) if judgement.left == one else (one, other)
+    return tenant.signed(Question("", judgement.query, left, right, source), judge)
 
 
 def _judgement(given: Answer, judge: str) -> Judgement:
@@ -279,6 +278,7 @@ def _judgement(given: Answer, judge: str) -> Judgement:
         "query": given.query,
         "judge": judge,
         "source": given.source,
+        "question": given.question,
         "left": given.left,
         "milliseconds": given.milliseconds,
         # Answers about consistency are no feedback: it was given before.
@@ -309,8 +309,8 @@ def _progress(tenant: Tenant) -> Progress:
         figures.curve,
         [Day(day, n) for day, n in sorted(figures.days.items())],
         bins,
-        agreement(tenant),
-        standings(tenant),
+        tenant.judges.agreement(),
+        tenant.judges.standings(),
         figures.note,
     )
 

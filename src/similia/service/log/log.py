@@ -49,7 +49,7 @@ class Row(NamedTuple):
         return datetime.fromtimestamp(self.time / 1e6, UTC)
 
 
-class Told(msgspec.Struct, frozen=True, gc=False):
+class LearnerRow(msgspec.Struct, frozen=True, gc=False):
     """What a row of the log tells a learner."""
 
     seq: int
@@ -130,7 +130,7 @@ class Log(Protocol):
     ) -> Iterator[Row]:
         """Rows with after < seq <= up_to; with `others` those that are no judgements."""
 
-    def told(self, after: int = 0, up_to: int | None = None) -> Iterator[Told]:
+    def learner_rows(self, after: int = 0, up_to: int | None = None) -> Iterator[LearnerRow]:
         """The same rows for a learner, with less work for each."""
 
     def find(self, id: str) -> Row | None:
@@ -145,7 +145,10 @@ class Log(Protocol):
         """Judgements of a query or a judge, and whether each was retracted."""
 
     def retracted(self) -> dict[int, int]:
-        """Rows that were retracted, and the rows that first did."""
+        """Rows that were retracted or set aside, and the rows that first say so."""
+
+    def set_aside(self) -> set[int]:
+        """Rows that cannot be learnt."""
 
     def at(self, time: int) -> int:
         """Last row written by that time, in microseconds."""

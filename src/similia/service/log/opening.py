@@ -49,7 +49,8 @@ def _opened(where: str | Path, name: str, cache: str | Path | None) -> tuple[Log
     # The adapter is imported only where it is asked for: psycopg is an extra.
     from similia.service.log.postgres import PostgresLog
 
-    return PostgresLog(str(where), name), _cache_folder(cache) / name
+    folder = _cache_folder(cache) / name
+    return PostgresLog(str(where), name, folder), folder
 
 
 def names_in(where: str | Path) -> list[str]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from similia.exceptions import MissingExtraError
-from similia.service.errors import Damaged, Full, NotFound, ServiceError, Unavailable
-from similia.service.log.log import Checked, Row, Told, checked
-from similia.service.log.sql import COLUMNS, HASHES, INDICES, TABLE, TOLD, SqlLog
-from similia.service.log.sqlite import write_log
+from similia.safety.whole import make_folder
+from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
+from similia.service.log.log import Checked, LearnerRow, Row, checked
+from similia.service.log.sql import COLUMNS, HASHES, INDICES, LEARNER_COLUMNS, TABLE, SqlLog
+from similia.service.log.sqlite import LOOKUP_NAME, write_log
 from similia.service.log.writer import Head, Writer
 
 try:
@@ -23,11 +24,11 @@ except ImportError as error:
     raise MissingExtraError(__name__, "psycopg", "postgres") from error
 
 #: beginning of the names of our schemas
-PREFIX = "similia_"
+SCHEMA_PREFIX = "similia_"
 #: rows read at a time
-PAGE = 4096
+ROWS_READ = 4096
 #: seconds to wait for the lock of a tenant
-MOMENT = 2.0
+LOCK_SECONDS = 2.0
 #: what leads from each version of the schema to the next
 MIGRATIONS = (TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
@@ -36,7 +37,7 @@ Connection = psycopg.Connection[Any]
 
 def schema_of(tenant: str) -> str:
     """Name of the schema of a tenant."""
-    return f"{PREFIX}{tenant}"
+    return f"{SCHEMA_PREFIX}{tenant}"
 
 
 def connected(url: str, tenant: str | None = None) -> Connection:
@@ -57,9 +58,9 @@ def tenants_in(url: str) -> list[str]:
     """Names of the tenants of a database."""
     with _translated(), connected(url) as connection:
         found = connection.execute(
-            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (PREFIX,)
+            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (SCHEMA_PREFIX,)
         ).fetchall()
-    return sorted(name.removeprefix(PREFIX) for (name,) in found)
+    return sorted(name.removeprefix(SCHEMA_PREFIX) for (name,) in found)
 
 
 class _Store:
@@ -133,7 +134,7 @@ class _Store:
 
 def _locked(connection: Connection, key: int) -> bool:
     """Take the lock of a tenant; a process that was killed may hold it for another moment."""
-    until = time.monotonic() + MOMENT
+    until = time.monotonic() + LOCK_SECONDS
     while True:
         found = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
         if found is not None and found[0]:
@@ -167,6 +168,8 @@ def explained(error: Exception) -> ServiceError | None:
     """What an error of PostgreSQL means to a client."""
     if not isinstance(error, psycopg.Error):
         return None
+    if isinstance(error, errors.ProgramLimitExceeded | psycopg.DataError):
+        return Invalid(f"log: the row cannot be stored ({error!s:.200}).")
     if isinstance(error, errors.DiskFull):
         return Full("log: the disk is full, so nothing was stored; make room, then send it again.")
     if isinstance(error, errors.InvalidSchemaName | errors.UndefinedTable):
@@ -220,12 +223,12 @@ class _Reader:
         while True:
             found = self.read(
                 f"SELECT {columns} FROM rows WHERE seq > ? AND seq <= ?{wanted} "
-                f"ORDER BY seq LIMIT {PAGE}",
+                f"ORDER BY seq LIMIT {ROWS_READ}",
                 after,
                 last,
             )
             yield from found
-            if len(found) < PAGE:
+            if len(found) < ROWS_READ:
                 return
             after = found[-1][0]
 
@@ -242,8 +245,10 @@ class _Reader:
 class PostgresLog(SqlLog):
     """A log in a database, for one process at a time."""
 
-    def __init__(self, url: str, tenant: str) -> None:
-        super().__init__()
+    def __init__(self, url: str, tenant: str, folder: Path | None = None) -> None:
+        if folder is not None:
+            make_folder(folder)
+        super().__init__(None if folder is None else folder / LOOKUP_NAME)
         self._tenant = tenant
         with _translated():
             self._store = _Store(url, tenant)
@@ -256,9 +261,9 @@ class PostgresLog(SqlLog):
         """Rows with after < seq <= up_to; with `others` those that are no judgements."""
         return self._reader.rows(after, up_to, others)
 
-    def told(self, after: int = 0, up_to: int | None = None) -> Iterator[Told]:
+    def learner_rows(self, after: int = 0, up_to: int | None = None) -> Iterator[LearnerRow]:
         """The same rows for a learner, with less work for each."""
-        return starmap(Told, self._reader.selected(TOLD, after, up_to))
+        return starmap(LearnerRow, self._reader.selected(LEARNER_COLUMNS, after, up_to))
 
     def check(self) -> Checked:
         """Verify the chain of hashes; raises Damaged."""
@@ -271,6 +276,7 @@ class PostgresLog(SqlLog):
     def close(self) -> None:
         """Stop, and disconnect."""
         self.stop()
+        self._lookup.close()
         self._reader.close()
 
     def _read(self, statement: str, *given: Any) -> list[Any]:

@@ -6,7 +6,7 @@ sees them, so what is learnt live is what is learnt again from the log.
 """
 
 import hashlib
-import math
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -54,8 +54,10 @@ class Judged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     time: datetime | None = None
     #: whether to obey at once on this query; by default a person's choice is, and a click is not
     trusted: bool | None = None
-    #: where the question came from: "random" ones can serve as exam questions
+    #: what kind of question it answers: "random" ones can serve as exam questions
     source: str | None = None
+    #: id of the question of the service that it answers
+    question: str | None = None
     #: the item that stood on the left, or first, and how long the answer took
     left: str | None = None
     milliseconds: int | None = None
@@ -141,6 +143,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     search: str = "exact"
     #: tenant whose items are ranked; a tenant that shares has none of its own
     shares: str | None = None
+    #: with it questions are signed and held-out queries chosen, so that nobody can aim at exams;
+    #: "" in logs of version 0.2, whose choice is public
+    secret: str = ""
 
 
 class Put(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="put"):
@@ -180,6 +185,15 @@ class Follow(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     hash: bytes
 
 
+class SetAside(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="set_aside"
+):
+    """A row that cannot be learnt: from now on it is as if it had never been written."""
+
+    seq: int
+    reason: str
+
+
 class Decision(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="decision"
 ):
@@ -209,6 +223,7 @@ Record: TypeAlias = (
     | Retraction
     | Configured
     | Follow
+    | SetAside
     | Decision
 )
 
@@ -216,16 +231,31 @@ Record: TypeAlias = (
 # -- bytes ---------------------------------------------------------------------------------------
 
 Packed: TypeAlias = dict[str, bytes]
+#: characters of a text that names a query; a longer one is named by its digest
+MAX_KEY_TEXT = 512
 
 
-class _Body(Struct, frozen=True, array_like=True, gc=False):
+#: provenance of a judgement that answers a question of the service, and of one that an
+#: administrator sent; "" is feedback
+ASKED, UPLOADED = "asked", "uploaded"
+
+
+class Body(Struct, frozen=True, array_like=True, gc=False):
+    """What the bytes of a row hold."""
+
     record: Record
     #: of the query of a judgement, or of each item put
     vectors: list[Packed] = []
 
 
+class JudgedBody(Body, frozen=True, array_like=True, gc=False):
+    """The same of a judgement that is more than feedback."""
+
+    provenance: str = ""
+
+
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder = msgspec.msgpack.Decoder(_Body)
+_decoder = msgspec.msgpack.Decoder(JudgedBody)
 
 
 def packed(vectors: Mapping[str, Any] | None) -> Packed:
@@ -244,10 +274,10 @@ def encoded(record: Record) -> bytes:
     if isinstance(record, Put):
         vectors = [packed(item.vectors) for item in record.items]
         bare = [structs.replace(item, vectors={}) for item in record.items]
-        return _encoder.encode(_Body(Put(items=bare), vectors))
+        return _encoder.encode(Body(Put(items=bare), vectors))
     if isinstance(record, JUDGEMENTS):
         return judged_bytes(*_apart(record))
-    return _encoder.encode(_Body(record))
+    return _encoder.encode(Body(record))
 
 
 def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
@@ -259,25 +289,28 @@ def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
     return without, packed(query.vectors)
 
 
-def judged_bytes(without: Judgement, vectors: Packed | None = None) -> bytes:
+def judged_bytes(without: Judgement, vectors: Packed | None = None, provenance: str = "") -> bytes:
     """Canonical bytes of a judgement whose query has its vectors apart, if any."""
-    return _encoder.encode(_Body(without) if vectors is None else _Body(without, [vectors]))
+    apart = [] if vectors is None else [vectors]
+    if provenance:
+        return _encoder.encode(JudgedBody(without, apart, provenance))
+    return _encoder.encode(Body(without, apart))
 
 
-def decoded(body: bytes) -> tuple[Record, list[Packed]]:
-    """A record without its vectors, and those; raises Damaged."""
+def decoded(body: bytes) -> JudgedBody:
+    """A record without its vectors, those, and its provenance; raises Damaged."""
     try:
-        found = _decoder.decode(body)
+        return _decoder.decode(body)
     except msgspec.DecodeError as error:
         raise Damaged(
             f"log: a row is no record ({error}); restore the log from a backup."
         ) from error
-    return found.record, found.vectors
 
 
 def whole(body: bytes) -> Record:
     """A record with its vectors as lists of numbers, as it was given."""
-    record, vectors = decoded(body)
+    found = decoded(body)
+    record, vectors = found.record, found.vectors
     if isinstance(record, Put):
         items = [
             structs.replace(item, vectors=_lists(own))
@@ -300,14 +333,18 @@ def with_id(judgement: Judgement) -> tuple[Judgement, bytes]:
     return judgement if judgement.id is not None else structs.replace(judgement, id=id), body
 
 
-def written(judgement: Judgement) -> tuple[str, bytes, Packed | None]:
+def written(judgement: Judgement, provenance: str = "") -> tuple[str, bytes, Packed | None]:
     """Id and bytes of a judgement, and its query's vectors; the id may be a digest of the rest."""
     without, vectors = _apart(judgement)
-    body = judged_bytes(without, vectors)
-    if judgement.id is not None:
-        return judgement.id, body, vectors
-    id = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return id, judged_bytes(structs.replace(without, id=id), vectors), vectors
+    id = judgement.id
+    if id is None:
+        id = _digest(judged_bytes(without, vectors))
+        without = structs.replace(without, id=id)
+    return id, judged_bytes(without, vectors, provenance), vectors
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
 def query_key(query: Query, vectors: Packed | None = None) -> str:
@@ -323,9 +360,29 @@ def query_key(query: Query, vectors: Packed | None = None) -> str:
         for name in sorted(vectors):
             digest.update(name.encode() + b"\0" + vectors[name])
         return f"vectors:{digest.hexdigest()}"
-    return f"text:{query.text or ''}"
+    text = query.text or ""
+    if len(text) > MAX_KEY_TEXT or "\0" in text:  # an index of a database would not take it
+        text = _digest(text.encode())
+    return f"text:{text}"
+
+
+def named_items(judgement: Judgement) -> list[str]:
+    """Ids of all items that a judgement names."""
+    match judgement:
+        case Triplet():
+            return [judgement.better, judgement.worse]
+        case Tie():
+            return list(judgement.items)
+        case Grades():
+            return list(judgement.grades)
+        case Pair():
+            return [judgement.item]
+        case Clicks():
+            return [*judgement.shown, *judgement.clicked]
+        case _:
+            return judgement.shown
 
 
 def is_number(value: object) -> bool:
     """Whether a field can be learnt: a finite number, or a truth value."""
-    return isinstance(value, bool | int | float) and math.isfinite(value)
+    return isinstance(value, bool | int | float) and abs(value) <= sys.float_info.max

@@ -1,20 +1,21 @@
 """What logs in SQL databases have in common: the table, and what is read from it."""
 
-import bisect
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 from similia.service.log.log import Appended, Entry, Row
+from similia.service.log.lookup import Lookup
 from similia.service.log.writer import Request, Writer
 
 COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
-#: fields of `Told`
-TOLD = "seq, body, query, target"
+QUERY_COLUMN, JUDGE_COLUMN = Row._fields.index("query"), Row._fields.index("judge")
+#: fields of `LearnerRow`
+LEARNER_COLUMNS = "seq, body, query, target"
 #: a day in microseconds
-DAY = 86_400_000_000
+DAY_MICROSECONDS = 86_400_000_000
 
 #: the schema, as it grew; `number` and `bytes` are the types of the database
 TABLE = """
@@ -29,38 +30,6 @@ INDICES = """
     """
 #: rows after it are hashed in another form, which earlier versions of similia do not know
 HASHES = "SELECT 1"
-#: rows of the lookup read at a time
-PART = 50_000
-
-
-class _Lookup:
-    """Rows by query and by judge, in memory.
-
-    An index of the database would be written at random places with every judgement; this one is
-    read from an index that only ever grows at its end, when it is first asked for.
-    """
-
-    def __init__(self) -> None:
-        self.queries: dict[str, list[int]] = {}
-        self.judges: dict[str, list[int]] = {}
-        self.n = 0
-        self.last = 0
-
-    def add(self, seq: int, query: str, judge: str | None) -> None:
-        self.queries.setdefault(query, []).append(seq)
-        if judge is not None:
-            self.judges.setdefault(judge, []).append(seq)
-        self.n += 1
-        self.last = seq
-
-    def rows(self, query: str | None, judge: str | None) -> list[int]:
-        if query is None:
-            return self.judges.get(judge or "", [])
-        found = self.queries.get(query, [])
-        if judge is None:
-            return found
-        own = set(self.judges.get(judge, []))
-        return [seq for seq in found if seq in own]
 
 
 class SqlLog(ABC):
@@ -68,9 +37,8 @@ class SqlLog(ABC):
 
     _writer: Writer
 
-    def __init__(self) -> None:
-        self._lookup = _Lookup()
-        self._looking = threading.Lock()
+    def __init__(self, lookup: Path | None) -> None:
+        self._lookup = Lookup(lookup, self._judged_after, self._hash_of)
 
     @abstractmethod
     def _read(self, statement: str, *given: Any) -> list[Any]:
@@ -120,36 +88,44 @@ class SqlLog(ABC):
                 limit,
             )
         else:
-            known = self._known().rows(query, judge)
-            start = bisect.bisect_right(known, after)
+            known = self._lookup.rows(self.last, after, limit, query, judge)
+            rows = [
+                row
+                for seq in known
+                for row in self._read(f"SELECT {columns} FROM rows WHERE seq = ?", seq)
+            ]
+            # Two names may have one digest.
             found = [
                 row
-                for seq in known[start : start + limit]
-                for row in self._read(f"SELECT {columns} FROM rows WHERE seq = ?", seq)
+                for row in rows
+                if query in (None, row[QUERY_COLUMN]) and judge in (None, row[JUDGE_COLUMN])
             ]
         return [(Row(*row[:-1]), bool(row[-1])) for row in found]
 
-    def _known(self) -> _Lookup:
-        """The lookup, with all rows there are."""
-        with self._looking:
-            lookup = self._lookup
-            while lookup.last < self.last:
-                found = self._read(
-                    "SELECT seq, query, judge FROM rows WHERE seq > ? AND query IS NOT NULL "
-                    f"ORDER BY seq LIMIT {PART}",
-                    lookup.last,
-                )
-                for seq, query, judge in found:
-                    lookup.add(seq, query, judge)
-                if len(found) < PART:
-                    break
-            return lookup
+    def _judged_after(self, seq: int, limit: int) -> list[Any]:
+        return self._read(
+            "SELECT seq, query, judge FROM rows WHERE seq > ? AND query IS NOT NULL "
+            "ORDER BY seq LIMIT ?",
+            seq,
+            limit,
+        )
+
+    def _hash_of(self, seq: int) -> bytes:
+        row = self.row(seq)
+        return b"" if row is None else row.hash
 
     def retracted(self) -> dict[int, int]:
-        """Rows that were retracted, and the rows that first did."""
+        """Rows that were retracted or set aside, and the rows that first say so."""
         return dict(
             self._read("SELECT target, min(seq) FROM rows WHERE target IS NOT NULL GROUP BY target")
         )
+
+    def set_aside(self) -> set[int]:
+        """Rows that cannot be learnt."""
+        found = self._read(
+            "SELECT target FROM rows WHERE target IS NOT NULL AND kind = 'set_aside'"
+        )
+        return {target for (target,) in found}
 
     def at(self, time: int) -> int:
         """Last row written by that time: times never decrease, so a search by halves finds it."""
@@ -162,13 +138,12 @@ class SqlLog(ABC):
 
     def counts(self) -> tuple[int, int]:
         """Number of judgements, and of the queries that they are about."""
-        lookup = self._known()
-        return lookup.n, len(lookup.queries)
+        return self._lookup.counts(self.last)
 
     def days(self) -> dict[str, int]:
         """Number of judgements by day (UTC)."""
         found = self._read(
-            f"SELECT time / {DAY} AS day, count(*) FROM rows WHERE query IS NOT NULL "
+            f"SELECT time / {DAY_MICROSECONDS} AS day, count(*) FROM rows WHERE query IS NOT NULL "
             "GROUP BY day ORDER BY day"
         )
         start = date(1970, 1, 1)

@@ -13,9 +13,9 @@ from filelock import Timeout as LockTimeout
 
 from similia.exceptions import MissingExtraError
 from similia.safety.whole import make_folder, replacing
-from similia.service.errors import Damaged, Full, NotFound, ServiceError, Unavailable
-from similia.service.log.log import Checked, Row, Told, checked
-from similia.service.log.sql import COLUMNS, HASHES, INDICES, TABLE, TOLD, SqlLog
+from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
+from similia.service.log.log import Checked, LearnerRow, Row, checked
+from similia.service.log.sql import COLUMNS, HASHES, INDICES, LEARNER_COLUMNS, TABLE, SqlLog
 from similia.service.log.writer import Head, Writer
 
 try:
@@ -24,13 +24,13 @@ except ImportError as error:
     raise MissingExtraError(__name__, "apsw", "serve") from error
 
 #: earlier versions can lose a commit when the write-ahead log starts over
-OLDEST = (3, 51, 3)
+OLDEST_SQLITE = (3, 51, 3)
 #: marks files as logs of similia: "simi"
-APPLICATION = 0x73696D69
+APPLICATION_ID = 0x73696D69
 #: rows that one statement adds
-TOGETHER = 64
-#: file in the folder of a tenant
-NAME = "log.sqlite"
+ROWS_PER_STATEMENT = 64
+#: files in the folder of a tenant: the log, and an index that is made from it
+NAME, LOOKUP_NAME = "log.sqlite", "lookup.sqlite"
 
 #: what leads from each version of the schema to the next
 MIGRATIONS = (TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES, HASHES)
@@ -38,8 +38,8 @@ MIGRATIONS = (TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES,
 
 def check_version(found: str) -> None:
     """Refuse an SQLite that can lose commits."""
-    if tuple(map(int, found.split(".")[:3])) < OLDEST:
-        needed = ".".join(map(str, OLDEST))
+    if tuple(map(int, found.split(".")[:3])) < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
         raise Unavailable(
             f"log: SQLite must be {needed} or later, got {found}, which can lose a commit; "
             'install a newer one with: pip install -U "similia[serve]"'
@@ -72,7 +72,7 @@ def check_schema(connection: apsw.Connection, path: Path) -> int:
     """Version of the schema; refuse files of others and of later versions."""
     version, mark = connection.pragma("user_version"), connection.pragma("application_id")
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
-    if (tables or version) and mark != APPLICATION:
+    if (tables or version) and mark != APPLICATION_ID:
         raise Damaged(f"log: {path} must be a log of similia, got another SQLite file.")
     if version > len(MIGRATIONS):
         raise Damaged(
@@ -87,7 +87,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
     for version in range(check_schema(connection, path), len(MIGRATIONS)):
         with connection:
             connection.execute(MIGRATIONS[version])
-            connection.pragma("application_id", APPLICATION)
+            connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version + 1)
 
 
@@ -142,13 +142,13 @@ class _Store:
 
 def insert(connection: apsw.Connection, rows: Sequence[Row]) -> None:
     """Add rows in one transaction; few of them in one step, so nothing else has to wake up."""
-    if len(rows) <= TOGETHER:
+    if len(rows) <= ROWS_PER_STATEMENT:
         connection.execute(_statement(len(rows)), tuple(chain.from_iterable(rows)))
     else:
         insert_all(connection, rows)
 
 
-@lru_cache(maxsize=TOGETHER)
+@lru_cache(maxsize=ROWS_PER_STATEMENT)
 def _statement(n: int) -> str:
     marks = "?, " * (len(Row._fields) - 1) + "?"
     return f"INSERT INTO rows ({COLUMNS}) VALUES ({'), ('.join([marks] * n)})"
@@ -159,7 +159,7 @@ def insert_all(connection: apsw.Connection, rows: Iterable[Row]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         left = iter(rows)
-        while part := list(islice(left, TOGETHER)):
+        while part := list(islice(left, ROWS_PER_STATEMENT)):
             connection.execute(_statement(len(part)), tuple(chain.from_iterable(part)))
         connection.execute("COMMIT")
     except BaseException:
@@ -173,6 +173,8 @@ def explained(error: Exception) -> ServiceError | None:
     """What an error of SQLite means to a client."""
     if not isinstance(error, apsw.Error):
         return None
+    if isinstance(error, apsw.TooBigError | apsw.MismatchError | apsw.RangeError):
+        return Invalid(f"log: the row cannot be stored ({error}).")
     if isinstance(error, apsw.FullError):
         return Full("log: the disk is full, so nothing was stored; make room, then send it again.")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
@@ -189,7 +191,7 @@ class SQLiteLog(SqlLog):
     """A log in a folder, for one process at a time."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
+        super().__init__(folder / LOOKUP_NAME)
         make_folder(folder)
         self.path = folder / NAME
         # Whatever thread closes the log lets go of it.
@@ -217,10 +219,10 @@ class SQLiteLog(SqlLog):
         with self._own_connection() as connection:
             yield from _rows(connection, after, up_to, others)
 
-    def told(self, after: int = 0, up_to: int | None = None) -> Iterator[Told]:
+    def learner_rows(self, after: int = 0, up_to: int | None = None) -> Iterator[LearnerRow]:
         """The same rows for a learner, with less work for each."""
         with self._own_connection() as connection:
-            yield from starmap(Told, _selected(connection, TOLD, after, up_to))
+            yield from starmap(LearnerRow, _selected(connection, LEARNER_COLUMNS, after, up_to))
 
     @contextlib.contextmanager
     def _own_connection(self) -> Iterator[apsw.Connection]:
@@ -242,6 +244,7 @@ class SQLiteLog(SqlLog):
     def close(self) -> None:
         """Stop, and disconnect."""
         self.stop()
+        self._lookup.close()
         with self._reading:
             self._reader.close()
         self._lock.release()

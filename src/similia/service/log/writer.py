@@ -10,19 +10,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from similia.service.errors import Busy, Conflict, ServiceError, Unavailable
+from similia.service.errors import Busy, Conflict, Invalid, ServiceError, Unavailable
 from similia.service.log.log import GENESIS, Appended, Entry, Row, link
 
 logger = logging.getLogger("similia.service")
 
 #: most rows and bytes of one transaction
-MOST_ROWS, MOST_BYTES = 2048, 64_000_000
+MAX_COMMIT_ROWS, MAX_COMMIT_BYTES = 2048, 64_000_000
 #: batches that may wait
-WAITING = 10_000
+MAX_WAITING = 10_000
 #: seconds to wait for clients that were answered together
-MOMENT = 0.001
+GATHER_SECONDS = 0.001
 
 
 class Head(NamedTuple):
@@ -61,17 +61,17 @@ class Store(Protocol):
 class Request:
     """A batch on its way, and who is told of its answer: once for all batches of a commit."""
 
-    __slots__ = ("answer", "batch", "told", "waken")
+    __slots__ = ("answer", "batch", "told", "waiter")
 
     def __init__(
         self,
         batch: Sequence[Entry],
         told: "Callable[[list[Request]], None]",
-        waken: "Callable[[Request], None] | None" = None,
+        waiter: Any = None,
     ) -> None:
         self.batch, self.told = batch, told
-        #: for those who are told of many: what to call for this one
-        self.waken = waken
+        #: whoever waits for this one, for those who are told of many
+        self.waiter = waiter
         self.answer: list[Appended] | ServiceError | None = None
 
 
@@ -116,8 +116,8 @@ class Writer:
 
     def send(self, *requests: Request) -> None:
         """Put batches in line; the thread that writes tells of them once they have answers."""
-        if len(self._waiting) + len(requests) > WAITING:
-            raise Busy(f"log: at most {WAITING} batches may wait; try again later.")
+        if len(self._waiting) + len(requests) > MAX_WAITING:
+            raise Busy(f"log: at most {MAX_WAITING} batches may wait; try again later.")
         with self._sending:  # nothing comes after the end, and nobody else's batch is counted
             if self._closed:
                 raise Unavailable("log: the log must be open, got one that is closing; try later.")
@@ -139,21 +139,31 @@ class Writer:
 
     def _run(self) -> None:
         while requests := self._taken():
-            try:
-                rows = self._write(requests)
-            except Exception as error:
-                self._fail(requests, error)
-                rows = []
-            _answer(requests)
-            self._tell(rows)
+            self._commit(requests)
         self._store.close()
+
+    def _commit(self, requests: list[Request]) -> None:
+        """Write batches in one transaction, or, if one of them cannot be stored, one by one."""
+        try:
+            rows = self._write(requests)
+        except Exception as error:
+            meaning = self._failed(error)
+            if isinstance(meaning, Invalid) and len(requests) > 1:
+                for request in requests:
+                    self._commit([request])
+                return
+            rows = []
+            for request in requests:
+                request.answer = meaning
+        _answer(requests)
+        self._tell(rows)
 
     def _tell(self, rows: list[Row]) -> None:
         try:
             if rows:
                 self._listener(rows)
         except Exception:  # what is on the disk was acknowledged, and others wait
-            logger.exception("Rows were written that nobody was told of.")
+            logger.exception("Commit listener failed.")
 
     def _taken(self) -> list[Request]:
         """What waits, at least one batch; none once the log is closed.
@@ -165,7 +175,7 @@ class Writer:
             if self._closed:
                 return []
             self._bell.get()
-        until = time.perf_counter() + MOMENT
+        until = time.perf_counter() + GATHER_SECONDS
         while len(self._waiting) < self._expected and not self._closed:
             try:
                 self._bell.get(timeout=max(until - time.perf_counter(), 0.0))
@@ -177,7 +187,7 @@ class Writer:
             batch = self._waiting[0].batch
             rows += len(batch)
             size += sum([len(entry.body) for entry in batch])
-            if taken and (rows > MOST_ROWS or size > MOST_BYTES):
+            if taken and (rows > MAX_COMMIT_ROWS or size > MAX_COMMIT_BYTES):
                 break
             taken.append(self._waiting.popleft())
         self._expected = len(taken)
@@ -208,7 +218,7 @@ class Writer:
         known, rows = dict(known), []
         answers: list[list[Appended] | Conflict] = []
         for request in requests:
-            answer = _sorted_out(request.batch, known, seq)
+            answer = _placed(request.batch, known, seq)
             answers.append(answer)
             if isinstance(answer, Conflict):
                 continue
@@ -231,14 +241,17 @@ class Writer:
             self._tell(found)
         self._broken = False
 
-    def _fail(self, requests: list[Request], error: Exception) -> None:
+    def _failed(self, error: Exception) -> ServiceError:
+        """What an error means; Invalid if it lies in what was to be written."""
         self._broken = True
-        meaning = self._store.explained(error) or Unavailable(
+        meaning = self._store.explained(error)
+        if meaning is None and isinstance(error, ValueError | TypeError | OverflowError):
+            meaning = Invalid(f"log: the row cannot be stored ({type(error).__name__}: {error}).")
+        meaning = meaning or Unavailable(
             f"log: nothing could be written ({type(error).__name__}: {error}); try again later."
         )
         meaning.__cause__ = error
-        for request in requests:
-            request.answer = meaning
+        return meaning
 
 
 def _answer(requests: list[Request]) -> None:
@@ -250,10 +263,10 @@ def _answer(requests: list[Request]) -> None:
         try:
             told(own)
         except Exception:  # others wait, and what is on the disk stays there
-            logger.exception("An answer reached nobody.")
+            logger.exception("Reply callback failed.")
 
 
-def _sorted_out(
+def _placed(
     batch: Sequence[Entry], known: dict[str, tuple[int, bytes]], last: int
 ) -> list[Appended] | Conflict:
     """Where each entry of a batch is or goes; a conflict if an id is taken by another body."""

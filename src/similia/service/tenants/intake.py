@@ -1,38 +1,22 @@
-"""Judgements on their way into a log, checked against the items that they name."""
+"""Judgements on their way into a log: checked against the items that they name."""
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from similia.service.catalogue.catalogue import Catalogue
-from similia.service.engine.layout import Layout
-from similia.service.log.log import Entry, Log
-from similia.service.log.records import Follow, Judgement
-from similia.service.tenants.entries import Behind, entry, judged_entries, plain_entries
+from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.shared import Follower
+from similia.service.errors import Invalid
+from similia.service.log.log import Entry
+from similia.service.log.records import Judgement, Settings
+from similia.service.tenants.catalogue import Catalogue
+from similia.service.tenants.checks import check_judgement, judged_entry
 
 
-class Follower:
-    """How far a log follows the items that its tenant shares."""
-
-    def __init__(self, log: Log, owner: Log, mark: int) -> None:
-        self._log, self._owner = log, owner
-        self._following = threading.Lock()
-        #: row of the owner's log, as the last row on the disk that names one says
-        self.mark = mark
-
-    def follow(self, seq: int) -> None:
-        """Let later judgements be about items as of a row; returns once that is on the disk."""
-        if seq <= self.mark:
-            return
-        with self._following:
-            if seq > self.mark:
-                row = self._owner.row(seq)
-                assert row is not None
-                self._log.append([entry(Follow(seq=seq, hash=row.hash))])
-                self.mark = seq
+class ItemsNotReady(Exception):
+    """Whether an item is known cannot be said without waiting for the learner."""
 
 
-class _Sight(NamedTuple):
+class _ItemView(NamedTuple):
     """Items as a judgement is checked against them."""
 
     layout: Layout | None
@@ -44,60 +28,82 @@ class _Sight(NamedTuple):
 class Intake:
     """Makes entries of judgements. With a `follower`, the items are another tenant's."""
 
-    def __init__(self, catalogue: Catalogue, follower: Follower | None = None) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        settings: Callable[[], Settings],
+        follower: Follower | None = None,
+    ) -> None:
         self._catalogue = catalogue
+        self._settings = settings
         self._follower = follower
 
-    def entries(self, judgements: Sequence[Judgement]) -> list[Entry]:
+    def entries(self, judgements: Sequence[Judgement], *, uploaded: bool = False) -> list[Entry]:
         """Entries of judgements; waits for items that were put just now, and follows those shared.
 
-        Raises Invalid with all that are wrong.
+        Those that are `uploaded` come from an administrator. Raises Invalid with all that are
+        wrong.
         """
-        sight = self._sight()
+        view = self._view()
         try:
-            found = judged_entries(sight.layout, judgements, self._knowing(sight))
-        except Behind:
+            found = self._checked(view.layout, judgements, self._knowing(view), uploaded)
+        except ItemsNotReady:
             self._catalogue.catch_up()
-            sight = self._sight()
-            found = judged_entries(sight.layout, judgements, sight.has)
+            view = self._view()
+            found = self._checked(view.layout, judgements, view.has, uploaded)
         if self._follower is not None:
-            self._follower.follow(sight.seq)
+            self._follower.follow(view.seq)
         return found
 
-    def at_once(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
+    def at_once(
+        self, judgements: Sequence[Judgement], *, uploaded: bool = False
+    ) -> list[Entry] | None:
         """The same without waiting for anything; None if there is something to wait for."""
-        sight = self._sight()
-        if self._follower is not None and sight.seq > self._follower.mark:
+        view = self._view()
+        if self._follower is not None and view.seq > self._follower.mark:
             return None
         try:
-            return judged_entries(sight.layout, judgements, self._knowing(sight))
-        except Behind:
+            return self._checked(view.layout, judgements, self._knowing(view), uploaded)
+        except ItemsNotReady:
             return None
 
-    def plain(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
-        """Entries of judgements that pass all checks at a glance; None if any does not."""
-        sight = self._sight()
-        if self._follower is not None and sight.seq > self._follower.mark:
-            return None
-        return plain_entries(judgements, sight.has)
+    def _checked(
+        self,
+        layout: Layout | None,
+        judgements: Sequence[Judgement],
+        known: Callable[[str], bool],
+        uploaded: bool,
+    ) -> list[Entry]:
+        settings = self._settings()
+        found: list[Entry] = []
+        wrong: dict[int, str] = {}
+        for place, judgement in enumerate(judgements):
+            try:
+                check_judgement(layout, judgement, known, uploaded=uploaded)
+                found.append(judged_entry(judgement, settings, layout, uploaded=uploaded))
+            except Invalid as error:
+                wrong[place] = str(error)
+        if wrong:
+            raise Invalid(next(iter(wrong.values())), wrong)
+        return found
 
-    def _knowing(self, sight: _Sight) -> Callable[[str], bool]:
+    def _knowing(self, view: _ItemView) -> Callable[[str], bool]:
         def knows(id: str) -> bool:
-            if sight.has(id):
+            if view.has(id):
                 return True
             if self._catalogue.is_behind:
-                raise Behind
+                raise ItemsNotReady
             return False
 
         return knows
 
-    def _sight(self) -> _Sight:
+    def _view(self) -> _ItemView:
         items = self._catalogue.items
         if items is None:
-            return _Sight(None, lambda _: False, 0)
+            return _ItemView(None, lambda _: False, 0)
         if self._follower is None:
-            return _Sight(items.layout, items.__contains__, 0)
+            return _ItemView(items.layout, items.__contains__, 0)
         # Whatever is half done is left out: it would not be there as of the row that is followed.
         while (versions := items.as_of(items.changed)) is None:
             pass  # compacted in this very moment
-        return _Sight(items.layout, lambda id: versions.row(id) is not None, versions.seq)
+        return _ItemView(items.layout, lambda id: versions.row(id) is not None, versions.seq)

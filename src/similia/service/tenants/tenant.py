@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from msgspec import structs
+
 from similia.service.answers import (
     Figures,
     Logged,
@@ -17,16 +19,20 @@ from similia.service.answers import (
     Then,
     Verdict,
 )
-from similia.service.catalogue.catalogue import Catalogue
-from similia.service.catalogue.elsewhere import Store
-from similia.service.catalogue.sharing import shares, unfindable
+from similia.service.catalogue.external import ExternalItems
+from similia.service.catalogue.shared import Follower, shares, unfindable
 from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
-from similia.service.engine.engine import PATIENCE, Engine
+from similia.service.engine.fold import State
+from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
 from similia.service.errors import Invalid, UnknownJudgement
+from similia.service.judging.judges import JudgeFigures
+from similia.service.judging.questions import questions, signed
 from similia.service.log.log import Entry, Log
 from similia.service.log.opening import opened_log
+from similia.service.log.provenance import new_secret
 from similia.service.log.records import (
+    JUDGEMENTS,
     Configured,
     Item,
     Judgement,
@@ -36,10 +42,9 @@ from similia.service.log.records import (
     query_key,
     whole,
 )
-from similia.service.tenants.asking import questions
-from similia.service.tenants.checking import check_query, check_settings
-from similia.service.tenants.entries import entry, receipts
-from similia.service.tenants.intake import Follower, Intake
+from similia.service.tenants.catalogue import Catalogue
+from similia.service.tenants.checks import check_query, check_settings, entry, receipts
+from similia.service.tenants.intake import Intake
 from similia.trust.calibrating import Calibration
 
 #: rows of one page
@@ -60,14 +65,18 @@ class Tenant:
         #: whose items are ranked; None for its own
         self.owner = owner
         self._retracting = threading.Lock()
-        self._engine: Engine = Engine(log, cache, name, None if owner is None else owner._engine)
-        self._champions = Champions(log, cache / "generations", self._engine)
+        shared: LiveLearner | None = None if owner is None else owner._learner
+        self._learner: LiveLearner = LiveLearner(log, cache, name, shared)
+        self._champions = Champions(log, cache / "generations", self._learner)
         if owner is None:
-            self._catalogue = Catalogue(log, self._engine)
-            self._intake = Intake(self._catalogue)
+            self._catalogue = Catalogue(log, self._learner)
+            follower = None
         else:
             self._catalogue = owner._catalogue
-            self._intake = Intake(owner._catalogue, Follower(log, owner.log, self._engine.mark))
+            follower = Follower(log, owner.log, self._learner.mark)
+        #: what people have answered
+        self.judges = JudgeFigures(log, lambda: self._learner.settings)
+        self._intake = Intake(self._catalogue, lambda: self._learner.settings, follower)
 
     @classmethod
     def create(
@@ -86,6 +95,7 @@ class Tenant:
         """
         settings = settings or Settings()
         check_settings(settings)
+        settings = structs.replace(settings, secret=settings.secret or new_secret())
         log, folder = opened_log(where, name, new=True, cache=cache)
         try:
             log.append([entry(Configured(settings=settings))])
@@ -118,7 +128,7 @@ class Tenant:
     def close(self) -> None:
         """Write and learn what waits, leave a snapshot, and close."""
         self.log.stop()
-        self._engine.close()
+        self._learner.close()
         self.log.close()
 
     @property
@@ -174,22 +184,23 @@ class Tenant:
 
     # -- feedback ------------------------------------------------------------------------------
 
-    def feedback(self, judgements: Sequence[Judgement]) -> list[Receipt]:
-        """Store judgements, all of them or none; return once they are on the disk."""
-        entries = self.entries(judgements)
+    def feedback(self, judgements: Sequence[Judgement], *, uploaded: bool = True) -> list[Receipt]:
+        """Store judgements, all of them or none; return once they are on the disk.
+
+        Those that are `uploaded` come from an administrator: their `source` is believed.
+        """
+        entries = self.entries(judgements, uploaded=uploaded)
         return receipts(entries, self.log.append(entries))
 
-    def entries(self, judgements: Sequence[Judgement]) -> list[Entry]:
+    def entries(self, judgements: Sequence[Judgement], *, uploaded: bool = False) -> list[Entry]:
         """Judgements, checked, as they are appended to the log."""
-        return self._intake.entries(judgements)
+        return self._intake.entries(judgements, uploaded=uploaded)
 
-    def entries_at_once(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
+    def entries_at_once(
+        self, judgements: Sequence[Judgement], *, uploaded: bool = False
+    ) -> list[Entry] | None:
         """The same without waiting for anything; None if there is something to wait for."""
-        return self._intake.at_once(judgements)
-
-    def plain_entries(self, judgements: Sequence[Judgement]) -> list[Entry] | None:
-        """Entries of judgements that pass all checks at a glance; None if any does not."""
-        return self._intake.plain(judgements)
+        return self._intake.at_once(judgements, uploaded=uploaded)
 
     def retract(self, id: str, by: str | None = None) -> Receipt:
         """Take a judgement back: from now on it is as if it had never been made."""
@@ -230,8 +241,8 @@ class Tenant:
         min_seq: int | None = None,
         explain: bool = False,
         model: str = "live",
-        timeout: float = PATIENCE,
-        store: Store | None = None,
+        timeout: float = WAIT_SECONDS,
+        store: ExternalItems | None = None,
     ) -> Ranking:
         """Find the k best items, or put some `items` in order.
 
@@ -278,36 +289,43 @@ class Tenant:
         model: str = "live",
         *,
         min_seq: int | None = None,
-        timeout: float = PATIENCE,
+        timeout: float = WAIT_SECONDS,
     ) -> tuple[dict[str, list[float]], str]:
         """Vectors by view to search elsewhere with, by inner products, and their revision."""
         state = self._state(query, model, min_seq, timeout)
         return ranking.vectors(state, query, model)
 
-    def _state(
-        self, query: Query, model: str, min_seq: int | None, timeout: float
-    ) -> ranking.State:
+    def _state(self, query: Query, model: str, min_seq: int | None, timeout: float) -> State:
         self._waited(min_seq, timeout)
         state = self._model(model)
         check_query(state.layout, query, self.has)
         return state
 
-    def _waited(self, min_seq: int | None, timeout: float) -> ranking.State:
+    def _waited(self, min_seq: int | None, timeout: float) -> State:
         """The live state, with that row in it."""
         if min_seq is not None:
             if min_seq > self.log.last:
                 raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {min_seq}.")
-            self._engine.wait(min_seq, timeout)
-        return self._engine.live
+            self._learner.wait(min_seq, timeout)
+        return self._learner.live
 
-    def _model(self, name: str) -> ranking.State:
+    def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
+        """Call `done`, from any thread, once a row is known to rankings or never will be.
+
+        Raises Invalid for a row that is not in the log.
+        """
+        if seq > self.log.last:
+            raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
+        self._learner.when_learnt(seq, done)
+
+    def _model(self, name: str) -> State:
         match name:
             case "live":
-                return self._engine.live
+                return self._learner.live
             case "champion":
                 return self._champions.state()
             case "base":
-                return self._engine.live._replace(learner=None)
+                return self._learner.live._replace(learner=None)
             case _:
                 raise Invalid(
                     f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}."
@@ -324,8 +342,19 @@ class Tenant:
         """
         if not 1 <= n <= 100:
             raise Invalid(f"next: n must be from 1 to 100, got {n}.")
-        share = self._engine.settings.held_out
-        return questions(self._engine.live, self.log, n, judge, pool, share)
+        return questions(self._learner.live, self.log, n, judge, pool, self._learner.settings)
+
+    def signed(self, question: Question, judge: str | None) -> Question:
+        """The question, with an id that proves to whom it was asked."""
+        return signed(question, judge, self._learner.settings)
+
+    def judgement(self, seq: int) -> Judgement:
+        """The judgement in a row of the log."""
+        row = self.log.row(seq)
+        record = None if row is None else whole(row.body)
+        if not isinstance(record, JUDGEMENTS):
+            raise UnknownJudgement(f"judgement: seq must be that of a judgement, got {seq}.")
+        return record
 
     # -- trust ---------------------------------------------------------------------------------
 
@@ -355,11 +384,11 @@ class Tenant:
 
     def snapshot(self) -> int:
         """Write a snapshot; return the last row in it."""
-        return self._engine.snapshot()
+        return self._learner.snapshot()
 
     def status(self) -> Status:
         """Where the tenant stands."""
-        state, seq = self._engine.live, self.log.last
+        state, seq = self._learner.live, self.log.last
         judgements, queries = self.log.counts()
         learner = state.learner
         weights = (
@@ -379,6 +408,6 @@ class Tenant:
             generation=self._champions.current,
             views=[] if state.layout is None else state.layout.views,
             replaying=state.seq < seq,
-            snapshot_seq=self._engine.snapshot_seq,
+            snapshot_seq=self._learner.snapshot_seq,
             shares=self.shares,
         )

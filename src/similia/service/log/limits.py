@@ -1,0 +1,32 @@
+"""Bounds of what a row of the log may hold, and an answer. Settings may bound requests further."""
+
+#: characters of an id or a name: two of them fit in a page of a database's index
+MAX_ID_LENGTH = 256
+#: characters of a typed query, and of an item's text, image or field
+MAX_QUERY_TEXT, MAX_ITEM_TEXT = 32_768, 2**20
+#: items that one judgement may show
+MAX_SHOWN = 1000
+#: views of an item, its fields, and numbers in one of its vectors
+MAX_VIEWS, MAX_FIELDS, MAX_VIEW_WIDTH = 64, 256, 65_536
+#: how much a judgement may count for; one that no administrator uploads may count for less
+MAX_WEIGHT, MAX_FEEDBACK_WEIGHT = 1e6, 10.0
+MAX_GRADE = 1e6
+#: place of an item in a list, from 1
+MAX_POSITION = 10**9
+#: how long an answer may take: eleven days
+MAX_MILLISECONDS = 10**9
+#: queries that a learner may remember
+MAX_MEMORY = 10**7
+
+# -- what one answer may hold ----------------------------------------------------------------------
+
+#: items that are ranked; the setting `max_k` may lower it
+MAX_RANKED = 1000
+#: rows of the log
+MAX_LOGGED = 1000
+#: questions for a person
+MAX_QUESTIONS = 100
+#: a number of a row: what a float of JSON holds exactly
+MAX_SEQ = 2**53
+#: largest number of single precision, in which vectors are stored
+MAX_FLOAT32 = 3.4028234663852886e38

@@ -1,0 +1,73 @@
+"""What a tenant's secret decides: which queries are held out, and which questions are its own."""
+
+import hashlib
+import hmac
+import secrets
+
+import numpy as np
+
+from similia.service.log.records import (
+    ASKED,
+    UPLOADED,
+    Judgement,
+    Query,
+    Settings,
+    named_items,
+    query_key,
+)
+from similia.trust.split import held_out
+
+
+def new_secret() -> str:
+    """A secret for a new tenant."""
+    return secrets.token_hex(16)
+
+
+def is_held_out(key: str, settings: Settings) -> bool:
+    """Whether a query, by its key, is kept for exams; without a secret everybody can tell."""
+    if not settings.secret:
+        return bool(held_out(np.array([key], object), settings.held_out)[0])
+    digest = _digest(settings, 8, "held out", key)
+    return int.from_bytes(digest, "big") < settings.held_out * 2**64
+
+
+def question_id(
+    settings: Settings, judge: str | None, query: Query, items: tuple[str, str], source: str
+) -> str:
+    """Id of a new question, which proves that this tenant asked this judge."""
+    nonce = secrets.token_hex(8)
+    return f"{nonce}{_signature(settings, nonce, judge, query, items, source)}"
+
+
+def provenance(settings: Settings, judgement: Judgement, *, uploaded: bool) -> str:
+    """Whether a judgement answers a question of this tenant, or comes from an administrator."""
+    if judgement.source is None and "*" not in settings.exam_sources:
+        return ""
+    if uploaded:
+        return UPLOADED
+    given, items = judgement.question, named_items(judgement)
+    if given is None or judgement.source is None or len(items) != 2 or not settings.secret:
+        return ""
+    pair = (items[0], items[1])
+    nonce = given[:16]
+    signature = _signature(
+        settings, nonce, judgement.judge, judgement.query, pair, judgement.source
+    )
+    return ASKED if hmac.compare_digest(given[16:].encode(), signature.encode()) else ""
+
+
+def _signature(
+    settings: Settings,
+    nonce: str,
+    judge: str | None,
+    query: Query,
+    items: tuple[str, str],
+    source: str,
+) -> str:
+    parts = (nonce, judge or "", query_key(query), *sorted(items), source)
+    return _digest(settings, 12, "question", *parts).hex()
+
+
+def _digest(settings: Settings, size: int, *parts: str) -> bytes:
+    joined = "\0".join(parts).encode("utf-8", "replace")
+    return hashlib.blake2b(joined, digest_size=size, key=settings.secret.encode()[:64]).digest()

@@ -1,0 +1,302 @@
+"""Judgements, items and settings on their way into a log: checked once, and made entries.
+
+What passes is proved learnable: its bytes are read again and become lessons or rows by the code
+that learns from them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from typing import Any
+
+from similia.index.backends import BACKENDS
+from similia.service.answers import Receipt
+from similia.service.catalogue.layout import Layout, check_vector
+from similia.service.engine.lessons import lessons_of
+from similia.service.errors import Invalid
+from similia.service.log.limits import (
+    MAX_FEEDBACK_WEIGHT,
+    MAX_FIELDS,
+    MAX_GRADE,
+    MAX_ID_LENGTH,
+    MAX_ITEM_TEXT,
+    MAX_MEMORY,
+    MAX_MILLISECONDS,
+    MAX_POSITION,
+    MAX_QUERY_TEXT,
+    MAX_SHOWN,
+    MAX_VIEW_WIDTH,
+    MAX_VIEWS,
+    MAX_WEIGHT,
+)
+from similia.service.log.log import Appended, Entry
+from similia.service.log.provenance import provenance
+from similia.service.log.records import (
+    Clicks,
+    Grades,
+    Item,
+    Judgement,
+    Put,
+    Query,
+    Settings,
+    Skip,
+    Tie,
+    Triplet,
+    decoded,
+    encoded,
+    named_items,
+    query_key,
+    written,
+)
+
+# -- entries ---------------------------------------------------------------------------------------
+
+
+def judged_entry(
+    judgement: Judgement,
+    settings: Settings | None = None,
+    layout: Layout | None = None,
+    *,
+    uploaded: bool = False,
+) -> Entry:
+    """Entry of a judgement; raises Invalid if what it holds cannot be learnt."""
+    origin = provenance(settings or Settings(), judgement, uploaded=uploaded)
+    try:
+        id, body, vectors = written(judgement, origin)
+        if layout is not None:
+            _learn_dry(body, layout)
+    except Invalid:
+        raise
+    except Exception as error:
+        raise _unlearnable("judgement", error) from error
+    key = query_key(judgement.query, vectors)
+    return Entry(str(type(judgement).__struct_config__.tag), body, id, key, judgement.judge)
+
+
+def _learn_dry(body: bytes, layout: Layout) -> None:
+    """What the learner does with a judgement before it learns, on any items."""
+    found = decoded(body)
+    record: Any = found.record
+    query = layout.query_bytes(found.vectors[0]) if found.vectors else 0
+    if query is None:
+        raise Invalid("query: vectors must be of the widths of the views, got others.")
+    lessons_of(0, record, query, _any_row)
+
+
+def _any_row(_: str) -> int:
+    return 0
+
+
+def _unlearnable(what: str, error: Exception) -> Invalid:
+    return Invalid(f"{what}: it must be learnable, got {type(error).__name__}: {error!s:.200}.")
+
+
+def item_entry(layout: Layout, items: Sequence[Item]) -> Entry:
+    """Entry of a batch of items; raises Invalid with all that do not fit."""
+    wrong = {}
+    for place, item in enumerate(items):
+        try:
+            check_item(layout, item)
+        except Invalid as error:
+            wrong[place] = str(error)
+    if wrong:
+        raise Invalid(next(iter(wrong.values())), wrong)
+    try:
+        found = entry(Put(items=list(items)))
+        body = decoded(found.body)
+        record: Any = body.record
+        rows = [layout.item_row(*each) for each in zip(record.items, body.vectors, strict=True)]
+        layout.items(rows[0][None])
+    except Exception as error:
+        raise _unlearnable("items", error) from error
+    return found
+
+
+def entry(record: Any) -> Entry:
+    """Entry of a record that is no judgement."""
+    return Entry(str(type(record).__struct_config__.tag), encoded(record))
+
+
+def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Receipt]:
+    """What is answered to judgements that were appended."""
+    return [Receipt(str(entry.id), *place) for entry, place in zip(entries, places, strict=True)]
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def check_id(name: str, id: object) -> None:
+    """Refuse an empty, endless or unprintable id or name."""
+    _check_text(name, id, MAX_ID_LENGTH, least=1)
+
+
+def _check_text(name: str, text: object, most: int, *, least: int = 0) -> None:
+    if not isinstance(text, str) or not least <= len(text) <= most or "\0" in text:
+        raise Invalid(f"{name} must be {least} to {most} characters, got {text!r:.80}.")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Invalid(f"{name} must be Unicode text, got {text!r:.80}.") from None
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings with which nothing could be learnt."""
+    views = settings.views or []
+    names = [view.name for view in views] + settings.fields
+    for name in names:
+        check_id("settings: the name of a view", name)
+    if len(set(names)) != len(names) or len(views) > MAX_VIEWS or len(names) > MAX_FIELDS:
+        raise Invalid(
+            f"settings: views and fields must be at most {MAX_VIEWS} and {MAX_FIELDS} with "
+            f"different names, got {names!s:.200}."
+        )
+    for place, view in enumerate(views):
+        if not 1 <= view.width <= MAX_VIEW_WIDTH or (place == 0 and not view.compared):
+            raise Invalid(
+                f"settings: view {view.name!r:.80} must have 1 to {MAX_VIEW_WIDTH} features, and "
+                f"the first be one that queries have too, got {view.width}."
+            )
+    if settings.shares is not None and names:
+        raise Invalid(f"settings: views must be those of shared items, got {names!s:.200}.")
+    if not 0 <= settings.held_out < 1:
+        raise Invalid(f"settings: held_out must be from 0 to below 1, got {settings.held_out}.")
+    if not 0 <= settings.memory <= MAX_MEMORY:
+        raise Invalid(f"settings: memory must be from 0 to {MAX_MEMORY:g}, got {settings.memory}.")
+    if settings.half_life is not None and not 0 < settings.half_life < math.inf:
+        raise Invalid(f"settings: half_life must be positive, got {settings.half_life}.")
+    if settings.search not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise Invalid(f"settings: search must be one of {known}, got {settings.search!r:.80}.")
+
+
+def check_item(layout: Layout, item: Item) -> None:
+    """Refuse an item that does not fit."""
+    check_id("item: id", item.id)
+    for name, text in (("text", item.text), ("image", item.image)):
+        if text is not None:
+            _check_text(f"item {item.id!r:.80}: {name}", text, MAX_ITEM_TEXT)
+    if len(item.fields) > MAX_FIELDS:
+        raise Invalid(
+            f"item {item.id!r:.80}: fields must be at most {MAX_FIELDS}, got {len(item.fields)}."
+        )
+    for name, value in item.fields.items():
+        check_id(f"item {item.id!r:.80}: the name of a field", name)
+        if isinstance(value, str):
+            _check_text(f"item {item.id!r:.80}: {name}", value, MAX_ITEM_TEXT)
+    layout.check_item(item)
+
+
+def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool]) -> None:
+    """Refuse a query that nothing can be ranked for."""
+    _check_names(query)
+    if layout is None:
+        raise Invalid("query: there must be items before anything is asked, got none.")
+    if query.vectors:
+        layout.check_query(query.vectors)
+    elif query.item is None:
+        raise Invalid(
+            "query: there must be vectors or an item"
+            f"{', got only a text; set up an embedder' if query.text else ', got neither'}."
+        )
+    elif not known(query.item):
+        raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
+
+
+def _check_names(query: Query) -> None:
+    for name, value in (("id", query.id), ("item", query.item)):
+        if value is not None:
+            check_id(f"query: {name}", value)
+    if query.text is not None:
+        _check_text("query: text", query.text, MAX_QUERY_TEXT)
+
+
+def check_judgement(
+    layout: Layout | None,
+    judgement: Judgement,
+    known: Callable[[str], bool],
+    *,
+    uploaded: bool = False,
+) -> None:
+    """Refuse a judgement that could never be learnt."""
+    for name in ("id", "judge", "source", "question", "left"):
+        value = getattr(judgement, name)
+        if value is not None:
+            check_id(f"judgement: {name}", value)
+    most = MAX_WEIGHT if uploaded else MAX_FEEDBACK_WEIGHT
+    if not (math.isfinite(judgement.weight) and 0 <= judgement.weight <= most):
+        raise Invalid(
+            f"judgement: weight must be from 0 to {most:g} ({MAX_WEIGHT:g} for administrators), "
+            f"got {judgement.weight!r}."
+        )
+    if judgement.milliseconds is not None and not 0 <= judgement.milliseconds <= MAX_MILLISECONDS:
+        raise Invalid(
+            f"judgement: milliseconds must be from 0 to {MAX_MILLISECONDS}, "
+            f"got {judgement.milliseconds!s:.40}."
+        )
+    if judgement.time is not None and judgement.time.tzinfo is not None:
+        try:
+            judgement.time.astimezone(UTC)
+        except OverflowError:
+            raise Invalid(
+                "judgement: time must be between the years 1 and 9999 in UTC, got "
+                f"{judgement.time.isoformat()}."
+            ) from None
+    shown = named_items(judgement)
+    if not 0 < len(shown) <= 2 * MAX_SHOWN:
+        raise Invalid(f"judgement: there must be 1 to {MAX_SHOWN} items, got {len(shown)}.")
+    if isinstance(judgement, Skip):
+        _check_skip(layout, judgement)
+        return
+    check_query(layout, judgement.query, known)
+    for id in shown:
+        if not known(id):
+            raise Invalid(f"judgement: items must be ids of items, got {id!r:.80}.")
+    _check_kind(judgement)
+
+
+def _check_skip(layout: Layout | None, skip: Skip) -> None:
+    """What was passed over may be gone by now, but its query must be one that could be asked."""
+    _check_names(skip.query)
+    for id in skip.shown:
+        check_id("skip: shown", id)
+    if skip.query.vectors:
+        if layout is not None:
+            layout.check_query(skip.query.vectors)
+            return
+        for name, vector in skip.query.vectors.items():
+            check_id("query: the name of a view", name)
+            check_vector(f"query: {name}", vector, min(len(vector), MAX_VIEW_WIDTH))
+
+
+def _check_kind(judgement: Judgement) -> None:
+    match judgement:
+        case Triplet(better=one, worse=other) | Tie(items=(one, other)):
+            if one == other:
+                raise Invalid(
+                    f"judgement: items must be two different ones, got {one!r:.80} twice."
+                )
+        case Grades(grades=grades):
+            if not all(
+                math.isfinite(grade) and 0 <= grade <= MAX_GRADE for grade in grades.values()
+            ):
+                raise Invalid(f"judgement: grades must be numbers from 0 to {MAX_GRADE:g}.")
+        case Clicks(shown=shown, clicked=clicked, positions=positions):
+            _check_clicks(shown, clicked, positions)
+        case _:
+            pass
+
+
+def _check_clicks(shown: list[str], clicked: list[str], positions: list[int] | None) -> None:
+    if len(set(shown)) != len(shown):
+        raise Invalid("clicks: items shown must be different ones, got one twice.")
+    missing = set(clicked) - set(shown)
+    if missing:
+        raise Invalid(f"clicks: clicked items must be shown; not shown: {min(missing)!r:.80}.")
+    if positions is None:
+        return
+    if len(positions) != len(shown) or not all(1 <= at <= MAX_POSITION for at in positions):
+        raise Invalid(
+            f"clicks: positions must be {len(shown)} places from 1, one for each item shown, "
+            f"got {positions!s:.80}."
+        )

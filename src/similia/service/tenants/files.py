@@ -1,0 +1,129 @@
+"""Items and queries of files: items are put into a tenant at the start, queries known by ids."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from msgspec import structs
+
+from similia.files import VectorFile, read_texts, read_vectors
+from similia.service.log.records import JUDGEMENTS, Item, Query
+from similia.service.tenants.tenant import Tenant
+
+#: judgements looked at for queries to offer
+N_LOOKED_AT = 1000
+
+
+@dataclass(frozen=True)
+class QueryFile:
+    """A file of query vectors of the base view, with ids and perhaps texts."""
+
+    path: Path
+    ids: Path | None = None
+    texts: Path | None = None
+
+    def queries(self, view: str) -> Iterator[Query]:
+        """Queries one by one."""
+        file = read_vectors(self.path, ids=self.ids)
+        texts = None if self.texts is None else read_texts(self.texts, file.ids)
+        for row, (name, vector) in enumerate(rows_of(self.path, file)):
+            text = None if texts is None else str(texts[row])
+            yield Query(id=name, text=text, vectors={view: vector})
+
+
+class KnownQueries:
+    """Queries by id; what is in the log needs no file."""
+
+    def __init__(self, given: Iterable[Query] = ()) -> None:
+        self._given = {str(query.id): query for query in given}
+
+    def find(self, tenant: Tenant, id: str) -> Query | None:
+        """The query with this id, with its vectors."""
+        if id in self._given:
+            return self._given[id]
+        for logged in tenant.judgements(limit=1, query=id):
+            if isinstance(logged.record, JUDGEMENTS):
+                return logged.record.query
+        return None
+
+    def pool(self) -> list[Query]:
+        """Queries of the file."""
+        return list(self._given.values())
+
+    def some(self, tenant: Tenant, limit: int) -> list[Query]:
+        """Queries to offer to a person, without vectors: those of the file, then recent ones."""
+        found = {("id", name): query for name, query in self._given.items()}
+        start = max(0, tenant.log.last - N_LOOKED_AT)
+        for logged in tenant.judgements(after=start, limit=N_LOOKED_AT):
+            if isinstance(logged.record, JUDGEMENTS):
+                query = logged.record.query
+                if query.id is not None:
+                    found.setdefault(("id", query.id), query)
+                elif query.item is not None:
+                    found.setdefault(("item", query.item), query)
+        return [bare(query) for query in list(found.values())[:limit]]
+
+
+def bare(query: Query) -> Query:
+    """A query without its vectors."""
+    return structs.replace(query, vectors=None)
+
+
+#: items in one row of the log
+ITEMS_PER_ROW = 500
+
+
+class ImageAddresses(Protocol):
+    """Where pictures of items are served."""
+
+    def address(self, id: str) -> str | None:
+        """Address of the picture of an item."""
+
+
+@dataclass(frozen=True)
+class ItemFile:
+    """A file of vectors, with ids and perhaps texts."""
+
+    path: Path
+    ids: Path | None = None
+    vector_column: str | None = None
+    id_column: str | None = None
+    texts: Path | None = None
+    images: ImageAddresses | None = None
+
+    def items(self) -> Iterator[Item]:
+        """Items one by one, in single precision."""
+        file = read_vectors(
+            self.path, ids=self.ids, vector_column=self.vector_column, id_column=self.id_column
+        )
+        texts = None if self.texts is None else read_texts(self.texts, file.ids)
+        for row, (name, vector) in enumerate(rows_of(self.path, file)):
+            text = None if texts is None else str(texts[row])
+            image = None if self.images is None else self.images.address(name)
+            yield Item(id=name, vectors={"vectors": vector}, text=text, image=image)
+
+    def load(self, tenant: Tenant) -> tuple[int, int]:
+        """Put items that are new or changed into a tenant; how many there are, and were put."""
+        found = put = 0
+        items = self.items()
+        while batch := list(islice(items, ITEMS_PER_ROW)):
+            changed = [item for item in batch if tenant.item(item.id) != item]
+            if changed:
+                tenant.put_items(changed)
+            found, put = found + len(batch), put + len(changed)
+        return found, put
+
+
+def rows_of(path: Path, file: VectorFile) -> Iterator[tuple[str, list[float]]]:
+    """Ids and dense, finite vectors of a file, in single precision."""
+    matrix = file.X
+    if not isinstance(matrix, np.ndarray):
+        raise ValueError(f"{path}: vectors to serve must be dense, got others.")
+    for row, name in enumerate(file.ids.names()):
+        vector = np.asarray(matrix[row], np.float32)
+        if not np.isfinite(vector).all():
+            raise ValueError(f"{path}: vectors must be finite, got row {row}, {name!r}.")
+        yield str(name), vector.tolist()
