@@ -131,6 +131,21 @@ def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(
     assert log.read_bytes().startswith(b"no log")
 
 
+def test_the_log_of_the_first_tenant_may_be_damaged_too(settings, start):
+    with Running(Service(Settings(**settings))) as running:
+        running.service.create("other")
+    log = Path(settings["store"]) / "default" / NAME
+    log.write_bytes(b"no log" + log.read_bytes()[6:])
+    running = start(items=False)
+    running.service.tenants.get("other").put_items(some_items())
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/v1/default/status").status_code == 503
+        assert client.post("/v1/other/feedback", json=triplet()).status_code == 200
+        assert client.post("/v1/other/rank", json={"query": {"item": "i0"}}).status_code == 200
+        assert 'similia_usable{tenant="default"} 0.0' in client.get("/metrics").text
+
+
 def test_a_drain_finishes_what_is_under_way(start):
     """Requests under way when the end is asked for are answered, and what they stored is there."""
     running = start()
@@ -285,6 +300,7 @@ def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, 
 
         def failing(*requests):
             raise error
+
         tenant.log.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert answer.status_code == status
