@@ -36,6 +36,9 @@ JUDGED_SLIP = 0.05
 PUBLISHED = 16
 #: bounds of the evidence: trust can come back soon, and can go again
 WORST, BEST = -5.0, 20.0
+#: belief, before any evidence, that what was learnt ranks better; lists that say nothing reach some
+#: log-likelihood by chance
+BELIEF = 0.1
 #: observations of a pair that count at most; beyond, the older count less, as tastes change
 OBSERVATIONS = 16.0
 #: log odds that a comparison adds to the better item, and takes from the other, if unexpected
@@ -103,11 +106,22 @@ def newton_step(theta, precision, prior, gradient, room):
 
 
 @compiled
+def trust(evidence):
+    """Share with which ranks what has this evidence: (p - b)/(1 - b), p the posterior of b.
+
+    Nothing without evidence or against it.
+    """
+    odds = BELIEF * np.exp(evidence)
+    p = odds / (odds + 1.0 - BELIEF)
+    return max((p - BELIEF) / (1.0 - BELIEF), 0.0)
+
+
+@compiled
 def publish(theta, numbers, ranks):
     """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, and weights."""
     high = sigmoid(theta[RATE])
     low = high * np.exp(-theta[RATIO])
-    ranks[TRUST] = max(np.tanh(numbers[0] / 2.0), 0.0)
+    ranks[TRUST] = trust(numbers[0])
     ranks[UP] = theta[RATIO]
     ranks[DOWN] = np.log((1.0 - low) / (1.0 - high))
     ranks[TAU] = theta[STEEP]

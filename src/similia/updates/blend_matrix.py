@@ -8,10 +8,10 @@ from similia.linalg.blas import add_cross_products, products, row_products
 from similia.linalg.compiled import compiled, eliminate_row
 from similia.linalg.downdates import downdate
 from similia.linalg.threads import side_by_side
-from similia.updates.blend import BEST, SLIP, WORST, sigmoid
+from similia.updates.blend import BEST, SLIP, WORST, sigmoid, trust
 
 #: places in the numbers of W
-WEIGHT, PRECISION, BEHIND, TURNED, COUNT = range(5)
+WEIGHT, PRECISION, BEHIND, TURNED, RANKS, COUNT = range(6)
 #: largest weight of W
 LARGEST = 4.0
 #: log-likelihood lost against doing without W after which W starts anew
@@ -99,4 +99,5 @@ def learn_weight(scores, offsets, weights, numbers):
         numbers[PRECISION] += weight * bend * s * s
         step = weight * slope * s / numbers[PRECISION]
         numbers[WEIGHT] = min(max(numbers[WEIGHT] + step, 0.0), LARGEST)
+    numbers[RANKS] = numbers[WEIGHT] * trust(numbers[TURNED])
     return False
