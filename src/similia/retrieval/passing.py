@@ -14,7 +14,7 @@ own score, or contains too many others, the query is measured from a full row of
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
