@@ -91,7 +91,7 @@ def test_evaluation_search_and_questions_take_views(sides, log):
 
 def test_margins_of_sparse_vectors_are_those_of_dense_ones(sides, rng):
     queries, items = sides
-    model = Blend().learn(queries.X, [[0, 1, 2]], items=items.X)
+    model = Blend(memory=0).learn(queries.X, [[0, 1, 2]], items=items.X)
     triplets = rng.integers(20, size=(50, 3))
     found = triplet_margins(model, queries.X, triplets, items=items.X)
     np.testing.assert_allclose(found, model.triplet_scores(queries.X, triplets, items=items.X))

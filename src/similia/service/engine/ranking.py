@@ -143,17 +143,19 @@ def ranked(
             raise Invalid(f"rank: items must be at most {MAX_RANKED}, got {len(items)}.")
         wanted = list(dict.fromkeys(items))
         found_there = None if store is None else store.vectors(wanted)
-        names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
+        names, found, scores = _in_order(state, row, *_rows(state, wanted, found_there), k)
     elif store is not None:
         base = vector[layout.places[layout.base]]
         found_there = store.nearest(base, max(MIN_CANDIDATES, CANDIDATES_EACH * (k + 1)))
         wanted = [id for id in found_there if id != query.item]
-        names, found, scores = _in_order(*_rows(state, wanted, found_there), vector, k)
+        names, found, scores = _in_order(state, row, *_rows(state, wanted, found_there), k)
     else:
         own = [] if query.vectors or query.item is None else [snapshot.rows.place.get(query.item)]
         out = [place for place in own if place is not None and place < len(snapshot.matrix)]
-        places, scores = best(snapshot, vector, k, out, approximate)
-        names, found = [snapshot.id(place) for place in places.tolist()], snapshot.matrix[places]
+        most = k if state.learner is None else max(CANDIDATES_EACH * k, MIN_CANDIDATES)
+        places, _ = best(snapshot, vector, most, out, approximate)
+        ids = [snapshot.id(place) for place in places.tolist()]
+        names, found, scores = _in_order(state, row, ids, snapshot.matrix[places], k)
     deviations = _deviations(state, row, found)
     results = [
         Ranked(id=name, score=float(score), std=std)
@@ -197,10 +199,14 @@ def _fitting(layout: Layout, id: str, vector: Vector) -> Vector:
 
 
 def _in_order(
-    ids: list[str], rows: NDArray[np.float32], vector: NDArray[np.float32], k: int
+    state: State, row: NDArray[np.float32], ids: list[str], rows: NDArray[np.float32], k: int
 ) -> tuple[list[str], NDArray[np.float32], NDArray[np.float32]]:
-    """The k best of some items, best first, with their rows and scores."""
-    scores = rows @ vector
+    """The k best of some items by their exact scores, best first, with their rows and scores."""
+    assert state.layout is not None
+    if state.learner is None or not ids:
+        scores = rows @ query_vector(state, row)
+    else:
+        scores = state.learner.pairwise_score(*state.layout.sides(row[None], rows))[0]
     order = np.argsort(-scores, kind="stable")[:k]
     return [ids[i] for i in order], rows[order], scores[order]
 

@@ -94,6 +94,11 @@ class BlendState(Learner):
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
         plain = dict(state)
+        if "published_weights_" in plain:
+            raise ValueError(
+                f"{self._owner}.set_state: state must be of the click model, got one of version "
+                "0.2.0 or before; learn its log again."
+            )
         for name, kind in PARTS.items():
             names = [field.name for field in fields(kind)]
             found = {field: plain.pop(f"{name}_{field}_", None) for field in names}
