@@ -81,11 +81,13 @@ class Block(NamedTuple):
         """
         delimiter, n = layout.delimiter, layout.width - 1
         special = b'"' in self.data or self.data.count(b"\r") != self.data.count(b"\r\n")
-        if delimiter != " " and not special:
+        if delimiter != " " and n and not special:
             with suppress(UnicodeDecodeError):
-                lines, numbers = self._texts()
+                text = self.data.decode().replace("\r\n", "\n").removesuffix("\n")
+                lines = text.split("\n")
                 if {line.count(delimiter) for line in lines} == {n}:
-                    return Parsed(delimiter.join(lines).split(delimiter), numbers, {})
+                    numbers = list(range(self.number, self.number + len(lines)))
+                    return Parsed(text.replace("\n", delimiter).split(delimiter), numbers, {})
         rows, numbers, wrong = self.parsed(layout.parse)
         return Parsed(list(chain.from_iterable(rows)), numbers, wrong)
 
@@ -154,8 +156,8 @@ class FieldLayout(NamedTuple):
 
     def column(self, fields: Sequence[str], name: str) -> FileColumn:
         """A column, from the fields of all lines; empty ones are missing values."""
-        values = fields[self.places[name] :: self.width]
-        return FileColumn([value.strip() or None for value in values])
+        values = list(map(str.strip, fields[self.places[name] :: self.width]))
+        return FileColumn([value or None for value in values] if "" in values else values)
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
