@@ -171,9 +171,9 @@ def test_wrong_contents_are_refused_even_with_right_checksums(match, path):
         "names_ and the numbers": lambda a: a.update(names_={"list": ["a", "b"]}),
         "got 7": lambda a: a.update(widths_=7),
         "of features what follows": lambda a: a.update(n_item_features_=10**9),
-        "memory_near_ is of type": lambda a: a.update(memory_near_=1),
-        "weights_information_ is of shape": lambda a: a.update(nuisances_={"list": ["a"]}),
-        "'memory_near_' is missing": lambda a: a.pop("memory_near_"),
+        "memory_stretch_ is of type": lambda a: a.update(memory_stretch_=1),
+        "clicks_theta_ is of shape": lambda a: a.update(nuisances_={"list": ["a"]}),
+        "'memory_stretch_' is missing": lambda a: a.pop("memory_stretch_"),
     }.items(),
 )
 def test_a_blend_that_contradicts_itself_is_refused(match, change, path):

@@ -236,8 +236,8 @@ def _single(
 ) -> dict[str, float]:
     """Shares of judgements obeyed, and of far queries whose first ten they leave alone.
 
-    Once against the ranking before the judgement, once against that of a learner that was not told
-    of it and publishes whenever the other does.
+    Once against the ranking before the judgement, once against that of a learner that was told the
+    opposite and publishes whenever the other does.
     """
     vectors = data.queries["meaning"]
     counts = np.zeros(len(SINGLE_MEASURES))
@@ -251,11 +251,8 @@ def _single(
         learner.learn(Q, triplet, items=Z)
         after = np.argsort(-learner.pairwise_score(Q[rows], Z), axis=1)
         place = np.argsort(after[0])
-        without = before
-        if isinstance(twin, Blend) and twin.published_part_.due == learner.n_updates_:
-            parts = twin.weights_part_.ranking(), twin.matrix_part_.standing()
-            twin.published_part_.update(learner.n_updates_, *parts, twin.memory_part_.shares())
-            without = np.argsort(-twin.pairwise_score(Q[rows], Z), axis=1)
+        twin.learn(Q, [[query, *triplet[0][:0:-1]]], items=Z)  # it was told the opposite
+        without = np.argsort(-twin.pairwise_score(Q[rows], Z), axis=1)
         counts += [
             place[triplet[0][1]] < place[triplet[0][2]],
             *_kept(before[1:, :CUT], after[1:, :CUT]),

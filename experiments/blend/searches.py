@@ -51,8 +51,8 @@ class Ours:
 
     def scorers(self) -> dict[str, Scorer]:
         data, weights = self.data, self.blend.weights_
-        trust = self.blend.trust_["views"]
-        believed = np.concatenate([[1.0], weights[1:] / max(trust, 1e-12)])
+        start, trust = self.blend.start_weights_, self.blend.trust_["clicks"]
+        believed = start + (weights - start) / max(trust, 1e-12)
         return {
             "Blend": lambda rows: self.blend.pairwise_score(data.queries[rows], data.items),
             "views": lambda rows: self._weighed(rows, weights),
@@ -63,7 +63,7 @@ class Ours:
         }
 
     def _weighed(self, rows: Indices, weights: Array) -> Array:
-        pairs = zip(self.blend.names_, weights / self.blend.gaps_, strict=True)
+        pairs = zip(self.blend.names_, weights / self.blend.units_, strict=True)
         return sum(np.float32(weight) * self.data.scores[name][rows] for name, weight in pairs)
 
     def note(self) -> str:

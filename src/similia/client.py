@@ -4,35 +4,23 @@ Judgements get an id before they are sent, so a retry is recognized as the same 
 """
 
 import asyncio
+import inspect
 import random
 import time
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from similia.exceptions import MissingExtraError
-from similia.service.answers import (
-    Figures,
-    Model,
-    Question,
-    Ranking,
-    Receipt,
-    Status,
-    Then,
-    Verdict,
-)
+from similia.service.answers import Receipt
 from similia.service.client import calls
 from similia.service.client.calls import Call, as_query, items_of
 from similia.service.http.problems import Error
-from similia.service.log.records import (
-    Item,
-)
-from similia.service.schemas import Log, QueryVectors
+from similia.service.log.records import Item
 
 try:
     import httpx
@@ -44,10 +32,12 @@ __all__ = ["AsyncClient", "Client", "ServiceProblem", "as_query", "items_of"]
 T = TypeVar("T")
 C = TypeVar("C", bound="Client")
 A = TypeVar("A", bound="AsyncClient")
+P = ParamSpec("P")
 
 #: statuses that may pass: too many requests, not ready, a proxy without its service
-PASSING = {429, 502, 503, 504}
-LONGEST_WAIT = 10.0
+RETRYABLE = {429, 502, 503, 504}
+#: seconds between two attempts
+MAX_PAUSE = 10.0
 
 
 class ServiceProblem(Exception):
@@ -99,23 +89,46 @@ class _Connection:
         if attempt >= self.retries:
             return -1.0
         if isinstance(cause, httpx.Response):
-            if cause.is_success or cause.status_code not in PASSING:
+            if cause.is_success or cause.status_code not in RETRYABLE:
                 return -1.0
             if cause.headers.get("retry-after", "").isdigit():
-                return min(LONGEST_WAIT, float(cause.headers["retry-after"]))
+                return min(MAX_PAUSE, float(cause.headers["retry-after"]))
         elif not (call.repeatable or isinstance(cause, httpx.ConnectError)):
             return -1.0
-        return min(LONGEST_WAIT, 0.1 * 2**attempt) * (0.5 + random.random() / 2)
+        return min(MAX_PAUSE, 0.1 * 2**attempt) * (0.5 + random.random() / 2)
 
     def _answer(self, call: Call[T], response: httpx.Response) -> T:
         if response.is_success:
-            return msgspec.json.decode(response.content, type=call.returns)
+            return call.take(msgspec.json.decode(response.content, type=call.answer))
         try:
             error = msgspec.json.decode(response.content, type=Error)
         except msgspec.DecodeError:  # from a proxy
             request = response.headers.get("x-request-id", "unknown")
             error = Error(response.reason_phrase, response.status_code, request)
         raise ServiceProblem(error)
+
+
+def _method(send: Callable[..., Any], make: Callable[..., Any]) -> Any:
+    """The method of a client that sends what `make` makes, with its name and documentation."""
+    signature = inspect.signature(make)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    send.__name__ = send.__qualname__ = make.__name__
+    send.__doc__ = make.__doc__
+    parameters = [own, *signature.parameters.values()]
+    returns = signature.return_annotation.__args__[0]
+    shown = signature.replace(parameters=parameters, return_annotation=returns)
+    send.__signature__ = shown  # type: ignore[attr-defined]
+    return send
+
+
+def _sent(make: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
+    found: Any = _method(lambda self, *given, **named: self._send(make(*given, **named)), make)
+    return found
+
+
+def _sent_soon(make: Callable[P, Call[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
+    found: Any = _method(lambda self, *given, **named: self._send(make(*given, **named)), make)
+    return found
 
 
 class Client(_Connection):
@@ -165,33 +178,22 @@ class Client(_Connection):
             time.sleep(pause)
         raise AssertionError
 
-    def feedback(self, judgements: Any) -> list[Receipt]:
-        """Send judgements, all stored or none; on the disk once this returns.
-
-        They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow)
-        with the columns query,better,worse or query,item,relevance, in which queries are items.
-        """
-        return self._send(calls.feedback(judgements)).results
-
-    def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
-        """Say that one item is better than another for a query."""
-        return self._send(calls.triplet(query, better, worse, named)).results[0]
-
-    def retract(self, id: str) -> Receipt:
-        """Take a judgement back."""
-        return self._send(calls.retract(id))
-
-    def judgements(self, *, after: int = 0, limit: int = 100, **of: Any) -> Log:
-        """List judgements, of a `query` or a `judge`, in the order of the log."""
-        return self._send(calls.judgements({"after": after, "limit": limit, **of}))
-
-    def rank(self, query: Any, **named: Any) -> Ranking:
-        """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
-        return self._send(calls.rank(query, named))
-
-    def query_vectors(self, queries: Iterable[Any], model: str = "live") -> QueryVectors:
-        """Vectors to search with elsewhere."""
-        return self._send(calls.query_vectors(queries, model))
+    feedback = _sent(calls.feedback)
+    prefer = _sent(calls.prefer)
+    retract = _sent(calls.retract)
+    judgements = _sent(calls.judgements)
+    rank = _sent(calls.rank)
+    query_vectors = _sent(calls.query_vectors)
+    item = _sent(calls.item)
+    delete_item = _sent(calls.delete_item)
+    next = _sent(calls.next)
+    models = _sent(calls.models)
+    promote = _sent(calls.promote)
+    rollback = _sent(calls.rollback)
+    history = _sent(calls.history)
+    evaluate = _sent(calls.evaluate)
+    status = _sent(calls.status)
+    create = _sent(calls.create)
 
     def put_items(self, items: Iterable[Item]) -> Receipt | None:
         """Add or replace items, in as many requests as needed; None if there are none."""
@@ -199,49 +201,6 @@ class Client(_Connection):
         for call in calls.put_items(items):
             last = self._send(call)
         return last
-
-    def item(self, id: str) -> Item:
-        """An item."""
-        return self._send(calls.of_item(id, "GET", Item))
-
-    def delete_item(self, id: str) -> Receipt:
-        """Delete an item."""
-        return self._send(calls.of_item(id, "DELETE", Receipt))
-
-    def next(self, n: int = 10, judge: str | None = None) -> list[Question]:
-        """What to ask a person next."""
-        return self._send(calls.questions(n, judge)).questions
-
-    def models(self) -> list[Model]:
-        """Generations that were promoted."""
-        return self._send(calls.MODELS).models
-
-    def promote(self) -> Verdict:
-        """Promote what was learnt, if it is better."""
-        return self._send(calls.PROMOTE)
-
-    def rollback(self, to: int | None = None) -> Model:
-        """Go back to an earlier generation."""
-        return self._send(calls.rollback(to))
-
-    def history(self, at: datetime) -> Then:
-        """Which model ranked at a time."""
-        return self._send(calls.history(at))
-
-    def evaluate(self) -> Figures:
-        """How good the ranking is on queries that were held out."""
-        return self._send(calls.EVALUATE)
-
-    def status(self) -> Status:
-        """Where the tenant stands."""
-        return self._send(calls.STATUS)
-
-    def create(self, shares: str | None = None) -> bool:
-        """Make the tenant, with items of its own or those of the tenant that it `shares`.
-
-        False if it is there already. Needs a key of all tenants.
-        """
-        return self._send(calls.create(shares)).created
 
     def close(self) -> None:
         """Close the connections."""
@@ -289,33 +248,22 @@ class AsyncClient(_Connection):
             await asyncio.sleep(pause)
         raise AssertionError
 
-    async def feedback(self, judgements: Any) -> list[Receipt]:
-        """Send judgements, all stored or none; on the disk once this returns.
-
-        They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow)
-        with the columns query,better,worse or query,item,relevance, in which queries are items.
-        """
-        return (await self._send(calls.feedback(judgements))).results
-
-    async def prefer(self, query: Any, better: str, worse: str, **named: Any) -> Receipt:
-        """Say that one item is better than another for a query."""
-        return (await self._send(calls.triplet(query, better, worse, named))).results[0]
-
-    async def retract(self, id: str) -> Receipt:
-        """Take a judgement back."""
-        return await self._send(calls.retract(id))
-
-    async def judgements(self, *, after: int = 0, limit: int = 100, **of: Any) -> Log:
-        """List judgements, of a `query` or a `judge`, in the order of the log."""
-        return await self._send(calls.judgements({"after": after, "limit": limit, **of}))
-
-    async def rank(self, query: Any, **named: Any) -> Ranking:
-        """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
-        return await self._send(calls.rank(query, named))
-
-    async def query_vectors(self, queries: Iterable[Any], model: str = "live") -> QueryVectors:
-        """Vectors to search with elsewhere."""
-        return await self._send(calls.query_vectors(queries, model))
+    feedback = _sent_soon(calls.feedback)
+    prefer = _sent_soon(calls.prefer)
+    retract = _sent_soon(calls.retract)
+    judgements = _sent_soon(calls.judgements)
+    rank = _sent_soon(calls.rank)
+    query_vectors = _sent_soon(calls.query_vectors)
+    item = _sent_soon(calls.item)
+    delete_item = _sent_soon(calls.delete_item)
+    next = _sent_soon(calls.next)
+    models = _sent_soon(calls.models)
+    promote = _sent_soon(calls.promote)
+    rollback = _sent_soon(calls.rollback)
+    history = _sent_soon(calls.history)
+    evaluate = _sent_soon(calls.evaluate)
+    status = _sent_soon(calls.status)
+    create = _sent_soon(calls.create)
 
     async def put_items(self, items: Iterable[Item]) -> Receipt | None:
         """Add or replace items, in as many requests as needed; None if there are none."""
@@ -323,49 +271,6 @@ class AsyncClient(_Connection):
         for call in calls.put_items(items):
             last = await self._send(call)
         return last
-
-    async def item(self, id: str) -> Item:
-        """An item."""
-        return await self._send(calls.of_item(id, "GET", Item))
-
-    async def delete_item(self, id: str) -> Receipt:
-        """Delete an item."""
-        return await self._send(calls.of_item(id, "DELETE", Receipt))
-
-    async def next(self, n: int = 10, judge: str | None = None) -> list[Question]:
-        """What to ask a person next."""
-        return (await self._send(calls.questions(n, judge))).questions
-
-    async def models(self) -> list[Model]:
-        """Generations that were promoted."""
-        return (await self._send(calls.MODELS)).models
-
-    async def promote(self) -> Verdict:
-        """Promote what was learnt, if it is better."""
-        return await self._send(calls.PROMOTE)
-
-    async def rollback(self, to: int | None = None) -> Model:
-        """Go back to an earlier generation."""
-        return await self._send(calls.rollback(to))
-
-    async def history(self, at: datetime) -> Then:
-        """Which model ranked at a time."""
-        return await self._send(calls.history(at))
-
-    async def evaluate(self) -> Figures:
-        """How good the ranking is on queries that were held out."""
-        return await self._send(calls.EVALUATE)
-
-    async def status(self) -> Status:
-        """Where the tenant stands."""
-        return await self._send(calls.STATUS)
-
-    async def create(self, shares: str | None = None) -> bool:
-        """Make the tenant, with items of its own or those of the tenant that it `shares`.
-
-        False if it is there already. Needs a key of all tenants.
-        """
-        return (await self._send(calls.create(shares))).created
 
     async def close(self) -> None:
         """Close the connections."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 LEARNERS = {
-    "Blend": "similia.similarity.blend",
+    "Blend": "similia.similarity.blend.blend",
     "FactoredAROMA": "similia.similarity.aroma",
     "DiagonalAROMA": "similia.similarity.aroma",
     "OASIS": "similia.similarity.oasis",

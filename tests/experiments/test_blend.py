@@ -74,7 +74,7 @@ def test_feedback_about_one_query_leaves_the_others_alone(data, name):
 def test_our_contenders_rank_by_the_weights_of_the_blend(data):
     ours = searches.Ours(data, 0)
     ours.learn(clicks.split(data, 0, 50, 0.0).log)
-    ours.blend.published_part_.shares[:] = 0.0  # what is remembered is no view
+    ours.blend.memory_part_.pairs[:] = 0.0  # what is remembered is no view
     rows = np.arange(8)
     found = {name: scorer(rows) for name, scorer in ours.scorers().items()}
     assert_allclose(found["Blend"], found["views"], rtol=1e-4, atol=1e-5)

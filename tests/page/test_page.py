@@ -178,6 +178,30 @@ def test_an_owner_invites_a_judge_by_a_link(service, visit):
     assert logged(service.tenant)[0].judge == "dora"
 
 
+@pytest.mark.parametrize("answered", ["accept", "dismiss"])
+def test_an_invitation_replaces_a_key_only_if_its_owner_says_so(service, visit, answered):
+    keys = service.service.keys
+    _, own = keys.add("default", ("admin",), name="ann")
+    _, other = keys.add("default", ("feedback",), judge="eve")
+    page = visit(f"{service.url}/#key={own}&tenant=default")
+    page.wait_for_selector("text=People")
+    said = []
+
+    def reply(dialog):
+        said.append(dialog.message)
+        getattr(dialog, answered)()
+
+    page.on("dialog", reply)
+    page.goto("about:blank")
+    page.goto(f"{service.url}/#key={other}&tenant=elsewhere")
+    page.wait_for_selector("header")
+    kept = page.evaluate("[localStorage['similia.key'], localStorage['similia.tenant']]")
+    assert kept == ([other, "elsewhere"] if answered == "accept" else [own, "default"])
+    assert len(said) == 1
+    assert "elsewhere" in said[0]
+    assert other not in page.url
+
+
 def places(page):
     items = page.query_selector_all("ol[aria-labelledby=after] > li")
     return [item.get_attribute("data-item") for item in items]

@@ -5,6 +5,7 @@ import contextlib
 import json
 import socket
 import threading
+from functools import partial
 
 import httpx
 import msgspec
@@ -356,7 +357,7 @@ def crowd(lane, callers):
 
     async def ask():
         gate = Gate()
-        tasks = [asyncio.create_task(lane.run(who, gate.work, who)) for who in callers]
+        tasks = [asyncio.create_task(lane.run(who, partial(gate.work, who))) for who in callers]
         await asyncio.sleep(0)
         gate.open.set()
         found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -386,12 +387,12 @@ def test_work_that_nobody_waits_for_any_more_is_not_begun():
 
     async def ask():
         gate = Gate()
-        first = asyncio.create_task(lane.run("a", gate.work, "first"))
+        first = asyncio.create_task(lane.run("a", partial(gate.work, "first")))
         await asyncio.sleep(0)
-        second = asyncio.create_task(lane.run("a", gate.work, "second"))
+        second = asyncio.create_task(lane.run("a", partial(gate.work, "second")))
         await asyncio.sleep(0)
         second.cancel()
-        third = asyncio.create_task(lane.run("a", gate.work, "third"))
+        third = asyncio.create_task(lane.run("a", partial(gate.work, "third")))
         await asyncio.sleep(0)
         gate.open.set()
         await asyncio.gather(first, third)

@@ -44,7 +44,7 @@ def shown(
 
 
 def features_of(blend, queries, items, q, rows):
-    """Scores of all views in typical gaps, one pair at a time."""
+    """Scores of all views in their units, one pair at a time."""
     found = []
     for z in rows:
         scores = []
@@ -52,7 +52,7 @@ def features_of(blend, queries, items, q, rows):
             item = np.asarray(items[name][z]).ravel()
             own = [np.asarray(queries[name][q]).ravel() @ item] if name in queries else item
             scores.extend(own)
-        found.append(np.array(scores) / blend.gaps_)
+        found.append(np.array(scores) / blend.units_)
     return np.array(found)
 
 
@@ -61,22 +61,25 @@ def transcribed(blend, reference, queries, items, lists):
     for t in range(len(lists)):
         own = slice(lists.starts[t], lists.starts[t + 1])
         q, rows = lists.queries[t], lists.items[own]
-        nuisance = [lists.nuisance[name][own] for name in lists.nuisance]
+        others = [name for name in lists.nuisance if name != "position"]
         reference.learn_list(
             np.asarray(queries[base][q]),
             features_of(blend, queries, items, q, rows),
             np.asarray(items[base][rows]),
             lists.gains[own],
             lists.trusted[t],
-            np.column_stack(nuisance) if nuisance else None,
+            lists.nuisance["position"][own] if "position" in lists.nuisance else None,
+            np.column_stack([lists.nuisance[n][own] for n in others]) if others else None,
             lists.weights[t],
         )
 
 
 def assert_agree(blend, reference, queries, items):
     state = blend.get_state()
-    for name in (name for name in vars(reference) if name.endswith("_")):
-        close(state[name], getattr(reference, name), name)
+    for name, value in reference.state.items():
+        close(state[name], value, name)
+    ours = [reference.weight, reference.precision, reference.behind, reference.turned]
+    close(blend.matrix_part_.numbers[:4], ours, "numbers of W")
     base, everything = next(iter(items)), np.arange(len(items))
     for q in range(len(queries)):
         x = features_of(blend, queries, items, q, everything)
@@ -86,7 +89,7 @@ def assert_agree(blend, reference, queries, items):
 
 
 def close(ours, theirs, name):
-    np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8, err_msg=name)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
 def in_pieces(rng, blend, queries, lists, items):

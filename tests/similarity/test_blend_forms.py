@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from similia import Blend, Views
-from similia.linalg.row_keys import row_keys
-from similia.similarity.matrix import held_out
-from similia.updates.blend_matrix import NEW, W_COUNTED, W_ORDERS
 from tests.similarity.blend_cases import (
     problem,
     shown,
@@ -58,12 +55,37 @@ def test_one_view_of_that_name_is_a_plain_matrix(seed):
     )
 
 
-def test_inner_products_of_exported_vectors_are_the_scores(learnt):
+def test_inner_products_of_exported_vectors_and_boosts_are_the_scores(learnt):
     blend, queries, items = learnt
-    q, z = blend.query_vectors(queries), blend.item_vectors(items)
+    q, z = blend.query_vectors(queries, remembered=False), blend.item_vectors(items)
     assert z.shape == (60, 16)
     np.testing.assert_array_equal(z[:, :5], items["meaning"])
-    np.testing.assert_allclose(q @ z.T, blend.pairwise_score(queries, items), atol=1e-10)
+    scores = q @ z.T
+    for row, (places, bonuses) in zip(scores, blend.boosts(queries, items), strict=True):
+        row[places] += bonuses
+    np.testing.assert_allclose(scores, blend.pairwise_score(queries, items), atol=1e-10)
+
+
+def test_boosts_name_items_by_their_keys_where_no_items_are_given(learnt):
+    blend, queries, items = learnt
+    keys = blend.item_keys(items)
+    assert len(np.unique(keys)) == 60
+    for (rows, bonuses), (named, same) in zip(
+        blend.boosts(queries[:5], items), blend.boosts(queries[:5]), strict=True
+    ):
+        assert dict(zip(keys[rows].tolist(), bonuses, strict=True)) == dict(
+            zip(named.tolist(), same, strict=True)
+        )
+
+
+def test_vectors_of_a_query_nobody_judged_are_exact():
+    rng = np.random.default_rng(1)
+    X, Z = rng.normal(size=(30, 6)), rng.normal(size=(40, 6))
+    triplets = np.column_stack([rng.integers(20, size=200), rng.integers(40, size=(200, 2))])
+    blend = Blend().learn(X, triplets, items=Z)
+    new = X[20:]
+    found = blend.query_vectors(new) @ blend.item_vectors(Z).T
+    np.testing.assert_allclose(found, blend.pairwise_score(new, Z), atol=1e-12)
 
 
 def test_triplet_scores_are_differences_of_scores(learnt):
@@ -114,55 +136,6 @@ def test_suggestions_are_about_different_queries(learnt):
         blend.suggest(queries, candidates, 5, items=items)
 
 
-def test_one_person_who_insists_is_no_change_of_taste(learnt):
-    """W survives a decision against it that is repeated; other queries keep their order."""
-    blend, queries, items = copy.deepcopy(learnt)
-    before = blend.trust_["W"], blend.matrix_part_.tallies[NEW, W_COUNTED]
-    order = np.argsort(-blend.pairwise_score(queries[:1], items)[0])
-    blend.learn(queries, [[0, order[-1], order[0]]] * 40, items=items)
-    assert blend.triplet_scores(queries, [[0, order[-1], order[0]]], items=items)[0] > 0
-    assert (blend.trust_["W"], blend.matrix_part_.tallies[NEW, W_COUNTED]) >= before > (0.9, 0)
-
-
-def few_queries(n, seed=0):
-    """Twelve queries that are judged by another taste than the base's, and their items."""
-    rng = np.random.default_rng(seed)
-    Q, Z = rng.normal(size=(12, 30)), rng.normal(size=(200, 30))
-    triplets = np.column_stack([rng.integers(12, size=n), rng.integers(200, size=(n, 2))])
-    taste = Q @ rng.normal(size=(30, 30))
-    wrong = np.vecdot(taste[triplets[:, 0]], Z[triplets[:, 1]] - Z[triplets[:, 2]]) < 0
-    triplets[wrong] = triplets[wrong][:, [0, 2, 1]]
-    return Q, Z, triplets
-
-
-def test_W_ranks_queries_that_it_has_learnt_from_before_it_is_trusted_with_others():
-    """Twelve queries tell little about others, but all judgements of them about themselves."""
-    Q, Z, triplets = few_queries(600)
-    blend = Blend(obey=False).learn(Q, triplets, items=Z)
-    new, learnt = blend.published_part_.parts_of_W
-    assert learnt > 5 * new
-    known, held = ~held_out(row_keys(Q)), held_out(row_keys(Q))
-    moved = [blend.explain(Q[[i]], Z[:1])[0][0].parts["W"] for i in range(12)]
-    W = Q / blend.lengths_[0] @ blend.published_part_.W @ Z[0] / blend.lengths_[1]
-    W /= blend.published_part_.ranking.strength
-    np.testing.assert_allclose(np.array(moved)[known], learnt * W[known], rtol=1e-9)
-    np.testing.assert_allclose(np.array(moved)[held], new * W[held], rtol=1e-9)
-    other = blend.explain(2 * Q[:1], Z[:1])[0][0].parts["W"]  # nobody judged that one
-    assert other == pytest.approx(2 * new * W[0])
-
-
-def test_one_thing_said_many_times_does_not_raise_trust_in_W():
-    Q, Z, triplets = few_queries(300)
-    blend = Blend(obey=False).learn(Q, triplets, items=Z)
-    insisted = triplets[~held_out(row_keys(Q))[triplets[:, 0]]][0]
-    blend.learn(Q, [insisted] * 8, items=Z)
-    before = blend.matrix_part_.shares.copy(), blend.matrix_part_.totals[W_ORDERS]
-    blend.learn(Q, [insisted] * 40, items=Z)
-    after = blend.matrix_part_.shares, blend.matrix_part_.totals[W_ORDERS]
-    np.testing.assert_allclose(after[0], before[0], rtol=1e-9)
-    assert after[1] == pytest.approx(before[1])
-
-
 @pytest.mark.parametrize("way", ["pickle", "joblib", "deepcopy", "state"])
 def test_a_copy_scores_and_learns_as_the_original(learnt, way, tmp_path):
     blend, queries, items = copy.deepcopy(learnt)
@@ -183,19 +156,18 @@ def test_a_copy_scores_and_learns_as_the_original(learnt, way, tmp_path):
         np.testing.assert_array_equal(theirs[name], value, err_msg=name)
 
 
-def test_wide_bases_have_weights_alone():
+def test_wide_bases_have_no_W_and_remember_pairs():
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.random((30, 5000)) * (rng.random((30, 5000)) < 0.01))
     price = rng.normal(size=30)
     queries, items = Views(words=X), Views(words=X, price=price)
-    blend = Blend().learn(queries, rng.integers(30, size=(50, 3)), items=items)
+    triplets = rng.integers(30, size=(50, 3))
+    triplets = triplets[triplets[:, 1] != triplets[:, 2]]
+    blend = Blend().learn(queries, triplets, items=items)
     assert blend.matrix_part_.W.size == 0
-    assert len(blend.memory_part_.keys) == 0
     vectors = blend.query_vectors(queries)
     assert sparse.issparse(vectors)
-    np.testing.assert_allclose(
-        (vectors @ blend.item_vectors(items).T).toarray(), blend.pairwise_score(queries, items)
-    )
+    assert blend.triplet_scores(queries, triplets[-1:], items=items)[0] > 0
     assert blend.explain(queries[:1], items[:1])[0][0].score == pytest.approx(
         blend.pairwise_score(queries[:1], items[:1])[0, 0]
     )

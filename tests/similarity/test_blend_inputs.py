@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from similia import Blend, Impressions, Views
-from similia.similarity.comparing import share_of_its_own
+from similia.similarity.blend.comparing import share_of_its_own
 from tests.similarity.blend_cases import (
     numeric,
 )
@@ -137,7 +137,7 @@ def test_a_state_that_contradicts_itself_is_refused(learnt, damage):
     assert not blend.__sklearn_is_fitted__()
 
 
-@pytest.mark.parametrize("name", ["names_", "matrix_W_", "memory_near_", "n_seen_"])
+@pytest.mark.parametrize("name", ["names_", "matrix_W_", "memory_stretch_", "n_seen_"])
 def test_a_state_with_a_gap_is_refused(learnt, name):
     state = dict(learnt[0].get_state())
     del state[name]

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from similia import Blend, Impressions
-from similia.similarity.common import DIRECTIONS, PAIRS, common_directions
+from similia.similarity.blend.common import DIRECTIONS, PAIRS, common_directions
 
 
 def shape(items):
@@ -49,7 +49,7 @@ def test_what_is_remembered_moves_other_items_less_than_the_judged_ones(rng):
     items = rng.normal(size=(200, 20)) * np.array([6.0] + [1.0] * 19)
     lists = Impressions.from_triplets([[0, 3, 4]], trusted=False)
     blend = Blend().learn(items, lists)
-    moved = items @ blend.memory_part_.vectors[0, 0]
+    moved = items @ blend.memory_part_.vectors[0]
     plain = items @ (items[3] - items[4])
     told = [abs(scores[3] - scores[4]) for scores in (moved, plain)]
     others = np.arange(200) > 4

@@ -22,17 +22,15 @@ def info(model: opt.ModelPath, verbose: Verbose = False, as_json: opt.AsJson = F
     from similia.registry import DEFAULT
 
     found = describe(model)
-    weights, shares = read_shares(model) if found.class_name == DEFAULT else ({}, {})
+    shares = read_shares(model) if found.class_name == DEFAULT else {}
     if as_json:
-        opt.print_json(
-            found.to_dict() | ({"weights": weights, "shares": shares} if weights else {})
-        )
+        opt.print_json(found.to_dict() | shares)
         return
     numbers = {n: v for n, v in found.attributes.items() if n not in found.tensors}
     opt.say(f"{found.class_name}{_learnt_in_words(numbers)}")
-    if weights:
+    if shares:
         opt.say("ranks by:")
-        opt.print_fields(_shares_in_words(weights, shares), "  ")
+        opt.print_fields(_shares_in_words(**shares), "  ")
     if not verbose:
         opt.note("Parameters, learnt values, arrays and versions: --verbose.")
         return
@@ -55,20 +53,22 @@ def _learnt_in_words(learnt: dict[str, Any]) -> str:
     return f": {judgements} learnt, {learnt.get('n_updates_', 0)} of them changed it"
 
 
-def _shares_in_words(weights: dict[str, float], shares: dict[str, float]) -> dict[str, str]:
-    """What each part of a blend does to rankings, by name."""
-    base, *others = [f"{name} {weight:+.3g}" for name, weight in weights.items()]
-    words = {
-        "W": "how features of queries and items go together, for all queries",
-        "memory": "what clicks said about a query, for that query and its neighbours",
+def _shares_in_words(
+    start: dict[str, float], weights: dict[str, float], trust: dict[str, float]
+) -> dict[str, str]:
+    """What ranked before any feedback, and what was learnt since."""
+
+    def listed(weights: dict[str, float]) -> str:
+        return ", ".join(f"{name} {weight:+.3g}" for name, weight in weights.items())
+
+    clicks, W = trust["clicks"], trust["W"]
+    ranks = f"ranks with {clicks:.0%}" if clicks else "does not rank yet"
+    return {
+        "start": listed(start),
+        "now": listed(weights),
+        "clicks": f"what was learnt of lists {ranks}",
+        "W": f"weight {W:.3g}" if W else "does not rank yet",
     }
-    found = {"base": f"{base}, always"}
-    if others:
-        found["views"] = f"{', '.join(others)}, trusted {shares['views']:.0%}"
-    for part, meaning in words.items():
-        ranks = f"with a share of {shares[part]:.0%}" if shares[part] else "does not rank yet"
-        found[part] = f"{meaning}: {ranks}"
-    return found
 
 
 def _generations(folder: Path, as_json: bool) -> None:

@@ -314,17 +314,29 @@ def log_check(
     tenant: Annotated[str | None, Option("--tenant", help="Tenant. Default: all of them.")] = None,
     config: Config = None,
     store: Store = None,
+    set_aside: Annotated[
+        bool,
+        Option(
+            "--set-aside", help="Set rows aside that cannot be learnt; the service must be stopped."
+        ),
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Verify the chain of hashes over every row, also while the service runs."""
+    """Verify the chain of hashes over every row, and that all can be learnt.
+
+    It may run beside the service. Rows that cannot be learnt are named.
+    """
     from similia.service.tenants.upkeep import check
 
     rows = []
     with _in_words():
-        for name, found in check(_store(config, store), tenant):
-            rows.append({"tenant": name, "rows": found.rows, "head": found.head})
-            if not as_json:
-                opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
+        for name, found in check(_store(config, store), tenant, set_aside=set_aside):
+            rows.append({"tenant": name, **found._asdict()})
+            if as_json:
+                continue
+            opt.say(f"{name}: {found.rows} rows, whole; last hash {found.head}")
+            for reason in found.unlearnable.values():
+                opt.say(f"{name}: {reason}{' (set aside)' if set_aside else ''}")
     if as_json:
         opt.print_json(rows)
 

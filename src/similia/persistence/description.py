@@ -56,19 +56,23 @@ def describe(path: PathLike) -> ModelInfo:
         raise damaged(path, f"the header is not readable ({error})") from error
 
 
-def read_shares(path: PathLike) -> tuple[dict[str, float], dict[str, float]]:
-    """Weights of the views of a blend, and the shares with which its parts rank.
+def read_shares(path: PathLike) -> dict[str, dict[str, float]]:
+    """Weights of the views of a blend before any feedback and now, and how far parts are trusted.
 
     Only what ranks is read, and no learner is imported.
     """
     document = read_document(path)
-    names = "published_weights_", "published_numbers_", "published_shares_"
-    weights, numbers, shares = read_some(path, document, names).values()
+    names = "clicks_start_", "clicks_ranks_", "matrix_numbers_"
+    start, ranks, numbers = read_some(path, document, names).values()
     try:
         views = decode_all({"names_": document["attributes"]["names_"]}, {})["names_"]
-        _, trust, _, _, ranks, _ = numbers.tolist()
-        parts = {"views": trust, "W": ranks, "memory": float(shares[0].sum())}
-        return dict(zip(views, weights.tolist(), strict=True)), parts
+        trust, _, _, steepness, *learnt = ranks.tolist()
+        weights = start + trust * (np.array(learnt) - start)
+        return {
+            "start": dict(zip(views, start.tolist(), strict=True)),
+            "weights": dict(zip(views, weights.tolist(), strict=True)),
+            "trust": {"clicks": trust, "W": float(numbers[4]) / steepness},
+        }
     except Exception as error:  # whatever the contents cause, the file is at fault
         raise damaged(path, f"what ranks is not readable ({error})") from error
 

@@ -62,3 +62,5 @@ class Full(ServiceError):
 
 class Damaged(ServiceError):
     """The log is not what was written."""
+
+    status = 503

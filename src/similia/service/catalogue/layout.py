@@ -57,7 +57,7 @@ class Layout:
                 value = item.fields.get(name, 0.0)
                 row[place] = float(value) if is_number(value) else 0.0
             elif name in vectors:
-                row[place] = np.frombuffer(vectors[name], "<f4")
+                row[place] = np.frombuffer(vectors[name], "<f4").reshape(place.stop - place.start)
         return row
 
     def query_bytes(self, vectors: Packed) -> bytes | None:

@@ -7,8 +7,8 @@ among items that are read from the owner's log for as long as they are needed.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +23,36 @@ from similia.service.log.records import Configured, Follow, decoded, encoded
 MAX_COPIED = 1024
 
 
-class SharedSource(NamedTuple):
-    """Where shared items are: their owner's log, and what follows from it now."""
+class RowReader(Protocol):
+    """The part of a log that items follow from."""
 
-    log: Log
+    def rows(
+        self, after: int = 0, up_to: int | None = None, *, others: bool = False
+    ) -> Iterator[Row]:
+        """Rows with after < seq <= up_to; with `others` those that are no judgements."""
+
+
+class SharedSource(NamedTuple):
+    """Where shared items are: their owner's log, and what follows from it now, if it is known."""
+
+    log: RowReader
     items: Callable[[], Items | None]
 
     def followed(self, seq: int, before: "SharedItems | None") -> "SharedItems":
         """Items as of a row of the owner's log."""
         if before is None:
             items = self.items()
-            assert items is not None
-            before = SharedItems(self, items.layout)
+            before = SharedItems(self, self._layout() if items is None else items.layout)
         before.follow(seq)
         return before
+
+    def _layout(self) -> Layout:
+        """Views of the items, by the owner's log."""
+        for row in self.log.rows(others=True):
+            found = fed(None, row.seq, decoded(row.body))
+            if found is not None:
+                return found.layout
+        raise Damaged("log: there must be items that are shared, got none.")
 
 
 class SharedItems:

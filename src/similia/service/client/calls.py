@@ -1,7 +1,7 @@
-"""What can be asked of a service, as requests: clients differ only in how they send them."""
+"""What can be asked of a service: one function for each request, which both clients send."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -10,7 +10,16 @@ from urllib.parse import quote
 import msgspec
 from msgspec import structs
 
-from similia.service.answers import Figures, Model, Ranking, Receipt, Status, Then, Verdict
+from similia.service.answers import (
+    Figures,
+    Model,
+    Question,
+    Ranking,
+    Receipt,
+    Status,
+    Then,
+    Verdict,
+)
 from similia.service.log.records import Item, Judgement, Query, Triplet
 from similia.service.schemas import (
     Created,
@@ -30,21 +39,24 @@ from similia.service.schemas import (
 T = TypeVar("T")
 
 #: items in one request
-BATCH = 500
+ITEMS_PER_REQUEST = 500
 
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request, and the type of its answer."""
+    """A request, and what its answer means."""
 
     method: str
     #: below that of the tenant
     path: str
-    returns: type[T]
+    #: the type of the answer
+    answer: Any
     body: Any = None
     query: Mapping[str, Any] | None = None
     #: whether it does no harm to ask again if the answer was lost
     repeatable: bool = True
+    #: from the answer to what the client returns
+    take: Callable[[Any], T] = lambda answer: answer
 
 
 def as_query(query: Any) -> Query:
@@ -68,49 +80,13 @@ def _vectors(vectors: Any) -> dict[str, list[float]]:
     return {name: [float(value) for value in vector] for name, vector in named.items()}
 
 
-def _signed(judgement: Any) -> Judgement:
+def _identified(judgement: Any) -> Judgement:
     """A judgement with an id of its own."""
     if not isinstance(judgement, msgspec.Struct):
         judgement = msgspec.convert(judgement, Judgement)
     if judgement.id is None:
         judgement = structs.replace(judgement, id=uuid.uuid4().hex)
     return judgement
-
-
-def feedback(judgements: Any) -> Call[Receipts]:
-    """Send judgements, or a table of them, each with an id, so that a retry is recognized."""
-    if hasattr(judgements, "columns"):
-        # Tables need more of the library than a client is to import.
-        from similia.service.client.sending import judgements_of_table
-
-        judgements = judgements_of_table(judgements)
-    body = Judgements(judgements=[_signed(judgement) for judgement in judgements])
-    return Call("POST", "feedback", Receipts, body)
-
-
-def triplet(query: Any, better: str, worse: str, named: dict[str, Any]) -> Call[Receipts]:
-    """Send one judgement: an item is better than another."""
-    return feedback([Triplet(query=as_query(query), better=better, worse=worse, **named)])
-
-
-def rank(query: Any, named: dict[str, Any]) -> Call[Ranking]:
-    """Rank items."""
-    asked: Any = as_query(query)
-    return Call("POST", "rank", Ranking, Rank(query=asked, **named))
-
-
-def query_vectors(queries: Iterable[Any], model: Any) -> Call[QueryVectors]:
-    """Transform queries."""
-    asked: Any = [as_query(query) for query in queries]
-    body = Queries(queries=asked, model=model)
-    return Call("POST", "query-vectors", QueryVectors, body)
-
-
-def put_items(items: Iterable[Item]) -> list[Call[Receipt]]:
-    """Put items, some in each request."""
-    found: list[Any] = list(items)
-    starts = range(0, len(found), BATCH)
-    return [Call("POST", "items", Receipt, Items(items=found[i : i + BATCH])) for i in starts]
 
 
 def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = None) -> list[Item]:
@@ -140,43 +116,112 @@ def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = Non
     ]
 
 
-def of_item(name: str, method: str, returns: type[T]) -> Call[T]:
-    """Do something with one item."""
-    return Call(method, f"items/{quote(name, safe='')}", returns)
+# -- requests ----------------------------------------------------------------------------------
 
 
-def create(shares: str | None) -> Call[Created]:
-    """Make the tenant itself."""
-    return Call("PUT", "", Created, NewTenant(shares=shares))
+def feedback(judgements: Any) -> Call[list[Receipt]]:
+    """Send judgements, all stored or none; on the disk once this returns.
+
+    They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow) with
+    the columns query,better,worse or query,item,relevance, in which queries are items. Each gets an
+    id, by which the service recognizes a retry.
+    """
+    if hasattr(judgements, "columns"):
+        # Tables need more of the library than a client is to import.
+        from similia.service.client.sending import judgements_of_table
+
+        judgements = judgements_of_table(judgements)
+    body = Judgements(judgements=[_identified(judgement) for judgement in judgements])
+    return Call("POST", "feedback", Receipts, body, take=lambda answer: answer.results)
 
 
-def retract(name: str) -> Call[Receipt]:
+def prefer(query: Any, better: str, worse: str, **named: Any) -> Call[Receipt]:
+    """Say that one item is better than another for a query."""
+    triplet = Triplet(query=as_query(query), better=better, worse=worse, **named)
+    body = Judgements(judgements=[_identified(triplet)])
+    return Call("POST", "feedback", Receipts, body, take=lambda answer: answer.results[0])
+
+
+def retract(id: str) -> Call[Receipt]:
     """Take a judgement back."""
-    return Call("POST", f"feedback/{quote(name, safe='')}/retract", Receipt)
+    return Call("POST", f"feedback/{quote(id, safe='')}/retract", Receipt)
 
 
-def rollback(to: int | None) -> Call[Model]:
-    """Go back to a generation; the one before can be asked for only once."""
+def judgements(*, after: int = 0, limit: int = 100, **of: Any) -> Call[Log]:
+    """List judgements, of a `query` or a `judge`, in the order of the log."""
+    return Call("GET", "feedback", Log, query={"after": after, "limit": limit, **of})
+
+
+def rank(query: Any, **named: Any) -> Call[Ranking]:
+    """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
+    asked: Any = as_query(query)
+    return Call("POST", "rank", Ranking, Rank(query=asked, **named))
+
+
+def query_vectors(queries: Iterable[Any], model: Any = "live") -> Call[QueryVectors]:
+    """Vectors to search with elsewhere."""
+    asked: Any = [as_query(query) for query in queries]
+    return Call("POST", "query-vectors", QueryVectors, Queries(queries=asked, model=model))
+
+
+def put_items(items: Iterable[Item]) -> list[Call[Receipt]]:
+    """Put items, some in each request."""
+    found: list[Any] = list(items)
+    starts = range(0, len(found), ITEMS_PER_REQUEST)
+    batches = [Items(items=found[start : start + ITEMS_PER_REQUEST]) for start in starts]
+    return [Call("POST", "items", Receipt, batch) for batch in batches]
+
+
+def item(id: str) -> Call[Item]:
+    """An item."""
+    return Call("GET", f"items/{quote(id, safe='')}", Item)
+
+
+def delete_item(id: str) -> Call[Receipt]:
+    """Delete an item."""
+    return Call("DELETE", f"items/{quote(id, safe='')}", Receipt)
+
+
+def next(n: int = 10, judge: str | None = None) -> Call[list[Question]]:
+    """What to ask a person next."""
+    asked = {"n": n, "judge": judge}
+    return Call("GET", "next", Questions, query=asked, take=lambda answer: answer.questions)
+
+
+def models() -> Call[list[Model]]:
+    """Generations that were promoted."""
+    return Call("GET", "models", Models, take=lambda answer: answer.models)
+
+
+def promote() -> Call[Verdict]:
+    """Promote what was learnt, if it is better."""
+    return Call("POST", "promote", Verdict, repeatable=False)
+
+
+def rollback(to: int | None = None) -> Call[Model]:
+    """Go back to an earlier generation, by default the one before."""
     return Call("POST", "rollback", Model, Rollback(to=to), repeatable=to is not None)
 
 
 def history(at: datetime) -> Call[Then]:
-    """Ask which model ranked."""
+    """Which model ranked at a time."""
     return Call("GET", "history", Then, query={"at": at.astimezone().isoformat()})
 
 
-def judgements(query: Mapping[str, Any]) -> Call[Log]:
-    """List judgements."""
-    return Call("GET", "feedback", Log, query=query)
+def evaluate() -> Call[Figures]:
+    """How good the ranking is on queries that were held out."""
+    return Call("GET", "evaluate", Figures)
 
 
-def questions(n: int, judge: str | None) -> Call[Questions]:
-    """Ask for questions to a person."""
-    return Call("GET", "next", Questions, query={"n": n, "judge": judge})
+def status() -> Call[Status]:
+    """Where the tenant stands."""
+    return Call("GET", "status", Status)
 
 
-#: whether a promotion happened is not asked twice
-PROMOTE = Call("POST", "promote", Verdict, repeatable=False)
-MODELS = Call("GET", "models", Models)
-EVALUATE = Call("GET", "evaluate", Figures)
-STATUS = Call("GET", "status", Status)
+def create(shares: str | None = None) -> Call[bool]:
+    """Make the tenant, with items of its own or those of the tenant that it `shares`.
+
+    False if it is there already. Needs a key of all tenants.
+    """
+    body = NewTenant(shares=shares)
+    return Call("PUT", "", Created, body, take=lambda answer: answer.created)

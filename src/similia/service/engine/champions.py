@@ -16,7 +16,7 @@ from similia.persistence import save
 from similia.safety.whole import make_folder
 from similia.service.answers import Figures, Model, Point, Then, Verdict
 from similia.service.engine.exams import (
-    Exam,
+    HeldOutExam,
     exam_of,
     figures,
     interval,
@@ -40,6 +40,12 @@ from similia.trust.promotion import Promotion
 from similia.views import Views
 
 logger = logging.getLogger("similia.service")
+
+#: what is said of exams of logs from version 0.2
+PUBLIC_RULE = (
+    "This log has no secret: whoever judges can tell which queries are held out, and say that an "
+    "answer is one to a random question."
+)
 
 
 class Champions:
@@ -79,13 +85,16 @@ class Champions:
             rankers = {"base": base, "champion": champion or base, "live": state.learner or base}
         found = figures(exam, rankers)
         curve = [] if exam is None else self._curve(exam, rankers["base"])
-        return structs.replace(found, curve=curve, days=self._log.days())
+        note = (
+            found.note if self._learner.settings.secret else f"{found.note} {PUBLIC_RULE}".strip()
+        )
+        return structs.replace(found, curve=curve, days=self._log.days(), note=note)
 
-    def _exam(self) -> tuple[State, Exam | None]:
+    def _exam(self) -> tuple[State, HeldOutExam | None]:
         state, rows = self._learner.exams()
         return state, exam_of(rows, state, self._log)
 
-    def _curve(self, exam: Exam, base: Searchable) -> list[Point]:
+    def _curve(self, exam: HeldOutExam, base: Searchable) -> list[Point]:
         """Marks of the snapshots that are kept, and of now: how learning went."""
         before = float(mark(exam, base).judged(ACCURACY).mean())
         learners = {

@@ -1,9 +1,10 @@
 """State from the log: state(n) is a function of rows 1 to n and of nothing else.
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
-retracted. The learner takes it in blocks of `BLOCK` lists; the rest, fewer than a block, is learnt
-as one more block by a copy. So a state depends on the log alone, not on when rows arrived, were
-committed together or were ranked by, and live learning and replay cannot differ by a bit.
+retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
+is learnt as one more block by a copy. So a state depends on the log alone, not on when rows
+arrived, were committed together or were ranked by, and live learning and replay cannot differ by a
+bit.
 
 The copy is what ranks: nobody changes it, so searches never wait for learning.
 
@@ -24,7 +25,7 @@ from similia.service.catalogue.layout import Layout
 from similia.service.catalogue.shared import SharedItems, SharedSource
 from similia.service.engine.lessons import Lesson, impressions, lessons_of
 from similia.service.errors import ServiceError
-from similia.service.log.log import LearnerRow, Row
+from similia.service.log.log import Entry, LearnerRow, Row
 from similia.service.log.provenance import is_held_out
 from similia.service.log.records import (
     JUDGEMENTS,
@@ -37,21 +38,22 @@ from similia.service.log.records import (
     Query,
     Retraction,
     SetAside,
-    Settings,
+    TenantSettings,
     decoded,
+    encoded,
 )
 from similia.similarity.blend import Blend
 
 #: lists in a block; another number would be another state
-BLOCK = 128
+LISTS_PER_BLOCK = 128
 #: full blocks that are learnt in one go where nobody waits for the first of them
 BLOCKS_TOGETHER = 16
 #: rows of items, and queries, on which a learner measures what is typical
 MAX_MEASURED = 2000
 #: distinct queries that tell what is typical of queries; below it items stand in for them
 MIN_QUERIES = 8
-#: pairs of a query that are remembered
-MAX_PAIRS = 32
+#: pairs of a query that are remembered, and queries with pairs, those judged last
+MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
 
 Rows: TypeAlias = NDArray[np.float32]
 #: items of a query that were judged alone, and whether each was similar
@@ -64,6 +66,12 @@ class Unlearnable(Exception):
     def __init__(self, seq: int, cause: Exception) -> None:
         super().__init__(f"row {seq} cannot be learnt: {type(cause).__name__}: {cause!s:.200}")
         self.seq = seq
+
+
+def set_aside_entry(seq: int, reason: str) -> Entry:
+    """Entry that sets a row aside; its reason is for people."""
+    record = SetAside(seq=seq, reason=reason.encode("utf-8", "replace").decode()[:1000])
+    return Entry("set_aside", encoded(record), target=seq)
 
 
 class State(NamedTuple):
@@ -109,7 +117,7 @@ class Fold:
         self.careful = careful
         #: last row that was fed
         self.seq = 0
-        self.settings = Settings()
+        self.settings = TenantSettings()
         self.items: Items | SharedItems | None = None
         #: where shared items are
         self._source = source
@@ -182,7 +190,7 @@ class Fold:
         except Exception as error:
             raise Unlearnable(row.seq, error) from error
         self._pending += lessons
-        if len(self._pending) >= BLOCK:
+        if len(self._pending) >= LISTS_PER_BLOCK:
             self._complete(row.seq)
         return True
 
@@ -251,9 +259,11 @@ class Fold:
         if not isinstance(judgement, Pair):
             return lessons_of(row.seq, judgement, query, self.items.row)
         key = row.query or ""
-        earlier = self.pairs.get(key, ())
-        lessons = lessons_of(row.seq, judgement, query, self.items.row, earlier)
+        lessons = lessons_of(row.seq, judgement, query, self.items.row, self.pairs.get(key, ()))
+        earlier = self.pairs.pop(key, ())
         self.pairs[key] = (*earlier, (judgement.item, judgement.similar))[-MAX_PAIRS:]
+        if len(self.pairs) > MAX_PAIR_QUERIES:
+            del self.pairs[next(iter(self.pairs))]
         self._pairs_since.add(row.seq)
         return lessons
 
@@ -284,7 +294,11 @@ class Fold:
             self.settle()
         self._full += block
         first = self.learner is None  # what is typical is measured now
-        if first or len(block) != BLOCK or len(self._full) >= BLOCKS_TOGETHER * BLOCK:
+        if (
+            first
+            or len(block) != LISTS_PER_BLOCK
+            or len(self._full) >= BLOCKS_TOGETHER * LISTS_PER_BLOCK
+        ):
             self.settle()
         self._tidy()
 
@@ -307,7 +321,7 @@ class Fold:
         sides = self._layout.sides(queries, shown)
         self._join()
         learn = self.learner.learn_checked
-        self._learning = self._beside.submit(learn, *sides, lists, every=BLOCK)
+        self._learning = self._beside.submit(learn, *sides, lists, every=LISTS_PER_BLOCK)
 
     def _join(self) -> None:
         """Wait for what is learnt beside."""
@@ -337,7 +351,7 @@ class Fold:
         queries, shown, lists = self._gathered(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
-        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=BLOCK)
+        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=LISTS_PER_BLOCK)
         return learner
 
     def _culprit(self, learner: Blend | None, lessons: list[Lesson]) -> int:
@@ -394,7 +408,7 @@ class Fold:
 
     def blocks_since(self, seq: int) -> int:
         """Number of full blocks learnt after a row."""
-        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // BLOCK
+        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // LISTS_PER_BLOCK
 
     # -- state ---------------------------------------------------------------------------------
 

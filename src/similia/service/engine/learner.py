@@ -11,11 +11,11 @@ from pathlib import Path
 from similia.linalg.threads import single_blas_thread
 from similia.service.catalogue.items import Items
 from similia.service.catalogue.shared import SharedItems, SharedSource, check_followed
-from similia.service.engine.fold import Fold, State, Unlearnable
+from similia.service.engine.fold import Fold, State, Unlearnable, set_aside_entry
 from similia.service.engine.snapshots import Snapshots
 from similia.service.errors import ServiceError, Timeout, Unavailable
-from similia.service.log.log import Entry, Log, Row
-from similia.service.log.records import SetAside, Settings, encoded
+from similia.service.log.log import Log, Row
+from similia.service.log.records import TenantSettings
 
 logger = logging.getLogger("similia.service")
 
@@ -30,7 +30,7 @@ WAIT_SECONDS = 10.0
 #: seconds without rows after which the thread ends; the next row starts another
 IDLE_SECONDS = 5.0
 #: seconds until a log that is away is asked again
-RETRY_SECONDS = 1.0
+LOG_RETRY_SECONDS = 1.0
 #: seconds after which another thread has its turn
 SWITCH_SECONDS = 0.0005
 
@@ -88,8 +88,8 @@ class LiveLearner:
         return found.mark if isinstance(found, SharedItems) else 0
 
     @property
-    def settings(self) -> Settings:
-        """Settings as of the last row fed."""
+    def settings(self) -> TenantSettings:
+        """TenantSettings as of the last row fed."""
         return self._fold.settings
 
     @property
@@ -228,7 +228,7 @@ class LiveLearner:
                     if self._closed:
                         raise
                     logger.warning("The log cannot be read or written: %s", error)
-                    self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
+                    self._changed.wait_for(lambda: self._closed, LOG_RETRY_SECONDS)
 
     def _publish(self, state: State) -> None:
         with self._changed:
@@ -290,12 +290,11 @@ class LiveLearner:
     def _set_aside(self, error: Unlearnable) -> None:
         """Say in the log that a row cannot be learnt; from then on no fold takes it."""
         logger.error("A row of %s is set aside: %s", self.name, error)
-        record = SetAside(seq=error.seq, reason=str(error)[:1000])
         with self._changed:
             self._setting_aside = True  # else the log might wait for this thread
             self._changed.notify_all()
         try:
-            self._log.append([Entry("set_aside", encoded(record), target=error.seq)])
+            self._log.append([set_aside_entry(error.seq, str(error))])
         finally:
             self._setting_aside = False
         self._aside.add(error.seq)

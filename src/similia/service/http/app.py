@@ -18,7 +18,7 @@ from similia.exceptions import MissingExtraError
 from similia.service.catalogue.embedder import Embedder, open_embedder
 from similia.service.catalogue.external import ExternalItems, open_external
 from similia.service.engine.warming import warm_up
-from similia.service.errors import Conflict, Invalid, Unavailable
+from similia.service.errors import Conflict, Damaged, Invalid, Unavailable
 from similia.service.http import feedback, health, journal, owners, pages, rankings
 from similia.service.http.auth import Auth
 from similia.service.http.budgets import Budget
@@ -200,21 +200,20 @@ class Service:
         return True
 
     @property
-    def _new_tenant(self) -> records.Settings:
-        return records.Settings(held_out=self.settings.hold_out, search=self.settings.search)
+    def _new_tenant(self) -> records.TenantSettings:
+        return records.TenantSettings(held_out=self.settings.hold_out, search=self.settings.search)
 
     def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
-        """Numbers of each tenant, for metrics."""
+        """Numbers of each tenant that is open, for metrics."""
         if not self.ready or self._tenants is None:
             return
-        for name in self._tenants.names():
-            if name in self._tenants.unusable:
-                yield name, {"usable": 0.0}
-                continue
-            status = self._tenants.get(name).status()
+        for name in list(self._tenants.unusable):
+            yield name, {"usable": 0.0}
+        for tenant in self._tenants.opened():
+            status = tenant.status()
             numbers = ("seq", "learnt_seq", "items", "judgements", "queries")
             found = {number: float(getattr(status, number)) for number in numbers}
-            yield name, {"usable": 1.0, **found}
+            yield tenant.name, {"usable": 1.0, **found}
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -274,10 +273,14 @@ class Service:
 
     def _open_tenants(self) -> None:
         self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
-        first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
-        self._tenants.open_all()
+        first: Tenant | None = None
+        with contextlib.suppress(Damaged):  # the others are served all the same
+            first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
+        self._tenants.open_some()
         for name, error in self._tenants.unusable.items():
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))
+        if first is None:
+            return
         try:
             if self._elsewhere is not None:
                 self._check_apart(first)
@@ -289,8 +292,7 @@ class Service:
 
     def _check_apart(self, first: Tenant) -> None:
         """Refuse to share items that are elsewhere: what one judges would be copied for all."""
-        opened = self.tenants.opened()
-        sharing = [tenant.name for tenant in opened if tenant.shares == first.name]
+        sharing = self.tenants.sharing(first.name)
         if sharing or first.shares is not None:
             raise ValueError(
                 f"settings: items_at must be for a tenant whose items nobody shares, got "

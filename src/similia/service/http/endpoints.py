@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -87,7 +88,13 @@ class Call:
         self, lane: LaneName, work: Callable[..., T], *arguments: Any, **named: Any
     ) -> T:
         """Run work in a thread of a lane."""
-        return await self.service.lanes[lane].run(self.key.id, work, *arguments, **named)
+        job = partial(work, *arguments, **named)
+        return await self.service.lanes[lane].run(self.key.id, job)
+
+    async def go_on(self, lane: LaneName, work: Callable[..., T], *arguments: Any) -> T:
+        """Run the next piece of work that was let into a lane before."""
+        job = partial(work, *arguments)
+        return await self.service.lanes[lane].run(self.key.id, job, admitted=True)
 
 
 class Operation:
@@ -111,16 +118,30 @@ class Operation:
         if tenant is not None:
             exchange.details["tenant"] = tenant
         service.calls.take(key.id)
+        call = Call(service, endpoint, exchange, key, path)
         try:
             if not (endpoint.always or service.ready):
                 raise Problem(503, "the service is not ready; try again later.", retry_after=1)
-            call = Call(service, endpoint, exchange, key, path)
             if tenant is not None and endpoint.place == "tenant":
-                call._tenant = service.tenants.get(tenant)
+                await self._take_tenant(call, tenant)
             call.query = _parameters(endpoint, exchange.scope["query_string"])
             await self._answer(call)
         finally:
+            if call._tenant is not None:
+                service.tenants.give(call._tenant)
             service.calls.give(key.id)
+
+    async def _take_tenant(self, call: Call, name: str) -> None:
+        """Hold the tenant open for this call; one that is closed is opened by a thread."""
+        tenants = self.service.tenants
+        try:
+            async with asyncio.timeout(self.seconds):
+                while (found := tenants.take(name)) is None:
+                    await call.run_in("write", tenants.get, name)
+        except TimeoutError:
+            sentence = "the tenant is still being opened; try again later."
+            raise Problem(503, sentence, retry_after=1) from None
+        call._tenant = found
 
     async def _answer(self, call: Call) -> None:
         found = await self._found(call)
@@ -133,23 +154,15 @@ class Operation:
             await call.exchange.respond(200, _encoder.encode(found))
 
     async def _found(self, call: Call) -> Any:
-        """What is to be answered, in time: first the body must be here, then the answer."""
-        settings = self.service.settings
-        waits_for_body = self.endpoint.body is not None
+        """What is to be answered, in time."""
+        settings, exchange = self.service.settings, call.exchange
         try:
-            async with asyncio.timeout(
-                settings.body_timeout if waits_for_body else self.seconds
-            ) as deadline:
-                if waits_for_body:
-                    content = await call.exchange.body(settings.max_body)
-                    waits_for_body = False
-                    deadline.reschedule(asyncio.get_running_loop().time() + self.seconds)
-                    call.body = self._decoded(call.exchange, content)
+            async with asyncio.timeout(self.seconds):
+                if self.endpoint.body is not None:
+                    content = await exchange.body(settings.max_body, settings.body_timeout)
+                    call.body = self._decoded(exchange, content)
                 return await self.endpoint.handle(call)
         except TimeoutError:
-            if waits_for_body:
-                sentence = f"a body must arrive within {settings.body_timeout:g} seconds."
-                raise Problem(408, sentence) from None
             sentence = f"no answer within {self.seconds:g} seconds; try again later."
             raise Problem(503, sentence, retry_after=1) from None
 

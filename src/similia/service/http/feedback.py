@@ -166,20 +166,19 @@ async def judgements(call: Call) -> AsyncIterator[bytes]:
     """List judgements in the order of the log."""
     page: s.LogPage = call.query
 
-    async def rows(after: int, limit: int) -> list[Logged]:
-        wanted = {"query": page.query, "judge": page.judge}
+    def rows(after: int, limit: int) -> list[Logged]:
         most = min(limit, ROWS_A_PART)
-        return await call.run(call.tenant.judgements, after=after, limit=most, **wanted)
+        return call.tenant.judgements(after, most, query=page.query, judge=page.judge)
 
     async def parts(found: list[Logged], left: int) -> AsyncIterator[bytes]:
         before = b'{"judgements":['
         while found:
             yield before + b",".join(map(_encode, found))
             before, left = b",", left - len(found)
-            found = await rows(found[-1].seq, left) if left else []
+            found = await call.go_on("bulk", rows, found[-1].seq, left) if left else []
         yield b"]}" if before == b"," else before + b"]}"
 
-    return parts(await rows(page.after, page.limit), page.limit)
+    return parts(await call.run(rows, page.after, page.limit), page.limit)
 
 
 ENDPOINTS = [

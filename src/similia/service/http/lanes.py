@@ -5,7 +5,6 @@ import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from similia.service.http.problems import Problem
@@ -50,26 +49,28 @@ class Lane:
         self._queues: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"similia-{name}")
 
-    async def run(self, caller: str, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Run work in a thread; refuse it if too much waits. A time-out does not end the work."""
+    async def run(self, caller: str, work: Callable[[], T], *, admitted: bool = False) -> T:
+        """Run work in a thread; refuse it if too much waits. A time-out does not end the work.
+
+        Work that goes on with what was `admitted` before waits its turn and is not refused.
+        """
         loop = asyncio.get_running_loop()
-        job = _Job(partial(work, *arguments, **named), loop.create_future())
+        job = _Job(work, loop.create_future())
         if self._free:
             self._start(loop, job)
         else:
-            self._queue(caller).append(job)
+            if not admitted:
+                self._check_room(caller)
+            self._queues.setdefault(caller, deque()).append(job)
         found: T = await job.answer
         return found
 
-    def _queue(self, caller: str) -> deque[_Job]:
-        """The caller's queue, if it may grow."""
-        own = self._queues.get(caller, deque())
-        if len(own) >= self.share:
+    def _check_room(self, caller: str) -> None:
+        """Refuse work that would wait behind too much."""
+        if len(self._queues.get(caller, ())) >= self.share:
             raise Problem(429, f"too much {self.name} work for one key; try later.", retry_after=1)
         if sum(map(len, self._queues.values())) >= self.waiting:
             raise Problem(503, f"too much {self.name} work is waiting; try later.", retry_after=1)
-        self._queues[caller] = own
-        return own
 
     def _start(self, loop: asyncio.AbstractEventLoop, job: _Job) -> None:
         self._free -= 1

@@ -53,19 +53,23 @@ async def query_vectors(call: Call) -> AsyncIterator[bytes]:
     queries = [await call.service.resolved(call, query) for query in asked.queries]
     lane: LaneName = "search" if len(queries) <= QUERIES_A_PIECE else "bulk"
 
-    async def piece(start: int) -> list[tuple[dict[str, list[float]], str]]:
-        some = queries[start : start + QUERIES_A_PIECE]
-        return await call.run_in(lane, _transformed, call.tenant, some, asked.model)
+    pieces = [
+        (call.tenant, queries[start : start + QUERIES_A_PIECE], asked.model)
+        for start in range(0, len(queries), QUERIES_A_PIECE)
+    ]
 
     async def parts(found: list[tuple[dict[str, list[float]], str]]) -> AsyncIterator[bytes]:
-        before = b'{"vectors":['
-        for start in range(QUERIES_A_PIECE, len(queries) + QUERIES_A_PIECE, QUERIES_A_PIECE):
-            yield before + b",".join([_encode(vectors) for vectors, _ in found])
-            before, revision = b",", found[-1][1]
-            found = await piece(start) if start < len(queries) else []
-        yield b'],"revision":%s}' % _encode(revision)
+        yield b'{"vectors":[' + _joined(found)
+        for piece in pieces[1:]:
+            found = await call.go_on(lane, _transformed, *piece)
+            yield b"," + _joined(found)
+        yield b'],"revision":%s}' % _encode(found[-1][1])
 
-    return parts(await piece(0))
+    return parts(await call.run_in(lane, _transformed, *pieces[0]))
+
+
+def _joined(found: list[tuple[dict[str, list[float]], str]]) -> bytes:
+    return b",".join([_encode(vectors) for vectors, _ in found])
 
 
 def _transformed(

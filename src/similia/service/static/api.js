@@ -1,5 +1,7 @@
 // Requests to the service: one project, one key, errors as sentences.
 
+import { texts } from "./texts.js";
+
 const stored = (name) => localStorage.getItem(`similia.${name}`);
 
 export const session = {
@@ -12,12 +14,17 @@ export const session = {
   },
 };
 
-// An invitation is a link to /#key=…&tenant=…: kept here, and taken out of the address at once.
+// An invitation is a link to /#key=…&tenant=…: taken out of the address at once, and kept here. Whoever
+// has another key already is asked first, as a link from elsewhere must not change who they are.
 const invited = new URLSearchParams(location.hash.slice(1));
 if (invited.has("key")) {
-  session.remember("key", invited.get("key"));
-  session.remember("tenant", invited.get("tenant") ?? "default");
+  const key = invited.get("key");
+  const tenant = invited.get("tenant") ?? "default";
   history.replaceState(null, "", "/#/judge");
+  if (!session.key || session.key === key || confirm(texts.key.replace(tenant))) {
+    session.remember("key", key);
+    session.remember("tenant", tenant);
+  }
 }
 
 export class Refused extends Error {

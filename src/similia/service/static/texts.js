@@ -23,6 +23,7 @@ export const texts = {
     label: "Key",
     use: "Use this key",
     forget: "Forget my key",
+    replace: (tenant) => `This link is an invitation to ${JSON.stringify(tenant)}. Use its key instead of yours?`,
   },
   judge: {
     title: "Which one is better?",

@@ -1,0 +1,235 @@
+"""How the views of queries and items compare: which there are, what is typical, scores of pairs."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from similia.contract import Array, Indices, Matrix
+from similia.linalg.blas import row_products, wide_row_products
+from similia.linalg.blocks import dense, rows_of
+from similia.linalg.threads import single_blas_thread
+from similia.views import Views
+
+#: random queries and items from which views are compared
+QUERIES, ITEMS = 100, 4000
+#: items that a search finds in each view: among these, together, deviations are measured
+FOUND = 100
+#: least variance of a view among the first items, in squares of its typical gap: a twentieth of
+#: that among all
+LEAST = 0.025
+#: share of its own from which on a view is no copy of the base
+OWN = 0.5
+
+#: name, features of queries (0 for a field of items) and features of items, for each view
+Widths: TypeAlias = list[list[Any]]
+
+
+class Measures(NamedTuple):
+    """What is typical of queries and items, from random ones."""
+
+    #: deviation of each view among the items that a search in any of them finds
+    units: NDArray[np.float64]
+    #: length of a query, and of the difference between two items, in the base
+    lengths: NDArray[np.float64]
+    #: scores in these units, and the row in the base, of an average item
+    middle: NDArray[np.float64]
+    mean: Array
+    #: weight with which each view starts, in its unit; that of the base is 1
+    start: NDArray[np.float64]
+
+
+def compared_widths(owner: str, X: Views, Z: Views) -> Widths:
+    """Views that X and Z share, and fields of Z; refuse views that do not fit together."""
+    base = next(iter(Z))
+    if base not in X:
+        raise ValueError(
+            f"{owner}: the first view of the items must be one that queries have too, got {base!r}."
+        )
+    check_known(owner, "queries", X, list(Z))
+    # A number times a number compares nothing: where queries are items it is a field.
+    shared = [n for n in Z if n in X and (X is not Z or n == base or Z[n].shape[1] > 1)]
+    widths = [[name, X[name].shape[1] if name in shared else 0, Z[name].shape[1]] for name in Z]
+    for name, m, n in widths:
+        if m not in (0, n):
+            raise ValueError(
+                f"{owner}: the view {name!r} must have as many features for queries as for items, "
+                f"got {m} and {n}."
+            )
+    return widths
+
+
+def check_known(owner: str, side: str, views: Views, known: list[str]) -> None:
+    """Refuse views of other names."""
+    for name in views:
+        if name not in known:
+            raise ValueError(
+                f"{owner}: views of the {side} must be among {', '.join(known)}, got {name}."
+            )
+
+
+def check_widths(owner: str, side: str, views: Views, widths: Widths, column: int) -> None:
+    """Refuse views of other names, or of other widths than in this column."""
+    check_known(owner, side, views, [view[0] for view in widths])
+    for known in widths:
+        name, width = known[0], known[column]
+        found = views[name].shape[1] if name in views else 0
+        if width and found != width:
+            raise ValueError(
+                f"{owner}: {side} must have the view {name!r} with {width} features, "
+                f"got {found or 'none'}."
+            )
+
+
+def names_of(widths: Widths) -> list[str]:
+    """A name for each weight: a view that compares has one, a field one for each column."""
+    return [
+        name if m or n == 1 else f"{name}.{i}"
+        for name, m, n in widths
+        for i in range(1 if m else n)
+    ]
+
+
+def scores_of_pairs(widths: Widths, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
+    """Scores of all views for these pairs of rows, a column for each weight."""
+    columns = []
+    for name, width, _ in widths:
+        if not width:
+            columns.append(dense(rows_of(Z[name], items, np.float64)))
+            continue
+        pairs = (X[name], queries), (Z[name], items)
+        if all(sparse.issparse(side) for side, _ in pairs):
+            asked, rows = (rows_of(side, some, np.float64) for side, some in pairs)
+            columns.append(np.asarray(asked.multiply(rows).sum(axis=1)).reshape(-1, 1))
+        else:
+            (asked, of_asked), (rows, of_rows) = (_in_place(side, some) for side, some in pairs)
+            columns.append(wide_row_products(asked, of_asked, rows, of_rows)[:, None])
+    return np.ascontiguousarray(np.hstack(columns))
+
+
+def _in_place(side: Matrix, some: Indices) -> tuple[Array, Indices]:
+    """Rows for a compiled loop, and their places: a copy only of what it could not read safely."""
+    plain = type(side) is np.ndarray and side.flags.carray and len(some) > 0
+    if plain and some.min() >= 0 and some.max() < len(side):
+        return side, some.astype(np.intp, copy=False)
+    return dense(rows_of(side, some, side.dtype)), np.arange(len(some))
+
+
+def start_shapes(widths: Widths, X: Views, Z: Views) -> list[tuple[int, ...]]:
+    """Shapes of the arrays that grow with the numbers of features and of weights."""
+    shapes: list[tuple[int, ...]] = []
+    for name, m, n in widths:
+        if not m or not (sparse.issparse(X[name]) and sparse.issparse(Z[name])):
+            shapes += [(QUERIES, m), (ITEMS, n)]
+    n_weights = sum(1 if m else n for _, m, n in widths)
+    return [*shapes, (n_weights, n_weights)]
+
+
+def measured(widths: Widths, X: Views, Z: Views) -> Measures:
+    """Measure what is typical, on queries and items of a fixed seed."""
+    base = widths[0][0]
+    rng = np.random.default_rng(1)
+    asked = np.sort(rng.permutation(X.shape[0])[:QUERIES])
+    items = np.sort(rng.permutation(Z.shape[0])[:ITEMS])
+    with np.errstate(over="ignore", invalid="ignore"), single_blas_thread():
+        scores = _scores_of_all(widths, X, Z, asked, items)
+        lengths = np.array([_length(X[base], asked), _length(Z[base], items, between=True)])
+        rows = rows_of(Z[base], items, np.float64)
+        mean = np.asarray(rows.mean(axis=0)).ravel()
+        others = asked[:, None] != items if X is Z else np.ones((len(asked), len(items)), bool)
+        comparing = [view for view, does in zip(scores, compares(widths), strict=True) if does]
+        found, first = _found(comparing, others), _found(comparing[:1], others)
+        among_found, among_first, among_all = (
+            np.array([_covariance(view, view, which) for view in scores])
+            for which in (found, first, others)
+        )
+        common = np.array([_covariance(view, scores[0], others) for view in scores])
+        agreement = common / np.sqrt(np.maximum(among_all * among_all[0], 1e-300))
+        averages = np.array([view.mean() for view in scores])
+    agreement = np.clip(np.nan_to_num(agreement), 0.0, 1.0)
+    # What is so small that its inverse has no number in this precision counts as zero.
+    least = float(np.finfo(Z[base].dtype).max) ** -0.25
+    units = np.sqrt(np.where(among_found > 0, among_found, among_all))
+    units = np.where((units > least**2) & np.isfinite(units), units, 1.0)
+    lengths = np.where((lengths > least) & np.isfinite(lengths), lengths, 1.0)
+    gaps = np.maximum(2 * among_all, 1e-300)
+    own = share_of_its_own(agreement[1:], among_first / gaps, among_all / gaps)
+    own = np.minimum(own / OWN, 1.0) * compares(widths)[1:]
+    return Measures(
+        units,
+        lengths,
+        np.nan_to_num(averages / units),
+        np.nan_to_num(mean / lengths[1]).astype(Z[base].dtype),
+        np.append(1.0, np.nan_to_num(own * 2 * agreement[1:] / (1 + agreement[1:]))),
+    )
+
+
+def _scores_of_all(
+    widths: Widths, X: Views, Z: Views, asked: Indices, items: Indices
+) -> list[Array]:
+    """Scores of all pairs of some queries and items, in each view; a field has several."""
+    found: list[Array] = []
+    for name, width, _ in widths:
+        rows = rows_of(Z[name], items, np.float64)
+        if width:
+            product = rows_of(X[name], asked, np.float64) @ rows.T
+            found.append(np.nan_to_num(dense(product)))
+        else:
+            found += [np.broadcast_to(x, (len(asked), len(x))) for x in dense(rows).T]
+    return found
+
+
+def _length(side: Matrix, some: Indices, *, between: bool = False) -> float:
+    """Root mean square of the lengths of rows, or of differences between them."""
+    rows = dense(rows_of(side, some[:500], np.float64))
+    if between:
+        rows = rows - rows[np.random.default_rng(0).permutation(len(rows))]
+    return float(np.sqrt(np.mean(row_products(rows, rows))))
+
+
+def _found(scores: list[Array], others: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which items are among the first of any view, for each query; it is no answer itself."""
+    found = np.zeros(others.shape, bool)
+    for view in scores:
+        k = min(FOUND, view.shape[1])
+        first = np.argpartition(-np.where(others, view, -np.inf), k - 1, axis=1)[:, :k]
+        np.put_along_axis(found, first, True, axis=1)
+    return found & others
+
+
+def _covariance(one: Array, other: Array, which: NDArray[np.bool_]) -> float:
+    """Mean over the queries of the covariance of two views among these items."""
+    counts = np.maximum(which.sum(axis=1, keepdims=True), 1)
+    apart = [
+        (view - (view * which).sum(axis=1, keepdims=True) / counts) * which for view in (one, other)
+    ]
+    return float(np.nan_to_num(((apart[0] * apart[1]).sum(axis=1) / counts[:, 0]).mean()))
+
+
+def share_of_its_own(agreement: Array, first: Array, all_items: Array) -> Array:
+    """Share of each view's variance among the base's first items that is not from the base.
+
+    Two similarities of correlation c that measure the same thing with errors of their own are best
+    added with the weight 2c/(1 + |c|), says the Spearman-Brown formula; a noisy copy of the base is
+    best left out. Among the base's first items a copy has the variance that regression on the base
+    leaves, (1 - c²) of that among all, and c² of what the base has there.
+    """
+    c = agreement**2
+    copied = all_items[1:] * (1 - c + c * first[0] / max(all_items[0], 1e-12))
+    found: Array = np.maximum(1 - copied / np.maximum(first[1:], LEAST), 0)
+    return found
+
+
+def compares(widths: Widths) -> NDArray[np.bool_]:
+    """For each weight, whether its view compares queries with items, or is a field of items."""
+    return np.array([m > 0 for _, m, n in widths for _ in range(1 if m else n)])
+
+
+def side_by_side(views: list[Matrix]) -> Matrix:
+    """Several views as one matrix, sparse if any of them is."""
+    if len(views) == 1:
+        return views[0]
+    if any(map(sparse.issparse, views)):
+        return sparse.csr_array(sparse.hstack(views, format="csr"))
+    return np.hstack(views)
