@@ -46,7 +46,7 @@ class UbiLog:
     `query_response_hit_ids`. A query with neither says nothing: no impression, no negative. Several
     actions on one object count as the one of highest gain, so events logged twice do no harm.
     Memory is flat: queries stream by, and events that show an item or act on it are kept in a
-    temporary SQLite database, of 50 bytes for an event.
+    temporary SQLite database.
 
     Parameters
     ----------
