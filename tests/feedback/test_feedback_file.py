@@ -227,9 +227,9 @@ def test_an_object_is_read_the_same_alone_and_among_others(tmp_path_factory, lin
 
 def assert_read_alone_or_among_others(path, ids, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "BLOCK_BYTES", size)
+        patch.setattr(limits, "TEXT_BLOCK_BYTES", size)
         found, bad = read(path, "pairs", ids=ids)
-        patch.setattr(limits, "BLOCK_BYTES", 1)
+        patch.setattr(limits, "TEXT_BLOCK_BYTES", 1)
         alone, bad_alone = read(path, "pairs", ids=ids)
     assert bad.first == bad_alone.first
     assert bad.counts == bad_alone.counts

@@ -66,7 +66,7 @@ def test_lists_do_not_depend_on_how_the_file_was_read(tmp_path_factory, key, lis
     ]
     for name in ("log.csv", "log.jsonl"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(limits, "BLOCK_BYTES", size)
+            patch.setattr(limits, "TEXT_BLOCK_BYTES", size)
             found = read_impressions(folder / name, PLAIN)
             triplets = list(FeedbackFile(folder / name, "triplets", PLAIN))
         assert found.starts.tolist() == wanted

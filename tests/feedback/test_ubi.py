@@ -185,7 +185,7 @@ def test_blocks_are_the_whole(log, monkeypatch, rng):
     events = [event(int(i), ITEMS.names()[int(j)]) for i, j in rng.integers(4, size=(200, 2))]
     found = log(queries, events, ids=Ids(names, 50))
     whole = only(found)
-    monkeypatch.setattr(limits, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(limits, "TEXT_BLOCK_BYTES", 500)
     parts = list(found)
     assert len(parts) > 10
     for name in ("queries", "items", "gains"):
@@ -221,7 +221,7 @@ def as_plain(found):
 def test_lists_do_not_depend_on_blocks_or_on_the_cache_of_events(shuffled, monkeypatch, size):
     whole = shuffled()
     wanted = as_plain(whole)
-    monkeypatch.setattr(limits, "BLOCK_BYTES", size)
+    monkeypatch.setattr(limits, "TEXT_BLOCK_BYTES", size)
     monkeypatch.setattr(store, "CACHE_KIB", 1)
     in_blocks = shuffled()
     for name, values in as_plain(in_blocks).items():
@@ -231,7 +231,7 @@ def test_lists_do_not_depend_on_blocks_or_on_the_cache_of_events(shuffled, monke
 
 
 def test_reading_may_stop_before_the_end(shuffled, monkeypatch):
-    monkeypatch.setattr(limits, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(limits, "TEXT_BLOCK_BYTES", 500)
     batches = iter(shuffled())
     assert len(next(batches))
     batches.close()

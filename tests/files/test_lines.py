@@ -21,7 +21,7 @@ IDS = Ids(None, 1000)
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of a few lines."""
-    monkeypatch.setattr(limits, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(limits, "TEXT_BLOCK_BYTES", 64)
 
 
 def written(path, n=400, wrong=()):
@@ -35,7 +35,7 @@ def written(path, n=400, wrong=()):
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_blocks_are_the_whole_file_and_end_with_lines(data, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "BLOCK_BYTES", size)
+        patch.setattr(limits, "TEXT_BLOCK_BYTES", size)
         found = list(blocks(io.BytesIO(data), "f"))
     assert b"".join(block.data for block in found) == data.removeprefix(BYTE_ORDER_MARK)
     assert all(block.data.endswith(b"\n") for block in found[:-1])
@@ -46,7 +46,7 @@ def test_blocks_are_the_whole_file_and_end_with_lines(data, size):
 
 
 def test_endless_lines_are_refused(monkeypatch):
-    monkeypatch.setattr(limits, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(limits, "TEXT_BLOCK_BYTES", 10)
     monkeypatch.setattr(limits, "MAX_LINE_BYTES", 100)
     with pytest.raises(ValueError, match="at most 100 bytes, got a longer one in row 2"):
         list(blocks(io.BytesIO(b"\n" + b"x" * 1000), "f"))

@@ -9,7 +9,7 @@ from typer import Argument, Option
 from similia.cli import inputs
 from similia.cli import options as opt
 
-Log = Annotated[
+LogFile = Annotated[
     Path,
     Argument(
         metavar="LOG",
@@ -17,15 +17,15 @@ Log = Annotated[
         "with --events, the queries of OpenSearch's User Behavior Insights, as JSON lines.",
     ),
 ]
-Events = Annotated[Path | None, Option("--events", help="The events of UBI, as JSON lines.")]
-Query = Annotated[
+EventsFile = Annotated[Path | None, Option("--events", help="The events of UBI, as JSON lines.")]
+QueryIds = Annotated[
     str,
     Option("--query", help="What ids of queries are in UBI: user_query or query_id."),
 ]
-Depth = Annotated[
+HitDepth = Annotated[
     int | None, Option("--depth", min=1, help="Count so many hits of UBI as shown. Default: all.")
 ]
-Output = Annotated[
+LogOutput = Annotated[
     Path | None, Option("--output", "-o", help="Write the log here, as CSV for `similia learn`.")
 ]
 Correct = Annotated[
@@ -43,13 +43,13 @@ Clip = Annotated[
 @inputs.grouped
 def clicks(
     sides: inputs.Sides,
-    path: Log,
-    events: Events = None,
-    query: Query = "user_query",
-    depth: Depth = None,
+    path: LogFile,
+    events: EventsFile = None,
+    query: QueryIds = "user_query",
+    depth: HitDepth = None,
     columns: opt.Columns = None,
     position: opt.Position = None,
-    output: Output = None,
+    output: LogOutput = None,
     correct: Correct = False,
     clip: Clip = 0.1,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array
 from similia.feedback.clicks import RULES, click_preferences
-from similia.feedback.impressions import SHOWN, Impressions
+from similia.feedback.impressions import SHOWN_COLUMNS, Impressions
 from similia.feedback.judgements import Judgements, triplets_of_grades
 from similia.feedback.lists import Keep, clicked_columns, in_lists
 from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
-from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, Values
+from similia.files.columns import AT_LEAST_0, NUMBER, ColumnReaders, RawValues, Reader
 from similia.files.ids import as_integers
-from similia.files.lines import DELIMITERS
+from similia.files.lines import FIELD_DELIMITERS
 from similia.files.vectors import TABLE_SUFFIXES, mapped_array
 from similia.validation import check_parameters, one_of
 
@@ -25,8 +25,8 @@ _CHECKED = {"clicks": one_of(*RULES)}
 GRADED = ("query", "item", "relevance")
 #: column names of each kind of judgement; the first layout that a file has is read
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "triplets": (("query", "better", "worse"), GRADED, SHOWN),
-    "lists": (("query", "better", "worse"), GRADED, SHOWN),
+    "triplets": (("query", "better", "worse"), GRADED, SHOWN_COLUMNS),
+    "lists": (("query", "better", "worse"), GRADED, SHOWN_COLUMNS),
     "pairs": (("a", "b", "label"), ("a", "b", "y")),
     "grades": (GRADED,),
     "labels": (("row", "label"),),
@@ -105,7 +105,7 @@ class FeedbackFile:
     @property
     def is_clicks(self) -> bool:
         """Whether judgements come from clicks, once reading has begun."""
-        return self.layout == SHOWN
+        return self.layout == SHOWN_COLUMNS
 
     @property
     def position(self) -> int:
@@ -127,7 +127,7 @@ class FeedbackFile:
         if first is None:
             return
         batches = chain([first], batches)
-        if self.layout == SHOWN:
+        if self.layout == SHOWN_COLUMNS:
             for shown, numbers in in_lists(batches, self.source, self.bad_rows):
                 queries = shown.queries[:, None].astype(np.int64, copy=False)
                 found = Judgements(queries, None, numbers[shown.starts[:-1]], shown)
@@ -149,7 +149,7 @@ class FeedbackFile:
         if self.layout == GRADED and kind != "grades":
             shape = (self.ids.n, self.items.n)
             yield from triplets_of_grades(whole, shape, unjudged=self.unjudged)
-        elif self.layout == SHOWN and kind == "triplets":
+        elif self.layout == SHOWN_COLUMNS and kind == "triplets":
             yield from filter(len, map(self._preferred, whole))
         else:
             yield from whole
@@ -169,7 +169,7 @@ class FeedbackFile:
         chosen = starts + (mixed % counts.astype(np.uint64)).astype(np.intp)
         return Judgements(found.triplets[chosen].astype(np.int64, copy=False), None, clicks)
 
-    def _columns(self, names: Sequence[str]) -> Columns:
+    def _columns(self, names: Sequence[str]) -> ColumnReaders:
         """Readers of the first layout that the file has, by column name."""
         known = set(names)
         self.layout = next((one for one in self.layouts if known.issuperset(one)), None)
@@ -180,7 +180,7 @@ class FeedbackFile:
                 f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
             )
         unused, advice = known.intersection(WARN_IF_UNUSED), "in a log of query,item,click it is"
-        if self.layout == SHOWN:
+        if self.layout == SHOWN_COLUMNS:
             advice = "Blend, which learns from lists, uses it"
             unused -= set(WARN_IF_UNUSED if self.kind == "lists" else ())
             if self.clicks != "clicked":
@@ -192,7 +192,7 @@ class FeedbackFile:
                 UserWarning,
                 stacklevel=2,
             )
-        if self.layout == SHOWN:
+        if self.layout == SHOWN_COLUMNS:
             return clicked_columns(names, self.ids, self.items, times=self.clicks == "last-click")
         readers: dict[str, Reader | Ids] = {
             "relevance": AT_LEAST_0,
@@ -210,7 +210,7 @@ def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) ->
     """
     seen: set[str] = set()
 
-    def many(raw: Values) -> Array:
+    def many(raw: RawValues) -> Array:
         plain = raw.tolist() if isinstance(raw, np.ndarray) else raw
         if not set(map(type, plain)) <= {str, int}:
             raise TypeError("not labels")
@@ -258,7 +258,7 @@ def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
 
         copy_table_rows(path, kept[1:], output)
     else:
-        header = path.suffix in DELIMITERS
+        header = path.suffix in FIELD_DELIMITERS
         with open(path, "rb") as source, open(output, "wb") as copy:
             for number, line in enumerate(source, start=1):
                 if header and line.strip():

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from similia.contract import Array, Indices
 from similia.validation import check_tuples, column_names, tuple_array
 
-OWNER = "Impressions"
 #: weight of a tie: people call alike what differs by less than they care about
 TIE = 0.1
 #: columns that a table of lists must have, and those that it may have
-SHOWN = ("query", "item", "click")
-OPTIONAL = ("impression", "visit", "position", "weight")
+SHOWN_COLUMNS = ("query", "item", "click")
+OPTIONAL_COLUMNS = ("impression", "visit", "position", "weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,8 @@ class Impressions:
             rows = getattr(self, name)
             if not isinstance(rows, np.ndarray) or rows.ndim != 1:
                 raise ValueError(
-                    f"{OWNER}: {name} must be a one-dimensional array of rows, got {rows!r:.60}."
+                    f"Impressions: {name} must be a one-dimensional array of rows, "
+                    f"got {rows!r:.60}."
                 )
         n, starts = len(self.queries), np.asarray(self.starts)
         if (
@@ -58,8 +58,8 @@ class Impressions:
             or (np.diff(starts) < 1).any()
         ):
             raise ValueError(
-                f"{OWNER}: starts must be {n + 1} increasing numbers from 0 to {len(self.items)}, "
-                f"got {starts.tolist()!s:.60}."
+                f"Impressions: starts must be {n + 1} increasing numbers from 0 to "
+                f"{len(self.items)}, got {starts.tolist()!s:.60}."
             )
         for name, values in {"gains": self.gains, **self.nuisance}.items():
             _numbers(name, values, self.items.shape)
@@ -110,7 +110,7 @@ class Impressions:
         """
         size = np.asarray(query).shape
         if len(size) != 1:
-            raise ValueError(f"{OWNER}: query must be a vector, got shape {size}.")
+            raise ValueError(f"Impressions: query must be a vector, got shape {size}.")
         columns = {"query": query, "item": item, "gain": gain}
         optional = {"impression": impression, "position": position, "weight": weight}
         optional["timestamp"] = timestamp
@@ -125,25 +125,27 @@ class Impressions:
         for name in ("item", "impression"):
             if name in found and found[name].shape != size:
                 raise ValueError(
-                    f"{OWNER}: {name} must be of shape {size}, as query is, "
+                    f"Impressions: {name} must be of shape {size}, as query is, "
                     f"got {found[name].shape}."
                 )
         if "position" in found:
             if "position" in others:
-                raise ValueError(f"{OWNER}: nuisance must not have a position beside `position`.")
+                raise ValueError(
+                    "Impressions: nuisance must not have a position beside `position`."
+                )
             _check_least("position", found["position"], 1.0)
             others["position"] = np.log(found["position"])
         _check_least("gain", found["gain"], 0.0)
         order, starts = _grouped(found)
         highest = (np.iinfo(np.intp).max,) * 2
         pairs = check_tuples(
-            OWNER, "rows", np.column_stack([found["query"], found["item"]]), highest
+            "Impressions", "rows", np.column_stack([found["query"], found["item"]]), highest
         )
         queries, heads = pairs[order, 0], order[starts[:-1]]
         mixed = np.flatnonzero(queries != np.repeat(pairs[heads, 0], np.diff(starts)))
         if len(mixed):
             raise ValueError(
-                f"{OWNER}: rows of one impression must have one query, got another in row "
+                f"Impressions: rows of one impression must have one query, got another in row "
                 f"{order[mixed[0]]}."
             )
         weights = found.get("weight", np.ones(size))[heads]
@@ -169,14 +171,14 @@ class Impressions:
         any kind.
         """
         names = column_names(table) or ()
-        if not set(names).issuperset(SHOWN):
+        if not set(names).issuperset(SHOWN_COLUMNS):
             raise ValueError(
-                f"{OWNER}: a table of lists must have the columns {','.join(SHOWN)}, "
+                f"Impressions: a table of lists must have the columns {','.join(SHOWN_COLUMNS)}, "
                 f"got {','.join(names)!r:.120}."
             )
-        query, item, click = (np.asarray(table[name]) for name in SHOWN)
+        query, item, click = (np.asarray(table[name]) for name in SHOWN_COLUMNS)
         impression, visit, position, weight = (
-            np.asarray(table[name]) if name in names else None for name in OPTIONAL
+            np.asarray(table[name]) if name in names else None for name in OPTIONAL_COLUMNS
         )
         if impression is None and visit is not None:
             changed = (visit[1:] != visit[:-1]) | (query[1:] != query[:-1])
@@ -199,10 +201,10 @@ class Impressions:
         Where `alike`, an array of shape (n_triplets,), is true, a person could not tell which of
         the two is better: such a triplet counts `TIE` / 2 in each direction, and is no decision.
         """
-        triplets = tuple_array(OWNER, "triplets", triplets)
+        triplets = tuple_array("Impressions", "triplets", triplets)
         if triplets.shape[1:] != (3,) or triplets.dtype.kind not in "iu":
             raise ValueError(
-                f"{OWNER}: triplets must be an integer array of shape (n_triplets, 3), "
+                f"Impressions: triplets must be an integer array of shape (n_triplets, 3), "
                 f"got {triplets!r:.60}."
             )
         n = len(triplets)
@@ -211,7 +213,7 @@ class Impressions:
         ties = np.zeros(n, bool) if alike is None else np.asarray(alike)
         if ties.shape != (n,) or ties.dtype != bool:
             raise ValueError(
-                f"{OWNER}: alike must be truth values of shape {(n,)}, "
+                f"Impressions: alike must be truth values of shape {(n,)}, "
                 f"got shape {ties.shape} and dtype {ties.dtype}."
             )
         rows = np.repeat(np.arange(n), 1 + ties)
@@ -297,10 +299,10 @@ def _numbers(name: str, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{OWNER}: {name} must be numbers.") from None
+        raise ValueError(f"Impressions: {name} must be numbers.") from None
     if values.shape != shape or not np.isfinite(values).all():
         raise ValueError(
-            f"{OWNER}: {name} must be finite numbers of shape {shape}, got shape {values.shape}"
+            f"Impressions: {name} must be finite numbers of shape {shape}, got shape {values.shape}"
             f"{'' if np.isfinite(values).all() else ' with NaN or infinity'}."
         )
     return values
@@ -308,7 +310,7 @@ def _numbers(name: str, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.
 
 def _check_least(name: str, values: Array, least: float) -> None:
     if len(values) and values.min() < least:
-        raise ValueError(f"{OWNER}: {name} must be at least {least:g}, got {values.min():g}.")
+        raise ValueError(f"Impressions: {name} must be at least {least:g}, got {values.min():g}.")
 
 
 def _grouped(columns: dict[str, Array]) -> tuple[Indices, Indices]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
 from similia.files import BadRows, FeedbackLike, RowError, Source
-from similia.files.columns import CLICK, KEY, NUMBER, TEXT, Columns, each
+from similia.files.columns import CLICK, KEY, NUMBER, TEXT, ColumnReaders, each
 from similia.files.keys import key
 from similia.safety.whole import replacing
 
@@ -66,7 +66,7 @@ def read_drafts(
 
     Clicks are in the column click or, with `clicks`, rows search,item of another file.
     """
-    readers: Columns = {
+    readers: ColumnReaders = {
         "search": KEY,
         "item": KEY,
         "team": each(_team),
@@ -95,7 +95,7 @@ def read_drafts(
 
 def read_rankings(path: FeedbackLike, *, bad_rows: BadRows | None = None) -> dict[str, list[str]]:
     """Items of each query, highest score first, by their ids: a run of TREC, or such columns."""
-    readers: Columns = {"query": TEXT, "item": TEXT, "score": NUMBER}
+    readers: ColumnReaders = {"query": TEXT, "item": TEXT, "score": NUMBER}
     query, item, score = read_named(path, readers, bad_rows)
     found: dict[str, list[str]] = {}
     for place in np.argsort(-score, kind="stable").tolist():
@@ -103,11 +103,11 @@ def read_rankings(path: FeedbackLike, *, bad_rows: BadRows | None = None) -> dic
     return found
 
 
-def read_named(path: FeedbackLike, readers: Columns, bad_rows: BadRows | None) -> list[Array]:
+def read_named(path: FeedbackLike, readers: ColumnReaders, bad_rows: BadRows | None) -> list[Array]:
     """Columns of a file by name, one after another, all of it at once."""
     source, bad = Source(path), bad_rows or BadRows()
 
-    def choose(names: Sequence[str]) -> Columns:
+    def choose(names: Sequence[str]) -> ColumnReaders:
         if not set(readers).issubset(names):
             raise ValueError(
                 f"{source}: the columns must be {','.join(readers)}, got {','.join(names)!r:.120}."

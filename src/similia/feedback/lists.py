@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.feedback.impressions import SHOWN, Impressions
+from similia.feedback.impressions import SHOWN_COLUMNS, Impressions
 from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
-from similia.files.columns import AT_LEAST_0, AT_LEAST_1, CLICK, KEY, TIME, Columns
+from similia.files.columns import AT_LEAST_0, AT_LEAST_1, CLICK, KEY, TIME, ColumnReaders
 from similia.files.source import Batch
 
 #: a mask over rows of (query) vectors: which judgements to keep
 Keep: TypeAlias = Callable[[Indices], NDArray[np.bool_]]
 
-#: columns that a log may have beside those of `SHOWN`
+#: columns that a log may have beside those of `SHOWN_COLUMNS`
 LOG_DETAILS = {
     "impression": KEY,
     "visit": KEY,
@@ -86,10 +86,10 @@ class ImpressionsFile:
                 numbers = numbers[kept]
             yield found, numbers
 
-    def _columns(self, names: Sequence[str]) -> Columns:
-        if not set(names).issuperset(SHOWN):
+    def _columns(self, names: Sequence[str]) -> ColumnReaders:
+        if not set(names).issuperset(SHOWN_COLUMNS):
             raise ValueError(
-                f"{self.source}: a log must have the columns {','.join(SHOWN)}, "
+                f"{self.source}: a log must have the columns {','.join(SHOWN_COLUMNS)}, "
                 f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
             )
         return clicked_columns(names, self.ids, self.items, times=self.times)
@@ -102,7 +102,9 @@ def read_impressions(
     return Impressions.joined(list(ImpressionsFile(source, ids, items, **options)))
 
 
-def clicked_columns(names: Sequence[str], ids: Ids, items: Ids, *, times: bool = False) -> Columns:
+def clicked_columns(
+    names: Sequence[str], ids: Ids, items: Ids, *, times: bool = False
+) -> ColumnReaders:
     """Readers of a log of clicks that has these columns."""
     details = {name: reader for name, reader in LOG_DETAILS.items() if name in names}
     if not times:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from similia.contract import Indices
 from similia.files import BadRows, FeedbackLike, Ids, Source
-from similia.files.columns import NUMBER, Columns
+from similia.files.columns import NUMBER, ColumnReaders
 
 
 class Run(NamedTuple):
@@ -32,7 +32,7 @@ def read_run(
     """
     source, bad_rows = Source(path), bad_rows or BadRows()
 
-    def choose(names: Sequence[str]) -> Columns:
+    def choose(names: Sequence[str]) -> ColumnReaders:
         if not {"query", "item", "score"}.issubset(names):
             raise ValueError(
                 f"{source}: a run must have the columns query,item,score, "

@@ -28,7 +28,7 @@ ORDINAL, ORDINAL_INDEX = "event_attributes.position.ordinal", "index"
 HITS = "query_response_hit_ids"
 
 
-class Searches(NamedTuple):
+class SearchBatch(NamedTuple):
     """Some searches: their keys and rows of query vectors, and the hits of all of them."""
 
     search: NDArray[np.int64]
@@ -46,7 +46,7 @@ class UbiLog:
     `query_response_hit_ids`. A query with neither says nothing: no impression, no negative. Several
     actions on one object count as the one of highest gain, so events logged twice do no harm.
     Memory is flat: queries stream by, and events that show an item or act on it are kept in a
-    temporary SQLite database, of 50 bytes for an event.
+    temporary SQLite database.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class UbiLog:
     def _gain(self, action: object) -> float:
         return SHOWN_GAIN if action == "impression" else self.gains.get(str(action), 0.0)
 
-    def _read_searches(self) -> Iterator[Searches]:
+    def _read_searches(self) -> Iterator[SearchBatch]:
         """Searches, with the hits that have a vector."""
         columns = {
             "search": ("query_id", KEY),
@@ -170,7 +170,9 @@ class UbiLog:
             self._report(self.queries, numbers[owner[~known]], HITS)
             if self.depth is not None:
                 known &= rank <= self.depth
-            yield Searches(found["search"], found["query"], owner[known], item[known], rank[known])
+            yield SearchBatch(
+                found["search"], found["query"], owner[known], item[known], rank[known]
+            )
 
     def _report(self, source: Source, numbers: Indices, column: str) -> None:
         """Report rows with an id that has no vector."""
@@ -181,7 +183,7 @@ class UbiLog:
 
     # -- lists ---------------------------------------------------------------------------------
 
-    def _lists(self, searches: Searches, events: Events) -> Impressions:
+    def _lists(self, searches: SearchBatch, events: Events) -> Impressions:
         """Lists of some searches, with their events."""
         search, query, owner, item, rank = searches
         # Impression events say what was seen; hits are what could be.

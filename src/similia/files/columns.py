@@ -16,7 +16,7 @@ from similia.files.keys import key, keys_of_texts
 from similia.files.rows import RowError
 
 #: values as a file has them: plain ones, of which None is missing, or an array of numbers
-Values: TypeAlias = "Sequence[Any] | Array"
+RawValues: TypeAlias = "Sequence[Any] | Array"
 #: why a row is unusable that lacks a value
 MISSING = RowError("missing")
 #: what converters of many values raise if any value is unusual
@@ -36,14 +36,14 @@ class Reader(NamedTuple):
 
 
 #: readers by column name, in order
-Columns: TypeAlias = Mapping[str, Reader | Ids]
+ColumnReaders: TypeAlias = Mapping[str, Reader | Ids]
 
 
 @dataclass(frozen=True)
 class FileColumn:
     """A column of some rows: values, or places of values, below 0 where one is missing."""
 
-    values: Values
+    values: RawValues
     places: Array | None = None
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class FileColumn:
         return found[self.places], {row: wrong[int(self.places[row]) % last] for row in rows}
 
 
-def _numbers(reader: Reader | Ids, values: Values) -> tuple[Array, dict[int, RowError]]:
+def _numbers(reader: Reader | Ids, values: RawValues) -> tuple[Array, dict[int, RowError]]:
     """Number of each value, and what is wrong with some of them."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isnan(values).any():
         values = [None if value != value else value for value in values.tolist()]
@@ -81,7 +81,7 @@ def _numbers(reader: Reader | Ids, values: Values) -> tuple[Array, dict[int, Row
     return _one_by_one(reader, values)
 
 
-def _one_by_one(reader: Reader | Ids, values: Values) -> tuple[Array, dict[int, RowError]]:
+def _one_by_one(reader: Reader | Ids, values: RawValues) -> tuple[Array, dict[int, RowError]]:
     found, wrong = np.zeros(len(values), reader.dtype), {}
     for place, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         try:
@@ -99,7 +99,7 @@ def _one_by_one(reader: Reader | Ids, values: Values) -> tuple[Array, dict[int, 
 # -- numbers -----------------------------------------------------------------------------------
 
 
-def _floats(values: Values, least: float = -math.inf) -> NDArray[np.float64]:
+def _floats(values: RawValues, least: float = -math.inf) -> NDArray[np.float64]:
     if not isinstance(values, np.ndarray):
         if not set(map(type, values)) <= {str, int, float}:
             raise TypeError("not numbers")
@@ -136,7 +136,7 @@ def each(
 ) -> Reader:
     """Reader of values of any kind, one after another."""
 
-    def many(values: Values) -> Array:
+    def many(values: RawValues) -> Array:
         return np.fromiter(map(value, values), dtype, len(values))
 
     return Reader(value, many, missing, dtype)
@@ -151,7 +151,7 @@ def _click(raw: object) -> float:
     return words[text] if text in words else _float(raw, least=0.0)
 
 
-def _keys(values: Values) -> NDArray[np.int64]:
+def _keys(values: RawValues) -> NDArray[np.int64]:
     if isinstance(values, np.ndarray) and values.dtype.kind == "i":
         return values.astype(np.int64, copy=False)
     if not isinstance(values, np.ndarray) and set(map(type, values)) <= {str}:

@@ -75,9 +75,13 @@ class Ids:
         """Rows of many ids, -1 where one is unknown."""
         if self.is_text:
             plain = values.tolist() if isinstance(values, np.ndarray) else values
-            if set(map(type, plain)) <= {str}:
-                return np.fromiter(map(self._table.get, plain, repeat(-1)), np.int64, len(plain))
-            return np.fromiter(map(self._find, plain), np.int64, len(plain))
+            try:
+                found = np.fromiter(map(self._table.get, plain, repeat(-1)), np.int64, len(plain))
+            except TypeError:  # lists, or objects
+                return np.fromiter(map(self._find, plain), np.int64, len(plain))
+            for place in np.flatnonzero(found < 0).tolist():  # integers are texts, too
+                found[place] = self._find(plain[place])
+            return found
         try:
             numbers = _integers(values)
         except (ValueError, OverflowError, TypeError):

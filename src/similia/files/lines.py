@@ -19,17 +19,17 @@ _MARK = os.urandom(16).hex()
 _BETWEEN = f',"{_MARK}",'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSON_SUFFIXES = (".jsonl", ".ndjson")
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+FIELD_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 #: TREC's files: fields between white space, without a header
 TREC_SUFFIXES = (".qrels", ".qrel", ".run", ".trec", ".txt")
 
-T = TypeVar("T")
+Line = TypeVar("Line")
 
 
-class Parsed(NamedTuple, Generic[T]):
+class Parsed(NamedTuple, Generic[Line]):
     """Lines as a parser understands them."""
 
-    values: list[T]
+    values: list[Line]
     numbers: list[int]
     #: why the others could not be parsed, by number
     wrong: dict[int, RowError]
@@ -41,9 +41,9 @@ class Block(NamedTuple):
     number: int
     data: bytes
 
-    def parsed(self, parse: Callable[[str], T]) -> Parsed[T]:
+    def parsed(self, parse: Callable[[str], Line]) -> Parsed[Line]:
         """All lines that are not blank, parsed one by one."""
-        found: Parsed[T] = Parsed([], [], {})
+        found: Parsed[Line] = Parsed([], [], {})
         for number, line in enumerate(self._lines(), self.number):
             try:
                 text = line if isinstance(line, str) else line.decode()
@@ -74,18 +74,20 @@ class Block(NamedTuple):
             return self.parsed(json_object)
         return Parsed(objects, numbers, {})
 
-    def fields(self, layout: "Fields") -> Parsed[str]:
+    def fields(self, layout: "FieldLayout") -> Parsed[str]:
         """Fields of all lines that are not blank, those of one line after those of another.
 
         Without quotes, or line ends within lines, all are split at once, which needs no lists.
         """
         delimiter, n = layout.delimiter, layout.width - 1
         special = b'"' in self.data or self.data.count(b"\r") != self.data.count(b"\r\n")
-        if delimiter != " " and not special:
+        if delimiter != " " and n and not special:
             with suppress(UnicodeDecodeError):
-                lines, numbers = self._texts()
+                text = self.data.decode().replace("\r\n", "\n").removesuffix("\n")
+                lines = text.split("\n")
                 if {line.count(delimiter) for line in lines} == {n}:
-                    return Parsed(delimiter.join(lines).split(delimiter), numbers, {})
+                    numbers = list(range(self.number, self.number + len(lines)))
+                    return Parsed(text.replace("\n", delimiter).split(delimiter), numbers, {})
         rows, numbers, wrong = self.parsed(layout.parse)
         return Parsed(list(chain.from_iterable(rows)), numbers, wrong)
 
@@ -120,7 +122,7 @@ def opened(path: Path | str) -> AbstractContextManager[IO[bytes]]:
 def blocks(file: IO[bytes], source: str) -> Iterator[Block]:
     """Cut a file into blocks of whole lines, without a byte order mark."""
     number = 1
-    while data := file.read(limits.BLOCK_BYTES):
+    while data := file.read(limits.TEXT_BLOCK_BYTES):
         if not data.endswith(b"\n"):
             data += file.readline(limits.MAX_LINE_BYTES)
             if not data.endswith(b"\n") and file.read(1):
@@ -133,7 +135,7 @@ def blocks(file: IO[bytes], source: str) -> Iterator[Block]:
         number += data.count(b"\n")
 
 
-class Fields(NamedTuple):
+class FieldLayout(NamedTuple):
     """Where lines of fields have their columns."""
 
     #: place of each column among the fields of a line
@@ -154,8 +156,8 @@ class Fields(NamedTuple):
 
     def column(self, fields: Sequence[str], name: str) -> FileColumn:
         """A column, from the fields of all lines; empty ones are missing values."""
-        values = fields[self.places[name] :: self.width]
-        return FileColumn([value.strip() or None for value in values])
+        values = list(map(str.strip, fields[self.places[name] :: self.width]))
+        return FileColumn([value or None for value in values] if "" in values else values)
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
@@ -173,7 +175,7 @@ def fields_of(line: str, delimiter: str) -> list[str]:
         raise RowError("not valid CSV", f" ({error})") from None
 
 
-class Entries(NamedTuple):
+class ObjectLayout(NamedTuple):
     """Where JSON objects have their columns: keys that lead to each."""
 
     paths: dict[str, tuple[str, ...]]

@@ -19,7 +19,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 #: beginning of the names of copies
 FETCHED = "fetched-"
 #: letters of a file's name that its copy keeps
-KEPT = 80
+KEPT_NAME_LETTERS = 80
 #: what file systems call that which differs between two versions of a file, best first
 VERSIONS = (
     *("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified"),
@@ -132,7 +132,7 @@ def fetched(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
         ids = None
     marks = [location.mark(), None if ids is None else ids.mark()]
     key = hashlib.sha256(json.dumps([url, marks]).encode()).hexdigest()[:16]
-    copy = folder / f"{FETCHED}{key}-{location.file[-KEPT:]}"
+    copy = folder / f"{FETCHED}{key}-{location.file[-KEPT_NAME_LETTERS:]}"
     make_folder(folder)
     for source, target in ((ids, Path(f"{copy}.ids")), (location, copy)):
         if source is not None and not target.exists():

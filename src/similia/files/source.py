@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.exceptions import BadRowError
 from similia.files import limits
-from similia.files.columns import MISSING, Columns, FileColumn
+from similia.files.columns import MISSING, ColumnReaders, FileColumn
 from similia.files.lines import (
     BYTE_ORDER_MARK,
-    DELIMITERS,
+    FIELD_DELIMITERS,
     JSON_SUFFIXES,
     TREC_SUFFIXES,
     Block,
-    Entries,
-    Fields,
+    FieldLayout,
+    ObjectLayout,
     blocks,
     fields_of,
     opened,
@@ -37,7 +37,7 @@ TREC_NAMES = {
     6: ["query", "Q0", "item", "rank", "score", "run"],
 }
 #: suffixes of files of lines
-TEXT_SUFFIXES = (*DELIMITERS, *JSON_SUFFIXES, *TREC_SUFFIXES)
+TEXT_SUFFIXES = (*FIELD_DELIMITERS, *JSON_SUFFIXES, *TREC_SUFFIXES)
 #: names of the columns of BEIR, in use where nothing else is asked for
 BEIR_COLUMNS = {"query": "query-id", "item": "corpus-id", "relevance": "score"}
 
@@ -51,7 +51,7 @@ class ArrowTable(Protocol):
 #: what feedback can be read from
 FeedbackLike: TypeAlias = "Path | str | ArrowTable | Mapping[str, ArrayLike] | Source"
 #: readers of columns chosen by their names; raises ValueError if some are not there
-Choose: TypeAlias = Callable[[Sequence[str]], Columns]
+Choose: TypeAlias = Callable[[Sequence[str]], ColumnReaders]
 #: numbers by column, and row numbers
 Batch: TypeAlias = "tuple[dict[str, Any], NDArray[np.int64]]"
 
@@ -59,7 +59,7 @@ Batch: TypeAlias = "tuple[dict[str, Any], NDArray[np.int64]]"
 class Part(NamedTuple):
     """Some rows of a source, as it has them."""
 
-    readers: Columns
+    readers: ColumnReaders
     #: one for each reader
     columns: list[FileColumn]
     numbers: NDArray[np.int64]
@@ -181,7 +181,9 @@ class Source:
         elif self.suffix in TEXT_SUFFIXES or self.is_standard_input:
             yield from self._from_text(choose)
         else:
-            known = ", ".join((*DELIMITERS, ".jsonl", ".npy", *TABLE_SUFFIXES, *TREC_SUFFIXES))
+            known = ", ".join(
+                (*FIELD_DELIMITERS, ".jsonl", ".npy", *TABLE_SUFFIXES, *TREC_SUFFIXES)
+            )
             raise ValueError(
                 f"{self}: feedback must be in a file that ends in one of {known}, "
                 f"got {self.suffix or 'no suffix'}."
@@ -218,7 +220,7 @@ class Source:
 
     def _from_fields(self, lines: Iterable[Block], choose: Choose) -> Iterator[Part]:
         layout, end = None, 0
-        readers: Columns = {}
+        readers: ColumnReaders = {}
         for block in lines:
             end += len(block.data)
             if layout is None:
@@ -231,9 +233,9 @@ class Source:
             columns = [layout.column(fields, name) for name in readers]
             yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
 
-    def _header(self, block: Block) -> tuple[Fields, Block] | None:
+    def _header(self, block: Block) -> tuple[FieldLayout, Block] | None:
         """Where the columns are, and the lines after the header."""
-        delimiter = " " if self.suffix in TREC_SUFFIXES else DELIMITERS.get(self.suffix, ",")
+        delimiter = " " if self.suffix in TREC_SUFFIXES else FIELD_DELIMITERS.get(self.suffix, ",")
         first = block.first_line()
         if first is None:
             return None
@@ -259,22 +261,24 @@ class Source:
             raise ValueError(f"{self}: the columns must have different names.")
         names = self.names(header)
         places = {ours: header.index(theirs) for ours, theirs in names.items()}
-        return Fields(places, len(header), delimiter), rest
+        return FieldLayout(places, len(header), delimiter), rest
 
     def _from_objects(self, lines: Iterable[Block], choose: Choose) -> Iterator[Part]:
         layout, end = None, 0
-        readers: Columns = {}
+        readers: ColumnReaders = {}
         for block in lines:
             end += len(block.data)
             rows, numbers, wrong = block.objects()
             if self.documents:
                 rows = list(map(unwrapped, rows))
             if layout is None and rows:
-                layout, readers = self._entries(rows, choose)
+                layout, readers = self._object_layout(rows, choose)
             columns = [] if layout is None else [layout.column(rows, name) for name in readers]
             yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
 
-    def _entries(self, rows: list[dict[str, Any]], choose: Choose) -> tuple[Entries, Columns]:
+    def _object_layout(
+        self, rows: list[dict[str, Any]], choose: Choose
+    ) -> tuple[ObjectLayout, ColumnReaders]:
         """Columns of the first object that has what is wanted."""
         reasons: list[ValueError] = []
         for found in rows:
@@ -290,7 +294,7 @@ class Source:
                 ours: (theirs,) if theirs in found else tuple(theirs.split("."))
                 for ours, theirs in names.items()
             }
-            return Entries(paths), readers
+            return ObjectLayout(paths), readers
         raise reasons[0]
 
     def table(self) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (*PARQUET_SUFFIXES, ".arrow", ".feather")
 SVMLIGHT_SUFFIXES = (".svmlight", ".svm", ".libsvm")
-_RULES = {"max_bytes": none | positive_integer}
+_READ_RULES = {"max_bytes": none | positive_integer}
 #: readers of the header of an array, by the version of its format
 NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -86,7 +86,7 @@ def read_vectors(
     """
     path, bad_rows = Path(path), bad_rows or BadRows()
     if max_bytes is not None:
-        check_parameters("read_vectors", _RULES, {"max_bytes": max_bytes})
+        check_parameters("read_vectors", _READ_RULES, {"max_bytes": max_bytes})
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be in a file, got a folder.")
     X: Matrix

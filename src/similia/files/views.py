@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array, Matrix
-from similia.files.columns import NUMBER, TEXT, Columns, Reader
+from similia.files.columns import NUMBER, TEXT, ColumnReaders, Reader
 from similia.files.ids import Ids
-from similia.files.lines import DELIMITERS, JSON_SUFFIXES, json_object, opened
+from similia.files.lines import FIELD_DELIMITERS, JSON_SUFFIXES, json_object, opened
 from similia.files.rows import BadRows, RowError
 from similia.files.source import Source
 from similia.files.vectors import TABLE_SUFFIXES, VectorFile, mapped_array, read_vectors
@@ -182,7 +182,7 @@ def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
         array = mapped_array(path, "a view")
         if array.ndim == 1:
             return array[:, None], None
-    if path.suffix in DELIMITERS:
+    if path.suffix in FIELD_DELIMITERS:
         found, ids = _read_column(path, [name], NUMBER)
         return found[:, None], ids
     column = None
@@ -218,7 +218,7 @@ def _read_column(
     """The first column of those names that a table has, and its ids, if any."""
     source, parts, ids = Source(path), [], []
 
-    def choose(names: Sequence[str]) -> Columns:
+    def choose(names: Sequence[str]) -> ColumnReaders:
         column = next((name for name in wanted if name in names), None)
         if column is None:
             raise ValueError(

@@ -10,10 +10,10 @@ from similia.contract import Indices
 from similia.feedback.impressions import Impressions, check_impressions
 
 #: different pairs kept before they are summed up
-HELD = 2**20
+MAX_PAIRS_HELD = 2**20
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Sums over lists, sorted by query, item and place."""
 
     query: Indices
@@ -26,15 +26,15 @@ class Pairs(NamedTuple):
 
 def counted_pairs(
     impressions: Impressions | Iterable[Impressions], *, by_place: bool = True
-) -> Pairs:
+) -> PairCounts:
     """Sum gains and weights by query, item and, if asked, place."""
     batches = [impressions] if isinstance(impressions, Impressions) else impressions
     empty = np.zeros(0, np.intp)
-    whole, held = Pairs(empty, empty, empty, np.zeros(0), np.zeros(0)), []
+    whole, held = PairCounts(empty, empty, empty, np.zeros(0), np.zeros(0)), []
     for batch in batches:
         check_impressions("clicks", batch)
         held.append(_of_batch(batch, by_place))
-        if sum(len(part.query) for part in held) > max(HELD, len(whole.query)):
+        if sum(len(part.query) for part in held) > max(MAX_PAIRS_HELD, len(whole.query)):
             whole, held = _summed([whole, *held]), []
     return _summed([whole, *held])
 
@@ -49,15 +49,15 @@ def places(impressions: Impressions) -> Indices:
     return np.rint(np.exp(impressions.nuisance["position"])).astype(np.intp)
 
 
-def _of_batch(batch: Impressions, by_place: bool) -> Pairs:
+def _of_batch(batch: Impressions, by_place: bool) -> PairCounts:
     lengths = np.diff(batch.starts)
     weights = np.repeat(batch.weights if len(batch.weights) else np.ones(len(batch)), lengths)
     place = places(batch) if by_place else np.zeros(len(batch.items), np.intp)
     query = np.repeat(batch.queries, lengths)
-    return _summed([Pairs(query, batch.items, place, batch.gains * weights, weights)])
+    return _summed([PairCounts(query, batch.items, place, batch.gains * weights, weights)])
 
 
-def _summed(parts: list[Pairs]) -> Pairs:
+def _summed(parts: list[PairCounts]) -> PairCounts:
     query, item, place, clicks, views = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.lexsort((place, item, query))
     keys = [column[order] for column in (query, item, place)]
@@ -65,4 +65,4 @@ def _summed(parts: list[Pairs]) -> Pairs:
     new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     starts = np.flatnonzero(new)
     sums = [np.add.reduceat(x[order], starts) if len(starts) else x for x in (clicks, views)]
-    return Pairs(*(key[starts] for key in keys), *sums)
+    return PairCounts(*(key[starts] for key in keys), *sums)

@@ -11,14 +11,14 @@ from scipy import optimize, sparse
 from scipy.sparse.csgraph import connected_components
 
 from similia.contract import Indices
-from similia.feedback.clicks.counts import Pairs, counted_pairs, places
+from similia.feedback.clicks.counts import PairCounts, counted_pairs, places
 from similia.feedback.impressions import Impressions
 from similia.validation import between, check_parameters
 
 #: standard deviation of the prior of log-propensities: finite where clicks are few, else no matter
-PRIOR = 3.0
+LOG_PROPENSITY_DEVIATION = 3.0
 #: standard error of a log-propensity beyond which it is not known
-UNKNOWN = 0.5
+UNKNOWN_ERROR = 0.5
 
 
 class Correction(NamedTuple):
@@ -54,7 +54,7 @@ class Propensities:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Whether the log identifies each place."""
-        return self.errors <= UNKNOWN
+        return self.errors <= UNKNOWN_ERROR
 
     def at(self, place: Indices) -> NDArray[np.float64]:
         """Propensities of places; those beyond the last count as the last."""
@@ -135,7 +135,7 @@ def estimate_propensities(impressions: Impressions | Iterable[Impressions]) -> P
 
 
 class _Swapped(NamedTuple):
-    """Pairs that were clicked and shown in several places, numbered."""
+    """PairCounts that were clicked and shown in several places, numbered."""
 
     pair: Indices
     place: Indices
@@ -143,7 +143,7 @@ class _Swapped(NamedTuple):
     views: NDArray[np.float64]
 
 
-def _swapped(pairs: Pairs) -> tuple[_Swapped, int]:
+def _swapped(pairs: PairCounts) -> tuple[_Swapped, int]:
     new = np.ones(len(pairs.query), bool)
     new[1:] = (np.diff(pairs.query) != 0) | (np.diff(pairs.item) != 0)
     pair = np.cumsum(new) - 1
@@ -177,16 +177,18 @@ def _fitted(swapped: _Swapped, n: int) -> tuple[NDArray[np.float64], NDArray[np.
     def loss(free: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         theta = np.append(0.0, free)
         share = shares(theta)
-        value = -float(clicks @ np.log(share)) + float(free @ free) / (2 * PRIOR**2)
+        value = -float(clicks @ np.log(share)) + float(free @ free) / (
+            2 * LOG_PROPENSITY_DEVIATION**2
+        )
         slope = np.bincount(place, weights=totals[pair] * share - clicks, minlength=n)
-        return value, slope[1:] + free / PRIOR**2
+        return value, slope[1:] + free / LOG_PROPENSITY_DEVIATION**2
 
     def curvature(free: NDArray[np.float64]) -> NDArray[np.float64]:
         share = shares(np.append(0.0, free))
         weighted = np.bincount(place, weights=totals[pair] * share, minlength=n)
         rows = sparse.csr_array((share, (pair, place)), shape=(len(totals), n))
         crossed = (rows.T @ (rows * totals[:, None])).toarray()
-        return (np.diag(weighted) - crossed)[1:, 1:] + np.eye(n - 1) / PRIOR**2
+        return (np.diag(weighted) - crossed)[1:, 1:] + np.eye(n - 1) / LOG_PROPENSITY_DEVIATION**2
 
     start = np.zeros(n - 1)
     free = optimize.minimize(loss, start, jac=True, hess=curvature, method="trust-exact").x

@@ -13,7 +13,7 @@ from similia.feedback.impressions import Impressions
 from similia.validation import check_parameters, none, positive
 
 #: views that the usual rate is worth, at least
-LEAST = 1.0
+LEAST_STRENGTH = 1.0
 
 
 class ClickRates(NamedTuple):
@@ -86,7 +86,7 @@ def shrunk_rates(
     """Clicks per view, shrunk towards the usual rate; that rate, and the views it is worth."""
     usual = float(clicks.sum() / views.sum()) if len(views) else 0.0
     if strength is None:
-        strength = max(LEAST, _strength(clicks, views, usual))
+        strength = max(LEAST_STRENGTH, _strength(clicks, views, usual))
     return (clicks + strength * usual) / (views + strength), usual, float(strength)
 
 
@@ -99,6 +99,6 @@ def _strength(clicks: NDArray[np.float64], views: NDArray[np.float64], usual: fl
     binomial = usual * (1.0 - usual)
     n, total = len(views), float(views.sum())
     if binomial <= 0 or total <= n:
-        return LEAST
+        return LEAST_STRENGTH
     spread = float((views * (clicks / views - usual) ** 2).sum()) / binomial
     return min((total - n) / max(spread - n, 1e-3 * n) - 1.0, 1e3)

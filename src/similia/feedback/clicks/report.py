@@ -16,7 +16,7 @@ from similia.files.rows import csv_text
 from similia.safety.whole import replacing
 from similia.validation import between, check_parameters
 
-COLUMNS = ("impression", "query", "item", "position", "click")
+LOG_COLUMNS = ("impression", "query", "item", "position", "click")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def write_log(
     With propensities the column click holds gains divided by them, without places.
     """
     n = 0
-    names = [name for name in COLUMNS if propensities is None or name != "position"]
+    names = [name for name in LOG_COLUMNS if propensities is None or name != "position"]
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         for given in lists:
@@ -144,4 +144,4 @@ def _rows(part: Impressions, first: int, ids: Ids, items: Ids) -> Iterator[dict[
         [f"{gain:g}" for gain in part.gains.tolist()],
     )
     for values in zip(*columns, strict=True):
-        yield dict(zip(COLUMNS, values, strict=True))
+        yield dict(zip(LOG_COLUMNS, values, strict=True))

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
-from similia.feedback.impressions import SHOWN, Impressions
+from similia.feedback.impressions import SHOWN_COLUMNS, Impressions
 from similia.safety.bounds import check_room, check_sparse
 from similia.similarity.blend.clicks import ClickModel
 from similia.similarity.blend.common import common_directions
@@ -189,7 +189,7 @@ class BlendState(Learner):
     # -- checks --------------------------------------------------------------------------------
 
     def _checked_feedback(self, where: str, feedback: Feedback, X: Views, Z: Views) -> Impressions:
-        if set(column_names(feedback) or ()).issuperset(SHOWN):
+        if set(column_names(feedback) or ()).issuperset(SHOWN_COLUMNS):
             feedback = Impressions.from_table(feedback)
         if not isinstance(feedback, Impressions):
             sizes = (X.shape[0], Z.shape[0], Z.shape[0])
