@@ -2,9 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -141,7 +142,7 @@ class Operation:
 
     async def _answer(self, call: Call) -> None:
         found = await self._found(call)
-        if isinstance(found, AsyncIterator):
+        if isinstance(found, AsyncGeneratorType):
             await call.exchange.stream(200, found)
         elif isinstance(found, bytes):
             media = self.endpoint.media.encode()

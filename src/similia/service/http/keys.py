@@ -246,7 +246,7 @@ def _read(path: Path) -> tuple[str, dict[str, Key]]:
         for key in keys:
             if len(bytes.fromhex(key.hash)) != 32 or not set(key.scopes) <= set(SCOPES):
                 raise ValueError(f"the key {key.id} is damaged")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path}: keys must be written by `similia keys`, got {error}; restore the file, or "
             "remove it and make new keys."
