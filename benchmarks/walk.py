@@ -1,15 +1,16 @@
 """How far one judgement travels: the code that it, and a ranking, pass through.
 
-`similia learn` runs in this process for a CSV of one row, and the service answers requests in it:
-`POST feedback`, until the judgement is learnt, and `POST rank`. What counts is each function of the
-package at its first call (comprehensions belong to the function they are written in): how many
-there are, in how many files, and, of the command, how often the next new function is in another
-package. Everything runs once before it is watched, so imports and compilation do not count, nor
-does the web server, which reads and writes connections.
+`similia learn` runs in this process for a CSV of one row, and so does a service that is asked:
+`POST feedback`, until the judgement is learnt, and `POST rank`, on a connection that is open. What
+counts is each function of the package at its first call (comprehensions belong to the function they
+are written in): how many there are, in how many files, and, of the command, how often the next new
+function is in another package. Everything runs before it is watched, so imports and compilation do
+not count.
 
 ``python -m benchmarks.walk`` also lists the functions in order.
 """
 
+import signal
 import sys
 import tempfile
 import threading
@@ -32,8 +33,8 @@ ROOT = Path(similia.__file__).parent
 #: the default, and a learner of one matrix from triplets alone
 LEARNERS = (DEFAULT, "FactoredAROMA")
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
-#: seconds without a call after which a request that is learnt has left nothing to do, and a limit
-SILENCE, PATIENCE = 0.5, 300.0
+#: seconds after which a request that is learnt has left nothing to do, and a limit to all waiting
+REST, PATIENCE = 0.5, 300.0
 #: what is sent, by request; each judgement has a worse item of its own, else it is known already
 BODIES = {
     "feedback": {"kind": "triplet", "query": {"item": "i0"}, "better": "i1"},
@@ -57,14 +58,11 @@ class Watch:
 
     def __init__(self):
         self.on = False
-        self.last = time.monotonic()
         self._codes = {}
 
     def __call__(self, frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(str(ROOT)):
-            self.last = time.monotonic()
-            if self.on:
-                self._codes.setdefault(frame.f_code)
+        if self.on and event == "call" and frame.f_code.co_filename.startswith(str(ROOT)):
+            self._codes.setdefault(frame.f_code)
 
     @contextmanager
     def here(self):
@@ -83,9 +81,6 @@ class Watch:
             yield self
         finally:
             threading.setprofile(None)
-
-    def until_silent(self):
-        _wait(lambda: time.monotonic() - self.last > SILENCE)
 
     def taken(self):
         """The functions so far, which are then forgotten."""
@@ -116,9 +111,10 @@ def learn(learner):
 
 def request(name):
     """Functions that the service enters for a judgement or a ranking, until it has learnt."""
-    from starlette.testclient import TestClient
+    import httpx
 
-    from similia.service.http.app import Service, create_app
+    from similia.service.http.app import Service
+    from similia.service.http.server import Server, listen
     from similia.service.settings import Settings
 
     rows = np.random.default_rng(0).normal(size=(30, 8)).tolist()
@@ -126,16 +122,23 @@ def request(name):
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder, watch.elsewhere():
         service = Service(Settings(store=folder, port=0, warm_up="never"))
-        with TestClient(create_app(service), base_url="http://localhost") as client:
-            _wait(lambda: client.get("/readyz").status_code == 200)
+        listener = listen("127.0.0.1", 0)
+        server = Server(service, listener)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/default/"
+        with httpx.Client(base_url=url, timeout=PATIENCE) as client:
+            _wait(lambda: service.ready or service.failure)
             _posted(client, "items", {"items": items})
             for number, path in enumerate([*UNWATCHED, name], start=2):
                 watch.on = number == len(UNWATCHED) + 2
                 worse = {"worse": f"i{number}"} if path == "feedback" else {}
                 _posted(client, path, BODIES[path] | worse)
                 _wait(lambda: _has_learnt(service.tenants.get("default").status()))
-                watch.until_silent()
+                time.sleep(REST)
             watch.on = False
+        server.handle_exit(signal.SIGTERM, None)
+        thread.join(PATIENCE)
     return watch.taken()
 
 
@@ -144,7 +147,7 @@ def _has_learnt(status):
 
 
 def _posted(client, path, body):
-    answer = client.post(f"/v1/default/{path}", json=body)
+    answer = client.post(path, json=body)
     if answer.status_code != 200:
         raise RuntimeError(answer.text)
 

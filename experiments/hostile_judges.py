@@ -29,7 +29,7 @@ from similia.service.log.records import (
     Put,
     Query,
     Record,
-    Settings,
+    TenantSettings,
     Triplet,
     View,
     encoded,
@@ -114,7 +114,7 @@ def taught(seed: int, share: float) -> float:
         Item(id=f"i{i}", vectors={name: each[i].tolist() for name, each in rows.items()})
         for i in range(ITEMS)
     ]
-    records: list[Record] = [Configured(settings=Settings(views=views)), Put(items=items)]
+    records: list[Record] = [Configured(settings=TenantSettings(views=views)), Put(items=items)]
     for _ in range(TAUGHT):
         asked = rng.normal(size=(2, WIDTH))
         one, other = rng.choice(ITEMS, 2, replace=False)

@@ -61,7 +61,7 @@ def test_a_matrix_is_the_only_view_and_views_stay():
         ({}, "^Views: views must be at least one, got none"),
         ({"a": np.eye(3), "b": np.eye(2)}, "same number of rows, got a with 3, b with 2"),
         ({"a": np.zeros((2, 2, 2))}, "dim 3"),
-        ({"a": [["x"]]}, "could not convert string to float"),
+        ({"a": [["x"]]}, "^Views: a must be numbers, got text: 'x'"),
         ({"a": np.empty((0, 3))}, "0 sample"),
     ],
 )

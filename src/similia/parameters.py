@@ -16,7 +16,8 @@ ClassT = TypeVar("ClassT", bound=type)
 
 SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
-WIDTH = 92
+#: columns of the generated documentation, which is indented by four
+DOC_WIDTH = 92
 
 
 def parameter(*, default: Any, rule: Rule, doc: str = "") -> Any:
@@ -59,7 +60,7 @@ def _documented(doc: str, parameters: list[Any]) -> str:
         kind = f.metadata["rule"].words.removeprefix("a ").removeprefix("an ")
         lines.append(f"{f.name} : {kind}, default={f.default!r}")
         lines += textwrap.wrap(
-            f.metadata["doc"], WIDTH, initial_indent="    ", subsequent_indent="    "
+            f.metadata["doc"], DOC_WIDTH, initial_indent="    ", subsequent_indent="    "
         )
     head, *sections = doc.split("\n\n")
     place = next((i for i, part in enumerate(sections) if _is_section(part)), len(sections))

@@ -49,6 +49,14 @@ def test_workers_that_die_hang_or_lack_memory_change_no_bit(problem, inline, clu
         assert (problem.folder / "work" / f"{fate}.happened").exists()
 
 
+def test_a_cluster_a_client_and_an_address_are_taken_and_stay_open(problem, inline):
+    expected = learnt(problem, inline)
+    with started(1) as running, distributed.Client(running) as client:
+        for name, given in zip("abc", (running, client, running.scheduler_address), strict=True):
+            assert learnt(problem, given, name) == expected
+        assert client.submit(sum, [1, 2]).result() == 3
+
+
 def test_an_evaluation_is_that_of_one_machine(problem, cluster, rng):
     X = np.concatenate([problem.X, problem.X])  # ties
     np.save(problem.vectors, X)

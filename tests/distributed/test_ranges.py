@@ -20,7 +20,7 @@ from similia.distributed import (
 from similia.distributed.learning import learn_shares
 from similia.distributed.ranges import RangedVectors
 from similia.distributed.shares import located
-from similia.files.arrow.tables import Table
+from similia.files.tables import Table
 from similia.trust.agreement import ACCURACY
 from tests.distributed.test_exporting import Shelf
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from similia.exceptions import BadRowError
 from similia.feedback import FeedbackFile, classes_in, in_chunks, joined, kind_of
-from similia.files import BadRows, Ids, pieces
+from similia.files import BadRows, Ids, limits
 
 N = 20
 NAMED = Ids(np.array([f"n {i}" for i in range(N)], dtype=object), N)
@@ -44,7 +44,7 @@ def write(path, names, rows):
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npy"])
 @pytest.mark.parametrize("ids", [PLAIN, NAMED], ids=["numbers", "texts"])
-def test_every_format_gives_the_same(suffix, ids, tmp_path, rng, parser):
+def test_every_format_gives_the_same(suffix, ids, tmp_path, rng):
     if suffix == ".npy" and ids is NAMED:
         return  # a matrix of numbers has no texts
     rows = rng.integers(N, size=(50, 3))
@@ -68,14 +68,14 @@ def test_every_format_gives_the_same(suffix, ids, tmp_path, rng, parser):
         ("grades", ["query", "item", "relevance"]),
     ],
 )
-def test_values_are_read_beside_ids(suffix, kind, names, tmp_path, rng, parser):
+def test_values_are_read_beside_ids(suffix, kind, names, tmp_path, rng):
     rows = [[int(a), int(b), float(v)] for a, b, v in rng.integers(1, N, size=(9, 3))]
     found, _ = read(write(tmp_path / f"f{suffix}", names, rows), kind)
     np.testing.assert_array_equal(found.tuples, np.array(rows)[:, :2])
     np.testing.assert_array_equal(found.values, np.array(rows)[:, 2])
 
 
-def test_items_have_ids_of_their_own(tmp_path, parser):
+def test_items_have_ids_of_their_own(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text("worse,note,query,better\ny,ignored,3,x\n")
     items = Ids(np.array(["x", "y"], dtype=object), 2)
@@ -86,7 +86,7 @@ def test_items_have_ids_of_their_own(tmp_path, parser):
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 @pytest.mark.parametrize("labels", [["10", "9"], ["cat", "9"]])
-def test_labels_are_numbered_in_order(suffix, labels, tmp_path, parser):
+def test_labels_are_numbered_in_order(suffix, labels, tmp_path):
     path = write(tmp_path / f"f{suffix}", ["row", "label"], [[i, labels[i % 2]] for i in range(6)])
     classes = classes_in(path, PLAIN)
     assert classes.tolist() == ([9, 10] if labels[0] == "10" else ["9", "cat"])
@@ -124,7 +124,7 @@ BAD_JSONL = b"""{"query": 0, "better": 1, "worse": 2}
 
 
 @pytest.mark.parametrize(("name", "contents"), [("f.csv", BAD_CSV), ("f.jsonl", BAD_JSONL)])
-def test_bad_rows_are_named_and_nothing_else_is_lost(name, contents, tmp_path, parser):
+def test_bad_rows_are_named_and_nothing_else_is_lost(name, contents, tmp_path):
     path = tmp_path / name
     path.write_bytes(contents)
     found, bad = read(path)
@@ -144,7 +144,7 @@ def test_bad_rows_are_named_and_nothing_else_is_lost(name, contents, tmp_path, p
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "abc", "", "1e999", "true"])
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_what_is_not_a_finite_number_is_bad(value, suffix, tmp_path, parser):
+def test_what_is_not_a_finite_number_is_bad(value, suffix, tmp_path):
     path = tmp_path / f"f{suffix}"
     rows = [[0, 1, "1"], [2, 3, value], [4, 5, "0.5"]]
     if suffix == ".csv":
@@ -191,16 +191,16 @@ any_line = st.lists(values, min_size=1, max_size=4).map(",".join)
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
     st.sampled_from([PLAIN, NAMED]),
-    st.sampled_from([1, 7, 64, 2**20]),
+    st.sampled_from([7, 64, 2**20]),
 )
-def test_reading_at_once_agrees_with_reading_row_by_row(
+def test_a_line_is_read_the_same_alone_and_among_others(
     tmp_path_factory, lines, end, last, ids, size
 ):
-    """Whatever the lines, the blocks and the line ends, both ways find the same."""
+    """Whatever the lines, the blocks and the line ends."""
     path = tmp_path_factory.mktemp("f") / "f.csv"
     data = [line if isinstance(line, bytes) else line.encode() for line in ["a,b,label", *lines]]
     path.write_bytes(end.encode().join(data) + (end.encode() if last else b""))
-    assert_same_both_ways(path, ids, size)
+    assert_read_alone_or_among_others(path, ids, size)
 
 
 entries = st.dictionaries(
@@ -216,54 +216,28 @@ good = st.fixed_dictionaries(
 @given(
     st.lists((good | entries).map(json.dumps) | st.sampled_from(["", "{", "[]", " ", "{}{}"])),
     st.sampled_from([PLAIN, NAMED]),
-    st.sampled_from([1, 64, 2**20]),
+    st.sampled_from([64, 2**20]),
 )
-def test_json_at_once_agrees_with_json_row_by_row(tmp_path_factory, lines, ids, size):
+def test_an_object_is_read_the_same_alone_and_among_others(tmp_path_factory, lines, ids, size):
     path = tmp_path_factory.mktemp("f") / "f.jsonl"
     first = json.dumps({"a": ids.names([0])[0], "b": ids.names([1])[0], "label": 1})
     path.write_text("\n".join([first, *lines]))
-    assert_same_both_ways(path, ids, size)
+    assert_read_alone_or_among_others(path, ids, size)
 
 
-def assert_same_both_ways(path, ids, size):
+def assert_read_alone_or_among_others(path, ids, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("similia.files.source.text_pieces", _blocks_of(size))
-        patch.setattr("similia.files.source.BLOCK", 0)
-        patch.setattr(pieces, "TINY_TEXT", 0)
-        patch.setattr(pieces, "SMALL_TEXT", 16)
-        quick, bad = read(path, "pairs", ids=ids)
-        patch.setattr(pieces, "find_spec", lambda name: None)
-        slow, bad_slowly = read(path, "pairs", ids=ids)
-    assert bad.first == bad_slowly.first
-    assert bad.counts == bad_slowly.counts
-    assert (quick is None) == (slow is None)
-    if quick is not None:
-        np.testing.assert_array_equal(quick.tuples, slow.tuples)
-        np.testing.assert_array_equal(quick.values, slow.values)
-        np.testing.assert_array_equal(quick.numbers, slow.numbers)
-
-
-def _blocks_of(size):
-    return lambda file, source: pieces.text_pieces(file, source, size)
-
-
-@given(st.binary(max_size=200), st.integers(1, 50))
-def test_blocks_are_the_whole_file_and_end_with_lines(data, size):
-    found = list(pieces.text_pieces(io.BytesIO(data), "f", size))
-    whole = data.removeprefix(pieces.BYTE_ORDER_MARK) if size >= 3 else data
-    if size >= 3 or not data.startswith(pieces.BYTE_ORDER_MARK):
-        assert b"".join(block.data for block in found) == whole
-    assert all(block.data.endswith(b"\n") for block in found[:-1])
-    number = 1
-    for block in found:
-        assert block.number == number
-        number += block.data.count(b"\n")
-
-
-def test_endless_lines_are_refused(monkeypatch):
-    monkeypatch.setattr(pieces, "LONGEST", 100)
-    with pytest.raises(ValueError, match="at most 100 bytes"):
-        list(pieces.text_pieces(io.BytesIO(b"\n" + b"x" * 1000), "f", 10))
+        patch.setattr(limits, "BLOCK_BYTES", size)
+        found, bad = read(path, "pairs", ids=ids)
+        patch.setattr(limits, "BLOCK_BYTES", 1)
+        alone, bad_alone = read(path, "pairs", ids=ids)
+    assert bad.first == bad_alone.first
+    assert bad.counts == bad_alone.counts
+    assert (found is None) == (alone is None)
+    if found is not None:
+        np.testing.assert_array_equal(found.tuples, alone.tuples)
+        np.testing.assert_array_equal(found.values, alone.values)
+        np.testing.assert_array_equal(found.numbers, alone.numbers)
 
 
 @given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 20))
@@ -286,7 +260,7 @@ def test_chunks_do_not_depend_on_batches(sizes, size):
     assert all(a <= b <= size for a, b in pairwise(growing[:-1]))
 
 
-def test_a_byte_order_mark_and_capitals_in_the_header_do_not_matter(tmp_path, parser):
+def test_a_byte_order_mark_and_capitals_in_the_header_do_not_matter(tmp_path):
     (tmp_path / "f.csv").write_bytes(b"\xef\xbb\xbfQuery, Better ,WORSE\r\n1,2,3\r\n")
     found, bad = read(tmp_path / "f.csv")
     assert found.tuples.tolist() == [[1, 2, 3]]
@@ -356,7 +330,7 @@ def test_only_asked_queries_are_kept(tmp_path, rng):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_a_grade_below_zero_is_a_bad_row(suffix, tmp_path, parser):
+def test_a_grade_below_zero_is_a_bad_row(suffix, tmp_path):
     rows = [[0, 1, 1.0], [0, 2, -1.0], [0, 3, 0.0]]
     path = write(tmp_path / f"f{suffix}", ["query", "item", "relevance"], rows)
     found, bad = read(path, "grades")
@@ -364,12 +338,12 @@ def test_a_grade_below_zero_is_a_bad_row(suffix, tmp_path, parser):
     assert dict(bad.counts) == {"not at least 0 in column relevance": 1}
 
 
-def test_labels_with_leading_zeros_stay_apart(tmp_path, parser):
+def test_labels_with_leading_zeros_stay_apart(tmp_path):
     path = write(tmp_path / "f.csv", ["row", "label"], [[0, "01"], [1, "1"], [2, "02"]])
     assert classes_in(path, PLAIN).tolist() == ["01", "02", "1"]
 
 
-def test_a_number_with_too_many_digits_is_called_that(tmp_path, parser):
+def test_a_number_with_too_many_digits_is_called_that(tmp_path):
     path = tmp_path / "f.jsonl"
     path.write_text('{"query": 1, "better": 2, "worse": 3}\n{"query": ' + "1" * 5000 + "}\n")
     _, bad = read(path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from similia.exceptions import BadRowError
 from similia.feedback import FeedbackFile, joined, read_impressions
-from similia.files import BadRows, Ids, pieces
+from similia.files import BadRows, Ids, limits
 
 N = 20
 PLAIN = Ids(None, N)
@@ -26,7 +26,7 @@ s3,7,6,0,1,0.5
 """
 
 
-def test_a_log_becomes_lists(tmp_path, parser):
+def test_a_log_becomes_lists(tmp_path):
     (tmp_path / "log.csv").write_text(LOG)
     found = read_impressions(tmp_path / "log.csv", PLAIN)
     assert found.queries.tolist() == [0, 0, 7]
@@ -45,7 +45,7 @@ def test_a_log_becomes_lists(tmp_path, parser):
     st.sampled_from([1, 7, 40, 2**20]),
 )
 def test_lists_do_not_depend_on_how_the_file_was_read(tmp_path_factory, key, lists, size):
-    """Whatever the blocks, with Arrow and without, successive rows of one key are one list."""
+    """Whatever the blocks, successive rows of one key are one list."""
     rng = np.random.default_rng(0)
     rows = []
     for number, (query, length) in enumerate(lists):
@@ -65,34 +65,26 @@ def test_lists_do_not_depend_on_how_the_file_was_read(tmp_path_factory, key, lis
         if rows[i]["click"] and not all(row["click"] for row in rows[a:b])
     ]
     for name in ("log.csv", "log.jsonl"):
-        for arrow in (True, False):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(
-                    "similia.files.source.text_pieces",
-                    lambda file, source: pieces.text_pieces(file, source, size),
-                )
-                patch.setattr("similia.files.source.BLOCK", 0)
-                patch.setattr(pieces, "TINY_TEXT", 0)
-                if not arrow:
-                    patch.setattr(pieces, "find_spec", lambda name: None)
-                found = read_impressions(folder / name, PLAIN)
-                triplets = list(FeedbackFile(folder / name, "triplets", PLAIN))
-            assert found.starts.tolist() == wanted
-            assert found.items.tolist() == [row["item"] for row in rows]
-            numbers = [number for part in triplets for number in part.numbers.tolist()]
-            assert numbers == [i + (2 if name == "log.csv" else 1) for i in clicks]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(limits, "BLOCK_BYTES", size)
+            found = read_impressions(folder / name, PLAIN)
+            triplets = list(FeedbackFile(folder / name, "triplets", PLAIN))
+        assert found.starts.tolist() == wanted
+        assert found.items.tolist() == [row["item"] for row in rows]
+        numbers = [number for part in triplets for number in part.numbers.tolist()]
+        assert numbers == [i + (2 if name == "log.csv" else 1) for i in clicks]
 
 
 KEYS = {"number": "impression", "text": "impression", "visit": "visit"}
 
 
-def test_an_impression_that_comes_back_is_refused(tmp_path, parser):
+def test_an_impression_that_comes_back_is_refused(tmp_path):
     (tmp_path / "log.csv").write_text("impression,query,item,click\ns1,0,3,0\ns2,0,4,1\ns1,0,3,1\n")
     with pytest.raises(ValueError, match=r"must follow one another, got .* row 4; sort the log"):
         read_impressions(tmp_path / "log.csv", PLAIN)
 
 
-def test_a_second_query_in_an_impression_is_a_bad_row(tmp_path, parser):
+def test_a_second_query_in_an_impression_is_a_bad_row(tmp_path):
     (tmp_path / "log.csv").write_text(
         "impression,query,item,click\ns1,0,3,0\ns1,1,4,1\ns1,0,5,1\ns2,1,4,1\n"
     )
@@ -117,7 +109,7 @@ def test_a_second_query_in_an_impression_is_a_bad_row(tmp_path, parser):
         ("item", 99, "unknown id"),
     ],
 )
-def test_bad_values_are_named(column, value, reason, tmp_path, parser):
+def test_bad_values_are_named(column, value, reason, tmp_path):
     row = {"query": 0, "item": 1, "click": 1, "position": 1, "weight": 1}
     rows = pd.DataFrame([row, {**row, column: value}, row]).astype({column: object})
     rows.to_csv(tmp_path / "log.csv", index=False)
@@ -132,7 +124,7 @@ def test_bad_values_are_named(column, value, reason, tmp_path, parser):
     "time",
     ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05", "2026-01-02T04:04:05+01:00", "1767323045"],
 )
-def test_times_are_utc_unless_a_zone_is_named(time, tmp_path, parser):
+def test_times_are_utc_unless_a_zone_is_named(time, tmp_path):
     (tmp_path / "log.csv").write_text(f"query,item,click,timestamp\n0,1,1,{time}\n")
     found = read_impressions(tmp_path / "log.csv", PLAIN, times=True)
     assert found.times.tolist() == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()]

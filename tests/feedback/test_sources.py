@@ -42,7 +42,7 @@ def assert_grades(found):
         ),
     ],
 )
-def test_standard_forms_are_known_by_themselves(name, text, tmp_path, parser):
+def test_standard_forms_are_known_by_themselves(name, text, tmp_path):
     (tmp_path / name).write_bytes(text.encode())
     assert kind_of(tmp_path / name) == "grades"
     assert_grades(read(tmp_path / name))
@@ -60,7 +60,7 @@ def test_a_beir_folder_is_its_one_file_of_qrels(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
-def test_columns_can_have_any_names(suffix, tmp_path, parser):
+def test_columns_can_have_any_names(suffix, tmp_path):
     path = tmp_path / f"f{suffix}"
     names = ["grade", "q", "doc", "query"]  # a column that has our name for another one
     rows = [[value, a, b, "x"] for a, b, value in GRADES]
@@ -77,13 +77,13 @@ def test_columns_can_have_any_names(suffix, tmp_path, parser):
         read(path, columns={**columns, "item": "docs"})
 
 
-def test_headers_of_csv_may_have_capitals(tmp_path, parser):
+def test_headers_of_csv_may_have_capitals(tmp_path):
     (tmp_path / "f.csv").write_text("Q,Doc,Grade\n0,3,2\n0,4,0\n7,5,1\n")
     columns = {"query": "Q", "item": "DOC", "relevance": "grade"}
     assert_grades(read(tmp_path / "f.csv", columns=columns))
 
 
-def test_dotted_names_lead_into_json(tmp_path, parser):
+def test_dotted_names_lead_into_json(tmp_path):
     path = tmp_path / "f.jsonl"
     lines = [{"ask": {"q": a}, "doc": {"id": {"n": b}}, "v": value} for a, b, value in GRADES]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -146,7 +146,7 @@ def test_columns_that_change_the_meaning_are_not_ignored_in_silence(columns, nam
         read(tmp_path / "f.csv", "triplets")
 
 
-def test_a_run_is_ordered_by_its_scores(tmp_path, parser):
+def test_a_run_is_ordered_by_its_scores(tmp_path):
     path = tmp_path / "bm25.run"
     path.write_text("7 Q0 3 1 0.5 x\n7 Q0 4 2 0.9 x\n0 Q0 5 1 -1.5 x\n7 Q0 6 3 0.5 x\n")
     run = read_run(path, PLAIN)

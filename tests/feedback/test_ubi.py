@@ -8,8 +8,9 @@ import pytest
 
 from similia.exceptions import BadRowError
 from similia.feedback import UbiLog
+from similia.feedback import events as store
 from similia.feedback.clicks import click_preferences
-from similia.files import BadRows, Ids, pieces
+from similia.files import BadRows, Ids, limits
 
 TEXTS = Ids(["red shoe", "blue hat"], 2)
 ITEMS = Ids(["A-1", "B-2", "C-3", "D-4"], 4)
@@ -68,7 +69,7 @@ def only(batches):
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.3.0"])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_hits_and_clicks_become_lists(log, version, wrapped, parser):
+def test_hits_and_clicks_become_lists(log, version, wrapped):
     queries = [query(1, ["A-1", "B-2", "C-3"]), query(2, ["D-4", "A-1"], "blue hat")]
     events = [*OTHERS, event(1, "B-2", ordinal=2, version=version), event(2, "D-4", "hover")]
     found = log(queries, events, wrapped)
@@ -82,7 +83,7 @@ def test_hits_and_clicks_become_lists(log, version, wrapped, parser):
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.3.0"])
-def test_impression_events_say_what_was_seen(log, version, parser):
+def test_impression_events_say_what_was_seen(log, version):
     """Of ten hits, only what was on the screen can have been passed over."""
     queries = [query(1, ["A-1", "B-2", "C-3", "D-4"])]
     shown = [event(1, item, "impression", n, version) for n, item in ((2, "B-2"), (1, "A-1"))]
@@ -93,21 +94,21 @@ def test_impression_events_say_what_was_seen(log, version, parser):
 
 
 @pytest.mark.parametrize("hits", [None, []])
-def test_without_an_impression_there_is_no_negative(log, hits, parser):
+def test_without_an_impression_there_is_no_negative(log, hits):
     found = log([query(1, hits), query(2, ["A-1", "B-2"])], [event(1, "A-1"), event(2, "D-4")])
     assert len(click_preferences(only(found)).triplets) == 0
     assert found.counts["searches without a list"] == 1
     assert found.counts["clicks on what was not shown"] == 2
 
 
-def test_hits_may_be_missing_altogether(log, parser):
+def test_hits_may_be_missing_altogether(log):
     queries = [{k: v for k, v in query(1, []).items() if k != "query_response_hit_ids"}]
     lists = only(log(queries, [event(1, "A-1", "impression", 1), event(1, "C-3", "purchase", 2)]))
     assert lists.items.tolist() == [0, 2]
     assert lists.gains.tolist() == [0, 1]
 
 
-def test_repeated_events_count_once_and_the_highest_gain_counts(log, parser):
+def test_repeated_events_count_once_and_the_highest_gain_counts(log):
     events = [event(1, "A-1")] * 3 + [event(1, "B-2"), event(1, "B-2", "purchase")]
     gains = {"click": 1.0, "purchase": 5.0}
     assert only(log([query(1, ["A-1", "B-2"])], events, gains=gains)).gains.tolist() == [1, 5]
@@ -121,13 +122,13 @@ def test_only_so_many_hits_count_as_shown(log):
         log([query(1, ["A-1"])], [], depth=0)
 
 
-def test_the_last_click_is_known_by_its_time(log, parser):
+def test_the_last_click_is_known_by_its_time(log):
     events = [event(1, "C-3", second=3), event(1, "B-2", second=9)]
     lists = only(log([query(1, ["A-1", "B-2", "C-3"])], events, times=True))
     assert click_preferences(lists, "last-click").triplets.tolist() == [[0, 1, 0]]
 
 
-def test_ids_may_be_numbers_and_queries_searches(log, parser):
+def test_ids_may_be_numbers_and_queries_searches(log):
     queries = [{**query(1, ["10", "11"]), "query_id": "s1"}]
     lists = only(
         log(queries, [event(1, 11)], ids=Ids(["s1"], 1), items=Ids([11, 10], 2), query="query_id")
@@ -136,7 +137,7 @@ def test_ids_may_be_numbers_and_queries_searches(log, parser):
     assert lists.gains.tolist() == [0, 1]
 
 
-def test_what_has_no_vector_is_a_bad_row_and_only_that_is_left_out(log, parser):
+def test_what_has_no_vector_is_a_bad_row_and_only_that_is_left_out(log):
     queries = [query(1, ["A-1", "gone", "B-2"]), query(2, ["A-1"], "unknown text")]
     bad = BadRows("skip")
     lists = only(log(queries, [event(1, "B-2"), event(1, "gone")], bad_rows=bad))
@@ -151,13 +152,13 @@ def test_what_has_no_vector_is_a_bad_row_and_only_that_is_left_out(log, parser):
         list(log(queries, []))
 
 
-def test_a_place_counts_from_one(log, parser):
+def test_a_place_counts_from_one(log):
     events = [event(1, "A-1", "impression", 1), event(1, "B-2", "impression", 0)]
     with pytest.raises(BadRowError, match="row 2: not at least 1: 0 in column ordinal"):
         list(log([query(1, None)], events))
 
 
-def test_damaged_lines_are_named(log, tmp_path, parser):
+def test_damaged_lines_are_named(log, tmp_path):
     found = log([query(1, ["A-1", "B-2"])], [event(1, "A-1")], bad_rows=BadRows("skip"))
     with open(tmp_path / "queries.jsonl", "a") as file:
         file.write('{"query_id": \n{"query_id": "s9", "query_response_hit_ids": "A-1"}\n')
@@ -175,7 +176,7 @@ def test_tables_with_nested_columns_are_logs_too(log):
     assert np.exp(found.nuisance["position"]).round().tolist() == [1, 2, 3]
 
 
-def test_pieces_are_the_whole(log, monkeypatch, rng):
+def test_blocks_are_the_whole(log, monkeypatch, rng):
     names = [f"q{i}" for i in range(50)]
     queries = [
         query(i, [f"{ITEMS.names()[j]}" for j in rng.permutation(4)], names[i % 50])
@@ -184,11 +185,7 @@ def test_pieces_are_the_whole(log, monkeypatch, rng):
     events = [event(int(i), ITEMS.names()[int(j)]) for i, j in rng.integers(4, size=(200, 2))]
     found = log(queries, events, ids=Ids(names, 50))
     whole = only(found)
-    monkeypatch.setattr(
-        "similia.files.source.text_pieces",
-        lambda file, source: pieces.text_pieces(file, source, 500),
-    )
-    monkeypatch.setattr("similia.files.source.BLOCK", 0)
+    monkeypatch.setattr(limits, "BLOCK_BYTES", 500)
     parts = list(found)
     assert len(parts) > 10
     for name in ("queries", "items", "gains"):
@@ -220,33 +217,27 @@ def as_plain(found):
     return {**lists, "lengths": lengths, "places": places}
 
 
-@pytest.mark.parametrize("size", [2**23, 500])
-def test_events_on_disk_make_the_same_lists_as_events_in_memory(shuffled, monkeypatch, size):
-    monkeypatch.setattr(
-        "similia.files.source.text_pieces",
-        lambda file, source: pieces.text_pieces(file, source, size),
-    )
-    monkeypatch.setattr("similia.files.source.BLOCK", 0)
-    in_memory = shuffled()
-    wanted = as_plain(in_memory)
-    monkeypatch.setattr("similia.feedback.ubi_events.HELD", 100)
-    monkeypatch.setattr("similia.files.spill.HELD", 70)
-    on_disk = shuffled()
-    found = as_plain(on_disk)
-    for name, values in wanted.items():
-        np.testing.assert_array_equal(found[name], values, name)
-    assert on_disk.counts == in_memory.counts
-    assert on_disk.counts["clicks on what was not shown"] > 0
+@pytest.mark.parametrize("size", [1, 500])
+def test_lists_do_not_depend_on_blocks_or_on_the_cache_of_events(shuffled, monkeypatch, size):
+    whole = shuffled()
+    wanted = as_plain(whole)
+    monkeypatch.setattr(limits, "BLOCK_BYTES", size)
+    monkeypatch.setattr(store, "CACHE_KIB", 1)
+    in_blocks = shuffled()
+    for name, values in as_plain(in_blocks).items():
+        np.testing.assert_array_equal(values, wanted[name], name)
+    assert in_blocks.counts == whole.counts
+    assert whole.counts["clicks on what was not shown"] > 0
 
 
-def test_reading_may_stop_while_events_are_on_disk(shuffled, monkeypatch):
-    monkeypatch.setattr("similia.feedback.ubi_events.HELD", 100)
+def test_reading_may_stop_before_the_end(shuffled, monkeypatch):
+    monkeypatch.setattr(limits, "BLOCK_BYTES", 500)
     batches = iter(shuffled())
     assert len(next(batches))
     batches.close()
 
 
-def test_a_hit_without_an_id_is_left_out_and_told(log, parser):
+def test_a_hit_without_an_id_is_left_out_and_told(log):
     bad = BadRows("skip")
     found = log([query(1, ["A-1", None, "C-3"]), query(2, [None])], [event(1, "C-3")], bad_rows=bad)
     lists = only(found)

@@ -5,7 +5,7 @@ import pytest
 
 from similia.exceptions import BadRowError
 from similia.files import read_vectors
-from similia.files.ranged import is_ranged, open_rows
+from similia.files.vectors import is_ranged, open_rows
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import ipc, parquet  # noqa: E402
@@ -47,14 +47,14 @@ def test_a_range_is_that_of_the_whole(suffix, form, names, tmp_path, rng):
     path = write(tmp_path / f"items{suffix}", rng.normal(size=(N, D)).astype("f4"), form, ids)
     whole = read_vectors(path)
     chosen = np.unique(rng.integers(N, size=40))
-    with open_rows(path) as rows:
-        assert rows.shape == whole.X.shape
-        for start, stop in RANGES:
-            np.testing.assert_array_equal(rows.read(start, stop), whole.X[start:stop])
-            assert rows.read(start, stop).dtype == whole.X.dtype
-            assert rows.names(start, stop) == whole.ids.names(range(start, stop))
-        assert rows.ids().names() == whole.ids.names()
-        np.testing.assert_array_equal(rows.take(chosen), whole.X[chosen])
+    rows = open_rows(path)
+    assert rows.shape == whole.X.shape
+    for start, stop in RANGES:
+        np.testing.assert_array_equal(rows.read(start, stop), whole.X[start:stop])
+        assert rows.read(start, stop).dtype == whole.X.dtype
+        assert rows.names(start, stop) == whole.ids.names(range(start, stop))
+    assert rows.ids().names() == whole.ids.names()
+    np.testing.assert_array_equal(rows.take(chosen), whole.X[chosen])
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
@@ -72,11 +72,11 @@ def test_other_groups_of_rows_are_not_read(suffix, tmp_path, rng):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="items"):
         read_vectors(path)
-    with open_rows(path, width=D) as rows:
-        np.testing.assert_array_equal(rows.read(100, 230), whole[100:])
-        np.testing.assert_array_equal(rows.take(np.array([3, 160])), whole[[3, 160]])
-        with pytest.raises(ValueError, match="items"):
-            rows.read(99, 230)
+    rows = open_rows(path, width=D)
+    np.testing.assert_array_equal(rows.read(100, 230), whole[100:])
+    np.testing.assert_array_equal(rows.take(np.array([3, 160])), whole[[3, 160]])
+    with pytest.raises(ValueError, match="items"):
+        rows.read(99, 230)
 
 
 @pytest.mark.parametrize("bad", [[1.0], [1.0, 2.0, np.nan], None])
@@ -87,31 +87,31 @@ def test_a_bad_row_is_named_as_in_the_whole(bad, tmp_path, rng):
     parquet.write_table(pa.table({"vector": values}), path, row_group_size=GROUP)
     with pytest.raises(BadRowError) as expected:
         read_vectors(path)
-    with open_rows(path) as rows:
-        rows.read(0, 130)
-        for wanted in (lambda: rows.read(110, 140), lambda: rows.take(np.array([5, 130]))):
-            with pytest.raises(BadRowError) as found:
-                wanted()
-            assert str(found.value) == str(expected.value)
+    rows = open_rows(path)
+    rows.read(0, 130)
+    for wanted in (lambda: rows.read(110, 140), lambda: rows.take(np.array([5, 130]))):
+        with pytest.raises(BadRowError) as found:
+            wanted()
+        assert str(found.value) == str(expected.value)
 
 
 def test_ids_in_a_file_of_their_own(tmp_path, rng):
     path = write(tmp_path / "items.parquet", rng.normal(size=(N, D)).astype("f4"))
     (tmp_path / "items.parquet.ids").write_text("".join(f"a{row}\n" for row in range(N)))
     (tmp_path / "others.txt").write_text("".join(f"b{row}\n" for row in range(N)))
-    with open_rows(path) as rows:
-        assert rows.names(70, 72) == ["a70", "a71"]
-    with open_rows(path, ids=str(tmp_path / "others.txt")) as rows:
-        assert rows.names(70, 72) == ["b70", "b71"]
+    rows = open_rows(path)
+    assert rows.names(70, 72) == ["a70", "a71"]
+    rows = open_rows(path, ids=str(tmp_path / "others.txt"))
+    assert rows.names(70, 72) == ["b70", "b71"]
 
 
 def test_repeated_ids_and_empty_tables_are_refused(tmp_path):
     path = write(tmp_path / "items.parquet", np.ones((N, D), "f4"), names=[0] * N)
-    with open_rows(path) as rows, pytest.raises(ValueError, match="must be different"):
-        rows.ids()
+    with pytest.raises(ValueError, match="must be different"):
+        open_rows(path).ids()
     write(path, np.ones((0, D), "f4"), "numbers")
-    with pytest.raises(ValueError, match="at least one row"), open_rows(path):
-        pass
+    with pytest.raises(ValueError, match="at least one row"):
+        open_rows(path)
 
 
 def test_only_tables_have_ranges():

@@ -12,7 +12,7 @@ from pyarrow import feather, parquet
 from scipy import sparse
 
 from similia.exceptions import BadRowError, MissingExtraError
-from similia.files import BadRows, read_vectors, write_vectors
+from similia.files import BadRows, limits, read_vectors, write_vectors
 
 DENSE = [".npy", ".npz", ".safetensors", ".parquet", ".arrow", ".jsonl"]
 SPARSE = [".npz", ".svmlight"]
@@ -88,9 +88,7 @@ def test_columns_of_tables_may_be_lists_or_numbers(tmp_path, rng):
 
 
 def test_large_tables_are_read_in_batches(tmp_path, rng, monkeypatch):
-    from similia.files.arrow import vectors
-
-    monkeypatch.setattr(vectors, "NUMBERS", 10)
+    monkeypatch.setattr(limits, "BATCH_NUMBERS", 10)
     X = rng.normal(size=(50, 3))
     write_vectors(tmp_path / "v.parquet", X, np.arange(50) * 2)
     found = read_vectors(tmp_path / "v.parquet")
@@ -211,12 +209,9 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 def test_without_pyarrow_tables_name_the_extra(tmp_path, monkeypatch):
     (tmp_path / "v.parquet").touch()
     for module in list(sys.modules):
-        if module == "pyarrow" or module.startswith("similia.files.arrow"):
+        if module in ("pyarrow", "similia.files.tables", "similia.files.vector_tables"):
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    import similia.files
-
-    monkeypatch.delattr(similia.files, "arrow", raising=False)
     with pytest.raises(MissingExtraError, match=r"similia\[io\]"):
         read_vectors(tmp_path / "v.parquet")
 

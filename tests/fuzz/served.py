@@ -40,7 +40,7 @@ def store():
     """A folder with the log and the snapshots of a tenant."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    snapshots.EVERY, fold.BLOCK = 1, 16
+    snapshots.EVERY, fold.LISTS_PER_BLOCK = 1, 16
     tenant = filled(folder)
     for start in range(0, 60, 20):
         tenant.feedback([judgement(i) for i in range(start, start + 20)])

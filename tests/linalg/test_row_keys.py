@@ -5,10 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.row_keys import row_keys
-from tests.reference.blend import key_of
+from similia.linalg.row_keys import KEY_SEED, row_keys
 
 SEEDS = st.integers(0, 2**32 - 1)
+HASH = 2**64
+
+
+def key_of(q):
+    """Σ_i mix((bits of q_i + 1)(2m_i + 1)) with fixed m, mixed again, modulo 2⁶⁴."""
+    multipliers = np.random.default_rng(KEY_SEED).integers(2**63, size=len(q), dtype=np.uint64)
+    total = 0
+    for value, m in zip(q, multipliers, strict=True):
+        bits = int((np.float32(value) + np.float32(0)).view(np.uint32))
+        mixed = (bits + 1) * (2 * int(m) + 1) % HASH
+        total += mixed ^ (mixed >> 29)
+    total %= HASH
+    return (total ^ (total >> 32)) * 0x9E3779B97F4A7C15 % HASH
 
 
 @given(SEEDS, st.integers(1, 9), st.sampled_from([np.float32, np.float64]))

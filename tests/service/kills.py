@@ -26,7 +26,7 @@ from similia import Blend, Impressions, Views
 from similia.service.catalogue import items, shared
 from similia.service.engine import fold, snapshots
 from similia.service.engine.fold import copied
-from similia.service.log.records import Settings
+from similia.service.log.records import TenantSettings
 from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     bits,
@@ -120,7 +120,7 @@ def warm_up():
 
 def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
     """Kill n times; return the numbers of acknowledgements and of rows."""
-    snapshots.BLOCKS_BETWEEN, fold.BLOCK = 2, 16  # many snapshots, and many blocks
+    snapshots.BLOCKS_BETWEEN, fold.LISTS_PER_BLOCK = 2, 16  # many snapshots, and many blocks
     items.MIN_COMPACTED, shared.MAX_COPIED = 60, 32  # and items that move
     warm_up()
     place = place or str(folder)
@@ -129,7 +129,7 @@ def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
     def begin():
         filled(place, OWNER, cache=folder).close()
         tenants = Tenants(place, cache=folder)
-        tenants.create(TEAM, Settings(shares=OWNER))
+        tenants.create(TEAM, TenantSettings(shares=OWNER))
         tenants.close()
 
     assert os.waitpid(forked(begin), 0)[1] == 0

@@ -18,8 +18,8 @@ from similia.service.log.records import (
     Pair,
     Put,
     Query,
-    Settings,
     Skip,
+    TenantSettings,
     Tie,
     Triplet,
     View,
@@ -30,7 +30,7 @@ from similia.service.tenants.tenant import Tenant
 
 WIDTH = 6
 VIEWS = [View("meaning", WIDTH), View("words", 3), View("freshness", 1, compared=False)]
-SETTINGS = Settings(views=VIEWS, fields=["price"])
+SETTINGS = TenantSettings(views=VIEWS, fields=["price"])
 
 
 def item(number, seed=0):

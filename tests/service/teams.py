@@ -1,9 +1,9 @@
 """An owner of items and teams that share them, small enough to compare with a naive fold."""
 
-from similia.service.log.records import Settings
+from similia.service.log.records import TenantSettings
 from tests.service.problems import SETTINGS, bits, folded_sharing, item
 
-SHARING = Settings(shares="owner")
+SHARING = TenantSettings(shares="owner")
 PATIENCE = 120
 
 

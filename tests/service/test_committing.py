@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from similia.service.errors import Conflict, Full, Unavailable
 from similia.service.http.feedback import Commits
 from similia.service.log.records import Query, Triplet, whole
-from similia.service.log.writer import Head, Request, Writer
+from similia.service.log.writer import Head, LogWriter, Request
 from similia.service.tenants.checks import judged_entry
 
 
@@ -59,7 +59,7 @@ def store():
 
 @pytest.fixture
 def log(store):
-    writer = Writer(store, "test")
+    writer = LogWriter(store, "test")
     yield writer
     writer.close()
 
@@ -86,7 +86,7 @@ ROWS = st.builds(row, st.sampled_from("xyz"), st.sampled_from("abc"))
 @given(st.lists(st.lists(ROWS, min_size=1, max_size=3), min_size=1, max_size=12))
 def test_each_request_is_stored_whole_or_refused_for_its_own_faults(requests):
     store = Rows()
-    log = Writer(store, "test")
+    log = LogWriter(store, "test")
     found = answers(log, requests)
     log.close()
     stored = {row.id: (row.seq, whole(row.body)) for row in store.rows}

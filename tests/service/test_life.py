@@ -3,14 +3,12 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
 from similia.client import Client
-from similia.service.engine.warming import warm_up
 from similia.service.errors import Busy, Full, Unavailable
 from similia.service.http import app
 from similia.service.http.app import Service
@@ -18,7 +16,6 @@ from similia.service.http.server import listen
 from similia.service.log.sqlite import NAME
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
-from tests.service.problems import filled, judgement, query
 
 
 def test_requests_wait_for_the_replay_but_life_is_shown_at_once(settings, monkeypatch):
@@ -67,17 +64,6 @@ def test_what_the_first_judgement_needs_is_compiled_before_or_beside(settings, m
     finally:
         gate.set()
         running.__exit__()
-
-
-def test_nothing_is_left_to_compile_after_the_rehearsal(tmp_path):
-    event = pytest.importorskip("numba.core.event")
-    warm_up()
-    with event.install_recorder("numba:compile") as recorder, closing(filled(tmp_path)) as tenant:
-        for number in range(40):
-            tenant.feedback([judgement(number)])
-        tenant.rank(query(1), min_seq=tenant.log.last, explain=True)
-        tenant.next(3)
-    assert recorder.buffer == []
 
 
 def test_a_service_whose_logs_another_one_has_says_so_and_takes_over_from_it(settings):
@@ -129,6 +115,21 @@ def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(
     assert 'similia_usable{tenant="default"} 1.0' in page
     assert "a log cannot be used" in caplog.text
     assert log.read_bytes().startswith(b"no log")
+
+
+def test_the_log_of_the_first_tenant_may_be_damaged_too(settings, start):
+    with Running(Service(Settings(**settings))) as running:
+        running.service.create("other")
+    log = Path(settings["store"]) / "default" / NAME
+    log.write_bytes(b"no log" + log.read_bytes()[6:])
+    running = start(items=False)
+    running.service.tenants.get("other").put_items(some_items())
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/v1/default/status").status_code == 503
+        assert client.post("/v1/other/feedback", json=triplet()).status_code == 200
+        assert client.post("/v1/other/rank", json={"query": {"item": "i0"}}).status_code == 200
+        assert 'similia_usable{tenant="default"} 0.0' in client.get("/metrics").text
 
 
 def test_a_drain_finishes_what_is_under_way(start):
@@ -285,6 +286,7 @@ def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, 
 
         def failing(*requests):
             raise error
+
         tenant.log.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert answer.status_code == status

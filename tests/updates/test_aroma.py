@@ -269,3 +269,16 @@ def test_zero_vectors_and_equal_items_change_nothing(pass_of):
         W, Sigma, _ = learnt_diagonal(Q, P, 1.0, MARGIN, False, cuts)
         np.testing.assert_array_equal(Sigma, 1.0)
     np.testing.assert_array_equal(W, 0.0)
+
+
+def test_the_update_of_sigma_before_5_has_x_in_place_of_sigma_i(rng):
+    """σ -= σ⊙x⊙x⊙σ/(r + xᵀΣx) is the diagonal of (4); the printed σ⊙x⊙σ_i⊙σ is not, and grows."""
+    sigma, x, r = rng.uniform(0.5, 1.0, size=4), -rng.uniform(0.5, 1.0, size=4), 1.0
+    scale = r + np.sum(x * sigma * x)
+    Sx = sigma * x
+    diagonal = np.diag(np.diag(sigma) - np.outer(Sx, Sx) / scale)
+    np.testing.assert_allclose(sigma - sigma * x * x * sigma / scale, diagonal)
+    printed = sigma / (1.0 + sigma * x * sigma / scale)  # solved for σ_i, on both sides
+    np.testing.assert_allclose(printed, sigma - sigma * x * printed * sigma / scale)
+    assert (printed > sigma).all()
+    assert (diagonal < sigma).all()

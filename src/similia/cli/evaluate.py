@@ -41,11 +41,17 @@ ExecutorName = Annotated[
         "--executor",
         help="Evaluate in parts, side by side, with the same result: processes:4, "
         "dask://HOST:PORT or ray://HOST:PORT.",
+        rich_help_panel="Many workers",
     ),
 ]
 Parts = Annotated[
     int | None,
-    Option("--parts", min=1, help="Parts for --executor; the result does not depend on them. [8]"),
+    Option(
+        "--parts",
+        min=1,
+        help="Parts for --executor; the result does not depend on them. [8]",
+        rich_help_panel="Many workers",
+    ),
 ]
 Work = Annotated[
     Path | None,
@@ -53,6 +59,7 @@ Work = Annotated[
         "--work",
         help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
         "until all is measured.",
+        rich_help_panel="Many workers",
     ),
 ]
 

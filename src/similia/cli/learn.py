@@ -15,7 +15,13 @@ Start = Annotated[
     Path | None, Option("--from", help="Continue from this saved model, with its own parameters.")
 ]
 Chunk = Annotated[
-    int, Option("--chunk", min=1, help="Judgements that are scored, then learnt, at a time.")
+    int,
+    Option(
+        "--chunk",
+        min=1,
+        help="Judgements that are scored, then learnt, at a time.",
+        rich_help_panel="Long runs",
+    ),
 ]
 ScoreAll = Annotated[
     bool,
@@ -23,16 +29,33 @@ ScoreAll = Annotated[
         "--score-all",
         help="Score every judgement before it is learnt, not just one in eight after the first "
         "512.",
+        rich_help_panel="Long runs",
     ),
 ]
 CheckpointFolder = Annotated[
-    Path | None, Option("--checkpoint", help="Folder for the state of an unfinished run.")
+    Path | None,
+    Option(
+        "--checkpoint",
+        help="Folder for the state of an unfinished run.",
+        rich_help_panel="Long runs",
+    ),
 ]
 Every = Annotated[
-    int, Option("--every", min=1, help="Judgements between two checkpoints, at least.")
+    int,
+    Option(
+        "--every",
+        min=1,
+        help="Judgements between two checkpoints, at least.",
+        rich_help_panel="Long runs",
+    ),
 ]
 Resume = Annotated[
-    bool, Option("--resume", help="Continue from the checkpoint, if any; the result is the same.")
+    bool,
+    Option(
+        "--resume",
+        help="Continue from the checkpoint, if any; the result is the same.",
+        rich_help_panel="Long runs",
+    ),
 ]
 
 ExecutorName = Annotated[
@@ -40,11 +63,17 @@ ExecutorName = Annotated[
     Option(
         "--executor",
         help="Learn in shares, side by side: processes:4, dask://HOST:PORT or ray://HOST:PORT.",
+        rich_help_panel="Many workers",
     ),
 ]
 Shares = Annotated[
     int | None,
-    Option("--shares", min=1, help="Shares for --executor; the result depends on them alone. [8]"),
+    Option(
+        "--shares",
+        min=1,
+        help="Shares for --executor; the result depends on them alone. [8]",
+        rich_help_panel="Many workers",
+    ),
 ]
 Work = Annotated[
     Path | None,
@@ -52,6 +81,7 @@ Work = Annotated[
         "--work",
         help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
         "until that is saved.",
+        rich_help_panel="Many workers",
     ),
 ]
 
@@ -61,6 +91,7 @@ HeldOut = Annotated[
         "--held-out",
         help="Judgements of other queries: with --executor, what is merged is refused if one of "
         "its parts proves better on them.",
+        rich_help_panel="Many workers",
     ),
 ]
 

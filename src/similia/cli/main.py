@@ -1,10 +1,11 @@
 """The application: all commands, and errors in one line."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from similia.cli import (
     apply,
@@ -20,7 +21,6 @@ from similia.cli import (
     promote,
     serve,
     suggest,
-    warmup,
 )
 from similia.cli.options import note
 from similia.exceptions import BadRowError, MissingExtraError
@@ -85,17 +85,107 @@ def _options(
         raise typer.Exit
 
 
-app.command("learn")(learn.learn)
-app.command("clicks")(clicks.clicks)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("suggest")(suggest.suggest)
-app.command("apply")(apply.apply)
-app.command("index")(index.index)
-app.command("search")(index.search)
-app.command("split")(promote.split)
-app.command("promote")(promote.promote)
-app.command("rollback")(promote.rollback)
+class GroupedHelp(TyperCommand):
+    """A command whose help lists its options in groups, and then examples as they are typed."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, options of the command itself, then each group of others."""
+        groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                own = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                group = getattr(parameter, "rich_help_panel", None) or own
+                groups.setdefault(group, []).append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+#: commands in the order of help, with examples
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "learn": (
+        learn.learn,
+        """
+        similia learn items.npy judgements.csv -o model.safetensors
+        similia learn queries.npy log.csv --items items.npy --position rank -o m.safetensors
+        similia learn items.npy more.csv --from model.safetensors -o newer.safetensors""",
+    ),
+    "clicks": (
+        clicks.clicks,
+        """
+        similia clicks items.npy log.csv
+        similia clicks items.npy log.csv --position rank --correct -o corrected.csv
+        similia clicks items.npy queries.jsonl --events events.jsonl -o log.csv""",
+    ),
+    "evaluate": (
+        evaluate.evaluate,
+        """
+        similia evaluate model.safetensors items.npy judged.csv
+        similia evaluate model.safetensors items.npy judged.qrels --measure nDCG@10
+        similia evaluate model.safetensors --beir scifact --json""",
+    ),
+    "compare": (
+        compare.compare,
+        """
+        similia compare items.npy judgements.csv
+        similia compare items.npy judgements.csv --learner OASIS,C=0.1 --learner Blend
+        similia compare items.npy judged.csv --measure nDCG@10 --hold-out 0.5""",
+    ),
+    "suggest": (
+        suggest.suggest,
+        """
+        similia suggest model.safetensors items.npy -n 20
+        similia suggest model.safetensors queries.npy --items items.npy --queries ids.txt
+        similia suggest model.safetensors items.npy --format jsonl""",
+    ),
+    "apply": (
+        apply.apply,
+        """
+        similia apply model.safetensors queries.npy -o moved.npy
+        similia apply model.safetensors items.npy --as items -o moved.npy
+        similia apply model.safetensors queries.npy --scale-like cosine -o moved.npy""",
+    ),
+    "index": (
+        index.index,
+        """
+        similia index items.npy -o items.index
+        similia index items.npy --backend faiss -o items.index
+        similia index items.npy --model metric.safetensors -o items.index""",
+    ),
+    "search": (
+        index.search,
+        """
+        similia search items.index queries.npy
+        similia search items.index queries.npy --model model.safetensors -k 20
+        similia search items.index - --model generations --format jsonl""",
+    ),
+    "split": (
+        promote.split,
+        """
+        similia split generations items.npy judgements.csv -o learn.csv
+        similia split generations items.npy judgements.csv --hold-out 0.5 -o learn.csv
+        similia split generations items.npy pairs.npy --kind pairs -o learn.npy""",
+    ),
+    "promote": (
+        promote.promote,
+        """
+        similia promote generations items.npy judgements.csv
+        similia promote generations items.npy judged.csv --measure nDCG@10 --continue
+        similia promote generations items.npy judged.csv --model model.safetensors --unseen""",
+    ),
+    "rollback": (
+        promote.rollback,
+        """
+        similia rollback generations
+        similia rollback generations --to 3
+        similia rollback generations --to 0""",
+    ),
+}
+for _name, (_command, _examples) in COMMANDS.items():
+    _lines = "\n".join(f"  {line.strip()}" for line in _examples.strip().splitlines())
+    app.command(_name, cls=GroupedHelp, epilog=f"\b\nExamples:\n{_lines}")(_command)
 app.add_typer(interleave.app, name="interleave")
 app.add_typer(plot.app, name="plot")
 app.command("serve")(serve.serve)
@@ -105,7 +195,6 @@ app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.log, name="log")
 app.command("info")(info.info)
 app.command("learners")(info.learners)
-app.command("warmup")(warmup.warmup)
 app.command("demo")(demo.demo)
 
 

@@ -62,32 +62,67 @@ ModelPath = Annotated[
 Vectors = Annotated[Path, Argument(metavar="VECTORS", help=VECTORS)]
 Feedback = Annotated[Path, Argument(metavar="FEEDBACK", help=FEEDBACK)]
 Items = Annotated[
-    Path | None, Option("--items", help="Vectors of the items, if they are not the queries.")
+    Path | None,
+    Option(
+        "--items",
+        help="Vectors of the items, if they are not the queries.",
+        rich_help_panel="Vectors",
+    ),
 ]
 IdsFile = Annotated[
     Path | None,
     Option(
-        "--ids", help="Ids of the vectors: text, one per line, or .npy. Default: those in the file."
+        "--ids",
+        help="Ids of the vectors: text, one per line, or .npy. Default: those in the file.",
+        rich_help_panel="Vectors",
     ),
 ]
-ItemIdsFile = Annotated[Path | None, Option("--item-ids", help="Ids of the items, likewise.")]
+ItemIdsFile = Annotated[
+    Path | None,
+    Option(
+        "--item-ids",
+        help="Ids of the items, likewise.",
+        rich_help_panel="Vectors",
+    ),
+]
 VectorColumn = Annotated[
-    str | None, Option("--vector-column", help="Column of the vectors in tables and JSON.")
+    str | None,
+    Option(
+        "--vector-column",
+        help="Column of the vectors in tables and JSON.",
+        rich_help_panel="Vectors",
+    ),
 ]
 IdColumn = Annotated[
-    str | None, Option("--id-column", help="Column of the ids in tables and JSON.")
+    str | None,
+    Option(
+        "--id-column",
+        help="Column of the ids in tables and JSON.",
+        rich_help_panel="Vectors",
+    ),
 ]
 BadRowsOption = Annotated[
-    OnBadRow, Option("--bad-rows", help="Stop at an unusable row (exit code 3), or skip it.")
+    OnBadRow,
+    Option(
+        "--bad-rows",
+        help="Stop at an unusable row (exit code 3), or skip it.",
+        rich_help_panel="Unusable rows",
+    ),
 ]
 BadLog = Annotated[
-    Path | None, Option("--bad-log", help="Write every skipped row here, as JSON lines.")
+    Path | None,
+    Option(
+        "--bad-log",
+        help="Write every skipped row here, as JSON lines.",
+        rich_help_panel="Unusable rows",
+    ),
 ]
 UnjudgedOption = Annotated[
     Unjudged,
     Option(
         "--unjudged",
         help="For query,item,relevance: ignore items without a grade, or count them as worse.",
+        rich_help_panel="Judgements",
     ),
 ]
 Columns = Annotated[
@@ -96,6 +131,7 @@ Columns = Annotated[
         "--columns",
         metavar="NAME=COLUMN,...",
         help="What the judgements call a column, such as query=query-id,item=corpus-id.",
+        rich_help_panel="Judgements",
     ),
 ]
 ClicksOption = Annotated[
@@ -104,6 +140,7 @@ ClicksOption = Annotated[
         "--clicks",
         help="For logs of clicks: prefer a click to all that was shown with it, to what was "
         "skipped above it, or to that for the last click only.",
+        rich_help_panel="Judgements",
     ),
 ]
 Position = Annotated[
@@ -112,6 +149,7 @@ Position = Annotated[
         "--position",
         metavar="COLUMN",
         help="What a log of clicks calls the places of items; the same as --columns position=…",
+        rich_help_panel="Judgements",
     ),
 ]
 Learner = Annotated[
@@ -129,11 +167,17 @@ Views = Annotated[
         metavar="NAME=FILE",
         help="Another view of the items, and of the queries if they are the same: vectors, or the "
         "column NAME of a table. Repeatable. One number per item is a field, such as a price.",
+        rich_help_panel="Views",
     ),
 ]
 QueryViews = Annotated[
     list[str] | None,
-    Option("--query-view", metavar="NAME=FILE", help="The same view of the queries."),
+    Option(
+        "--query-view",
+        metavar="NAME=FILE",
+        help="The same view of the queries.",
+        rich_help_panel="Views",
+    ),
 ]
 Texts = Annotated[
     list[str] | None,
@@ -142,11 +186,17 @@ Texts = Annotated[
         metavar="NAME=FILE",
         help="Texts of the items, and of the queries if they are the same, as a view by BM25: .txt "
         "with one per line, or the column NAME or text of a table. Repeatable.",
+        rich_help_panel="Views",
     ),
 ]
 QueryTexts = Annotated[
     list[str] | None,
-    Option("--query-text", metavar="NAME=FILE", help="Texts of the queries, likewise."),
+    Option(
+        "--query-text",
+        metavar="NAME=FILE",
+        help="Texts of the queries, likewise.",
+        rich_help_panel="Views",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

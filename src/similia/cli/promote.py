@@ -44,6 +44,7 @@ Clicks = Annotated[
         "--clicks/--judgements",
         help="Whether the feedback is mere clicks, which never promote. Default: grades of 0 and 1 "
         "are, if an item has both for one query.",
+        rich_help_panel="Judgements",
     ),
 ]
 Worthwhile = Annotated[

@@ -22,7 +22,10 @@ from typing import Any
 from similia.exceptions import MissingExtraError
 
 #: what `engine_named` understands
-ENGINE_FORMS = "processes, processes:N, dask://HOST:PORT, ray or ray://HOST:PORT"
+ENGINE_FORMS = (
+    "processes, processes:N, dask://HOST:PORT, tcp://HOST:PORT, ray or ray://HOST:PORT, an "
+    "Executor, or a Client or cluster of Dask"
+)
 LOST = (BrokenExecutor, MemoryError)
 #: calls to a Ray elsewhere, each of which waits for about half a minute
 CALLS = 4
@@ -46,17 +49,20 @@ def this_process() -> str:
     return f"{os.getpid()}@{socket.gethostname()}"
 
 
-def engine_named(name: "str | Executor | Engine") -> Engine:
-    """Engine of a name such as ``processes:4`` or ``dask://host:8786``, or of an executor."""
+def engine_named(name: Any) -> Engine:
+    """Engine of a name such as ``processes:4``, of an executor, or of Dask's client or cluster."""
     if isinstance(name, Engine):
         return name
     if isinstance(name, Executor):
-        given = name
-        return Engine(lambda: nullcontext(given), lost=())
+        return Engine(lambda: nullcontext(name), lost=())
+    if hasattr(name, "scheduler_address") or hasattr(name, "get_executor"):
+        return _dask(name)
+    if not isinstance(name, str):
+        raise TypeError(f"executor must be {ENGINE_FORMS}, got {type(name).__name__}.")
     if match := re.fullmatch(r"processes(?::([1-9]\d*))?", name):
         n = int(match[1] or os.cpu_count() or 1)
         return Engine(lambda: _processes(n), end=_kill, breaks=True)
-    if re.fullmatch(r"dask://[^/\s]+:\d+", name):
+    if re.fullmatch(r"(dask|tcp|tls)://[^/\s]+:\d+", name):
         return _dask(name.replace("dask://", "tcp://"))
     if re.fullmatch(r"ray(://[^/\s]+:\d+)?", name):
         return _ray(name if "://" in name else None)
@@ -100,7 +106,8 @@ def _kill(call: "Future[Any]", process: str) -> None:
 # -- Dask ------------------------------------------------------------------------------------------
 
 
-def _dask(address: str) -> Engine:
+def _dask(given: Any) -> Engine:
+    """Dask by the address of a scheduler, a cluster, or a client, which stays open."""
     try:
         from distributed import Client, KilledWorker
     except ImportError:
@@ -109,7 +116,7 @@ def _dask(address: str) -> Engine:
 
     @contextmanager
     def opened() -> Iterator[Executor]:
-        with Client(address) as client:
+        with nullcontext(given) if isinstance(given, Client) else Client(given) as client:
             clients[:] = [client]
             # A task is known by its files, so Dask need not take two calls for the same.
             executor = client.get_executor(pure=False)

@@ -3,20 +3,20 @@
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from similia.distributed.engines import Engine, engine_named
+from similia.distributed.engines import engine_named
 from similia.distributed.shares import VectorPath, file_mark, located, located_source
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
     Report,
     checksum,
+    folder_here,
     number_of_parts,
     open_job,
     run_all,
@@ -91,7 +91,7 @@ def evaluate_parts(
     *,
     work: Path | str,
     items: VectorPath | Path | str | None = None,
-    executor: str | Executor | Engine = "processes",
+    executor: Any = "processes",
     parts: int = DEFAULT_PARTS,
     k: Sequence[int] = (1, 5, 10),
     bad_rows: BadRows | None = None,
@@ -119,7 +119,8 @@ def evaluate_parts(
         As for `evaluate_file`.
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
-    engine, folder, bad_rows = engine_named(executor), Path(work).absolute(), bad_rows or BadRows()
+    engine, folder = engine_named(executor), folder_here("work", work)
+    bad_rows = bad_rows or BadRows()
     where = located(vectors, folder), None if items is None else located(items, folder)
     source = located_source(path, folder)
     judged, columns = str(source.path.absolute()), tuple(source.columns.items())

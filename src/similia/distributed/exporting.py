@@ -1,6 +1,5 @@
 """Items to databases that scale, in batches, on many workers; writing twice changes nothing."""
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,17 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from similia.contract import Array
-from similia.distributed.engines import Engine, engine_named
+from similia.distributed.engines import engine_named
 from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.shares import VectorPath, file_mark, located
-from similia.distributed.tasks import DEFAULT_PATIENCE, Record, Report, open_job, run_all
+from similia.distributed.tasks import (
+    DEFAULT_PATIENCE,
+    Record,
+    Report,
+    folder_here,
+    open_job,
+    run_all,
+)
 from similia.persistence import load
 from similia.progress import live_progress
 from similia.retrieval.vectors import is_sparse
@@ -78,7 +84,7 @@ def export_items(
     *,
     work: Path | str,
     key: str | None = None,
-    executor: str | Executor | Engine = "processes",
+    executor: Any = "processes",
     batch: int = BATCH,
     range_size: int = RANGE,
     patience: float = DEFAULT_PATIENCE,
@@ -119,7 +125,7 @@ def export_items(
     """
     given = {"batch": batch, "range_size": range_size, "patience": patience}
     check_parameters("export_items", _RULES, given)
-    engine, folder = engine_named(executor), Path(work).absolute()
+    engine, folder = engine_named(executor), folder_here("work", work)
     where = located(items, folder, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     learner = None if named is None else load(named)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.distributed.engines import Engine, engine_named
+from similia.distributed.engines import engine_named
 from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.searching import best_of_all
 from similia.distributed.shares import VectorPath, file_mark, located
@@ -22,6 +21,7 @@ from similia.distributed.tasks import (
     Report,
     finish,
     finished,
+    folder_here,
     open_job,
     run_all,
 )
@@ -112,7 +112,7 @@ def index_shards(
     model: Path | str | None = None,
     *,
     backend: str = "faiss",
-    executor: str | Executor | Engine = "processes",
+    executor: Any = "processes",
     shard_size: int = SHARD_ROWS,
     recall_at: int = 10,
     patience: float = DEFAULT_PATIENCE,
@@ -150,7 +150,7 @@ def index_shards(
     """
     given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
     check_parameters("index_shards", _RULES, given)
-    engine, place = engine_named(executor), Path(folder).absolute()
+    engine, place = engine_named(executor), folder_here("folder", folder)
     where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     job = {
@@ -205,7 +205,7 @@ def search_shards(
     *,
     work: Path | str,
     model: Path | str | None = None,
-    executor: str | Executor | Engine = "processes",
+    executor: Any = "processes",
     patience: float = DEFAULT_PATIENCE,
 ) -> tuple[NDArray[np.int64], Array]:
     """Find the k best items of each query among all shards of an index.
@@ -229,8 +229,8 @@ def search_shards(
         Rows of the items, best first; among equal scores, the lower row first.
     """
     check_parameters("search_shards", {"k": positive_integer}, {"k": k})
-    engine, place = engine_named(executor), Path(work).absolute()
-    listed = _listed(Path(folder).absolute())
+    engine, place = engine_named(executor), folder_here("work", work)
+    listed = _listed(folder_here("folder", folder))
     n = listed["report"]["n_items"]
     if k > n:
         raise ValueError(f"search_shards: k must be at most the {n} items, got {k}.")

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, cast
 
 from similia.base import Learner
 from similia.contract import Array, Searchable, StreamLearner
-from similia.distributed.engines import Engine, engine_named
+from similia.distributed.engines import engine_named
 from similia.distributed.shares import (
     VectorPath,
     file_of,
@@ -25,6 +24,7 @@ from similia.distributed.tasks import (
     Report,
     finish,
     finished,
+    folder_here,
     number_of_parts,
     open_job,
     run_all,
@@ -102,7 +102,7 @@ def learn_shares(
     path: Source | Path | str,
     *,
     items: VectorPath | Path | str | None = None,
-    executor: str | Executor | Engine = "processes",
+    executor: Any = "processes",
     shares: int = DEFAULT_SHARES,
     output: Path | str | None = None,
     work: Path | str | None = None,
@@ -134,9 +134,9 @@ def learn_shares(
         into shares by a hash of the query.
     items : VectorPath or path, optional
         Items, if they are separate vectors.
-    executor : str or concurrent.futures.Executor
+    executor : str, concurrent.futures.Executor, or Dask's Client or cluster
         ``"processes:4"`` on this machine, ``"dask://host:8786"``, ``"ray://host:10001"``, or any
-        executor that pickles, such as ``client.get_executor()`` of Dask.
+        executor that pickles. A client or cluster of Dask is left open.
     shares : int
         More of them use more workers, but each learns from fewer judgements; see `Learner.merge`.
     output : path, optional
@@ -165,7 +165,9 @@ def learn_shares(
     _check_learner(learner)
     if work is None and output is None:
         raise ValueError("learn_shares: work or output must be given, got neither.")
-    folder = Path(f"{output}.work" if work is None else work).absolute()
+    if output is not None:
+        folder_here("output", output)
+    folder = folder_here("work", f"{output}.work" if work is None else work)
     where = located(vectors, folder), None if items is None else located(items, folder)
     source = located_source(path, folder)
     tested = None if held_out is None else located_source(held_out, folder)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from similia.contract import Matrix
 from similia.distributed.shares import VectorPath
 from similia.files.locations import changed
-from similia.files.ranged import is_ranged, open_rows
+from similia.files.vectors import is_ranged, open_rows
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,14 @@ class VectorRange:
         with self._unchanged():
             if not is_ranged(self.where.path):
                 return self.where.read().X[self.start : self.stop]
-            with _open(self.where, self.width) as rows:
-                return rows.read(self.start, self.stop)
+            return _open(self.where, self.width).read(self.start, self.stop)
 
     def names(self) -> list[int | str]:
         """The ids."""
         with self._unchanged():
             if not is_ranged(self.where.path):
                 return self.where.read().ids.names(range(self.start, self.stop))
-            with _open(self.where, self.width) as rows:
-                return rows.names(self.start, self.stop)
+            return _open(self.where, self.width).names(self.start, self.stop)
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
@@ -68,8 +66,8 @@ class RangedVectors:
     def __init__(self, where: VectorPath) -> None:
         self.where, self.mark = where, _version(where)
         if is_ranged(where.path):
-            with _open(where, None) as rows:
-                self.shape, self.ids = rows.shape, rows.ids()
+            rows = _open(where, None)
+            self.shape, self.ids = rows.shape, rows.ids()
         else:
             file = where.read()
             self.shape, self.ids = file.X.shape, file.ids
@@ -78,8 +76,7 @@ class RangedVectors:
         """Vectors of ascending rows."""
         if not is_ranged(self.where.path):
             return self.where.read().X[rows]
-        with _open(self.where, self.shape[1]) as opened:
-            return opened.take(rows)
+        return _open(self.where, self.shape[1]).take(rows)
 
     def ranges(self, size: int) -> list[VectorRange]:
         """All rows, in ranges of that size."""

@@ -1,18 +1,25 @@
 """Exact search over ranges of the items on many workers, with one list of the best."""
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array
-from similia.distributed.engines import Engine, engine_named
+from similia.distributed.engines import engine_named
 from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.shares import VectorPath, file_mark, located
-from similia.distributed.tasks import DEFAULT_PATIENCE, Record, Report, open_job, run_all
+from similia.distributed.tasks import (
+    DEFAULT_PATIENCE,
+    Record,
+    Report,
+    folder_here,
+    open_job,
+    run_all,
+)
 from similia.persistence import load
 from similia.retrieval import top_k
 from similia.safety.whole import replacing
@@ -57,7 +64,7 @@ def search_ranges(
     k: int,
     *,
     work: Path | str,
-    executor: str | Executor | Engine = "processes",
+    executor: Any = "processes",
     range_size: int = SEARCH_RANGE,
     patience: float = DEFAULT_PATIENCE,
 ) -> tuple[NDArray[np.int64], Array]:
@@ -85,7 +92,7 @@ def search_ranges(
     """
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
-    engine, folder = engine_named(executor), Path(work).absolute()
+    engine, folder = engine_named(executor), folder_here("work", work)
     where = located(queries, folder), located(items, folder, ranged=True)
     ranged = RangedVectors(where[1])
     n = ranged.shape[0]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from similia.distributed.tasks import fetched_for_work
 from similia.feedback import Judgements
 from similia.files import FeedbackLike, Source, VectorFile, read_vectors
 from similia.files.locations import Location, local_path, url_of
-from similia.files.ranged import is_ranged
+from similia.files.vectors import is_ranged
 
 #: rows that are read at a time
 ROWS_AT_ONCE = 2**16
@@ -58,6 +59,11 @@ def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = Fa
     What a URL names is copied into the folder; of Parquet, if ranges are wanted, tasks themselves
     read what they need.
     """
+    if not isinstance(given, VectorPath | PathLike | str):
+        raise TypeError(
+            "vectors must be a path, a URL or a VectorPath, which all workers find, got "
+            f"{type(given).__name__}; save them first, such as by numpy.save."
+        )
     where = given if isinstance(given, VectorPath) else VectorPath(str(given))
     if where.path == "-":
         raise ValueError("vectors must be in a file that all workers find, got standard input.")
@@ -72,6 +78,11 @@ def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = Fa
 
 def located_source(given: FeedbackLike, folder: Path) -> Source:
     """Judgements in a file of this machine; what a URL names is copied into the folder."""
+    if not isinstance(given, Source | PathLike | str):
+        raise TypeError(
+            "judgements must be a path, a URL or a Source of one, which all workers find, got "
+            f"{type(given).__name__}; save them first."
+        )
     source = Source(given)
     if not isinstance(source.given, Path) or url_of(source.given) is None:
         return source

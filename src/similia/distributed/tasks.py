@@ -69,6 +69,17 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"{folder}: the folder for work must be new or empty.")
 
 
+def folder_here(name: str, given: Path | str) -> Path:
+    """Absolute path to write to; of a URL, only one of this machine."""
+    path = local_path(given)
+    if path is None:
+        raise ValueError(
+            f"{name} must be a path that all workers find, such as a shared folder, got the URL "
+            f"{given}; copy the result there."
+        )
+    return path.absolute()
+
+
 def fetched_for_work(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
     """As `fetched`, into a folder for work."""
     if local_path(given) is None:

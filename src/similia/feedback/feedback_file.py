@@ -10,31 +10,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array
 from similia.feedback.clicks import RULES, click_preferences
-from similia.feedback.impressions import Impressions
+from similia.feedback.impressions import SHOWN, Impressions
 from similia.feedback.judgements import Judgements, triplets_of_grades
-from similia.feedback.lists import CLICKED, Keep, clicked_columns, in_lists
-from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader
-from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError, as_integers
-from similia.files.source import DELIMITERS, FeedbackLike, Source
-from similia.files.vectors import TABLES, mapped_array
+from similia.feedback.lists import Keep, clicked_columns, in_lists
+from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
+from similia.files.columns import AT_LEAST_0, NUMBER, Columns, Reader, Values
+from similia.files.ids import as_integers
+from similia.files.lines import DELIMITERS
+from similia.files.vectors import TABLE_SUFFIXES, mapped_array
 from similia.validation import check_parameters, one_of
 
-_RULES = {"clicks": one_of(*RULES)}
+_CHECKED = {"clicks": one_of(*RULES)}
 
 GRADED = ("query", "item", "relevance")
 #: column names of each kind of judgement; the first layout that a file has is read
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "triplets": (("query", "better", "worse"), GRADED, CLICKED),
-    "lists": (("query", "better", "worse"), GRADED, CLICKED),
+    "triplets": (("query", "better", "worse"), GRADED, SHOWN),
+    "lists": (("query", "better", "worse"), GRADED, SHOWN),
     "pairs": (("a", "b", "label"), ("a", "b", "y")),
     "grades": (GRADED,),
     "labels": (("row", "label"),),
 }
 ANY_LAYOUT = tuple(dict.fromkeys(layout for kind in LAYOUTS.values() for layout in kind))
 #: columns that are not ids of vectors
-VALUES = ("relevance", "label", "y")
+VALUE_COLUMNS = ("relevance", "label", "y")
 #: columns that change what a row means, and are not passed over in silence
-TELLING = ("position", "weight")
+WARN_IF_UNUSED = ("position", "weight")
 
 
 class FeedbackFile:
@@ -83,7 +84,7 @@ class FeedbackFile:
         clicks: str = "clicked",
         keep: Keep | None = None,
     ) -> None:
-        check_parameters("FeedbackFile", _RULES, {"clicks": clicks})
+        check_parameters("FeedbackFile", _CHECKED, {"clicks": clicks})
         self.rows = Source(path, columns)
         self.source = self.rows.name
         self.kind = kind
@@ -104,7 +105,7 @@ class FeedbackFile:
     @property
     def is_clicks(self) -> bool:
         """Whether judgements come from clicks, once reading has begun."""
-        return self.layout == CLICKED
+        return self.layout == SHOWN
 
     @property
     def position(self) -> int:
@@ -126,7 +127,7 @@ class FeedbackFile:
         if first is None:
             return
         batches = chain([first], batches)
-        if self.layout == CLICKED:
+        if self.layout == SHOWN:
             for shown, numbers in in_lists(batches, self.source, self.bad_rows):
                 queries = shown.queries[:, None].astype(np.int64, copy=False)
                 found = Judgements(queries, None, numbers[shown.starts[:-1]], shown)
@@ -134,7 +135,7 @@ class FeedbackFile:
             return
         for columns, numbers in batches:
             *_, last = columns
-            values = columns.pop(last) if last in VALUES else None
+            values = columns.pop(last) if last in VALUE_COLUMNS else None
             tuples = np.column_stack(list(columns.values())).astype(np.int64, copy=False)
             found = Judgements(tuples, values, numbers)
             yield found if self.keep is None else found.part(self.keep(tuples[:, 0]))
@@ -148,7 +149,7 @@ class FeedbackFile:
         if self.layout == GRADED and kind != "grades":
             shape = (self.ids.n, self.items.n)
             yield from triplets_of_grades(whole, shape, unjudged=self.unjudged)
-        elif self.layout == CLICKED and kind == "triplets":
+        elif self.layout == SHOWN and kind == "triplets":
             yield from filter(len, map(self._preferred, whole))
         else:
             yield from whole
@@ -178,10 +179,10 @@ class FeedbackFile:
                 f"{self.source}: feedback must have the columns {wanted}, "
                 f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
             )
-        unused, advice = known.intersection(TELLING), "in a log of query,item,click it is"
-        if self.layout == CLICKED:
+        unused, advice = known.intersection(WARN_IF_UNUSED), "in a log of query,item,click it is"
+        if self.layout == SHOWN:
             advice = "Blend, which learns from lists, uses it"
-            unused -= set(TELLING if self.kind == "lists" else ())
+            unused -= set(WARN_IF_UNUSED if self.kind == "lists" else ())
             if self.clicks != "clicked":
                 unused.discard("position")
         for name in sorted(unused):
@@ -191,7 +192,7 @@ class FeedbackFile:
                 UserWarning,
                 stacklevel=2,
             )
-        if self.layout == CLICKED:
+        if self.layout == SHOWN:
             return clicked_columns(names, self.ids, self.items, times=self.clicks == "last-click")
         readers: dict[str, Reader | Ids] = {
             "relevance": AT_LEAST_0,
@@ -209,10 +210,12 @@ def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) ->
     """
     seen: set[str] = set()
 
-    def column(raw: RawColumn) -> Array:
-        texts = raw.texts if isinstance(raw, Encoded) else np.unique(raw).tolist()
-        seen.update(map(str, texts))
-        return np.zeros(len(raw.codes if isinstance(raw, Encoded) else raw))
+    def many(raw: Values) -> Array:
+        plain = raw.tolist() if isinstance(raw, np.ndarray) else raw
+        if not set(map(type, plain)) <= {str, int}:
+            raise TypeError("not labels")
+        seen.update(map(str, plain))
+        return np.zeros(len(plain))
 
     def value(raw: object) -> int:
         if isinstance(raw, bool) or not isinstance(raw, str | int):
@@ -221,7 +224,7 @@ def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) ->
         return 0
 
     file = FeedbackFile(path, "labels", ids, bad_rows=bad_rows or BadRows("skip"))
-    file.label = Reader("string", column, value)
+    file.label = Reader(value, many)
     for _ in file:
         pass
     numbers = as_integers(seen)
@@ -234,7 +237,9 @@ def kind_of(path: FeedbackLike) -> str:
     file.layouts = ANY_LAYOUT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whoever reads the rows will hear them
-        next(file.rows.pieces(file._columns, file.layouts, file.bad_rows), None)
+        for _ in file.rows.parts(file._columns, file.layouts):
+            if file.layout is not None:
+                break
     if file.layout is None:
         raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
     if file.layout == GRADED:
@@ -248,10 +253,10 @@ def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
     kept[numbers] = True
     if path.suffix == ".npy":
         np.save(output, mapped_array(path, "feedback")[: len(kept) - 1][kept[1:]])
-    elif path.suffix in TABLES:
-        from similia.files.arrow import tables
+    elif path.suffix in TABLE_SUFFIXES:
+        from similia.files.tables import copy_table_rows
 
-        tables.copy_rows(path, kept[1:], output)
+        copy_table_rows(path, kept[1:], output)
     else:
         header = path.suffix in DELIMITERS
         with open(path, "rb") as source, open(output, "wb") as copy:

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.contract import Array
-from similia.files.columns import CLICK, KEY, NUMBER, Columns, Reader, each
+from similia.contract import Array, Indices
+from similia.files import BadRows, FeedbackLike, RowError, Source
+from similia.files.columns import CLICK, KEY, NUMBER, TEXT, Columns, each
 from similia.files.keys import key
-from similia.files.rows import BadRows, Encoded, RawColumn, RowError, Rows
-from similia.files.source import FeedbackLike, Source
 from similia.safety.whole import replacing
 
 #: columns of a file of lists; whoever shows them sets click to 1 for what is clicked
-COLUMNS = ("search", "query", "item", "position", "team", "champion", "challenger", "click")
+DRAFT_COLUMNS = ("search", "query", "item", "position", "team", "champion", "challenger", "click")
 TEAMS = ("champion", "challenger")
 #: stands for a champion that is no generation of a folder
 NO_GENERATION = -1
@@ -26,8 +25,8 @@ class Drafts(NamedTuple):
     """Rows of interleaved lists: one for each item shown."""
 
     #: keys of the searches and items
-    search: Rows
-    item: Rows
+    search: Indices
+    item: Indices
     #: whether the challenger brought the item, and whether it was clicked
     challenger: NDArray[np.bool_]
     clicked: NDArray[np.bool_]
@@ -45,16 +44,6 @@ def _team(raw: object) -> float:
     return float(TEAMS.index(str(raw)))
 
 
-def _texts(raw: RawColumn) -> Array | None:
-    if isinstance(raw, Encoded):
-        return np.array(raw.texts, object)[raw.codes]
-    return None if not isinstance(raw, np.ndarray) else raw.astype(str).astype(object)
-
-
-#: a text as it is
-TEXT = Reader("string", _texts, str)
-
-
 def write_drafts(path: Path, rows: Iterable[Sequence[Any]]) -> int:
     """Write rows (search, query, item, position, team, champion, challenger); return their number.
 
@@ -63,7 +52,7 @@ def write_drafts(path: Path, rows: Iterable[Sequence[Any]]) -> int:
     n = 0
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(DRAFT_COLUMNS)
         for row in rows:
             writer.writerow([*row, 0])
             n += 1
@@ -131,7 +120,7 @@ def read_named(path: FeedbackLike, readers: Columns, bad_rows: BadRows | None) -
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def _pairs(search: Rows, item: Rows) -> NDArray[np.uint64]:
+def _pairs(search: Indices, item: Indices) -> NDArray[np.uint64]:
     """One number for each pair of keys."""
     mixed = search.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed ^ (mixed >> np.uint64(29))) * np.uint64(3) + item.astype(np.uint64)

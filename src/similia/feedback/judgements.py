@@ -13,10 +13,10 @@ from similia.feedback.clicks.rates import shrunk_rates
 from similia.feedback.impressions import Impressions
 from similia.feedback.sampling import RelevanceTriplets
 
-#: graded judgements compared with each other
-WINDOW = 2**17
+#: graded judgements compared with each other, at most
+MAX_GRADES_COMPARED = 2**17
 #: triplets drawn per graded judgement
-DRAWS = 4
+TRIPLETS_PER_GRADE = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -90,8 +90,8 @@ def triplets_of_grades(
     shape: tuple[int, int],
     *,
     unjudged: str = "ignore",
-    draws: int = DRAWS,
-    window: int = WINDOW,
+    draws: int = TRIPLETS_PER_GRADE,
+    window: int = MAX_GRADES_COMPARED,
     random_state: int = 0,
 ) -> Iterator[Judgements]:
     """Draw triplets in which the better item has a higher grade for the query than the worse one.

@@ -6,25 +6,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.contract import Array
-from similia.feedback.impressions import Impressions
-from similia.files.columns import (
-    AT_LEAST_0,
-    AT_LEAST_1,
-    CLICK,
-    KEY,
-    TIME,
-    Columns,
-)
-from similia.files.rows import BadRows, Ids, RowError, Rows
-from similia.files.source import Batch, FeedbackLike, Source
+from similia.contract import Array, Indices
+from similia.feedback.impressions import SHOWN, Impressions
+from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
+from similia.files.columns import AT_LEAST_0, AT_LEAST_1, CLICK, KEY, TIME, Columns
+from similia.files.source import Batch
 
 #: a mask over rows of (query) vectors: which judgements to keep
-Keep: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
+Keep: TypeAlias = Callable[[Indices], NDArray[np.bool_]]
 
-CLICKED = ("query", "item", "click")
-#: further columns of such logs
-DETAILS = {
+#: columns that a log may have beside those of `SHOWN`
+LOG_DETAILS = {
     "impression": KEY,
     "visit": KEY,
     "position": AT_LEAST_1,
@@ -95,9 +87,9 @@ class ImpressionsFile:
             yield found, numbers
 
     def _columns(self, names: Sequence[str]) -> Columns:
-        if not set(names).issuperset(CLICKED):
+        if not set(names).issuperset(SHOWN):
             raise ValueError(
-                f"{self.source}: a log must have the columns {','.join(CLICKED)}, "
+                f"{self.source}: a log must have the columns {','.join(SHOWN)}, "
                 f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
             )
         return clicked_columns(names, self.ids, self.items, times=self.times)
@@ -112,7 +104,7 @@ def read_impressions(
 
 def clicked_columns(names: Sequence[str], ids: Ids, items: Ids, *, times: bool = False) -> Columns:
     """Readers of a log of clicks that has these columns."""
-    details = {name: reader for name, reader in DETAILS.items() if name in names}
+    details = {name: reader for name, reader in LOG_DETAILS.items() if name in names}
     if not times:
         details.pop("timestamp", None)
     return {"query": ids, "item": items, "click": CLICK, **details}
@@ -120,7 +112,7 @@ def clicked_columns(names: Sequence[str], ids: Ids, items: Ids, *, times: bool =
 
 def in_lists(
     rows: Iterator[Batch], source: str, bad_rows: BadRows
-) -> Iterator[tuple[Impressions, Rows]]:
+) -> Iterator[tuple[Impressions, Indices]]:
     """Gather successive rows into lists; yield them with the row number of each item shown.
 
     A list that ends with a batch waits for the next batch, so lists do not depend on batches.
@@ -144,8 +136,8 @@ def in_lists(
 
 
 def _cut(
-    columns: dict[str, Array], numbers: Rows, source: str, bad_rows: BadRows
-) -> tuple[dict[str, Array], Rows, Rows]:
+    columns: dict[str, Array], numbers: Indices, source: str, bad_rows: BadRows
+) -> tuple[dict[str, Array], Indices, Indices]:
     """Rows without those of a second query in an impression, and where lists start."""
     key, query = columns.get("impression"), columns["query"]
     if key is None:
@@ -171,7 +163,7 @@ def _cut(
     return kept, numbers[~mixed], starts - np.cumsum(mixed)[starts]
 
 
-def _lists(columns: dict[str, Array], starts: Rows) -> Impressions:
+def _lists(columns: dict[str, Array], starts: Indices) -> Impressions:
     """Lists between successive starts."""
     heads, end = starts[:-1], starts[-1]
     nuisance = {}

@@ -6,19 +6,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.contract import Indices
+from similia.files import BadRows, FeedbackLike, Ids, Source
 from similia.files.columns import NUMBER, Columns
-from similia.files.rows import BadRows, Ids, Rows
-from similia.files.source import FeedbackLike, Source
 
 
 class Run(NamedTuple):
     """A ranking of items for each query: sorted by query, best first."""
 
-    query: Rows
-    item: Rows
+    query: Indices
+    item: Indices
     score: NDArray[np.float64]
     #: from 1, within each query
-    position: Rows
+    position: Indices
 
 
 def read_run(

@@ -1,7 +1,8 @@
 """Formats of files: vectors in and out, tables in; flat memory, every bad row named."""
 
 from similia.files.beir import BeirFolder, read_beir
-from similia.files.rows import BadRow, BadRows, Ids, RowError
+from similia.files.ids import Ids
+from similia.files.rows import BadRow, BadRows, RowError
 from similia.files.source import FeedbackLike, Source, spooled
 from similia.files.vectors import VectorFile, read_rows, read_vectors
 from similia.files.views import ViewFiles, read_texts

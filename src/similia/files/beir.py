@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from similia.contract import Array
-from similia.files.pieces import json_object
-from similia.files.rows import Ids, RowError, as_integers
+from similia.files.ids import Ids, as_integers
+from similia.files.lines import json_object
+from similia.files.rows import RowError
 from similia.files.vectors import VectorFile, read_vectors
 
 #: formats in which vectors may lie beside the texts
-SUFFIXES = (".npy", ".npz", ".safetensors", ".parquet", ".arrow")
+BEIR_SUFFIXES = (".npy", ".npz", ".safetensors", ".parquet", ".arrow")
 
 
 class BeirFolder(NamedTuple):
@@ -44,7 +45,7 @@ def read_beir(folder: Path | str, split: str = "test") -> BeirFolder:
 
 def _side(folder: Path, name: str) -> VectorFile:
     """Vectors of the queries or the corpus, under the ids of their texts."""
-    possible = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+    possible = [folder / f"{name}{suffix}" for suffix in BEIR_SUFFIXES]
     present = [path for path in possible if path.exists()]
     if len(present) != 1:
         raise ValueError(

@@ -3,51 +3,43 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from similia.files.ahead import Part, parsed_ahead
-from similia.files.columns import Columns
-from similia.files.pieces import (
-    BLOCK,
+from similia.exceptions import BadRowError
+from similia.files import limits
+from similia.files.columns import MISSING, Columns, FileColumn
+from similia.files.lines import (
     BYTE_ORDER_MARK,
+    DELIMITERS,
+    JSON_SUFFIXES,
+    TREC_SUFFIXES,
+    Block,
     Entries,
     Fields,
-    TablePiece,
-    TextPiece,
-    csv_fields,
-    entry,
-    json_object,
+    blocks,
+    fields_of,
     opened,
-    read_columns,
-    text_pieces,
+    unwrapped,
 )
-from similia.files.rows import BadRows, RowError, Rows
-from similia.files.vectors import LINES, TABLES, mapped_array
+from similia.files.rows import BadRows, RowError
+from similia.files.vectors import TABLE_SUFFIXES, mapped_array
 
-#: rows of a .npy file held at a time
-BATCH = 2**16
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-#: TREC's files, without a header, by the number of fields in a line
-TREC = (".qrels", ".qrel", ".run", ".trec", ".txt")
+#: columns of TREC's files by the number of fields in a line
 TREC_NAMES = {
     4: ["query", "iteration", "item", "relevance"],
     6: ["query", "Q0", "item", "rank", "score", "run"],
 }
 #: suffixes of files of lines
-TEXTS = (*DELIMITERS, *LINES, *TREC)
+TEXT_SUFFIXES = (*DELIMITERS, *JSON_SUFFIXES, *TREC_SUFFIXES)
 #: names of the columns of BEIR, in use where nothing else is asked for
-BEIR = {"query": "query-id", "item": "corpus-id", "relevance": "score"}
-
-#: types for a fast parser, by those of Python
-JSON_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string", list: "list"}
+BEIR_COLUMNS = {"query": "query-id", "item": "corpus-id", "relevance": "score"}
 
 
 class ArrowTable(Protocol):
@@ -61,7 +53,52 @@ FeedbackLike: TypeAlias = "Path | str | ArrowTable | Mapping[str, ArrayLike] | S
 #: readers of columns chosen by their names; raises ValueError if some are not there
 Choose: TypeAlias = Callable[[Sequence[str]], Columns]
 #: numbers by column, and row numbers
-Batch: TypeAlias = tuple[dict[str, Any], Rows]
+Batch: TypeAlias = "tuple[dict[str, Any], NDArray[np.int64]]"
+
+
+class Part(NamedTuple):
+    """Some rows of a source, as it has them."""
+
+    readers: Columns
+    #: one for each reader
+    columns: list[FileColumn]
+    numbers: NDArray[np.int64]
+    #: lines that are no rows, by number
+    wrong: dict[int, RowError]
+    #: `Source.position` at their end
+    end: int
+
+    def read(self, source: str, bad_rows: BadRows) -> Iterator[Batch]:
+        """Yield the good rows, if there are any; the others are reported.
+
+        Where a bad row is an error, it is raised after the rows before it.
+        """
+        found, wrong = {}, dict(self.wrong)
+        good = np.ones(len(self.numbers), bool)
+        for (name, reader), column in zip(self.readers.items(), self.columns, strict=True):
+            found[name], reasons = column.read(reader)
+            for row, error in reasons.items():
+                good[row] = False
+                wrong.setdefault(
+                    int(self.numbers[row]),
+                    RowError(f"column {name} is missing")
+                    if error is MISSING
+                    else error.within(name),
+                )
+        numbers, stop = self.numbers, None
+        for number in sorted(wrong):
+            try:
+                bad_rows.add(source, number, wrong[number])
+            except BadRowError as error:
+                good &= numbers < number
+                stop = error
+                break
+        if wrong:
+            found, numbers = {name: x[good] for name, x in found.items()}, numbers[good]
+        if len(numbers):
+            yield found, numbers
+        if stop is not None:
+            raise stop
 
 
 class Source:
@@ -77,15 +114,25 @@ class Source:
     columns : dict of str, optional
         What the file calls a column, by our name: ``{"query": "query-id"}``. In JSON, a dotted name
         such as ``event.item`` leads into nested objects.
+    documents : bool
+        Whether JSON objects are documents of a search engine, which leave out empty fields and may
+        be within ``_source``.
     """
 
-    def __init__(self, given: FeedbackLike, columns: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        given: FeedbackLike,
+        columns: Mapping[str, str] | None = None,
+        *,
+        documents: bool = False,
+    ) -> None:
         if isinstance(given, Source):
             columns, given = columns or given.columns, given.given
         elif isinstance(given, str | Path):
             given = _qrels(Path(given)) if Path(given).is_dir() else Path(given)
         self.given: Path | ArrowTable | Mapping[str, ArrayLike] = given
         self.columns: dict[str, str] = dict(columns or {})
+        self.documents = documents
         self.is_standard_input = isinstance(given, Path) and str(given) == "-"
         #: what messages call it, and its format
         self.name, self.suffix = "feedback", ".arrow"
@@ -108,43 +155,33 @@ class Source:
     @property
     def size(self) -> int | None:
         """Value of `position` at the end, if known."""
-        if self.suffix in TABLES:
+        if self.suffix in TABLE_SUFFIXES:
             return int(self.table().n_rows)
         return None if self.is_standard_input else self.path.stat().st_size
 
     def batches(
         self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
     ) -> Iterator[Batch]:
-        """Yield numbers by column, and row numbers; parameters are those of `pieces`."""
-        self.position = 0
-        pieces = self.pieces(choose, widths, bad_rows)
-        file = self.given if isinstance(self.given, Path) and self.suffix in TEXTS else None
-        # Whoever writes to a pipe may take time, and nothing read from one waits for more; in a
-        # file of one block there is no more.
-        if file is not None and file.is_file() and file.stat().st_size > BLOCK:
-            pieces = parsed_ahead(pieces)
-        for columns, piece, end in pieces:
-            self.position = end
-            for found, numbers in read_columns(columns, piece, self.name, bad_rows):
-                yield dict(zip(columns, found, strict=True)), numbers
+        """Yield numbers by column, and row numbers; parameters are those of `parts`."""
+        for part in self.parts(choose, widths):
+            self.position = part.end
+            yield from part.read(self.name, bad_rows)
 
-    def pieces(
-        self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
-    ) -> Iterator[Part]:
-        """Yield columns, pieces of rows, and the `position` where each ends.
+    def parts(self, choose: Choose, widths: Sequence[Sequence[str]]) -> Iterator[Part]:
+        """Yield rows as the source has them.
 
         `choose` picks columns by name, once the names are known; `widths` are the names that a
-        matrix without names may have, told apart by their number; lines before the names are known
-        are `bad_rows`.
+        matrix without names may have, told apart by their number.
         """
-        if self.suffix in TABLES:
+        self.position = 0
+        if self.suffix in TABLE_SUFFIXES:
             yield from self._from_table(choose)
         elif self.suffix == ".npy":
             yield from self._from_array(choose, widths)
-        elif self.suffix in TEXTS or self.is_standard_input:
-            yield from self._from_text(choose, bad_rows)
+        elif self.suffix in TEXT_SUFFIXES or self.is_standard_input:
+            yield from self._from_text(choose)
         else:
-            known = ", ".join((*DELIMITERS, ".jsonl", ".npy", *TABLES, *TREC))
+            known = ", ".join((*DELIMITERS, ".jsonl", ".npy", *TABLE_SUFFIXES, *TREC_SUFFIXES))
             raise ValueError(
                 f"{self}: feedback must be in a file that ends in one of {known}, "
                 f"got {self.suffix or 'no suffix'}."
@@ -154,8 +191,8 @@ class Source:
         """Our names of the columns found; raise ValueError if a column asked for is not there."""
         # Headers of CSV are in lower case.
         asked = {n: c if c in found else c.lower() for n, c in self.columns.items()}
-        if not asked and set(found) >= set(BEIR.values()):
-            asked = BEIR
+        if not asked and set(found) >= set(BEIR_COLUMNS.values()):
+            asked = BEIR_COLUMNS
         for name in asked.values():
             if name not in found:
                 raise ValueError(
@@ -167,97 +204,108 @@ class Source:
 
     # -- formats -------------------------------------------------------------------------------
 
-    def _from_text(self, choose: Choose, bad_rows: BadRows) -> Iterator[Part]:
-        end = 0
-        columns: Columns | None = None
-        layout: Fields | Entries | None = None
+    def _from_text(self, choose: Choose) -> Iterator[Part]:
         with opened(str(self.given)) as file:
-            for piece in text_pieces(file, self.name):
-                end += len(piece.data)
-                rest = piece
-                if columns is None:
-                    is_json = self.suffix in LINES
-                    if self.is_standard_input:
-                        is_json = piece.data.lstrip().startswith(b"{")
-                    if is_json:
-                        columns, layout = self._json_columns(piece, choose, bad_rows)
-                    elif (found := self._header(piece)) is not None:
-                        layout, rest = found
-                        columns = choose(list(layout.places))
-                if columns is not None:
-                    yield columns, replace(rest, layout=layout), end
+            found = blocks(file, self.name)
+            first = next(found, None)
+            if first is None:
+                return
+            is_json = self.suffix in JSON_SUFFIXES
+            if self.is_standard_input:
+                is_json = first.data.lstrip().startswith(b"{")
+            read = self._from_objects if is_json else self._from_fields
+            yield from read(chain([first], found), choose)
 
-    def _header(self, piece: TextPiece) -> tuple[Fields, TextPiece] | None:
-        """Fields of lines, and the lines after the header; None if all are blank."""
-        delimiter = " " if self.suffix in TREC else DELIMITERS.get(self.suffix, ",")
-        split = str.split if delimiter == " " else partial(csv_fields, delimiter=delimiter)
-        number, header = next(piece.parsed(split), (0, []))
-        if isinstance(header, RowError):
-            raise ValueError(f"{self}: the header is {header}.")
-        if not header:
+    def _from_fields(self, lines: Iterable[Block], choose: Choose) -> Iterator[Part]:
+        layout, end = None, 0
+        readers: Columns = {}
+        for block in lines:
+            end += len(block.data)
+            if layout is None:
+                header = self._header(block)
+                if header is None:  # all lines are blank
+                    continue
+                layout, block = header
+                readers = choose(list(layout.places))
+            fields, numbers, wrong = block.fields(layout)
+            columns = [layout.column(fields, name) for name in readers]
+            yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
+
+    def _header(self, block: Block) -> tuple[Fields, Block] | None:
+        """Where the columns are, and the lines after the header."""
+        delimiter = " " if self.suffix in TREC_SUFFIXES else DELIMITERS.get(self.suffix, ",")
+        first = block.first_line()
+        if first is None:
             return None
+        line, rest = first
+        try:
+            header = fields_of(line.decode().rstrip("\r"), delimiter)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{self}: the header is not valid UTF-8 at byte {error.start}."
+            ) from None
+        except RowError as error:
+            raise ValueError(f"{self}: the header is {error}.") from None
         if delimiter == " ":
             if len(header) not in TREC_NAMES:
                 raise ValueError(
                     f"{self}: lines must have 4 fields, as qrels do, or 6, as runs do, "
                     f"got {len(header)}."
                 )
-            header, rest = TREC_NAMES[len(header)], piece
+            header, rest = TREC_NAMES[len(header)], block
         else:
             header = [name.strip().lower() for name in header]
-            lines = piece.data.split(b"\n", number + 1 - piece.number)
-            rest = TextPiece(
-                number + 1, lines[-1] if len(lines) > number + 1 - piece.number else b""
-            )
         if len(set(header)) != len(header):
             raise ValueError(f"{self}: the columns must have different names.")
         names = self.names(header)
         places = {ours: header.index(theirs) for ours, theirs in names.items()}
         return Fields(places, len(header), delimiter), rest
 
-    def _json_columns(
-        self, piece: TextPiece, choose: Choose, bad_rows: BadRows
-    ) -> tuple[Columns | None, Entries | None]:
-        """Columns of the first line that has what is wanted; if none is JSON, all are bad rows."""
-        wrong: list[tuple[int, RowError]] = []
-        without: ValueError | None = None
-        for number, found in piece.parsed(json_object):
-            if isinstance(found, RowError):
-                wrong.append((number, found))
-                continue
+    def _from_objects(self, lines: Iterable[Block], choose: Choose) -> Iterator[Part]:
+        layout, end = None, 0
+        readers: Columns = {}
+        for block in lines:
+            end += len(block.data)
+            rows, numbers, wrong = block.objects()
+            if self.documents:
+                rows = list(map(unwrapped, rows))
+            if layout is None and rows:
+                layout, readers = self._entries(rows, choose)
+            columns = [] if layout is None else [layout.column(rows, name) for name in readers]
+            yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
+
+    def _entries(self, rows: list[dict[str, Any]], choose: Choose) -> tuple[Entries, Columns]:
+        """Columns of the first object that has what is wanted."""
+        reasons: list[ValueError] = []
+        for found in rows:
             try:
-                nested = [n for n in self.columns.values() if n not in found and "." in n]
+                absent = [name for name in self.columns.values() if name not in found]
+                nested = absent if self.documents else [name for name in absent if "." in name]
                 names = self.names([*found, *nested])
-                columns = choose(list(names))
+                readers = choose(list(names))
             except ValueError as error:
-                without = without or error
+                reasons.append(error)
                 continue
             paths = {
                 ours: (theirs,) if theirs in found else tuple(theirs.split("."))
                 for ours, theirs in names.items()
             }
-            kinds = {name: JSON_TYPES.get(type(entry(found, paths[name]))) for name in columns}
-            return columns, Entries(paths, {name: kind for name, kind in kinds.items() if kind})
-        if without is not None:
-            raise without
-        for number, reason in wrong:
-            bad_rows.add(str(self), number, reason)
-        return None, None
+            return Entries(paths), readers
+        raise reasons[0]
 
     def table(self) -> Any:
         """Table in the file or in memory."""
-        from similia.files.arrow.tables import Frame, Table
+        from similia.files.tables import Frame, Table
 
         return Table(self.given) if isinstance(self.given, Path) else Frame(self.given)
 
     def _from_table(self, choose: Choose) -> Iterator[Part]:
         table, end = self.table(), 0
         names = self.names(table.names)
-        columns = choose(list(names))
-        for found in table.columns([names[name] for name in columns]):
-            piece = TablePiece(end + 1, dict(zip(columns, found, strict=True)))
-            end += len(found[0])
-            yield columns, piece, end
+        readers = choose(list(names))
+        for columns in table.columns([names[name] for name in readers]):
+            n = len(columns[0])
+            yield Part(readers, columns, np.arange(end + 1, end + n + 1), {}, end := end + n)
 
     def _from_array(self, choose: Choose, widths: Sequence[Sequence[str]]) -> Iterator[Part]:
         given = mapped_array(self.path, "feedback")
@@ -268,11 +316,12 @@ class Source:
                 f"{self}: feedback must be a matrix of numbers with the columns {wanted}, "
                 f"got shape {given.shape} and dtype {given.dtype}."
             )
-        columns, end = choose(names), 0
-        for start in range(0, len(given), BATCH):
-            part = np.asarray(given[start : start + BATCH])
-            end += part.nbytes
-            yield columns, TablePiece(start + 1, dict(zip(names, part.T, strict=True))), end
+        readers, end = choose(names), 0
+        for start in range(0, len(given), limits.BATCH_ROWS):
+            rows = np.asarray(given[start : start + limits.BATCH_ROWS])
+            end += rows.nbytes
+            columns = [FileColumn(rows[:, names.index(name)]) for name in readers]
+            yield Part(readers, columns, np.arange(start + 1, start + len(rows) + 1), {}, end)
 
 
 def _qrels(folder: Path) -> Path:

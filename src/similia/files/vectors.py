@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
@@ -15,18 +15,23 @@ from safetensors import safe_open
 from scipy import sparse
 
 from similia.contract import Array, Matrix, Side
-from similia.files.pieces import json_object, opened, text_pieces
-from similia.files.rows import BadRows, Ids, RowError, Rows, as_integers
-from similia.files.unpacked import check_size
+from similia.files import limits
+from similia.files.ids import Ids, as_integers
+from similia.files.lines import JSON_SUFFIXES, blocks, opened
+from similia.files.locations import Location, local_path, url_of
+from similia.files.rows import BadRows, RowError
 from similia.safety.bounds import check_sparse
 from similia.validation import check_parameters, none, positive_integer
 
-TABLES = (".parquet", ".pq", ".arrow", ".feather")
-LINES = (".jsonl", ".ndjson")
-SVMLIGHT = (".svmlight", ".svm", ".libsvm")
+if TYPE_CHECKING:
+    from similia.files.vector_tables import VectorTable
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+TABLE_SUFFIXES = (*PARQUET_SUFFIXES, ".arrow", ".feather")
+SVMLIGHT_SUFFIXES = (".svmlight", ".svm", ".libsvm")
 _RULES = {"max_bytes": none | positive_integer}
 #: readers of the header of an array, by the version of its format
-HEADERS = {
+NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
@@ -70,8 +75,9 @@ def read_vectors(
     bad_rows : BadRows, optional
         What to do with rows of tables and JSON lines that are not vectors; "skip" needs ids.
     max_bytes : int, optional
-        Memory that compressed files (.npz, .parquet, .arrow) may take; by default 64 times the size
-        of the file, and 256 MB. Without it, sparse files may have 16 features per byte, and 4096.
+        Memory that compressed files (.npz, .parquet) may take by their own account; by default 64
+        times the size of the file, and 256 MB. Without it, sparse files may have 16 features per
+        byte, and 4096.
 
     Returns
     -------
@@ -89,13 +95,15 @@ def read_vectors(
         X = mapped_array(path)
     elif path.suffix in READERS:
         if path.suffix == ".npz":
-            check_size(path, "vectors", _unpacked_size(path), max_bytes)
+            limits.check_unpacked(
+                path, "vectors", _unpacked_size(path), path.stat().st_size, max_bytes
+            )
         X, names = READERS[path.suffix](path)
         if sparse.issparse(X) and max_bytes is None:
             _check_width(path, X.shape[1])
-    elif path.suffix in TABLES:
+    elif path.suffix in TABLE_SUFFIXES:
         X, names = _read_table(path, vector_column, id_column, bad_rows, max_bytes)
-    elif path.suffix in LINES or str(path) == "-":
+    elif path.suffix in JSON_SUFFIXES or str(path) == "-":
         X, names = _read_lines(path, vector_column or "vector", id_column or "id", bad_rows)
     else:
         raise unknown_format(path)
@@ -127,7 +135,7 @@ def read_ids(path: Path) -> Array:
     return np.array(texts, dtype=object) if numbers is None else numbers
 
 
-def read_rows(path: Path, ids: Ids) -> Rows:
+def read_rows(path: Path, ids: Ids) -> NDArray[np.int64]:
     """Rows of the vectors whose ids a file lists."""
     try:
         rows = [ids.row(value) for value in read_ids(path).tolist()]
@@ -155,7 +163,7 @@ def check_matrix(path: Path | str, X: Matrix) -> None:
 
 def _check_width(path: Path, width: int) -> None:
     """Refuse features without number: learners have a row and a column of a matrix for each."""
-    limit = 16 * path.stat().st_size + 4096
+    limit = limits.FEATURES_PER_BYTE * path.stat().st_size + limits.FEATURES
     if width > limit:
         raise ValueError(
             f"{path}: vectors must have at most {limit} features in a sparse file of this size, "
@@ -169,7 +177,7 @@ def _unpacked_size(path: Path) -> int:
     with _damage_explained(path), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             with archive.open(member) as file:
-                read = HEADERS[np.lib.format.read_magic(file)]
+                read = NPY_HEADERS[np.lib.format.read_magic(file)]
                 shape, _, dtype = read(file)
             total += max(member.file_size, prod(shape) * dtype.itemsize)
     return total
@@ -247,10 +255,10 @@ def _chosen(path: Path, arrays: dict[str, Array]) -> Array:
 READERS: dict[str, Callable[[Path], tuple[Matrix, RawIds]]] = {
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
-    **dict.fromkeys(SVMLIGHT, _read_svmlight),
+    **dict.fromkeys(SVMLIGHT_SUFFIXES, _read_svmlight),
 }
 #: suffixes of all formats
-FORMATS = (".npy", *READERS, *TABLES, *LINES)
+FORMATS = (".npy", *READERS, *TABLE_SUFFIXES, *JSON_SUFFIXES)
 
 
 # -- tables and JSON lines ---------------------------------------------------------------------
@@ -259,22 +267,48 @@ FORMATS = (".npy", *READERS, *TABLES, *LINES)
 def _read_table(
     path: Path, vector: str | None, name: str | None, bad_rows: BadRows, allowed: int | None
 ) -> tuple[Matrix, RawIds]:
-    from similia.files.arrow.tables import Table
-    from similia.files.arrow.vectors import VectorTable
+    from similia.files.vector_tables import VectorTable
 
-    table = VectorTable(Table(path, "vectors", allowed), vector, name)
-    X, whole = table.read()
-    ids = table.ids()
+    table = VectorTable(path, vector, name, allowed=allowed)
+    X, whole = table.read_all()
+    ids = table.own_ids()
     if whole.all():
         return X, ids
     for row in np.flatnonzero(~whole).tolist():
-        _leave_out(path, row + 1, no_vector(X.shape[1]), ids is not None, bad_rows)
+        _leave_out(path, row + 1, table.no_vector(), ids is not None, bad_rows)
     return X[whole], [value for value, good in zip(ids or [], whole, strict=True) if good]
 
 
-def no_vector(width: int) -> RowError:
-    """Reason to leave out a row of a table."""
-    return RowError("not a vector of finite numbers", f" of length {width}")
+def is_ranged(path: Path | str) -> bool:
+    """Whether ranges of rows can be read; other files are mapped, or read whole."""
+    local = local_path(path)
+    if local is not None:
+        return local.suffix in TABLE_SUFFIXES
+    return Location(url_of(path) or "").suffix in PARQUET_SUFFIXES
+
+
+def open_rows(
+    path: Path | str,
+    *,
+    ids: str | None = None,
+    vector_column: str | None = None,
+    id_column: str | None = None,
+    width: int | None = None,
+) -> "VectorTable":
+    """Vectors in a table, by path or, for Parquet, by URL, read as they are asked for.
+
+    Parameters are those of `read_vectors`; `width`, if it is known, saves a look at the first one.
+    """
+    from similia.files.vector_tables import VectorTable
+
+    local = local_path(path)
+    given = Location(url_of(path) or "") if local is None else local
+    found = VectorTable(given, vector_column, id_column, width=width)
+    beside = Path(f"{local}.ids")
+    if ids is None and local is not None and found.id_column is None and beside.exists():
+        ids = str(beside)
+    found.other_ids = None if ids is None else read_ids(Path(ids))
+    return found
 
 
 def _read_lines(
@@ -284,29 +318,32 @@ def _read_lines(
 
     The first good line decides the length, and whether lines have ids.
     """
-    blocks, ids = [], []
+    parts, ids = [], []
     width, named = None, None
     with opened(path) as file:
-        for piece in text_pieces(file, str(path)):
-            rows = []
-            for number, found in piece.parsed(json_object):
+        for block in blocks(file, str(path)):
+            found, numbers, wrong = block.objects()
+            rows = dict(zip(numbers, found, strict=True)) | wrong
+            vectors = []
+            for number in sorted(rows):
                 try:
-                    if isinstance(found, RowError):
-                        raise found
-                    row, name = _vector(found, vector, width), found.get(identifier)
+                    given = rows[number]
+                    if isinstance(given, RowError):
+                        raise given
+                    row, name = _vector(given, vector, width), given.get(identifier)
                     if named is not None and named != (name is not None):
                         raise RowError(f"column {identifier} is missing" if named else "extra id")
                 except RowError as error:
                     _leave_out(path, number, error, bool(named), bad_rows)
                     continue
                 width, named = len(row), name is not None
-                rows.append(row)
+                vectors.append(row)
                 ids.append(name)
-            if rows:
-                blocks.append(np.array(rows, dtype=np.float32))
-    if not blocks:
+            if vectors:
+                parts.append(np.array(vectors, dtype=np.float32))
+    if not parts:
         raise ValueError(f"{path}: vectors must be at least one, got none.")
-    return np.concatenate(blocks), ids if named else None
+    return np.concatenate(parts), ids if named else None
 
 
 def _leave_out(path: Path, number: int, error: RowError, named: bool, bad_rows: BadRows) -> None:

@@ -1,8 +1,7 @@
 """Further views of queries and items: vectors, fields and texts from files, matched by id."""
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,19 @@ from typing import Any
 import numpy as np
 
 from similia.contract import Array, Matrix
-from similia.files.columns import NUMBER, Columns, Reader
-from similia.files.pieces import opened
-from similia.files.rows import BadRows, Encoded, Ids, RawColumn, RowError
-from similia.files.source import DELIMITERS, Source
-from similia.files.vectors import LINES, TABLES, VectorFile, mapped_array, read_vectors
+from similia.files.columns import NUMBER, TEXT, Columns, Reader
+from similia.files.ids import Ids
+from similia.files.lines import DELIMITERS, JSON_SUFFIXES, json_object, opened
+from similia.files.rows import BadRows, RowError
+from similia.files.source import Source
+from similia.files.vectors import TABLE_SUFFIXES, VectorFile, mapped_array, read_vectors
 from similia.text import BM25
 from similia.views import VECTORS, Views
 
 #: columns of texts and of ids, unless the view has a column of its own name
-TEXT, ID = "text", "id"
+TEXT_COLUMN, ID_COLUMN = "text", "id"
+#: texts, of which an empty one is a text, too
+ANY_TEXT = TEXT._replace(missing="")
 
 
 class ViewFiles:
@@ -152,15 +154,17 @@ def _named_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
 
 
 def _column_names(path: Path) -> list[str]:
-    """Columns of a table, or fields of the first JSON line; empty for other files."""
-    if path.suffix in TABLES:
+    """Columns of a table, or fields of the first JSON object; empty for other files."""
+    if path.suffix in TABLE_SUFFIXES:
         return list(Source(path).table().names)
-    if path.suffix in LINES:
-        with opened(path) as file:
-            first = next((line for line in file if line.strip()), b"{}")
-        with suppress(ValueError, AttributeError):  # which reading will explain
-            return list(json.loads(first).keys())
-    return []
+    return list(_first_object(path)) if path.suffix in JSON_SUFFIXES else []
+
+
+def _first_object(path: Path) -> dict[str, Any]:
+    """First line of JSON, empty if that is no object, which reading will explain."""
+    with opened(path) as file, suppress(ValueError):
+        return json_object(next((line for line in file if line.strip()), b"{}").decode())
+    return {}
 
 
 def _holds_texts(path: Path, name: str) -> bool:
@@ -182,15 +186,10 @@ def _read_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
         found, ids = _read_column(path, [name], NUMBER)
         return found[:, None], ids
     column = None
-    if path.suffix in TABLES:
+    if path.suffix in TABLE_SUFFIXES:
         column = name if name in Source(path).table().names else None
-    elif path.suffix in LINES:
-        with opened(path) as file:
-            first = next((line for line in file if line.strip()), b"{}")
-        try:
-            value = json.loads(first).get(name)
-        except (AttributeError, ValueError):  # which reading the vectors will explain
-            value = None
+    elif path.suffix in JSON_SUFFIXES:
+        value = _first_object(path).get(name)
         if isinstance(value, int | float):
             found, ids = _read_column(path, [name], NUMBER)
             return found[:, None], ids
@@ -204,13 +203,13 @@ def _read_texts(path: Path, name: str) -> tuple[Array, Sequence[Any] | None]:
     if path.suffix == ".txt":
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         return np.array(lines, dtype=object), None
-    texts, ids = _read_column(path, [name, TEXT], STRING)
+    texts, ids = _read_column(path, [name, TEXT_COLUMN], ANY_TEXT)
     return np.array([str(text) for text in texts], dtype=object), ids
 
 
 def read_texts(path: Path, ids: Ids) -> Array:
     """Texts of a .txt file, or of the column ``text`` of a table, in the order of ids."""
-    return _aligned(path, *_read_texts(path, TEXT), ids)
+    return _aligned(path, *_read_texts(path, TEXT_COLUMN), ids)
 
 
 def _read_column(
@@ -226,7 +225,7 @@ def _read_column(
                 f"{path}: a view must be a column named {' or '.join(wanted)}, "
                 f"got {','.join(names)!r:.120}."
             )
-        return {column: reader, **({ID: STRING} if ID in names else {})}
+        return {column: reader, **({ID_COLUMN: ANY_TEXT} if ID_COLUMN in names else {})}
 
     for found, _ in source.batches(choose, (), BadRows()):
         values, *names = found.values()
@@ -235,14 +234,3 @@ def _read_column(
     if not parts:
         raise ValueError(f"{path}: a view must have at least one row, got none.")
     return np.concatenate(parts), ids or None
-
-
-def _strings(raw: RawColumn) -> Array | None:
-    if isinstance(raw, Encoded):
-        return np.array(raw.texts, dtype=object)[raw.codes]
-    return raw.astype(str).astype(object) if isinstance(raw, np.ndarray) else None
-
-
-_string: Callable[[Any], str] = str
-#: texts as they are; an empty one is a text, too
-STRING = Reader("string", _strings, _string, np.array("", dtype=object))

@@ -12,11 +12,12 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 from similia.contract import Array, Matrix
-from similia.files.rows import Ids
+from similia.files import limits
+from similia.files.ids import Ids
+from similia.files.lines import JSON_SUFFIXES
 from similia.files.vectors import (
     FORMATS,
-    LINES,
-    SVMLIGHT,
+    SVMLIGHT_SUFFIXES,
     RawIds,
     check_matrix,
     unknown_format,
@@ -25,9 +26,7 @@ from similia.safety.bounds import check_sparse
 from similia.safety.whole import replace_text, replacing
 
 #: formats without room for ids
-NO_IDS = (".npy", *SVMLIGHT)
-#: vectors written as JSON at a time
-STEP = 1024
+NO_ID_SUFFIXES = (".npy", *SVMLIGHT_SUFFIXES)
 
 
 def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -> None:
@@ -57,7 +56,9 @@ def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -
     if path.is_dir():
         raise ValueError(f"{path}: vectors must be written to a file, got a folder.")
     beside = None
-    has_room = path.suffix not in NO_IDS and not (path.suffix == ".npz" and sparse.issparse(X))
+    has_room = path.suffix not in NO_ID_SUFFIXES and not (
+        path.suffix == ".npz" and sparse.issparse(X)
+    )
     if names is not None and not has_room:
         texts = [str(name) for name in names.tolist()]
         broken = [text for text in texts if text.splitlines() != [text]]
@@ -96,24 +97,28 @@ def _write(path: Path, X: Matrix, ids: Array | None) -> None:
         elif ids is not None:
             tensors["ids"] = ids
         save_file(tensors, path, metadata=metadata)
-    elif path.suffix in SVMLIGHT:
+    elif path.suffix in SVMLIGHT_SUFFIXES:
         from sklearn.datasets import dump_svmlight_file
 
         dump_svmlight_file(X, np.zeros(X.shape[0]), str(path))
-    elif path.suffix in LINES:
+    elif path.suffix in JSON_SUFFIXES:
         with open(path, "w", encoding="utf-8") as lines:
             _write_lines(lines, X, ids)
     else:
-        from similia.files.arrow.vectors import write_table
+        from similia.files.vector_tables import write_table
 
         write_table(path, _dense(X), ids)
 
 
 def _write_lines(file: IO[str], X: Matrix, ids: Array | None) -> None:
     """Write one vector per line; without ids, row numbers take their place."""
-    for start in range(0, X.shape[0], STEP):
-        rows = _dense(X[start : start + STEP])
-        names = range(start, start + len(rows)) if ids is None else ids[start : start + STEP]
+    for start in range(0, X.shape[0], limits.JSON_VECTORS):
+        rows = _dense(X[start : start + limits.JSON_VECTORS])
+        names = (
+            range(start, start + len(rows))
+            if ids is None
+            else ids[start : start + limits.JSON_VECTORS]
+        )
         for name, row in zip(np.asarray(names).tolist(), rows, strict=True):
             # The shortest double that rounds to a single-precision number.
             values = row.tolist() if row.dtype == np.float64 else [float(str(v)) for v in row]

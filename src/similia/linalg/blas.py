@@ -11,8 +11,20 @@ import numpy as np
 from scipy import sparse
 
 from similia.linalg.bound import gemm
-from similia.linalg.compiled import compiled
+from similia.linalg.forms import row_product, sparse_forms, sparse_quadratic
 from similia.linalg.threads import SMALL, processors, side_by_side
+
+__all__ = [
+    "add_cross_products",
+    "bilinear_forms",
+    "panels",
+    "products",
+    "quadratic_forms",
+    "row_product",
+    "row_products",
+    "sparse_rows",
+    "wide_row_products",
+]
 
 PANEL = 96  #: fewest rows or columns of a panel that still keep a processor busy
 
@@ -44,25 +56,6 @@ def products(*pairs):
     return results
 
 
-@compiled
-def row_product(q, B):
-    """Product of one row with a matrix: on this thread, as a BLAS would wake up others for it."""
-    out = np.zeros(B.shape[1], B.dtype)
-    n = len(q) - len(q) % 8
-    for i in range(0, n, 8):  # an eighth of the traffic of one at a time
-        x, rows = q[i : i + 8], B[i : i + 8]
-        for j in range(len(out)):
-            first = (x[0] * rows[0, j] + x[1] * rows[1, j]) + (
-                x[2] * rows[2, j] + x[3] * rows[3, j]
-            )
-            last = (x[4] * rows[4, j] + x[5] * rows[5, j]) + (x[6] * rows[6, j] + x[7] * rows[7, j])
-            out[j] += first + last
-    for i in range(n, len(q)):
-        for j in range(len(out)):
-            out[j] += q[i] * B[i, j]
-    return out
-
-
 def _multiply(A, B, out):
     if sparse.issparse(B):
         out[:] = (B.T @ A.T).T
@@ -82,9 +75,8 @@ def add_cross_products(*terms):
     side_by_side(tasks, sum(len(A) * C.size for C, A, _, _ in terms))
 
 
-@compiled
 def _add_cross_product(C, A, B, start, stop):
-    """Add AᵀB to C, rows start … stop-1 of it. Whole arrays: panels would compile separately."""
+    """Add AᵀB to C, rows start … stop-1 of it."""
     gemm(True, A[:, start:stop], False, B, 1.0, C[start:stop])
 
 
@@ -95,57 +87,25 @@ def row_products(A, B):
     return np.vecdot(A, B)
 
 
-@compiled
 def wide_row_products(A, a, B, b):
     """Inner products of rows a of A with rows b of B, in double precision whatever theirs is."""
-    found = np.empty(len(a))
-    for i in range(len(a)):
-        total, x, y = 0.0, A[a[i]], B[b[i]]
-        for j in range(len(x)):
-            total += np.float64(x[j]) * np.float64(y[j])
-        found[i] = total
-    return found
+    return np.einsum("ij,ij->i", A[a], B[b], dtype=np.float64)
+
+
+def sparse_rows(X):
+    """Ends of the rows, places and values of a CSR matrix, as compiled loops take them."""
+    return X.indptr.astype(np.intp, copy=False), X.indices.astype(np.intp, copy=False), X.data
 
 
 def bilinear_forms(W, Q, P):
     """q_tᵀ W p_t for the rows of Q and P, both dense or both CSR."""
     if sparse.issparse(Q):
-        return _sparse_forms(W, Q.indptr, Q.indices, Q.data, P.indptr, P.indices, P.data)
+        return sparse_forms(W, *sparse_rows(Q), *sparse_rows(P))
     return row_products(products((Q, W))[0], P)
-
-
-@compiled
-def _sparse_forms(W, q_ptr, q_index, q_value, p_ptr, p_index, p_value):
-    forms = np.zeros(len(q_ptr) - 1, dtype=W.dtype)
-    for i in range(len(forms)):
-        total = 0.0
-        for a in range(q_ptr[i], q_ptr[i + 1]):
-            w = W[q_index[a]]
-            score = 0.0
-            for b in range(p_ptr[i], p_ptr[i + 1]):
-                score += w[p_index[b]] * p_value[b]
-            total += q_value[a] * score
-        forms[i] = total
-    return forms
 
 
 def quadratic_forms(A, Z):
     """zᵀAz for the rows of Z, dense or CSR without duplicates; A is symmetric."""
     if sparse.issparse(Z):
-        return _sparse_quadratic(A, Z.indptr, Z.indices, Z.data)
+        return sparse_quadratic(A, *sparse_rows(Z))
     return bilinear_forms(A, Z, Z)
-
-
-@compiled
-def _sparse_quadratic(A, ptr, index, value):
-    forms = np.empty(len(ptr) - 1, dtype=A.dtype)
-    for i in range(len(forms)):
-        total = 0.0
-        for a in range(ptr[i], ptr[i + 1]):
-            row = A[index[a]]
-            half = 0.5 * row[index[a]] * value[a]
-            for b in range(a + 1, ptr[i + 1]):
-                half += row[index[b]] * value[b]
-            total += value[a] * half
-        forms[i] = 2.0 * total
-    return forms

@@ -12,17 +12,17 @@ score, which is one of them. Ranks are thus exactly those of one set of scores. 
 own score, or contains too many others, the query is measured from a full row of scores instead.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.linalg.compiled import compiled_in_order
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
+from similia.retrieval.counting import count_tile, fill_measured, inner_products
 from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.measures import Wanted, fill_row
-from similia.retrieval.ranks import all_finite, count_band
+from similia.retrieval.measures import Wanted
 from similia.retrieval.relevance import members
 from similia.retrieval.scorers import Scores
 from similia.retrieval.vectors import Products, is_sparse
@@ -35,8 +35,6 @@ FEWEST = 32
 MANY = 64
 #: scores that each share of the items may set aside for a relevant item
 ASIDE = 64
-#: scores searched together for those to set aside
-STRIP = 64
 #: shares per processor, so that uneven shares balance out
 SHARES = 2
 
@@ -102,50 +100,29 @@ def _measured(
     watched = Watched(starts, items, *_bands(q, owners, products.items, items))
     sure = np.ones(len(queries), dtype=bool)
     counts = _counted(q, products.items, watched, sure)
-    _fill_measured(wanted, sure, queries, watched, counts)
+    fill_measured(wanted, sure.view(np.uint8), queries, watched, counts)
     return sure
 
 
 def _bands(q: Floats, rows: Integers, z: Floats, items: Integers) -> tuple[Floats, Floats]:
     """Bounds that very likely contain the rounded inner products of the given rows and items."""
     exact, size = np.empty((2, len(items)))
-    _inner_products(exact, size, q, rows, z, items)
+    inner_products(exact, size, q, rows, z, items)
     with np.errstate(over="ignore", invalid="ignore"):
         # Rounding errors of n terms add up like sqrt(n), not like n.
         width = 0.5 * np.finfo(q.dtype).eps * np.sqrt(q.shape[1]) * size
         return (exact - width).astype(q.dtype), (exact + width).astype(q.dtype)
 
 
-@compiled_in_order
-def _inner_products(
-    exact: Floats, size: Floats, q: Floats, rows: Integers, z: Floats, items: Integers
-) -> None:
-    """Set inner products in double precision, and the same of absolute values."""
-    for i in range(len(items)):
-        x, y = q[rows[i]], z[items[i]]
-        total, absolute = 0.0, 0.0
-        for k in range(len(x)):
-            part = np.float64(x[k]) * np.float64(y[k])
-            total += part
-            absolute += abs(part)
-        exact[i], size[i] = total, absolute
-
-
-@compiled_in_order
 def _watched(wanted: Wanted, queries: Integers) -> tuple[Integers, Integers]:
     """Starts and items: the relevant items of each query, then the query itself if it is one."""
-    relevant, own = wanted.relevant, wanted.own
-    starts = np.zeros(len(queries) + 1, np.int64)
-    for i, query in enumerate(queries):
-        n = len(relevant.items[members(relevant, query)])
-        starts[i + 1] = starts[i] + n + (own[query] >= 0)
-    items = np.empty(starts[-1], np.int64)
-    for i, query in enumerate(queries):
-        found = relevant.items[members(relevant, query)]
-        items[starts[i] : starts[i] + len(found)] = found
-        if own[query] >= 0:
-            items[starts[i + 1] - 1] = own[query]
-    return starts, items
+    lists: list[Sequence[int] | Integers] = []
+    for query in queries:
+        own = wanted.own[query]
+        lists.append(wanted.relevant.items[members(wanted.relevant, query)])
+        lists.append([own] if own >= 0 else [])
+    starts = np.cumsum([0, *map(len, lists)])[::2]
+    return np.ascontiguousarray(starts), np.concatenate(lists).astype(np.intp)
 
 
 def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]) -> Counts:
@@ -165,93 +142,8 @@ def _counted(q: Floats, items: Floats, watched: Watched, sure: NDArray[np.bool_]
             part = tile[: len(q) * len(some)].reshape(len(q), len(some))
             with np.errstate(over="ignore", invalid="ignore"):
                 np.matmul(q, some.T, out=part)
-            _count_tile(own, sure, part, start, watched)
+            count_tile(*own, sure.view(np.uint8), part, start, *watched)
 
     with single_blas_thread():
         side_by_side([partial(count, share) for share in range(len(shares))])
     return counts
-
-
-@compiled_in_order
-def _count_tile(
-    counts: Counts, sure: NDArray[np.bool_], tile: Floats, start: int, watched: Watched
-) -> None:
-    """Count the scores of a tile above each band, and set aside those within."""
-    for row in range(len(tile)):
-        scores = tile[row]
-        if not sure[row]:
-            continue
-        if not all_finite(scores):
-            sure[row] = False
-            continue
-        for w in range(watched.starts[row], watched.starts[row + 1]):
-            low, high = watched.low[w], watched.high[w]
-            beyond, reaching = count_band(scores, low, high)
-            counts.beyond[w] += beyond
-            if reaching != beyond and not _set_aside(counts, w, scores, start, low, high):
-                sure[row] = False
-
-
-@compiled_in_order
-def _set_aside(counts: Counts, w: int, scores: Floats, start: int, low: float, high: float) -> bool:
-    """Keep the scores in the band; return whether there was room for them."""
-    # Strips are compared as a whole: score by score the branch would be foreseen wrongly too often.
-    n, items, values = counts.n_aside[w], counts.aside[w], counts.scores[w]
-    for first in range(0, len(scores), STRIP):
-        strip = scores[first : first + STRIP]
-        beyond, reaching = count_band(strip, low, high)
-        if beyond == reaching:
-            continue
-        for i in range(len(strip)):
-            if low <= strip[i] <= high:
-                if n == len(items):
-                    return False
-                items[n], values[n] = start + first + i, strip[i]
-                n += 1
-    counts.n_aside[w] = n
-    return True
-
-
-@compiled_in_order
-def _fill_measured(
-    wanted: Wanted, sure: NDArray[np.bool_], queries: Integers, watched: Watched, counts: Counts
-) -> None:
-    """Set the measures of the queries whose ranks are sure; unset `sure` if a score is missing."""
-    for i, query in enumerate(queries):
-        first, end = watched.starts[i], watched.starts[i + 1]
-        items, ranks = watched.items[first:end], np.empty(end - first, np.int64)
-        for w in range(first, end):
-            ranks[w - first] = _rank(counts, w, watched.items[w])
-        sure[i] = sure[i] and ranks.all()
-        if not sure[i]:
-            continue
-        places = np.arange(end - first)
-        if wanted.own[query] >= 0:
-            # The query itself is watched last and not ranked.
-            ranks -= (ranks > ranks[-1]).astype(np.int64)
-            places = places[items != wanted.own[query]]
-        places = places[np.argsort(ranks[places])]
-        gains = wanted.relevant.gains[members(wanted.relevant, query)]
-        fill_row(wanted, query, ranks[places], gains[places])
-
-
-@compiled_in_order
-def _rank(counts: Counts, w: int, item: int) -> int:
-    """Rank of a watched item among all items; 0 if its score was not set aside.
-
-    Before item j rank higher scores and, at lower indices, equal ones.
-    """
-    found, own = False, counts.scores.dtype.type(0)
-    for share in range(len(counts.beyond)):
-        for e in range(counts.n_aside[share, w]):
-            if counts.aside[share, w, e] == item:
-                found, own = True, counts.scores[share, w, e]
-    if not found:
-        return 0
-    rank = 1
-    for share in range(len(counts.beyond)):
-        rank += counts.beyond[share, w]
-        for e in range(counts.n_aside[share, w]):
-            score = counts.scores[share, w, e]
-            rank += score > own or (score == own and counts.aside[share, w, e] < item)
-    return rank

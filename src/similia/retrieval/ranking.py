@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Side
-from similia.linalg.compiled import compiled_in_order
-from similia.retrieval.grid import Floats, Integers, best_first
-from similia.retrieval.ranks import all_finite
+from similia.retrieval.grid import Floats
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, Scores, scores_of
+from similia.retrieval.selection import fill_best
 from similia.validation import boolean, check_parameters, positive_integer
 
 _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positive_integer}
@@ -71,45 +70,5 @@ def best_of(scores: Scores, k: int, block_bytes: int) -> tuple[NDArray[np.int64]
     for queries, block in scores.blocks(block_bytes):
         if len(best) == 0:
             best = np.empty(indices.shape, block.dtype)
-        scores.share_out(partial(_fill_best, indices, best, scores.own), block, queries)
+        scores.share_out(partial(fill_best, indices, best, scores.own), block, queries)
     return indices, best
-
-
-@compiled_in_order
-def _fill_best(
-    indices: Integers, best: Floats, own: Integers, scores: Floats, queries: Integers
-) -> int:
-    """Set the best items of `queries` and their scores; a `Fill` with its first three arguments."""
-    k = indices.shape[1]
-    pool, pool_scores = np.empty(2 * k, np.int64), np.empty(2 * k, scores.dtype)
-    for place, query in enumerate(queries):
-        if not all_finite(scores[place]):
-            return place
-        _select_best(pool, pool_scores, scores[place], own[query])
-        indices[query], best[query] = pool[:k], pool_scores[:k]
-    return -1
-
-
-@compiled_in_order
-def _select_best(pool: Integers, pool_scores: Floats, scores: Floats, excluded: int) -> None:
-    """Collect candidates for the best k in a pool of 2k, cut back to the best k when full.
-
-    A later score that only equals the k-th is no candidate, because lower indices go first.
-    """
-    size, bound = 0, -np.inf
-    for i in range(len(scores)):
-        if scores[i] > bound and i != excluded:
-            pool[size], pool_scores[size] = i, scores[i]
-            size += 1
-            if size == len(pool):
-                size = len(pool) // 2
-                _cut(pool, pool_scores, size)
-                bound = pool_scores[size - 1]
-    _cut(pool[:size], pool_scores[:size], len(pool) // 2)
-
-
-@compiled_in_order
-def _cut(pool: Integers, pool_scores: Floats, k: int) -> None:
-    """Move the best k to the front, best first; equal scores stay in order of index."""
-    order = best_first(pool_scores)[:k]
-    pool[:k], pool_scores[:k] = pool[order], pool_scores[order]

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix
-from similia.linalg.compiled import compiled_in_order
 from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import is_sparse
 from similia.safety.bounds import check_sparse
@@ -29,7 +28,6 @@ class Relevance(NamedTuple):
     gains: Floats
 
 
-@compiled_in_order
 def members(relevant: Relevance, query: int) -> slice:
     """Places of the query's items and gains in `relevant`."""
     group = relevant.group[query]

@@ -7,10 +7,11 @@ from typing import Any, TypeGuard, TypeVar, get_args
 import numpy as np
 from scipy import sparse
 
-from similia.contract import Array, Geometry, Matrix, Searchable, Side
-from similia.linalg.compiled import compiled_in_order
+from similia.contract import Geometry, Matrix, Searchable, Side
+from similia.linalg.blas import sparse_rows
 from similia.linalg.threads import SMALL, processors, side_by_side, single_blas_thread
 from similia.retrieval.grid import Floats
+from similia.retrieval.selection import fill_products
 from similia.validation import check_parameters, one_of
 
 ResultT = TypeVar("ResultT")
@@ -72,12 +73,11 @@ class Products:
             q = self.queries(rows)
             if self._postings is None:
                 return self._dense(q, out)
-        q = sparse.csr_array(q)
+        starts, features, values = sparse_rows(sparse.csr_array(q))
         postings = (self._postings.indptr, self._postings.indices, self._postings.data)
 
         def share(start: int, stop: int) -> None:
-            some = (q.indptr[start : stop + 1], q.indices, q.data)
-            _fill_products(out[start:stop], some, postings)
+            fill_products(out[start:stop], starts[start : stop + 1], features, values, *postings)
 
         over_rows(share, len(out))
         return out
@@ -133,22 +133,6 @@ def _extended(X: Matrix, factor: int, *columns: Floats) -> Matrix:
     np.multiply(X, factor, out=wider[:, : X.shape[1]])
     wider[:, X.shape[1] :] = tail
     return wider
-
-
-@compiled_in_order
-def _fill_products(out: Floats, queries: tuple[Array, ...], postings: tuple[Array, ...]) -> None:
-    """Set out[i, j] to the inner product of sparse query i and sparse item j.
-
-    Queries are stored by row, items by feature; the cost is one operation per feature that a query
-    and an item share.
-    """
-    (q_starts, q_features, q_values), (starts, items, values) = queries, postings
-    out[:] = 0
-    for i in range(len(out)):
-        for p in range(q_starts[i], q_starts[i + 1]):
-            feature, weight = q_features[p], q_values[p]
-            for e in range(starts[feature], starts[feature + 1]):
-                out[i, items[e]] += weight * values[e]
 
 
 def over_rows(

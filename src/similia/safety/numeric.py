@@ -29,7 +29,7 @@ def check_numeric(owner: str, name: str, X: Any) -> None:
     for kinds, found in NOT_NUMBERS:
         example = _first_of(kinds, values)
         if example is not None:
-            raise ValueError(f"{owner}: {name} must be numbers, got {found}: {example!r:.40}.")
+            raise ValueError(f"{owner}: {name} must be numbers, got {found}: {str(example)!r:.40}.")
 
 
 def check_unmasked(owner: str, name: str, X: Any) -> None:

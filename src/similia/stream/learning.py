@@ -170,6 +170,11 @@ def learn_file(
             f"learn_file: learner must be one that learns judgement by judgement, got {name}, "
             "which learns a whole labelled set; call its fit."
         )
+    if not isinstance(vectors, VectorFile):
+        raise TypeError(
+            "learn_file: vectors must be a VectorFile, as read_vectors returns it, got "
+            f"{type(vectors).__name__}; arrays are for the learner's own learn."
+        )
     if output is not None:
         check_target(output)
     labels = learner.learns_from == "labels"

@@ -21,12 +21,12 @@ from similia.contract import Array, Searchable
 from similia.feedback.interleaved import (
     NO_GENERATION,
     TEAMS,
-    TEXT,
     read_drafts,
     read_named,
     write_drafts,
 )
 from similia.files import BadRows, FeedbackLike, VectorFile
+from similia.files.columns import TEXT
 from similia.files.keys import key
 from similia.retrieval import top_k
 from similia.trust.evidence import log_e_value, log_wealth

@@ -5,7 +5,7 @@ pytest.importorskip("usearch", reason="needs usearch")
 
 from similia.service.catalogue import approximate
 from similia.service.errors import Invalid
-from similia.service.log.records import Item, Query, Settings
+from similia.service.log.records import Item, Query, TenantSettings
 from similia.service.tenants.tenant import Tenant
 
 WIDTH, N = 8, 400
@@ -14,7 +14,7 @@ WIDTH, N = 8, 400
 @pytest.fixture
 def tenant(tmp_path, monkeypatch):
     monkeypatch.setattr(approximate, "MIN_ROWS", 100)
-    tenant = Tenant.create(tmp_path, "acme", Settings(search="usearch"))
+    tenant = Tenant.create(tmp_path, "acme", TenantSettings(search="usearch"))
     tenant.put_items([item(i) for i in range(N)])
     tenant._learner.wait(tenant.log.last, 60)
     tenant._catalogue.approximate.build(tenant._learner.live.snapshot)
@@ -65,13 +65,13 @@ def test_unknown_libraries_and_bad_settings_are_refused(tmp_path):
 
     for number, bad in enumerate(
         (
-            Settings(search="magic"),
-            Settings(held_out=1.0),
-            Settings(memory=-1),
-            Settings(half_life=0.0),
-            Settings(views=[View("a", 0)]),
-            Settings(views=[View("a", 1, compared=False)]),
-            Settings(views=[View("a", 1), View("a", 2)]),
+            TenantSettings(search="magic"),
+            TenantSettings(held_out=1.0),
+            TenantSettings(memory=-1),
+            TenantSettings(half_life=0.0),
+            TenantSettings(views=[View("a", 0)]),
+            TenantSettings(views=[View("a", 1, compared=False)]),
+            TenantSettings(views=[View("a", 1), View("a", 2)]),
         )
     ):
         with pytest.raises(Invalid, match="settings"):

@@ -57,7 +57,7 @@ def in_postgres(server, kind):
 @pytest.fixture(params=["qdrant", "qdrant-fields", "text", "bigint"])
 def place(request, tmp_path, monkeypatch):
     """Settings of a database with sixty items, of which a tenant begins with twenty."""
-    monkeypatch.setattr(external, "SAMPLE", SAMPLE)
+    monkeypatch.setattr(external, "N_COPIED", SAMPLE)
     if request.param.startswith("qdrant"):
         return in_qdrant(tmp_path, request.param == "qdrant-fields")
     return in_postgres(request.getfixturevalue("server"), request.param)
@@ -104,7 +104,7 @@ def test_items_elsewhere_are_ranked_and_learnt_from(place, start, settings):
 
 
 def test_a_database_that_is_away_is_told_and_what_is_known_still_learnt(server, start, monkeypatch):
-    monkeypatch.setattr(external, "SAMPLE", SAMPLE)
+    monkeypatch.setattr(external, "N_COPIED", SAMPLE)
     running = start(items=False, **in_postgres(server, "text"))
     tenant = running.service.tenants.get("default")
     known = [str(i) for i in range(N) if tenant.has(str(i))][:3]

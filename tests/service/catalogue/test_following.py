@@ -34,7 +34,7 @@ from tests.service.teams import PATIENCE, expected, filled
 def often(monkeypatch):
     """Snapshots after every block, of eight lists, and items that are moved together soon."""
     monkeypatch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
-    monkeypatch.setattr(fold, "BLOCK", 8)
+    monkeypatch.setattr(fold, "LISTS_PER_BLOCK", 8)
     monkeypatch.setattr(items, "MIN_COMPACTED", 40)
     monkeypatch.setattr(shared, "MAX_COPIED", 8)
 
@@ -58,7 +58,7 @@ def test_any_order_of_changes_gives_the_bits_of_a_fresh_fold(tmp_path_factory, s
     tenants, count = Tenants(folder), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
-        patch.setattr(fold, "BLOCK", 8)
+        patch.setattr(fold, "LISTS_PER_BLOCK", 8)
         patch.setattr(items, "MIN_COMPACTED", 40)
         patch.setattr(shared, "MAX_COPIED", 8)
         filled(tenants)
@@ -200,7 +200,7 @@ def test_items_of_a_row_that_is_half_done_are_not_judged_yet():
     Half.items.put(item(0), [1.0], 5)
     asked = Query(vectors={"a": [1.0]})
     told = Triplet(query=asked, better="i0", worse="i1")
-    intake = Intake(Half, records.Settings, follower=type("F", (), {"mark": 9}))
+    intake = Intake(Half, records.TenantSettings, follower=type("F", (), {"mark": 9}))
     assert intake.at_once([told]) is None
     assert intake._view().has("i0") is False
     Half.items.put(item(1), [1.0], 5)

@@ -11,7 +11,7 @@ from similia.service.catalogue import approximate
 from similia.service.catalogue.external import ExternalItems
 from similia.service.errors import Conflict, Invalid, NotFound
 from similia.service.http import app
-from similia.service.log.records import Query, Settings, Triplet, View
+from similia.service.log.records import Query, TenantSettings, Triplet, View
 from similia.service.settings import Settings as ServiceSettings
 from similia.service.tenants import upkeep
 from similia.service.tenants.files import ItemFile
@@ -78,9 +78,9 @@ def test_items_are_changed_at_their_owner_only(tenants):
 
 def test_items_are_searched_as_their_owner_does(tenants, monkeypatch):
     monkeypatch.setattr(approximate, "MIN_ROWS", 10)
-    owner = tenants.create("fast", Settings(search="usearch"))
+    owner = tenants.create("fast", TenantSettings(search="usearch"))
     owner.put_items(some_items(60))
-    team = tenants.create("team", Settings(shares="fast"))
+    team = tenants.create("team", TenantSettings(shares="fast"))
     owner._catalogue.approximate.build(owner._learner.live.snapshot)
     built = []
     monkeypatch.setattr(approximate.Approximate, "build", lambda *_: built.append(1))
@@ -95,7 +95,7 @@ def test_items_are_searched_as_their_owner_does(tenants, monkeypatch):
 def test_only_items_of_another_tenants_own_can_be_shared(tenants, owner):
     filled(tenants)
     with pytest.raises(Invalid, match="shares must be"):
-        tenants.create("new", Settings(shares=owner))
+        tenants.create("new", TenantSettings(shares=owner))
     with pytest.raises(NotFound):
         tenants.get("new")
 
@@ -103,7 +103,7 @@ def test_only_items_of_another_tenants_own_can_be_shared(tenants, owner):
 def test_views_of_shared_items_are_not_chosen(tenants):
     filled(tenants)
     with pytest.raises(Invalid, match="views must be those of shared items"):
-        tenants.create("new", Settings(shares="owner", views=[View("other", 2)]))
+        tenants.create("new", TenantSettings(shares="owner", views=[View("other", 2)]))
     with pytest.raises(Conflict, match="exists"):
         tenants.create("one", SHARING)
 
@@ -135,7 +135,7 @@ def test_a_team_whose_maker_was_killed_is_made_again(place, name, open_log, tmp_
     tenants.create(f"{name}-owner", SETTINGS).put_items([item(i) for i in range(3)])
     open_log().close()
     assert tenants.get(name).shares is None
-    team = tenants.create(name, Settings(shares=f"{name}-owner"))
+    team = tenants.create(name, TenantSettings(shares=f"{name}-owner"))
     assert (team.shares, team.n_items, team.log.last) == (f"{name}-owner", 3, 1)
     with pytest.raises(Conflict, match="exists"):
         tenants.create(name)
@@ -165,7 +165,9 @@ def test_the_same_on_every_database(place, name, tmp_path):
     tenants = Tenants(place, cache=tmp_path / "cache")
     owner = tenants.create(name, SETTINGS)
     owner.put_items([item(i) for i in range(30)])
-    teams = [tenants.create(f"{name}-{i}", Settings(shares=name, held_out=0.5)) for i in range(2)]
+    teams = [
+        tenants.create(f"{name}-{i}", TenantSettings(shares=name, held_out=0.5)) for i in range(2)
+    ]
     one, two = teams
     before = ids(two.rank(query(0), 30))
     told = [triplet(i, source="random", judge="ann") for i in range(150)]
@@ -280,7 +282,7 @@ def test_items_that_are_elsewhere_are_not_shared(start, monkeypatch, settings):
 def test_shared_items_are_not_taken_elsewhere(settings, monkeypatch):
     tenants = Tenants(settings["store"])
     tenants.create("default").put_items(some_items())
-    tenants.create("team", Settings(shares="default"))
+    tenants.create("team", TenantSettings(shares="default"))
     tenants.close()
     monkeypatch.setattr(app, "open_external", lambda _: ExternalItems(There()))
     for name in ("default", "team"):
@@ -293,7 +295,7 @@ def test_shared_items_are_not_taken_elsewhere(settings, monkeypatch):
 def test_a_file_of_items_is_refused_for_a_team(settings, tmp_path):
     tenants = Tenants(settings["store"])
     tenants.create("default").put_items(some_items())
-    tenants.create("team", Settings(shares="default"))
+    tenants.create("team", TenantSettings(shares="default"))
     tenants.close()
     np.save(tmp_path / "items.npy", np.ones((3, 8), np.float32))
     file = ItemFile(tmp_path / "items.npy")

@@ -8,7 +8,7 @@ import pytest
 
 from similia.service.errors import Invalid
 from similia.service.log.provenance import is_held_out
-from similia.service.log.records import Item, Query, Settings, Triplet, View
+from similia.service.log.records import Item, Query, TenantSettings, Triplet, View
 from similia.service.tenants.tenant import Tenant
 from tests.service.problems import bits, learner, reopened
 
@@ -19,7 +19,7 @@ VIEWS = [View("noise", WIDTH), View("truth", WIDTH)]
 def taught(where, n=500, wrong=False, **options):
     """A tenant whose people follow the second view, and whose questions are random."""
     rng = np.random.default_rng(0)
-    tenant = Tenant.create(where, "acme", Settings(views=VIEWS, memory=0, **options))
+    tenant = Tenant.create(where, "acme", TenantSettings(views=VIEWS, memory=0, **options))
     vectors = {name: rng.normal(size=(40, WIDTH)) for name in ("noise", "truth")}
     tenant.put_items(
         [

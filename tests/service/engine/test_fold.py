@@ -78,7 +78,7 @@ def test_live_learning_and_replay_give_the_same_bits(tmp_path):
 @pytest.mark.parametrize("memory", [0, 10, 10_000])
 def test_blocks_learnt_together_give_the_bits_of_blocks_learnt_alone(memory, monkeypatch):
     """Whatever comes between them: ties that overfill a block, first clicks, moving items."""
-    monkeypatch.setattr(folding, "BLOCK", 16)
+    monkeypatch.setattr(folding, "LISTS_PER_BLOCK", 16)
     monkeypatch.setattr(items, "MIN_COMPACTED", 40)
     settings = structs.replace(SETTINGS, memory=memory)
     records = [
@@ -195,7 +195,7 @@ def test_judgements_of_items_that_are_gone_are_passed_over(beginning):
 def often(monkeypatch):
     """Snapshots after every block, of eight lists."""
     monkeypatch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
-    monkeypatch.setattr(folding, "BLOCK", 8)
+    monkeypatch.setattr(folding, "LISTS_PER_BLOCK", 8)
 
 
 def test_a_snapshot_and_the_rest_of_the_log_give_the_same_bits(tmp_path, often):
@@ -244,7 +244,12 @@ def test_a_forged_snapshot_is_passed_over(tmp_path, often, caplog):
         "memory_keys_": state["memory_keys_"][:1],
         "memory_counts_": state["memory_counts_"] + 10**6,
     }.items():
-        parameters = {"seq": good.seq, "hash": good.hash, "pairs": "{}", "block": folding.BLOCK}
+        parameters = {
+            "seq": good.seq,
+            "hash": good.hash,
+            "pairs": "{}",
+            "block": folding.LISTS_PER_BLOCK,
+        }
         parameters["learner"] = good.learner.get_params(deep=False)
         arrays = {known: getattr(good, known) for known in snapshots.ARRAYS}
         saving.write(

@@ -18,7 +18,7 @@ BAD = 7.0  # weight of the judgement that nothing can be learnt from
 @pytest.fixture
 def failing(monkeypatch):
     """Learning that fails on lists of one weight, whatever else is in the block."""
-    monkeypatch.setattr(folding, "BLOCK", 8)
+    monkeypatch.setattr(folding, "LISTS_PER_BLOCK", 8)
     learn = Blend.learn_checked
 
     def learn_checked(self, X, lists, **options):
@@ -64,14 +64,14 @@ def test_learning_goes_on_without_the_row_that_fails(tmp_path, failing, place):
 def test_a_row_of_an_old_log_is_set_aside_when_its_tenant_is_opened(tmp_path, failing):
     with failing.context() as healthy:
         healthy.undo()
-        healthy.setattr(folding, "BLOCK", 8)
+        healthy.setattr(folding, "LISTS_PER_BLOCK", 8)
         tenant = filled(tmp_path)
         seq = [tenant.feedback([triplet(i, weight=BAD if i == 4 else 1.0)])[0] for i in range(20)]
         learner(tenant)
         tenant.close()
     for path in (tmp_path / "acme" / "snapshots").glob("*"):
         path.unlink()
-    failing.setattr(folding, "BLOCK", 8)
+    failing.setattr(folding, "LISTS_PER_BLOCK", 8)
     tenant = Tenant.open(tmp_path, "acme")
     assert list(asides(tenant.log)) in ([seq[4].seq], [])
     tenant.close()

@@ -4,7 +4,7 @@ import numpy as np
 
 from similia.service.judging import questions as asking
 from similia.service.log.provenance import is_held_out
-from similia.service.log.records import Query, Settings, Triplet, query_key
+from similia.service.log.records import Query, TenantSettings, Triplet, query_key
 from similia.service.tenants.tenant import Tenant
 from similia.similarity.blend import Blend
 from tests.service.conftest import WIDTH, some_items, until
@@ -23,7 +23,7 @@ def asked_by(tmp_path, n_queries, n, monkeypatch):
         given.append(np.asarray(candidates))
         return suggest(self, X, candidates, *rest, **options)
 
-    tenant = Tenant.create(tmp_path, "asked", settings=Settings(held_out=0.001))
+    tenant = Tenant.create(tmp_path, "asked", settings=TenantSettings(held_out=0.001))
     try:
         tenant.put_items(some_items())
         seq = tenant.feedback([Triplet(query=pool[0], better="i1", worse="i2")])[-1].seq
@@ -56,7 +56,7 @@ def test_only_random_questions_are_about_held_out_queries(tmp_path):
         Query(id=f"q{i}", vectors={"vectors": row.tolist()})
         for i, row in enumerate(rng.normal(size=(40, WIDTH)))
     ]
-    tenant = Tenant.create(tmp_path, "asked", settings=Settings(held_out=0.3))
+    tenant = Tenant.create(tmp_path, "asked", settings=TenantSettings(held_out=0.3))
     try:
         tenant.put_items(some_items())
         first = tenant.next(20, pool=pool)

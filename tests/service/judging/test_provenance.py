@@ -8,12 +8,12 @@ from msgspec import structs
 
 from similia.service.engine import exams as examining
 from similia.service.log.provenance import is_held_out, provenance, question_id
-from similia.service.log.records import ASKED, UPLOADED, Query, Settings, Tie, Triplet
+from similia.service.log.records import ASKED, UPLOADED, Query, TenantSettings, Tie, Triplet
 from similia.service.tenants.tenant import Tenant
 from tests.service.conftest import WIDTH, some_items
 from tests.service.problems import learner
 
-SECRET = Settings(secret="a" * 32)
+SECRET = TenantSettings(secret="a" * 32)
 
 
 def pool(n):
@@ -23,7 +23,7 @@ def pool(n):
 
 @pytest.fixture
 def tenant(tmp_path):
-    made = Tenant.create(tmp_path, "acme", Settings(held_out=0.9))
+    made = Tenant.create(tmp_path, "acme", TenantSettings(held_out=0.9))
     made.put_items(some_items())
     yield made
     made.close()
@@ -130,7 +130,7 @@ def test_only_so_many_answers_of_a_judge_count_each_day(tenant, monkeypatch):
 
 def test_promotions_say_who_spoke_and_hold_without_those_who_favour_them_most(tmp_path):
     rng = np.random.default_rng(0)
-    tenant = Tenant.create(tmp_path, "acme", Settings(held_out=0.5))
+    tenant = Tenant.create(tmp_path, "acme", TenantSettings(held_out=0.5))
     tenant.put_items(some_items())
     tenant.feedback([Triplet(query=pool(1)[0], better="i1", worse="i2")])
     judges = ["ann", "bea", "cem", "dan"]
@@ -153,7 +153,7 @@ def test_promotions_say_who_spoke_and_hold_without_those_who_favour_them_most(tm
 def test_held_out_queries_of_two_tenants_have_nothing_in_common():
     keys = [f"id:{number}" for number in range(4000)]
     one, other, public = (
-        {key for key in keys if is_held_out(key, Settings(held_out=0.2, secret=secret))}
+        {key for key in keys if is_held_out(key, TenantSettings(held_out=0.2, secret=secret))}
         for secret in ("a" * 32, "b" * 32, "")
     )
     for chosen in (one, other, public):
@@ -169,6 +169,6 @@ def test_a_question_proves_what_was_asked_and_of_whom(judge, text, item, source)
     said = Tie(query=query, items=(item, "a"), judge=judge, source=source, question=id)
     assert provenance(SECRET, said, uploaded=False) == ASKED
     assert provenance(SECRET, said, uploaded=True) == UPLOADED
-    assert provenance(Settings(secret="b" * 32), said, uploaded=False) == ""
+    assert provenance(TenantSettings(secret="b" * 32), said, uploaded=False) == ""
     assert provenance(SECRET, structs.replace(said, judge=judge + "x"), uploaded=False) == ""
     assert provenance(SECRET, structs.replace(said, source=None), uploaded=True) == ""

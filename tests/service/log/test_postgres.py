@@ -10,7 +10,7 @@ import psycopg
 
 from similia.service.errors import Damaged, NotFound, Unavailable
 from similia.service.log.opening import backup_tenant, check_tenant
-from similia.service.log.postgres import MIGRATIONS, PostgresLog, schema_of, tenants_in
+from similia.service.log.postgres import POSTGRES_MIGRATIONS, PostgresLog, schema_of, tenants_in
 from similia.service.tenants.tenant import Tenant
 from tests.service.problems import bits, filled, judgement, learner, query
 
@@ -55,7 +55,7 @@ def test_a_copy_in_sqlite_is_the_same_tenant(server, name, tmp_path):
 
 def test_a_check_finds_what_was_changed(server, name):
     log = PostgresLog(server.url, name)
-    from tests.service.test_log import entry
+    from tests.service.log.test_log import entry
 
     log.append([entry(i) for i in range(9)])
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -74,10 +74,10 @@ def test_a_schema_of_the_first_version_migrates(server, name):
         connection.execute(f'SET search_path TO "{schema}"'.encode())
         connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
         connection.execute("INSERT INTO version VALUES (1)")
-        connection.execute(MIGRATIONS[0].encode())
+        connection.execute(POSTGRES_MIGRATIONS[0].encode())
         PostgresLog(server.url, name).close()
         found = connection.execute("SELECT number FROM version").fetchall()
-        assert found == [(len(MIGRATIONS),)]
+        assert found == [(len(POSTGRES_MIGRATIONS),)]
         connection.execute("UPDATE version SET number = 99")
     with pytest.raises(Damaged, match="upgrade similia"):
         PostgresLog(server.url, name)

@@ -9,8 +9,8 @@ import pytest
 from similia.service.errors import Damaged, Full, NotFound, Unavailable
 from similia.service.log.log import GENESIS, Entry, first_link
 from similia.service.log.sqlite import (
-    MIGRATIONS,
     NAME,
+    SQLITE_MIGRATIONS,
     SQLiteLog,
     backup_log,
     check_log,
@@ -58,13 +58,13 @@ def test_a_log_of_the_first_version_migrates(tmp_path, folder):
     old = tmp_path / "old"
     old.mkdir()
     connection = apsw.Connection(str(old / NAME))
-    connection.execute(MIGRATIONS[0])
+    connection.execute(SQLITE_MIGRATIONS[0])
     connection.pragma("application_id", 0x73696D69)
     connection.pragma("user_version", 1)
     connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     connection.close()
     log = SQLiteLog(old)
-    assert log._store._connection.pragma("user_version") == len(MIGRATIONS) == 3
+    assert log._store._connection.pragma("user_version") == len(SQLITE_MIGRATIONS) == 3
     assert list(log.rows()) == rows
     assert log.append([entry(3), entry(77)]) == [(4, True), (21, False)]
     assert log.check().rows == 21

@@ -21,8 +21,8 @@ from similia.service.log.records import (
     Pair,
     Put,
     Query,
-    Settings,
     Skip,
+    TenantSettings,
     Tie,
     Triplet,
     View,
@@ -177,7 +177,9 @@ JUDGEMENTS = st.one_of(
 def learning():
     """A fold with items, and what checks need of it."""
     fold = Fold()
-    for seq, record in enumerate([Configured(settings=Settings(views=VIEWS)), Put(items=ITEMS)], 1):
+    for seq, record in enumerate(
+        [Configured(settings=TenantSettings(views=VIEWS)), Put(items=ITEMS)], 1
+    ):
         fold.feed(Row(seq, seq, "", encoded(record), None, None, None, None, b""))
     return fold
 

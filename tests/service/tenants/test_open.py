@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from similia.service.errors import Damaged, NotFound, Unavailable
-from similia.service.log.records import Settings
+from similia.service.log.records import TenantSettings
 from similia.service.log.sqlite import NAME
 from similia.service.tenants import tenants as opening
 from similia.service.tenants.tenants import Tenants
@@ -66,7 +66,7 @@ def test_tenants_in_use_stay_open(tmp_path, few):
 def test_owners_of_shared_items_stay_open_as_long_as_those_who_share_them(tmp_path, few):
     tenants = Tenants(tmp_path)
     filled(tenants, "owner")
-    filled(tenants, "team", Settings(shares="owner"))
+    filled(tenants, "team", TenantSettings(shares="owner"))
     for number in range(8):
         filled(tenants, f"t{number}")
         tenants.get("team")

@@ -15,8 +15,8 @@ from similia.service.log.records import (
     NoneOfThese,
     Pair,
     Query,
-    Settings,
     Skip,
+    TenantSettings,
     Tie,
     Triplet,
     View,
@@ -208,7 +208,7 @@ def test_items_are_searched_while_they_are_replaced_over_and_over(tenant, monkey
     from similia.service.catalogue import items
 
     monkeypatch.setattr(items, "MIN_COMPACTED", 16)
-    monkeypatch.setattr("similia.service.engine.fold.BLOCK", 4)
+    monkeypatch.setattr("similia.service.engine.fold.LISTS_PER_BLOCK", 4)
     errors, stop = [], threading.Event()
 
     def search():
@@ -310,7 +310,7 @@ def test_a_bad_item_is_refused_and_nothing_of_its_batch_is_stored(tenant, vector
 
 
 def test_the_largest_numbers_that_are_taken_leave_no_nan(tmp_path):
-    tenant = Tenant.create(tmp_path, "large", Settings(fields=["price"]))
+    tenant = Tenant.create(tmp_path, "large", TenantSettings(fields=["price"]))
     rng = np.random.default_rng(0)
 
     def huge():
@@ -424,7 +424,7 @@ def test_tenants_share_nothing(place, tmp_path, name):
 
 
 def test_fields_are_learnt_where_settings_say_so(tmp_path):
-    settings = Settings(views=VIEWS, fields=["price"])
+    settings = TenantSettings(views=VIEWS, fields=["price"])
     tenant = filled(tmp_path, settings=settings)
     tenant.feedback([triplet(0)])
     learner(tenant)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from similia.service.tenants.tenant import Tenant
 
 #: items that a new tenant begins with
-SAMPLE = 1000
+N_COPIED = 1000
 
 
 class ExternalItems:
@@ -43,7 +43,7 @@ class ExternalItems:
         """Copy some items for a new tenant: a learner measures on them what is typical."""
         if tenant.base is None:
             with _translated():
-                sample = self._store.some(SAMPLE)
+                sample = self._store.some(N_COPIED)
             if not sample:
                 raise ValueError(
                     "settings: items_at must have items, got none; add some, then start."

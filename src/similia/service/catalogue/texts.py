@@ -12,7 +12,7 @@ from similia.service.errors import Invalid
 from similia.text import BM25
 
 #: how many times as long as it took to read all texts they are used before they are read again
-PATIENCE = 10
+REREAD_RATIO = 10
 
 
 class _Read(NamedTuple):
@@ -26,7 +26,7 @@ class _Read(NamedTuple):
     seconds: float
 
 
-class Texts:
+class ItemTexts:
     """The words of the items, read again when items have changed."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Texts:
         with self._reading:
             read, now = self._read, time.monotonic()
             if read is not None:
-                recent = now - read.at < PATIENCE * read.seconds
+                recent = now - read.at < REREAD_RATIO * read.seconds
                 if read.version == items.version or recent:
                     return read
             version, texts = items.version, items.texts()

@@ -16,7 +16,7 @@ from similia.persistence import save
 from similia.safety.whole import make_folder
 from similia.service.answers import Figures, Model, Point, Then, Verdict
 from similia.service.engine.exams import (
-    Exam,
+    HeldOutExam,
     exam_of,
     figures,
     interval,
@@ -90,11 +90,11 @@ class Champions:
         )
         return structs.replace(found, curve=curve, days=self._log.days(), note=note)
 
-    def _exam(self) -> tuple[State, Exam | None]:
+    def _exam(self) -> tuple[State, HeldOutExam | None]:
         state, rows = self._learner.exams()
         return state, exam_of(rows, state, self._log)
 
-    def _curve(self, exam: Exam, base: Searchable) -> list[Point]:
+    def _curve(self, exam: HeldOutExam, base: Searchable) -> list[Point]:
         """Marks of the snapshots that are kept, and of now: how learning went."""
         before = float(mark(exam, base).judged(ACCURACY).mean())
         learners = {

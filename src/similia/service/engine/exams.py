@@ -31,7 +31,7 @@ from similia.trust.evidence import anytime_comparison
 from similia.views import Views
 
 #: triplets of one judgement
-MAX_TRIPLETS = 100
+MAX_EXAM_TRIPLETS = 100
 #: answers of one judge, and of those without a name, that count for each day (UTC)
 MAX_ANSWERS_A_DAY = 100
 #: one judge in so many is left out, those who speak most for a challenger; from so many judges on
@@ -40,7 +40,7 @@ FAVOURERS_ONE_IN, MIN_JUDGES = 10, 3
 LEVEL, CUT = 0.95, 1.0
 
 
-class Exam(NamedTuple):
+class HeldOutExam(NamedTuple):
     """Triplets (query, better, worse) of queries that were kept apart."""
 
     queries: Views
@@ -57,7 +57,7 @@ class Exam(NamedTuple):
         """Number of queries."""
         return len({query for query, _ in self.units.values()})
 
-    def only(self, names: set[str]) -> "Exam":
+    def only(self, names: set[str]) -> "HeldOutExam":
         """The part of it in these units, of which there must be some."""
         kept = np.isin(self.names, sorted(names))
         units = {name: unit for name, unit in self.units.items() if name in names}
@@ -67,7 +67,7 @@ class Exam(NamedTuple):
         )
 
 
-def exam_of(rows: Sequence[int], state: State, log: Log) -> Exam | None:
+def exam_of(rows: Sequence[int], state: State, log: Log) -> HeldOutExam | None:
     """The exam of these rows of the log; None if there is nothing to judge by."""
     if state.snapshot is None or state.layout is None:
         return None
@@ -114,7 +114,7 @@ def exam_of(rows: Sequence[int], state: State, log: Log) -> Exam | None:
     tuples = np.array(triplets, np.intp)
     tuples[:, 1:] = np.searchsorted(alive, tuples[:, 1:])
     sides = state.layout.sides(np.stack(queries), snapshot.matrix[alive])
-    return Exam(*sides, tuples, np.array(names), units, len(queries))
+    return HeldOutExam(*sides, tuples, np.array(names), units, len(queries))
 
 
 def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:
@@ -124,7 +124,7 @@ def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:
         for above, gain in zip(lesson.rows, lesson.gains, strict=True)
         for below, less in zip(lesson.rows, lesson.gains, strict=True)
         if gain > less
-    ][:MAX_TRIPLETS]
+    ][:MAX_EXAM_TRIPLETS]
 
 
 def _has_training_feedback(log: Log, query: str, exams: set[int]) -> bool:
@@ -138,7 +138,7 @@ def _has_training_feedback(log: Log, query: str, exams: set[int]) -> bool:
     return False
 
 
-def mark(exam: Exam, ranker: Searchable) -> Evaluation:
+def mark(exam: HeldOutExam, ranker: Searchable) -> Evaluation:
     """Share of each query's triplets that a ranker puts in the right order."""
     return triplet_evaluation(
         ranker, exam.queries, exam.triplets, items=exam.items, queries=exam.names
@@ -160,7 +160,7 @@ class JudgeVoice(NamedTuple):
     difference: float
 
 
-def voices(exam: Exam, challenger: Searchable, champion: Searchable) -> list[JudgeVoice]:
+def voices(exam: HeldOutExam, challenger: Searchable, champion: Searchable) -> list[JudgeVoice]:
     """What each judge says of a challenger, those who favour it most first."""
     gains = mark(exam, challenger).judged(ACCURACY) - mark(exam, champion).judged(ACCURACY)
     sums: Counter[str] = Counter()
@@ -174,7 +174,7 @@ def voices(exam: Exam, challenger: Searchable, champion: Searchable) -> list[Jud
     return [JudgeVoice(judge, counts[judge], sums[judge] / counts[judge]) for judge in order]
 
 
-def without_favourers(exam: Exam, spoken: Sequence[JudgeVoice]) -> Exam:
+def without_favourers(exam: HeldOutExam, spoken: Sequence[JudgeVoice]) -> HeldOutExam:
     """The exam without the tenth of the judges who favour a challenger most."""
     if len(spoken) < MIN_JUDGES:
         return exam
@@ -187,7 +187,7 @@ def spoke(spoken: Sequence[JudgeVoice]) -> list[dict[str, Any]]:
     return [voice._asdict() for voice in spoken]
 
 
-def figures(exam: Exam | None, rankers: dict[str, Searchable]) -> Figures:
+def figures(exam: HeldOutExam | None, rankers: dict[str, Searchable]) -> Figures:
     """Marks of rankers, of which "base" and "live" are compared."""
     if exam is None:
         note = "There are no judgements of held-out queries yet; ask some random questions."

@@ -1,9 +1,10 @@
 """State from the log: state(n) is a function of rows 1 to n and of nothing else.
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
-retracted. The learner takes it in blocks of `BLOCK` lists; the rest, fewer than a block, is learnt
-as one more block by a copy. So a state depends on the log alone, not on when rows arrived, were
-committed together or were ranked by, and live learning and replay cannot differ by a bit.
+retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
+is learnt as one more block by a copy. So a state depends on the log alone, not on when rows
+arrived, were committed together or were ranked by, and live learning and replay cannot differ by a
+bit.
 
 The copy is what ranks: nobody changes it, so searches never wait for learning.
 
@@ -37,14 +38,14 @@ from similia.service.log.records import (
     Query,
     Retraction,
     SetAside,
-    Settings,
+    TenantSettings,
     decoded,
     encoded,
 )
 from similia.similarity.blend import Blend
 
 #: lists in a block; another number would be another state
-BLOCK = 128
+LISTS_PER_BLOCK = 128
 #: full blocks that are learnt in one go where nobody waits for the first of them
 BLOCKS_TOGETHER = 16
 #: rows of items, and queries, on which a learner measures what is typical
@@ -116,7 +117,7 @@ class Fold:
         self.careful = careful
         #: last row that was fed
         self.seq = 0
-        self.settings = Settings()
+        self.settings = TenantSettings()
         self.items: Items | SharedItems | None = None
         #: where shared items are
         self._source = source
@@ -189,7 +190,7 @@ class Fold:
         except Exception as error:
             raise Unlearnable(row.seq, error) from error
         self._pending += lessons
-        if len(self._pending) >= BLOCK:
+        if len(self._pending) >= LISTS_PER_BLOCK:
             self._complete(row.seq)
         return True
 
@@ -293,7 +294,11 @@ class Fold:
             self.settle()
         self._full += block
         first = self.learner is None  # what is typical is measured now
-        if first or len(block) != BLOCK or len(self._full) >= BLOCKS_TOGETHER * BLOCK:
+        if (
+            first
+            or len(block) != LISTS_PER_BLOCK
+            or len(self._full) >= BLOCKS_TOGETHER * LISTS_PER_BLOCK
+        ):
             self.settle()
         self._tidy()
 
@@ -316,7 +321,7 @@ class Fold:
         sides = self._layout.sides(queries, shown)
         self._join()
         learn = self.learner.learn_checked
-        self._learning = self._beside.submit(learn, *sides, lists, every=BLOCK)
+        self._learning = self._beside.submit(learn, *sides, lists, every=LISTS_PER_BLOCK)
 
     def _join(self) -> None:
         """Wait for what is learnt beside."""
@@ -346,7 +351,7 @@ class Fold:
         queries, shown, lists = self._gathered(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
-        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=BLOCK)
+        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=LISTS_PER_BLOCK)
         return learner
 
     def _culprit(self, learner: Blend | None, lessons: list[Lesson]) -> int:
@@ -403,7 +408,7 @@ class Fold:
 
     def blocks_since(self, seq: int) -> int:
         """Number of full blocks learnt after a row."""
-        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // BLOCK
+        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // LISTS_PER_BLOCK
 
     # -- state ---------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from similia.service.engine.fold import Fold, State, Unlearnable, set_aside_entr
 from similia.service.engine.snapshots import Snapshots
 from similia.service.errors import ServiceError, Timeout, Unavailable
 from similia.service.log.log import Log, Row
-from similia.service.log.records import Settings
+from similia.service.log.records import TenantSettings
 
 logger = logging.getLogger("similia.service")
 
@@ -30,7 +30,7 @@ WAIT_SECONDS = 10.0
 #: seconds without rows after which the thread ends; the next row starts another
 IDLE_SECONDS = 5.0
 #: seconds until a log that is away is asked again
-RETRY_SECONDS = 1.0
+LOG_RETRY_SECONDS = 1.0
 #: seconds after which another thread has its turn
 SWITCH_SECONDS = 0.0005
 
@@ -88,8 +88,8 @@ class LiveLearner:
         return found.mark if isinstance(found, SharedItems) else 0
 
     @property
-    def settings(self) -> Settings:
-        """Settings as of the last row fed."""
+    def settings(self) -> TenantSettings:
+        """TenantSettings as of the last row fed."""
         return self._fold.settings
 
     @property
@@ -228,7 +228,7 @@ class LiveLearner:
                     if self._closed:
                         raise
                     logger.warning("The log cannot be read or written: %s", error)
-                    self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
+                    self._changed.wait_for(lambda: self._closed, LOG_RETRY_SECONDS)
 
     def _publish(self, state: State) -> None:
         with self._changed:

@@ -188,7 +188,7 @@ def superfluous(numbers: list[int]) -> list[int]:
 def write(path: Path, sealed: Sealed) -> None:
     """Write a snapshot to one file, whole or not at all."""
     parameters = {"seq": sealed.seq, "hash": sealed.hash, "pairs": json.dumps(sealed.pairs)}
-    parameters["block"] = folding.BLOCK
+    parameters["block"] = folding.LISTS_PER_BLOCK
     parameters["learner"] = sealed.learner.get_params(deep=False)
     attributes = {name: getattr(sealed, name) for name in ARRAYS}
     attributes["learner"] = sealed.learner.get_state()
@@ -203,7 +203,7 @@ def read(path: Path) -> Sealed:
         raise ModelFileError(f"{path} is of similia {written}, which may learn otherwise.")
 
     def sealed(parameters: dict[str, Any], attributes: dict[str, Any]) -> Sealed:
-        if parameters["block"] != folding.BLOCK:
+        if parameters["block"] != folding.LISTS_PER_BLOCK:
             raise ValueError(f"it was learnt in blocks of {parameters['block']}")
         learner = restored("Blend", parameters["learner"], attributes["learner"])
         found = json.loads(parameters["pairs"])

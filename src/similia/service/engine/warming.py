@@ -1,4 +1,4 @@
-"""What the first judgement and the first ranking would have to compile, compiled before them."""
+"""What the first judgement and the first ranking need, loaded before them."""
 
 import time
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from similia.linalg.threads import single_blas_thread
 from similia.service.engine import ranking
-from similia.service.engine.fold import BLOCK, Fold
+from similia.service.engine.fold import LISTS_PER_BLOCK, Fold
 from similia.service.judging.questions import suggested
 from similia.service.log.log import Row
 from similia.service.log.records import (
@@ -18,7 +18,7 @@ from similia.service.log.records import (
     Put,
     Query,
     Record,
-    Settings,
+    TenantSettings,
     Tie,
     Triplet,
     View,
@@ -67,8 +67,8 @@ def _records(views: list[View]) -> list[Record]:
         )
         for i in range(N_ITEMS)
     ]
-    records: list[Record] = [Configured(settings=Settings(views=views)), Put(items=items)]
-    for number in range(BLOCK + 8):
+    records: list[Record] = [Configured(settings=TenantSettings(views=views)), Put(items=items)]
+    for number in range(LISTS_PER_BLOCK + 8):
         query = Query(item=f"i{number % N_ITEMS}")
         one, other, third = (f"i{(number + step) % N_ITEMS}" for step in (1, 3, 5))
         if number < 8:

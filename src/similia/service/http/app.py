@@ -200,8 +200,8 @@ class Service:
         return True
 
     @property
-    def _new_tenant(self) -> records.Settings:
-        return records.Settings(held_out=self.settings.hold_out, search=self.settings.search)
+    def _new_tenant(self) -> records.TenantSettings:
+        return records.TenantSettings(held_out=self.settings.hold_out, search=self.settings.search)
 
     def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
         """Numbers of each tenant that is open, for metrics."""

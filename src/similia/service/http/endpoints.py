@@ -135,9 +135,13 @@ class Operation:
     async def _take_tenant(self, call: Call, name: str) -> None:
         """Hold the tenant open for this call; one that is closed is opened by a thread."""
         tenants = self.service.tenants
-        while (found := tenants.take(name)) is None:
+        try:
             async with asyncio.timeout(self.seconds):
-                await call.run_in("write", tenants.get, name)
+                while (found := tenants.take(name)) is None:
+                    await call.run_in("write", tenants.get, name)
+        except TimeoutError:
+            sentence = "the tenant is still being opened; try again later."
+            raise Problem(503, sentence, retry_after=1) from None
         call._tenant = found
 
     async def _answer(self, call: Call) -> None:

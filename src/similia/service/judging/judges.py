@@ -18,7 +18,7 @@ from similia.service.log.records import (
     UPLOADED,
     JudgedBody,
     NoneOfThese,
-    Settings,
+    TenantSettings,
     Tie,
     Triplet,
     decoded,
@@ -32,7 +32,7 @@ K = TypeVar("K")
 
 REPEAT, CHECK, GOLD = "repeat", "check", "gold"
 #: answers that figures are about, the last ones, and rows of the log that are read to find them
-MAX_ANSWERS, MAX_ROWS_READ = 20_000, 200_000
+MAX_ANSWERS, MAX_ROWS_READ = 20_000, 50_000
 
 
 class Count(Struct, frozen=True):
@@ -71,7 +71,7 @@ class Answered(NamedTuple):
 class JudgeFigures:
     """Figures of the judges of a tenant, about their last answers; kept up as rows arrive."""
 
-    def __init__(self, log: Log, settings: Callable[[], Settings]) -> None:
+    def __init__(self, log: Log, settings: Callable[[], TenantSettings]) -> None:
         self._log = log
         self._settings = settings
         self._lock = threading.Lock()
@@ -182,7 +182,7 @@ def _drop(groups: dict[K, dict[int, Answered]], key: K, seq: int) -> None:
         groups.pop(key, None)
 
 
-def _answered(seq: int, body: JudgedBody, settings: Settings) -> Answered | None:
+def _answered(seq: int, body: JudgedBody, settings: TenantSettings) -> Answered | None:
     record = body.record
     if isinstance(record, Triplet):
         items, choice = [record.better, record.worse], record.better

@@ -24,11 +24,11 @@ from similia.service.tenants.files import bare
 from similia.service.tenants.tenant import Tenant
 
 #: judge of those who have no key
-OWNER = "owner"
+UNNAMED_JUDGE = "owner"
 #: one question in so many is asked again, or has an answer already
-AGAIN = 10
+REPEAT_ONE_IN = 10
 #: answers that must lie between a question and its repetition
-APART = 10
+ANSWERS_APART = 10
 
 
 # -- what goes in and out ------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class Answer(s.Strict, frozen=True, kw_only=True):
     milliseconds: Annotated[int, Meta(ge=0, le=10**9)] | None = None
 
 
-class Ids(s.Strict, frozen=True, kw_only=True):
+class ItemIds(s.Strict, frozen=True, kw_only=True):
     """Items to show."""
 
     ids: Annotated[list[s.Id], Meta(min_length=1, max_length=200)]
@@ -205,7 +205,7 @@ ENDPOINTS = [
         body=Answer,
         errors=(409, 507),
     ),
-    Endpoint("POST", f"{V1}/judging/items", contents, SEE, Contents, body=Ids),
+    Endpoint("POST", f"{V1}/judging/items", contents, SEE, Contents, body=ItemIds),
     Endpoint("GET", f"{V1}/judging/queries", offer, READ, Offer, query=Offered),
     Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, lane="long"),
 ]
@@ -215,7 +215,7 @@ ENDPOINTS = [
 
 
 def _judge(call: Call) -> str:
-    return call.key.judge or call.key.name or OWNER
+    return call.key.judge or call.key.name or UNNAMED_JUDGE
 
 
 def _shown(items: Sequence[Item]) -> list[Shown]:
@@ -244,17 +244,17 @@ def _sheet(tenant: Tenant, judge: str, n: int, pool: Sequence[Query]) -> Sheet:
 
 def _maybe_again(tenant: Tenant, judge: str, given: list[Answered], question: Question) -> Question:
     """The question, or now and then one that has an answer already."""
-    chance = secrets.randbelow(2 * AGAIN)
+    chance = secrets.randbelow(2 * REPEAT_ONE_IN)
     again: Question | None = None
     if chance == 0:
         mine = {answered.comparison for answered in given}
         gold = [each for key, each in tenant.judges.golden().items() if key not in mine]
         again = _again(tenant, gold, judge, CHECK)
-    elif chance in (1, 2) and len(given) > APART:
+    elif chance in (1, 2) and len(given) > ANSWERS_APART:
         repeated = {each.comparison for each in given if each.source == REPEAT}
         old = [
             each
-            for each in given[:-APART]
+            for each in given[:-ANSWERS_APART]
             if each.comparison not in repeated and each.source not in (REPEAT, CHECK, GOLD)
         ]
         again = _again(tenant, old, judge, REPEAT)

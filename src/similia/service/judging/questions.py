@@ -14,7 +14,7 @@ from similia.service.engine.ranking import asked_row, best, query_vector
 from similia.service.errors import Invalid
 from similia.service.log.log import Log
 from similia.service.log.provenance import is_held_out, question_id
-from similia.service.log.records import JUDGEMENTS, Query, Settings, query_key, whole
+from similia.service.log.records import JUDGEMENTS, Query, TenantSettings, query_key, whole
 from similia.similarity.blend import Blend
 
 #: queries that questions are about, of the last judgements
@@ -29,7 +29,12 @@ CANDIDATES, CHOICE, EACH = 1200, 100, 16
 
 
 def questions(
-    state: State, log: Log, n: int, judge: str | None, pool: Sequence[Query], settings: Settings
+    state: State,
+    log: Log,
+    n: int,
+    judge: str | None,
+    pool: Sequence[Query],
+    settings: TenantSettings,
 ) -> list[Question]:
     """Questions about queries of the pool and those met before; else about items as queries.
 
@@ -52,7 +57,7 @@ def questions(
     return [signed(question, judge, settings) for question in found]
 
 
-def signed(question: Question, judge: str | None, settings: Settings) -> Question:
+def signed(question: Question, judge: str | None, settings: TenantSettings) -> Question:
     """The question, with an id that proves to whom it was asked."""
     pair = (question.left, question.right)
     id = question_id(settings, judge, question.query, pair, question.source)

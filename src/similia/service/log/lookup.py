@@ -14,11 +14,13 @@ from typing import TypeAlias
 import apsw
 
 #: rows read at a time
-PART = 20_000
+PART = 50_000
+#: memory for pages of the index
+CACHE_KIB = 8192
 #: rows (seq, query, judge) after one
 ReadOn: TypeAlias = Callable[[int, int], list[tuple[int, str, str | None]]]
 
-TABLES = """
+LOOKUP_TABLES = """
     CREATE TABLE state (clean INTEGER, seq INTEGER, hash BLOB, n INTEGER, queries INTEGER);
     INSERT INTO state VALUES (0, 0, x'', 0, 0);
     CREATE TABLE by_query (query INTEGER, seq INTEGER, judge INTEGER, PRIMARY KEY (query, seq))
@@ -125,13 +127,14 @@ class Lookup:
                 connection.close()
             self._path.unlink(missing_ok=True)
         connection = self._connection = self._connected()
-        connection.execute(TABLES)
+        connection.execute(LOOKUP_TABLES)
         return connection
 
     def _connected(self) -> apsw.Connection:
         connection = apsw.Connection("" if self._path is None else str(self._path))
         connection.pragma("journal_mode", "off")
         connection.pragma("synchronous", "off")
+        connection.pragma("cache_size", -CACHE_KIB)
         return connection
 
 

@@ -32,14 +32,19 @@ def opened_log(
 ) -> tuple[Log, Path]:
     """The log of a tenant, and the folder for what is computed from it."""
     check_name(name)
-    there = name in names_in(where)
-    if not new and not there:
+    if not new and not _exists(where, name):
         raise NotFound(f"tenant: name must be that of a tenant, got {name!r}; create it first.")
     log, folder = _opened(where, name, cache)
     if new and log.last:  # an empty one is what is left if its maker was killed
         log.close()
         raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
     return log, folder
+
+
+def _exists(where: str | Path, name: str) -> bool:
+    if is_url(where):
+        return name in names_in(where)
+    return (Path(where) / name / FILE).exists()
 
 
 def _opened(where: str | Path, name: str, cache: str | Path | None) -> tuple[Log, Path]:

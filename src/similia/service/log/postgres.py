@@ -13,9 +13,16 @@ from similia.exceptions import MissingExtraError
 from similia.safety.whole import make_folder
 from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
 from similia.service.log.log import Checked, LearnerRow, Row, checked
-from similia.service.log.sql import COLUMNS, HASHES, INDICES, LEARNER_COLUMNS, TABLE, SqlLog
+from similia.service.log.sql import (
+    HASHES,
+    INDICES,
+    LEARNER_COLUMNS,
+    LOG_COLUMNS,
+    ROWS_TABLE,
+    SqlLog,
+)
 from similia.service.log.sqlite import LOOKUP_NAME, write_log
-from similia.service.log.writer import Head, Writer
+from similia.service.log.writer import Head, LogWriter
 
 try:
     import psycopg
@@ -30,7 +37,7 @@ ROWS_READ = 4096
 #: seconds to wait for the lock of a tenant
 LOCK_SECONDS = 2.0
 #: what leads from each version of the schema to the next
-MIGRATIONS = (TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
+POSTGRES_MIGRATIONS = (ROWS_TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
 Connection = psycopg.Connection[Any]
 
@@ -63,7 +70,7 @@ def tenants_in(url: str) -> list[str]:
     return sorted(name.removeprefix(SCHEMA_PREFIX) for (name,) in found)
 
 
-class _Store:
+class _PostgresDatabase:
     """The connection that writes, and holds the lock on its tenant."""
 
     def __init__(self, url: str, tenant: str) -> None:
@@ -106,7 +113,7 @@ class _Store:
 
     def insert(self, rows: Sequence[Row]) -> bool:
         marks = "%s, " * (len(Row._fields) - 1) + "%s"
-        statement = f"INSERT INTO rows ({COLUMNS}) VALUES ({marks})"
+        statement = f"INSERT INTO rows ({LOG_COLUMNS}) VALUES ({marks})"
         try:
             with self._connection.transaction(), self._connection.cursor() as cursor:
                 cursor.executemany(statement, rows)
@@ -116,7 +123,7 @@ class _Store:
 
     def after(self, seq: int) -> list[Row]:
         found = self._connection.execute(
-            f"SELECT {COLUMNS} FROM rows WHERE seq > %s ORDER BY seq", (seq,)
+            f"SELECT {LOG_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq", (seq,)
         )
         return [Row(*row) for row in found]
 
@@ -154,14 +161,14 @@ def migrate(connection: Connection, tenant: str) -> None:
         if found is None:
             connection.execute("INSERT INTO version VALUES (0)")
         version = 0 if found is None else int(found[0])
-        if version > len(MIGRATIONS):
+        if version > len(POSTGRES_MIGRATIONS):
             raise Damaged(
                 f"log: the tenant {tenant!r} has version {version}, but this version of similia "
-                f"reads versions up to {len(MIGRATIONS)}; upgrade similia."
+                f"reads versions up to {len(POSTGRES_MIGRATIONS)}; upgrade similia."
             )
-        for step in MIGRATIONS[version:]:
+        for step in POSTGRES_MIGRATIONS[version:]:
             connection.execute(step.encode())
-        connection.execute("UPDATE version SET number = %s", (len(MIGRATIONS),))
+        connection.execute("UPDATE version SET number = %s", (len(POSTGRES_MIGRATIONS),))
 
 
 def explained(error: Exception) -> ServiceError | None:
@@ -212,7 +219,7 @@ class _Reader:
 
     def rows(self, after: int, up_to: int | None, others: bool = False) -> Iterator[Row]:
         """Rows with after < seq <= up_to."""
-        return map(Row._make, self.selected(COLUMNS, after, up_to, others))
+        return map(Row._make, self.selected(LOG_COLUMNS, after, up_to, others))
 
     def selected(
         self, columns: str, after: int, up_to: int | None, others: bool = False
@@ -251,9 +258,9 @@ class PostgresLog(SqlLog):
         super().__init__(None if folder is None else folder / LOOKUP_NAME)
         self._tenant = tenant
         with _translated():
-            self._store = _Store(url, tenant)
+            self._store = _PostgresDatabase(url, tenant)
             self._reader = _Reader(url, tenant)
-            self._writer = Writer(self._store, tenant)
+            self._writer = LogWriter(self._store, tenant)
 
     def rows(
         self, after: int = 0, up_to: int | None = None, *, others: bool = False

@@ -11,7 +11,7 @@ from similia.service.log.records import (
     UPLOADED,
     Judgement,
     Query,
-    Settings,
+    TenantSettings,
     named_items,
     query_key,
 )
@@ -23,7 +23,7 @@ def new_secret() -> str:
     return secrets.token_hex(16)
 
 
-def is_held_out(key: str, settings: Settings) -> bool:
+def is_held_out(key: str, settings: TenantSettings) -> bool:
     """Whether a query, by its key, is kept for exams; without a secret everybody can tell."""
     if not settings.secret:
         return bool(held_out(np.array([key], object), settings.held_out)[0])
@@ -32,14 +32,14 @@ def is_held_out(key: str, settings: Settings) -> bool:
 
 
 def question_id(
-    settings: Settings, judge: str | None, query: Query, items: tuple[str, str], source: str
+    settings: TenantSettings, judge: str | None, query: Query, items: tuple[str, str], source: str
 ) -> str:
     """Id of a new question, which proves that this tenant asked this judge."""
     nonce = secrets.token_hex(8)
     return f"{nonce}{_signature(settings, nonce, judge, query, items, source)}"
 
 
-def provenance(settings: Settings, judgement: Judgement, *, uploaded: bool) -> str:
+def provenance(settings: TenantSettings, judgement: Judgement, *, uploaded: bool) -> str:
     """Whether a judgement answers a question of this tenant, or comes from an administrator."""
     if judgement.source is None and "*" not in settings.exam_sources:
         return ""
@@ -57,7 +57,7 @@ def provenance(settings: Settings, judgement: Judgement, *, uploaded: bool) -> s
 
 
 def _signature(
-    settings: Settings,
+    settings: TenantSettings,
     nonce: str,
     judge: str | None,
     query: Query,
@@ -68,6 +68,6 @@ def _signature(
     return _digest(settings, 12, "question", *parts).hex()
 
 
-def _digest(settings: Settings, size: int, *parts: str) -> bytes:
+def _digest(settings: TenantSettings, size: int, *parts: str) -> bytes:
     joined = "\0".join(parts).encode("utf-8", "replace")
     return hashlib.blake2b(joined, digest_size=size, key=settings.secret.encode()[:64]).digest()

@@ -125,7 +125,7 @@ class View(Struct, frozen=True, omit_defaults=True):
     compared: bool = True
 
 
-class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TenantSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a tenant learns; part of the log, as it decides what follows from it."""
 
     #: the base first; by default those of the first item, all of them compared
@@ -172,9 +172,9 @@ class Retraction(
 class Configured(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="settings"
 ):
-    """Settings from here on."""
+    """TenantSettings from here on."""
 
-    settings: Settings
+    settings: TenantSettings
 
 
 class Follow(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="follow"):

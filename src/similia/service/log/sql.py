@@ -8,9 +8,9 @@ from typing import Any
 
 from similia.service.log.log import Appended, Entry, Row
 from similia.service.log.lookup import Lookup
-from similia.service.log.writer import Request, Writer
+from similia.service.log.writer import LogWriter, Request
 
-COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
+LOG_COLUMNS = "seq, time, kind, body, id, query, judge, target, hash"
 QUERY_COLUMN, JUDGE_COLUMN = Row._fields.index("query"), Row._fields.index("judge")
 #: fields of `LearnerRow`
 LEARNER_COLUMNS = "seq, body, query, target"
@@ -18,7 +18,7 @@ LEARNER_COLUMNS = "seq, body, query, target"
 DAY_MICROSECONDS = 86_400_000_000
 
 #: the schema, as it grew; `number` and `bytes` are the types of the database
-TABLE = """
+ROWS_TABLE = """
     CREATE TABLE rows (
         seq {number} PRIMARY KEY, time {number} NOT NULL, kind TEXT NOT NULL, body {bytes} NOT NULL,
         id TEXT UNIQUE, query TEXT, judge TEXT, target {number}, hash {bytes} NOT NULL
@@ -35,7 +35,7 @@ HASHES = "SELECT 1"
 class SqlLog(ABC):
     """A log in a table of its own."""
 
-    _writer: Writer
+    _writer: LogWriter
 
     def __init__(self, lookup: Path | None) -> None:
         self._lookup = Lookup(lookup, self._judged_after, self._hash_of)
@@ -67,19 +67,19 @@ class SqlLog(ABC):
 
     def find(self, id: str) -> Row | None:
         """The judgement with this id."""
-        found = self._read(f"SELECT {COLUMNS} FROM rows WHERE id = ?", id)
+        found = self._read(f"SELECT {LOG_COLUMNS} FROM rows WHERE id = ?", id)
         return Row(*found[0]) if found else None
 
     def row(self, seq: int) -> Row | None:
         """The row with this number."""
-        found = self._read(f"SELECT {COLUMNS} FROM rows WHERE seq = ?", seq)
+        found = self._read(f"SELECT {LOG_COLUMNS} FROM rows WHERE seq = ?", seq)
         return Row(*found[0]) if found else None
 
     def search(
         self, after: int, limit: int, *, query: str | None = None, judge: str | None = None
     ) -> list[tuple[Row, bool]]:
         """Judgements of a query or a judge, and whether each was retracted."""
-        columns = f"{COLUMNS}, EXISTS (SELECT 1 FROM rows AS r WHERE r.target = rows.seq)"
+        columns = f"{LOG_COLUMNS}, EXISTS (SELECT 1 FROM rows AS r WHERE r.target = rows.seq)"
         if query is None and judge is None:
             found = self._read(
                 f"SELECT {columns} FROM rows WHERE seq > ? AND query IS NOT NULL "

@@ -15,8 +15,15 @@ from similia.exceptions import MissingExtraError
 from similia.safety.whole import make_folder, replacing
 from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
 from similia.service.log.log import Checked, LearnerRow, Row, checked
-from similia.service.log.sql import COLUMNS, HASHES, INDICES, LEARNER_COLUMNS, TABLE, SqlLog
-from similia.service.log.writer import Head, Writer
+from similia.service.log.sql import (
+    HASHES,
+    INDICES,
+    LEARNER_COLUMNS,
+    LOG_COLUMNS,
+    ROWS_TABLE,
+    SqlLog,
+)
+from similia.service.log.writer import Head, LogWriter
 
 try:
     import apsw
@@ -33,7 +40,7 @@ ROWS_PER_STATEMENT = 64
 NAME, LOOKUP_NAME = "log.sqlite", "lookup.sqlite"
 
 #: what leads from each version of the schema to the next
-MIGRATIONS = (TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES, HASHES)
+SQLITE_MIGRATIONS = (ROWS_TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES, HASHES)
 
 
 def check_version(found: str) -> None:
@@ -74,24 +81,24 @@ def check_schema(connection: apsw.Connection, path: Path) -> int:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     if (tables or version) and mark != APPLICATION_ID:
         raise Damaged(f"log: {path} must be a log of similia, got another SQLite file.")
-    if version > len(MIGRATIONS):
+    if version > len(SQLITE_MIGRATIONS):
         raise Damaged(
             f"log: {path} has version {version}, but this version of similia reads versions up to "
-            f"{len(MIGRATIONS)}; upgrade similia."
+            f"{len(SQLITE_MIGRATIONS)}; upgrade similia."
         )
     return int(version)
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Bring the schema to the present version, step by step, each step whole or not at all."""
-    for version in range(check_schema(connection, path), len(MIGRATIONS)):
+    for version in range(check_schema(connection, path), len(SQLITE_MIGRATIONS)):
         with connection:
-            connection.execute(MIGRATIONS[version])
+            connection.execute(SQLITE_MIGRATIONS[version])
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version + 1)
 
 
-class _Store:
+class _SqliteDatabase:
     """The connection that writes."""
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +130,7 @@ class _Store:
 
     def after(self, seq: int) -> list[Row]:
         found = self._connection.execute(
-            f"SELECT {COLUMNS} FROM rows WHERE seq > ? ORDER BY seq", (seq,)
+            f"SELECT {LOG_COLUMNS} FROM rows WHERE seq > ? ORDER BY seq", (seq,)
         )
         return [Row(*row) for row in found]
 
@@ -151,7 +158,7 @@ def insert(connection: apsw.Connection, rows: Sequence[Row]) -> None:
 @lru_cache(maxsize=ROWS_PER_STATEMENT)
 def _statement(n: int) -> str:
     marks = "?, " * (len(Row._fields) - 1) + "?"
-    return f"INSERT INTO rows ({COLUMNS}) VALUES ({'), ('.join([marks] * n)})"
+    return f"INSERT INTO rows ({LOG_COLUMNS}) VALUES ({'), ('.join([marks] * n)})"
 
 
 def insert_all(connection: apsw.Connection, rows: Iterable[Row]) -> None:
@@ -204,10 +211,10 @@ class SQLiteLog(SqlLog):
             ) from None
         try:
             with _translated():
-                self._store = _Store(self.path)
+                self._store = _SqliteDatabase(self.path)
                 self._reader = opened(self.path)
                 self._reading = threading.Lock()
-                self._writer = Writer(self._store, folder.name)
+                self._writer = LogWriter(self._store, folder.name)
         except BaseException:
             self._lock.release()
             raise
@@ -267,7 +274,7 @@ def _translated() -> Iterator[None]:
 def _rows(
     connection: apsw.Connection, after: int, up_to: int | None, others: bool = False
 ) -> Iterator[Row]:
-    return map(Row._make, _selected(connection, COLUMNS, after, up_to, others))
+    return map(Row._make, _selected(connection, LOG_COLUMNS, after, up_to, others))
 
 
 def _selected(

@@ -1,7 +1,7 @@
 """Group commit: one thread writes what waits, in one transaction, and then tells everybody.
 
-What differs between databases is a `Store`. Duplicates, conflicts, numbers, times and the chain of
-hashes are decided here, once for all of them.
+What differs between databases is a `LogDatabase`. Duplicates, conflicts, numbers, times and the
+chain of hashes are decided here, once for all of them.
 """
 
 import logging
@@ -33,7 +33,7 @@ class Head(NamedTuple):
     hash: bytes = GENESIS
 
 
-class Store(Protocol):
+class LogDatabase(Protocol):
     """What a database does for a log."""
 
     def head(self) -> Head:
@@ -75,10 +75,10 @@ class Request:
         self.answer: list[Appended] | ServiceError | None = None
 
 
-class Writer:
+class LogWriter:
     """The one thread that writes to a log."""
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: LogDatabase, name: str) -> None:
         self._store = store
         self._head = store.head()
         self._listener: Callable[[list[Row]], None] = lambda _: None

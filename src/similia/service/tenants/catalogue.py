@@ -9,11 +9,11 @@ from similia.service.answers import Receipt
 from similia.service.catalogue.approximate import Approximate
 from similia.service.catalogue.items import Items
 from similia.service.catalogue.layout import Layout
-from similia.service.catalogue.texts import Texts
+from similia.service.catalogue.texts import ItemTexts
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
 from similia.service.errors import Invalid
 from similia.service.log.log import Log
-from similia.service.log.records import Configured, Delete, Item, Settings, View
+from similia.service.log.records import Configured, Delete, Item, TenantSettings, View
 from similia.service.tenants.checks import check_id, check_settings, entry, item_entry
 
 
@@ -24,7 +24,7 @@ class Catalogue:
         self.log = log
         self._learner = learner
         self._changing = threading.Lock()
-        self.texts = Texts()
+        self.texts = ItemTexts()
         search = learner.settings.search
         self.approximate = None if search == "exact" else Approximate(search)
 
@@ -73,8 +73,8 @@ class Catalogue:
         seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
         return Receipt(ids[0], seq)
 
-    def _settings_of(self, item: Item) -> Settings:
-        """Settings with the views of a first item."""
+    def _settings_of(self, item: Item) -> TenantSettings:
+        """TenantSettings with the views of a first item."""
         if not item.vectors:
             raise Invalid(f"item {item.id!r:.80}: vectors must be at least one view, got none.")
         views = [View(name, len(vector)) for name, vector in item.vectors.items()]

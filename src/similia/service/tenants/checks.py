@@ -38,8 +38,8 @@ from similia.service.log.records import (
     Judgement,
     Put,
     Query,
-    Settings,
     Skip,
+    TenantSettings,
     Tie,
     Triplet,
     decoded,
@@ -54,13 +54,13 @@ from similia.service.log.records import (
 
 def judged_entry(
     judgement: Judgement,
-    settings: Settings | None = None,
+    settings: TenantSettings | None = None,
     layout: Layout | None = None,
     *,
     uploaded: bool = False,
 ) -> Entry:
     """Entry of a judgement; raises Invalid if what it holds cannot be learnt."""
-    origin = provenance(settings or Settings(), judgement, uploaded=uploaded)
+    origin = provenance(settings or TenantSettings(), judgement, uploaded=uploaded)
     try:
         id, body, vectors = written(judgement, origin)
         if layout is not None:
@@ -140,7 +140,7 @@ def _check_text(name: str, text: object, most: int, *, least: int = 0) -> None:
             raise Invalid(f"{name} must be Unicode text, got {text!r:.80}.") from None
 
 
-def check_settings(settings: Settings) -> None:
+def check_settings(settings: TenantSettings) -> None:
     """Refuse settings with which nothing could be learnt."""
     views = settings.views or []
     names = [view.name for view in views] + settings.fields

@@ -7,7 +7,7 @@ from similia.service.catalogue.layout import Layout
 from similia.service.catalogue.shared import Follower
 from similia.service.errors import Invalid
 from similia.service.log.log import Entry
-from similia.service.log.records import Judgement, Settings
+from similia.service.log.records import Judgement, TenantSettings
 from similia.service.tenants.catalogue import Catalogue
 from similia.service.tenants.checks import check_judgement, judged_entry
 
@@ -31,7 +31,7 @@ class Intake:
     def __init__(
         self,
         catalogue: Catalogue,
-        settings: Callable[[], Settings],
+        settings: Callable[[], TenantSettings],
         follower: Follower | None = None,
     ) -> None:
         self._catalogue = catalogue

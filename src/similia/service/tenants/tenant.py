@@ -38,7 +38,7 @@ from similia.service.log.records import (
     Judgement,
     Query,
     Retraction,
-    Settings,
+    TenantSettings,
     query_key,
     whole,
 )
@@ -83,7 +83,7 @@ class Tenant:
         cls,
         where: str | Path,
         name: str,
-        settings: Settings | None = None,
+        settings: TenantSettings | None = None,
         *,
         cache: str | Path | None = None,
         owner: "Tenant | None" = None,
@@ -93,7 +93,7 @@ class Tenant:
         `cache` is the folder for what is computed from a log in a database. With an `owner`, the
         tenant shares the items of that one, which must stay open for as long; the settings say so.
         """
-        settings = settings or Settings()
+        settings = settings or TenantSettings()
         check_settings(settings)
         settings = structs.replace(settings, secret=settings.secret or new_secret())
         log, folder = opened_log(where, name, new=True, cache=cache)

@@ -16,7 +16,7 @@ from similia.service.catalogue.shared import missing, shares
 from similia.service.engine.learner import lower_switch_interval
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, ServiceError, Unavailable
 from similia.service.log.opening import check_name, names_in, rows_of
-from similia.service.log.records import Settings
+from similia.service.log.records import TenantSettings
 from similia.service.tenants.tenant import Tenant
 
 #: tenants that stay open; each has about six handles
@@ -157,7 +157,7 @@ class Tenants:
         ]
         return idle[: max(0, len(self._open) - MAX_OPEN)]
 
-    def create(self, name: str, settings: Settings | None = None) -> Tenant:
+    def create(self, name: str, settings: TenantSettings | None = None) -> Tenant:
         """Make a new tenant; with `shares` in its settings, it has the items of that tenant."""
         check_name(name)
         with self._changing[name]:
@@ -204,7 +204,7 @@ class Tenants:
         except NotFound as error:
             raise Damaged(missing(name, owner)) from error
 
-    def get_or_create(self, name: str, settings: Settings | None = None) -> Tenant:
+    def get_or_create(self, name: str, settings: TenantSettings | None = None) -> Tenant:
         """A tenant, made with these settings if there is none."""
         try:
             return self.get(name)

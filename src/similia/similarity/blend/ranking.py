@@ -430,7 +430,7 @@ class BlendRanking(BlendState):
 
 def _keys_of(X: Matrix) -> Keys:
     """Keys of rows; a sparse matrix may store an entry in parts."""
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if isinstance(X, sparse.csr_array | sparse.csr_matrix) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     found: Keys = row_keys(X)

@@ -1,0 +1,26 @@
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.relevance import Relevance
+
+MEASURES: tuple[str, ...]
+AT_K: tuple[str, ...]
+
+class Wanted(NamedTuple):
+    relevant: Relevance
+    own: Integers
+    codes: Integers
+    values: NDArray[np.float64]
+    n_relevant: NDArray[np.int64]
+
+def precision_at_k(ranks: Integers, k: int) -> float: ...
+def recall_at_k(ranks: Integers, k: int) -> float: ...
+def ndcg_at_k(ranks: Integers, gains: Floats, k: int) -> float: ...
+def average_precision(ranks: Integers, k: int = 0) -> float: ...
+def reciprocal_rank(ranks: Integers, k: int = 0) -> float: ...
+def r_precision(ranks: Integers) -> float: ...
+def most_relevant(wanted: Wanted, queries: Integers) -> int: ...
+def fill_values(wanted: Wanted, scores: Floats, queries: Integers) -> int: ...

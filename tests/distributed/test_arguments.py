@@ -1,0 +1,58 @@
+"""What is taken as executors, files and folders, and what is refused in words."""
+
+import numpy as np
+import pytest
+
+from similia.distributed import evaluate_parts, learn_shares, search_ranges
+from similia.distributed.engines import Engine, engine_named
+
+
+class Client:
+    """As a client or cluster of Dask looks from outside."""
+
+    scheduler_address = "tcp://127.0.0.1:1"
+
+
+def test_clients_clusters_and_addresses_of_dask_are_taken():
+    pytest.importorskip("distributed")
+    for given in (Client(), "tcp://127.0.0.1:1", "dask://127.0.0.1:1"):
+        assert isinstance(engine_named(given), Engine)
+
+
+@pytest.mark.parametrize("given", [None, 3, ["processes"]])
+def test_other_executors_are_refused(given):
+    with pytest.raises(TypeError, match=r"executor must be .*Client or cluster of Dask, got"):
+        engine_named(given)
+
+
+@pytest.mark.parametrize("name", ["vectors", "judgements"])
+def test_arrays_are_refused_where_workers_need_a_file(name, problem, inline):
+    given = {"vectors": problem.vectors, "judgements": problem.feedback}
+    given[name] = np.zeros((3, 3))
+    options = {"executor": inline, "work": problem.folder / "work"}
+    message = rf"{name} must be a path.*got ndarray"
+    with pytest.raises(TypeError, match=message):
+        learn_shares(problem.learner(), *given.values(), **options)
+    with pytest.raises(TypeError, match=message):
+        evaluate_parts({"base": "cosine"}, *given.values(), **options)
+
+
+@pytest.mark.parametrize("name", ["output", "work"])
+def test_urls_to_write_to_are_refused_and_make_no_folder(
+    name, problem, inline, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=rf"{name} must be a path.*got the URL s3://b/x"):
+        learn_shares(
+            problem.learner(),
+            problem.vectors,
+            problem.feedback,
+            executor=inline,
+            **{name: "s3://b/x"},
+        )
+    with pytest.raises(ValueError, match="work must be a path"):
+        search_ranges(
+            "cosine", problem.vectors, problem.vectors, 3, work="s3://b/x", executor=inline
+        )
+    assert set(tmp_path.iterdir()) == before
