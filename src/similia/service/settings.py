@@ -13,7 +13,7 @@ from typing import Any
 
 from similia.service.log.limits import MAX_RANKED
 
-PREFIX = "SIMILIA_"
+VARIABLE_PREFIX = "SIMILIA_"
 #: variables of the environment that other parts of the project read
 NOT_SETTINGS = {"SIMILIA_DATA", "SIMILIA_CACHE", "SIMILIA_KEY"}
 #: values that are never printed
@@ -236,9 +236,9 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _of_environment(variables: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name.removeprefix(PREFIX).lower(): value
+        name.removeprefix(VARIABLE_PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(PREFIX) and name not in NOT_SETTINGS
+        if name.startswith(VARIABLE_PREFIX) and name not in NOT_SETTINGS
     }
 
 

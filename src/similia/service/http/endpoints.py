@@ -24,7 +24,7 @@ T = TypeVar("T")
 #: beginning of the paths of a tenant
 V1 = "/v1/{tenant}"
 #: scopes of keys, one of which an endpoint asks for
-READ, JUDGE, OWN = ("read",), ("feedback",), ("admin",)
+READ, JUDGE, ADMIN = ("read",), ("feedback",), ("admin",)
 SEE = ("read", "feedback")
 #: where a row of a batch is named in an error
 ROW = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
