@@ -18,7 +18,7 @@ import msgspec
 from similia.exceptions import MissingExtraError
 from similia.service.answers import Receipt
 from similia.service.client import calls
-from similia.service.client.calls import Call, as_query, items_of
+from similia.service.client.calls import ServiceCall, as_query, items_of
 from similia.service.http.problems import Error
 from similia.service.log.records import Item
 
@@ -74,7 +74,7 @@ class _Connection:
         base = f"{url.rstrip('/')}/v1/{quote(tenant, safe='')}/"
         self._options: dict[str, Any] = {"base_url": base, "headers": headers, "timeout": timeout}
 
-    def _request(self, call: Call[Any]) -> dict[str, Any]:
+    def _request(self, call: ServiceCall[Any]) -> dict[str, Any]:
         address = call.path or str(self._options["base_url"]).rstrip("/")
         given: dict[str, Any] = {"method": call.method, "url": address}
         if call.body is not None:
@@ -84,7 +84,9 @@ class _Connection:
             given["params"] = {k: v for k, v in call.query.items() if v is not None}
         return given
 
-    def _pause(self, attempt: int, cause: httpx.Response | Exception, call: Call[Any]) -> float:
+    def _pause(
+        self, attempt: int, cause: httpx.Response | Exception, call: ServiceCall[Any]
+    ) -> float:
         """Seconds to wait before the next attempt; below 0 if there is to be none."""
         if attempt >= self.retries:
             return -1.0
@@ -97,7 +99,7 @@ class _Connection:
             return -1.0
         return min(MAX_PAUSE, 0.1 * 2**attempt) * (0.5 + random.random() / 2)
 
-    def _answer(self, call: Call[T], response: httpx.Response) -> T:
+    def _answer(self, call: ServiceCall[T], response: httpx.Response) -> T:
         if response.is_success:
             return call.take(msgspec.json.decode(response.content, type=call.answer))
         try:
@@ -121,12 +123,14 @@ def _method(send: Callable[..., Any], make: Callable[..., Any]) -> Any:
     return send
 
 
-def _sent(make: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
+def _sent(make: Callable[P, ServiceCall[T]]) -> "Callable[Concatenate[Client, P], T]":
     found: Any = _method(lambda self, *given, **named: self._send(make(*given, **named)), make)
     return found
 
 
-def _sent_soon(make: Callable[P, Call[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
+def _sent_soon(
+    make: Callable[P, ServiceCall[T]],
+) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
     found: Any = _method(lambda self, *given, **named: self._send(make(*given, **named)), make)
     return found
 
@@ -163,7 +167,7 @@ class Client(_Connection):
         super().__init__(url, tenant, key, retries, timeout)
         self._http = httpx.Client(**self._options)
 
-    def _send(self, call: Call[T]) -> T:
+    def _send(self, call: ServiceCall[T]) -> T:
         request = self._request(call)
         for attempt in count():
             try:
@@ -233,7 +237,7 @@ class AsyncClient(_Connection):
         super().__init__(url, tenant, key, retries, timeout)
         self._http = httpx.AsyncClient(**self._options)
 
-    async def _send(self, call: Call[T]) -> T:
+    async def _send(self, call: ServiceCall[T]) -> T:
         request = self._request(call)
         for attempt in count():
             try:

@@ -127,10 +127,10 @@ def test_a_budget_is_kept_in_all_and_by_each_caller(asked, total):
     for caller, amount in asked:
         own = sum(n for who, n in held if who == caller)
         everything = sum(n for _, n in held)
-        if (own and own + amount > budget.share) or (everything and everything + amount > total):
+        if (own and own + amount > budget.quota) or (everything and everything + amount > total):
             with pytest.raises(Problem) as refused:
                 budget.take(caller, amount)
-            assert refused.value.status == (429 if own and own + amount > budget.share else 503)
+            assert refused.value.status == (429 if own and own + amount > budget.quota else 503)
             assert int(refused.value.headers["retry-after"]) >= 1
             budget.give(*held.pop(0))
         else:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from similia.service.http.app import Service
-from similia.service.http.images import MEDIA, Images
+from similia.service.http.images import IMAGE_MEDIA, Images
 from similia.service.http.keys import Keys
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile
@@ -37,7 +37,7 @@ def test_an_item_has_the_picture_named_like_its_id(folder):
 
 
 def test_nothing_that_can_hold_a_script_is_a_picture():
-    assert not {".svg", ".html", ".xml", ".pdf"} & set(MEDIA)
+    assert not {".svg", ".html", ".xml", ".pdf"} & set(IMAGE_MEDIA)
 
 
 def test_a_folder_without_pictures_is_refused(tmp_path):

@@ -92,7 +92,9 @@ def test_an_expired_key_is_unknown_and_goes_with_the_next_change(keys):
     assert len(keys.list()) == 1
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"version": 2, "salt": "", "keys": []}', "[1]"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"version": 2, "salt": "", "keys": []}', "[1]", "[" * 100_000]
+)
 def test_a_damaged_file_is_an_error_that_says_what_to_do(keys, text):
     keys.path.write_text(text)
     with pytest.raises(ValueError, match="keys must be written by `similia keys`"):

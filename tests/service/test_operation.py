@@ -12,7 +12,7 @@ import pytest
 from similia.service.http import journal
 from similia.service.http.app import ENDPOINTS
 from similia.service.http.keys import Keys
-from similia.service.http.pages import POLICY
+from similia.service.http.pages import PAGE_POLICY
 from similia.service.http.telemetry import Telemetry
 from tests.service.conftest import PATIENCE, triplet, until
 
@@ -57,7 +57,7 @@ def test_other_methods_are_told_which_there_are(shared):
 
 def test_pages_load_nothing_from_elsewhere(shared):
     page = shared.get("/docs")
-    assert page.headers["content-security-policy"] == POLICY
+    assert page.headers["content-security-policy"] == PAGE_POLICY
     files = re.findall(r'(?:src|href)="([^"]+)"', page.text)
     assert "/docs/explorer.js" in files
     for file in files:

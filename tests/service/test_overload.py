@@ -129,10 +129,10 @@ def test_half_sent_bodies_of_one_key_do_not_stop_another(start, tokens):
         greedy = [stack.enter_context(connect(running)) for _ in range(16)]
         for each in greedy:
             each.sendall(request("POST", FEEDBACK, tokens[0], b" " * (body - 1), length=body))
-        until(lambda: received.taken > received.share - body)
+        until(lambda: received.taken > received.quota - body)
         with client_of(running, tokens[1]) as client:
             assert works(client)
-        assert received.taken <= received.share
+        assert received.taken <= received.quota
         # What has no room is told so at once.
         answers = [each.recv(12) for each in greedy if _is_answered(each)]
         assert set(answers) == {b"HTTP/1.1 429"}
@@ -174,7 +174,7 @@ def test_slow_readers_hold_little_and_stop_nobody(long_log, tokens):
         slow = [stack.enter_context(connect(running, 4096)) for _ in range(20)]
         for each in slow:
             each.sendall(listing)
-        until(lambda: calls.taken == calls.share)
+        until(lambda: calls.taken == calls.quota)
         with client_of(running, tokens[1]) as client:
             assert works(client)
             assert client.get(f"{FEEDBACK}?limit=1000").json()["judgements"][299]["record"]["id"]
@@ -235,7 +235,7 @@ def test_bulk_work_beyond_its_lane_is_refused_and_ranking_goes_on(start, tokens)
     with ThreadPoolExecutor(16) as pool, client_of(running, tokens[1]) as other:
         asked = [pool.submit(ask, tokens[0], "greedy") for _ in range(8)]
         assert inside.wait(PATIENCE)
-        until(lambda: sum(each.done() for each in asked) == 8 - 1 - lane.share)
+        until(lambda: sum(each.done() for each in asked) == 8 - 1 - lane.quota)
         for refused in (each.result() for each in asked if each.done()):
             assert refused.status_code == 429
             assert int(refused.headers["retry-after"]) >= 1

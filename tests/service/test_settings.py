@@ -63,6 +63,13 @@ def test_unknown_names_are_refused(tmp_path):
         read_settings(file, {})
 
 
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path):
+    file = tmp_path / "deep.toml"
+    file.write_text("rate = " + "[" * 100_000)
+    with pytest.raises(ValueError, match="settings must be TOML"):
+        read_settings(file, {})
+
+
 def test_secrets_are_not_shown():
     found = Settings(embedder_key="hush", store="postgresql://me:hush@host/db?password=hush")
     assert "hush" not in repr(found.shown())

@@ -7,7 +7,7 @@ import pytest
 from similia.service.errors import Invalid
 from similia.service.http.ubi import judgements_of
 from similia.service.log.records import Clicks, Query
-from similia.service.schemas import UbiLog
+from similia.service.schemas import UbiDocuments
 from tests.service.conftest import WIDTH
 
 
@@ -22,7 +22,7 @@ def query(**more):
 
 
 def test_hits_are_what_was_shown_and_clicks_what_was_wanted():
-    log = UbiLog(
+    log = UbiDocuments(
         [query(query_response_hit_ids=["a", "b", "c", "a"], timestamp="2026-01-02T03:04:05")],
         [event("click", "b"), event("purchase", "b"), event("hover", "a"), event("click", "z")],
     )
@@ -40,7 +40,7 @@ def test_hits_are_what_was_shown_and_clicks_what_was_wanted():
 @pytest.mark.parametrize("wrap", [lambda place: place, lambda place: {"index": place}])
 def test_impressions_beat_hits_and_have_places_in_both_versions(wrap):
     events = [event("impression", item, wrap(i)) for i, item in enumerate("xyz", start=4)]
-    log = UbiLog(
+    log = UbiDocuments(
         [query(query_response_hit_ids=["a"], client_id="c7")], [*events, event("click", "y")]
     )
     found = judgements_of(log)[0]
@@ -49,17 +49,17 @@ def test_impressions_beat_hits_and_have_places_in_both_versions(wrap):
 
 
 def test_a_search_that_showed_nothing_says_nothing():
-    assert judgements_of(UbiLog([query()], [event("click", "a")])) == []
+    assert judgements_of(UbiDocuments([query()], [event("click", "a")])) == []
 
 
 @pytest.mark.parametrize(
     "log",
     [
-        UbiLog([{}], []),
-        UbiLog([query()], [{}]),
-        UbiLog([], [event("click", "a")]),
-        UbiLog([query(query_response_hit_ids="a")], []),
-        UbiLog([query(query_response_hit_ids=[{}])], []),
+        UbiDocuments([{}], []),
+        UbiDocuments([query()], [{}]),
+        UbiDocuments([], [event("click", "a")]),
+        UbiDocuments([query(query_response_hit_ids="a")], []),
+        UbiDocuments([query(query_response_hit_ids=[{}])], []),
     ],
 )
 def test_documents_that_cannot_be_matched_are_refused(log):
@@ -72,7 +72,7 @@ def test_documents_that_cannot_be_matched_are_refused(log):
 )
 def test_events_without_an_item_count_for_nothing(attributes):
     odd = {"action_name": "click", "query_id": "q1", "event_attributes": attributes}
-    found = judgements_of(UbiLog([query(query_response_hit_ids=["a"])], [odd]))
+    found = judgements_of(UbiDocuments([query(query_response_hit_ids=["a"])], [odd]))
     assert found[0].clicked == []
 
 

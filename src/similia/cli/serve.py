@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from similia.cli import inputs
 from similia.cli import options as opt
-from similia.service.settings import PREFIX, Settings, read_settings
+from similia.service.settings import VARIABLE_PREFIX, Settings, read_settings
 
 if TYPE_CHECKING:
     from similia.service.http.images import Images
@@ -184,7 +184,7 @@ def feedback(
     tenant: Annotated[str, Option("--tenant", help="Whose judgements these are.")] = "default",
     key: Annotated[
         str | None,
-        Option("--key", envvar=f"{PREFIX}KEY", help="API key; better in the environment."),
+        Option("--key", envvar=f"{VARIABLE_PREFIX}KEY", help="API key; better in the environment."),
     ] = None,
     judge: Annotated[str | None, Option("--judge", help="Who judged.")] = None,
     batch: Annotated[int, Option("--batch", min=1, max=1000, help="Judgements a request.")] = 200,

@@ -9,7 +9,7 @@ from similia.service.log.records import Query, Record, View
 
 
 class Receipt(Struct, frozen=True):
-    """Where something is in the log; on the disk by now."""
+    """The row of the log that something became; it is on the disk."""
 
     id: str
     seq: int
@@ -78,8 +78,8 @@ class Verdict(Struct, frozen=True):
     figures: dict[str, Any]
 
 
-class Then(Struct, frozen=True):
-    """What ranked at some time: the generation in use, and the last row of the live model."""
+class ModelAt(Struct, frozen=True):
+    """The models at some time: the champion's generation, and the last row of the live model."""
 
     time: datetime
     generation: int

@@ -113,7 +113,7 @@ NewJudgement: Any = Union[tuple(_strict(kind, own) for kind, own in _OWN.items()
 # -- feedback ------------------------------------------------------------------------------------
 
 
-class Judgements(Strict, frozen=True, kw_only=True):
+class NewJudgements(Strict, frozen=True, kw_only=True):
     """Several judgements, all stored or none."""
 
     judgements: Annotated[list[NewJudgement], Meta(min_length=1)]
@@ -125,7 +125,7 @@ class Receipts(Struct, frozen=True):
     results: list[Receipt]
 
 
-class Log(Struct, frozen=True):
+class LoggedJudgements(Struct, frozen=True):
     """Judgements, oldest first; ask for more after the last one's seq."""
 
     judgements: list[Logged]
@@ -150,7 +150,7 @@ class Rank(Strict, frozen=True, kw_only=True):
     k: Annotated[int, Meta(ge=1, le=limits.MAX_RANKED)] = 10
     #: rank these only
     items: Annotated[list[Id], Meta(max_length=limits.MAX_RANKED)] | None = None
-    #: wait until this place in the log has been learnt: your own writes, read
+    #: wait until this row of the log has been learnt, such as one of your own
     min_seq: Seq | None = None
     explain: bool = False
     model: ModelName = "live"
@@ -173,7 +173,7 @@ class QueryVectors(Struct, frozen=True):
 # -- items ---------------------------------------------------------------------------------------
 
 
-class Items(Strict, frozen=True, kw_only=True):
+class NewItems(Strict, frozen=True, kw_only=True):
     """Items to add, or to put in place of those with the same ids."""
 
     items: Annotated[list[NewItem], Meta(min_length=1)]
@@ -226,7 +226,7 @@ class At(Strict, frozen=True, kw_only=True):
 
 
 class Tenancy(Struct, frozen=True):
-    """Tenants of the service."""
+    """Tenants that a key can see."""
 
     tenants: list[str]
 
@@ -291,7 +291,7 @@ class Health(Struct, frozen=True):
     status: str
 
 
-class UbiLog(Struct, frozen=True):
+class UbiDocuments(Struct, frozen=True):
     """Documents of User Behavior Insights (1.0.0 to 1.3.0)."""
 
     queries: list[dict[str, Any]]

@@ -13,7 +13,7 @@ from typing import Any
 
 from similia.service.log.limits import MAX_RANKED
 
-PREFIX = "SIMILIA_"
+VARIABLE_PREFIX = "SIMILIA_"
 #: variables of the environment that other parts of the project read
 NOT_SETTINGS = {"SIMILIA_DATA", "SIMILIA_CACHE", "SIMILIA_KEY"}
 #: values that are never printed
@@ -230,15 +230,15 @@ def read_settings(
 def _read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: settings must be TOML, got an error: {error}.") from error
 
 
 def _of_environment(variables: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name.removeprefix(PREFIX).lower(): value
+        name.removeprefix(VARIABLE_PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(PREFIX) and name not in NOT_SETTINGS
+        if name.startswith(VARIABLE_PREFIX) and name not in NOT_SETTINGS
     }
 
 

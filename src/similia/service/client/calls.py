@@ -13,20 +13,20 @@ from msgspec import structs
 from similia.service.answers import (
     Figures,
     Model,
+    ModelAt,
     Question,
     Ranking,
     Receipt,
     Status,
-    Then,
     Verdict,
 )
 from similia.service.log.records import Item, Judgement, Query, Triplet
 from similia.service.schemas import (
     Created,
-    Items,
-    Judgements,
-    Log,
+    LoggedJudgements,
     Models,
+    NewItems,
+    NewJudgements,
     NewTenant,
     Queries,
     QueryVectors,
@@ -43,7 +43,7 @@ ITEMS_PER_REQUEST = 500
 
 
 @dataclass(frozen=True)
-class Call(Generic[T]):
+class ServiceCall(Generic[T]):
     """A request, and what its answer means."""
 
     method: str
@@ -119,7 +119,7 @@ def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = Non
 # -- requests ----------------------------------------------------------------------------------
 
 
-def feedback(judgements: Any) -> Call[list[Receipt]]:
+def feedback(judgements: Any) -> ServiceCall[list[Receipt]]:
     """Send judgements, all stored or none; on the disk once this returns.
 
     They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow) with
@@ -131,97 +131,99 @@ def feedback(judgements: Any) -> Call[list[Receipt]]:
         from similia.service.client.sending import judgements_of_table
 
         judgements = judgements_of_table(judgements)
-    body = Judgements(judgements=[_identified(judgement) for judgement in judgements])
-    return Call("POST", "feedback", Receipts, body, take=lambda answer: answer.results)
+    body = NewJudgements(judgements=[_identified(judgement) for judgement in judgements])
+    return ServiceCall("POST", "feedback", Receipts, body, take=lambda answer: answer.results)
 
 
-def prefer(query: Any, better: str, worse: str, **named: Any) -> Call[Receipt]:
+def prefer(query: Any, better: str, worse: str, **named: Any) -> ServiceCall[Receipt]:
     """Say that one item is better than another for a query."""
     triplet = Triplet(query=as_query(query), better=better, worse=worse, **named)
-    body = Judgements(judgements=[_identified(triplet)])
-    return Call("POST", "feedback", Receipts, body, take=lambda answer: answer.results[0])
+    body = NewJudgements(judgements=[_identified(triplet)])
+    return ServiceCall("POST", "feedback", Receipts, body, take=lambda answer: answer.results[0])
 
 
-def retract(id: str) -> Call[Receipt]:
+def retract(id: str) -> ServiceCall[Receipt]:
     """Take a judgement back."""
-    return Call("POST", f"feedback/{quote(id, safe='')}/retract", Receipt)
+    return ServiceCall("POST", f"feedback/{quote(id, safe='')}/retract", Receipt)
 
 
-def judgements(*, after: int = 0, limit: int = 100, **of: Any) -> Call[Log]:
+def judgements(*, after: int = 0, limit: int = 100, **of: Any) -> ServiceCall[LoggedJudgements]:
     """List judgements, of a `query` or a `judge`, in the order of the log."""
-    return Call("GET", "feedback", Log, query={"after": after, "limit": limit, **of})
+    return ServiceCall(
+        "GET", "feedback", LoggedJudgements, query={"after": after, "limit": limit, **of}
+    )
 
 
-def rank(query: Any, **named: Any) -> Call[Ranking]:
+def rank(query: Any, **named: Any) -> ServiceCall[Ranking]:
     """Rank items; `k`, `items`, `min_seq`, `explain` and `model` as in the API."""
     asked: Any = as_query(query)
-    return Call("POST", "rank", Ranking, Rank(query=asked, **named))
+    return ServiceCall("POST", "rank", Ranking, Rank(query=asked, **named))
 
 
-def query_vectors(queries: Iterable[Any], model: Any = "live") -> Call[QueryVectors]:
+def query_vectors(queries: Iterable[Any], model: Any = "live") -> ServiceCall[QueryVectors]:
     """Vectors to search with elsewhere."""
     asked: Any = [as_query(query) for query in queries]
-    return Call("POST", "query-vectors", QueryVectors, Queries(queries=asked, model=model))
+    return ServiceCall("POST", "query-vectors", QueryVectors, Queries(queries=asked, model=model))
 
 
-def put_items(items: Iterable[Item]) -> list[Call[Receipt]]:
+def put_items(items: Iterable[Item]) -> list[ServiceCall[Receipt]]:
     """Put items, some in each request."""
     found: list[Any] = list(items)
     starts = range(0, len(found), ITEMS_PER_REQUEST)
-    batches = [Items(items=found[start : start + ITEMS_PER_REQUEST]) for start in starts]
-    return [Call("POST", "items", Receipt, batch) for batch in batches]
+    batches = [NewItems(items=found[start : start + ITEMS_PER_REQUEST]) for start in starts]
+    return [ServiceCall("POST", "items", Receipt, batch) for batch in batches]
 
 
-def item(id: str) -> Call[Item]:
+def item(id: str) -> ServiceCall[Item]:
     """An item."""
-    return Call("GET", f"items/{quote(id, safe='')}", Item)
+    return ServiceCall("GET", f"items/{quote(id, safe='')}", Item)
 
 
-def delete_item(id: str) -> Call[Receipt]:
+def delete_item(id: str) -> ServiceCall[Receipt]:
     """Delete an item."""
-    return Call("DELETE", f"items/{quote(id, safe='')}", Receipt)
+    return ServiceCall("DELETE", f"items/{quote(id, safe='')}", Receipt)
 
 
-def next(n: int = 10, judge: str | None = None) -> Call[list[Question]]:
+def next(n: int = 10, judge: str | None = None) -> ServiceCall[list[Question]]:
     """What to ask a person next."""
     asked = {"n": n, "judge": judge}
-    return Call("GET", "next", Questions, query=asked, take=lambda answer: answer.questions)
+    return ServiceCall("GET", "next", Questions, query=asked, take=lambda answer: answer.questions)
 
 
-def models() -> Call[list[Model]]:
+def models() -> ServiceCall[list[Model]]:
     """Generations that were promoted."""
-    return Call("GET", "models", Models, take=lambda answer: answer.models)
+    return ServiceCall("GET", "models", Models, take=lambda answer: answer.models)
 
 
-def promote() -> Call[Verdict]:
+def promote() -> ServiceCall[Verdict]:
     """Promote what was learnt, if it is better."""
-    return Call("POST", "promote", Verdict, repeatable=False)
+    return ServiceCall("POST", "promote", Verdict, repeatable=False)
 
 
-def rollback(to: int | None = None) -> Call[Model]:
+def rollback(to: int | None = None) -> ServiceCall[Model]:
     """Go back to an earlier generation, by default the one before."""
-    return Call("POST", "rollback", Model, Rollback(to=to), repeatable=to is not None)
+    return ServiceCall("POST", "rollback", Model, Rollback(to=to), repeatable=to is not None)
 
 
-def history(at: datetime) -> Call[Then]:
+def history(at: datetime) -> ServiceCall[ModelAt]:
     """Which model ranked at a time."""
-    return Call("GET", "history", Then, query={"at": at.astimezone().isoformat()})
+    return ServiceCall("GET", "history", ModelAt, query={"at": at.astimezone().isoformat()})
 
 
-def evaluate() -> Call[Figures]:
+def evaluate() -> ServiceCall[Figures]:
     """How good the ranking is on queries that were held out."""
-    return Call("GET", "evaluate", Figures)
+    return ServiceCall("GET", "evaluate", Figures)
 
 
-def status() -> Call[Status]:
+def status() -> ServiceCall[Status]:
     """Where the tenant stands."""
-    return Call("GET", "status", Status)
+    return ServiceCall("GET", "status", Status)
 
 
-def create(shares: str | None = None) -> Call[bool]:
+def create(shares: str | None = None) -> ServiceCall[bool]:
     """Make the tenant, with items of its own or those of the tenant that it `shares`.
 
     False if it is there already. Needs a key of all tenants.
     """
     body = NewTenant(shares=shares)
-    return Call("PUT", "", Created, body, take=lambda answer: answer.created)
+    return ServiceCall("PUT", "", Created, body, take=lambda answer: answer.created)

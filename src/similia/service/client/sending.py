@@ -17,7 +17,7 @@ from similia.validation import column_names
 
 T = TypeVar("T")
 LINES = (".jsonl", ".ndjson")
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+COLUMN_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TRIPLET = {"query", "better", "worse"}
 GRADE = {"query", "item", "relevance"}
 #: what messages call a table
@@ -39,8 +39,8 @@ def judgements_in(path: Path, judge: str | None = None) -> Iterator[Judgement]:
     if str(path) == "-":
         yield from _signed(_lines(sys.stdin, "-"), judge)
         return
-    if path.suffix not in (*LINES, *DELIMITERS):
-        known = ", ".join((*DELIMITERS, *LINES))
+    if path.suffix not in (*LINES, *COLUMN_DELIMITERS):
+        known = ", ".join((*COLUMN_DELIMITERS, *LINES))
         raise ValueError(f"{path}: judgements to send must be in {known}, got {path.suffix!r}.")
     with open(path, encoding="utf-8-sig", newline="") as file:
         read = _lines if path.suffix in LINES else _table
@@ -86,7 +86,7 @@ def _lines(file: IO[str], name: str) -> Iterator[Judgement]:
 
 
 def _table(file: IO[str], name: str) -> Iterator[Judgement]:
-    reader = csv.DictReader(file, delimiter=DELIMITERS[Path(name).suffix])
+    reader = csv.DictReader(file, delimiter=COLUMN_DELIMITERS[Path(name).suffix])
     yield from _judged(reader.fieldnames or (), reader, name, 2)
 
 

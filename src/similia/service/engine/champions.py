@@ -14,7 +14,7 @@ from similia.contract import Geometry, Matrix, Searchable, Side, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import save
 from similia.safety.whole import make_folder
-from similia.service.answers import Figures, Model, Point, Then, Verdict
+from similia.service.answers import Figures, Model, ModelAt, Point, Verdict
 from similia.service.engine.exams import (
     HeldOutExam,
     exam_of,
@@ -151,7 +151,7 @@ class Champions:
             raise Invalid(str(error)) from error
         return next(model for model in self.models() if model.generation == number)
 
-    def history(self, at: datetime) -> Then:
+    def history(self, at: datetime) -> ModelAt:
         """Which models ranked at that time: times of rows never step back, whatever the clock."""
         if at.tzinfo is None:
             raise Invalid(f"history: at must have a time zone, got {at.isoformat()}.")
@@ -161,7 +161,7 @@ class Champions:
             raise NotFound(f"history: at must be after the first row, got {at.isoformat()}.")
         live = self._learner.live._replace(seq=seq)
         moment = row.moment.astimezone(UTC)
-        return Then(moment, self._generations.at(seq), seq, revision(live, "live"))
+        return ModelAt(moment, self._generations.at(seq), seq, revision(live, "live"))
 
 
 class Base:

@@ -25,8 +25,7 @@ from similia.service.http.budgets import Budget
 from similia.service.http.endpoints import Call, Endpoint, Routes
 from similia.service.http.exchange import Exchange
 from similia.service.http.feedback import Commits
-from similia.service.http.images import PREFIX as IMAGES
-from similia.service.http.images import Images
+from similia.service.http.images import IMAGES_PATH, Images
 from similia.service.http.keys import Keys
 from similia.service.http.lanes import open_lanes
 from similia.service.http.metrics import Metrics
@@ -45,11 +44,11 @@ from similia.service.tenants.tenants import Tenants
 RETRY_SECONDS = 1.0
 
 ENDPOINTS: list[Endpoint] = [
-    *feedback.ENDPOINTS,
-    *rankings.ENDPOINTS,
-    *owners.ENDPOINTS,
-    *judging.ENDPOINTS,
-    *health.ENDPOINTS,
+    *feedback.FEEDBACK_ENDPOINTS,
+    *rankings.RANKING_ENDPOINTS,
+    *owners.OWNER_ENDPOINTS,
+    *judging.JUDGING_ENDPOINTS,
+    *health.HEALTH_ENDPOINTS,
 ]
 
 
@@ -349,7 +348,7 @@ class Application:
             if resource is not None:
                 await resource.serve(exchange, names)
                 return
-            if path.startswith(IMAGES):
+            if path.startswith(IMAGES_PATH):
                 self.service.auth.caller(exchange)
             else:
                 self.service.auth.visitor(exchange)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from similia.service.http import journal
-from similia.service.http.budgets import UNKNOWN, Rates
+from similia.service.http.budgets import UNKNOWN_CALLER, Rates
 from similia.service.http.endpoints import Endpoint
 from similia.service.http.exchange import Exchange
 from similia.service.http.keys import LOCAL_OWNER, Key, Keys, bearer
@@ -69,7 +69,7 @@ class Auth:
 
 def _address(exchange: Exchange) -> str:
     client = exchange.scope["client"]
-    return UNKNOWN if client is None else str(client[0])
+    return UNKNOWN_CALLER if client is None else str(client[0])
 
 
 def _check_local(exchange: Exchange) -> None:

@@ -8,9 +8,9 @@ from similia.service.http.problems import Problem
 #: callers whose rates are remembered; the one not seen for longest is forgotten
 MAX_REMEMBERED_CALLERS = 10_000
 #: one caller may hold this part of a budget, so that others find some left
-SHARE = 1 / 4
+QUOTA_RATIO = 1 / 4
 #: the caller that everybody without a key is
-UNKNOWN = ""
+UNKNOWN_CALLER = ""
 
 
 class Rates:
@@ -48,19 +48,19 @@ class Rates:
 class Budget:
     """So much of something at a time: in all, and for each caller."""
 
-    def __init__(self, what: str, total: int, least_share: int = 1) -> None:
+    def __init__(self, what: str, total: int, min_quota: int = 1) -> None:
         self.what, self.total = what, total
-        self.share = max(int(total * SHARE), least_share)
+        self.quota = max(int(total * QUOTA_RATIO), min_quota)
         self.taken = 0
         self._by_caller: dict[str, int] = {}
 
     def take(self, caller: str, amount: int = 1) -> None:
-        """Take some, or refuse: with 429 beyond the caller's share, with 503 beyond all.
+        """Take some, or refuse: with 429 beyond the quota of the caller, with 503 beyond all.
 
-        Whoever has nothing may have one thing that is larger than a share.
+        Whoever has nothing may have one thing that is larger than a quota.
         """
         own = self._by_caller.get(caller, 0) + amount
-        if own > max(self.share, amount):
+        if own > max(self.quota, amount):
             raise Problem(429, f"too many {self.what} for one key; try again later.", retry_after=1)
         if self.taken + amount > max(self.total, amount):
             raise Problem(503, f"too many {self.what} at a time; try again later.", retry_after=1)

@@ -2,9 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 #: beginning of the paths of a tenant
 V1 = "/v1/{tenant}"
 #: scopes of keys, one of which an endpoint asks for
-READ, JUDGE, OWN = ("read",), ("feedback",), ("admin",)
+READ, JUDGE, ADMIN = ("read",), ("feedback",), ("admin",)
 SEE = ("read", "feedback")
 #: where a row of a batch is named in an error
 ROW = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
@@ -145,7 +146,7 @@ class Operation:
 
     async def _answer(self, call: Call) -> None:
         found = await self._found(call)
-        if isinstance(found, AsyncIterator):
+        if isinstance(found, AsyncGeneratorType):
             await call.exchange.stream(200, found)
         elif isinstance(found, bytes):
             media = self.endpoint.media.encode()

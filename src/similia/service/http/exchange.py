@@ -13,7 +13,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from similia.service.http import journal
-from similia.service.http.budgets import UNKNOWN
+from similia.service.http.budgets import UNKNOWN_CALLER
 from similia.service.http.connection import CONNECTION, Connection
 from similia.service.http.problems import Error, Problem, as_problem
 
@@ -25,7 +25,7 @@ Header = tuple[bytes, bytes]
 JSON = b"application/json"
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: for everything but pages, which bring their own policy
-POLICY = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+API_POLICY = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
@@ -34,7 +34,7 @@ HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
     b"cache-control": b"no-store",
-    b"content-security-policy": POLICY,
+    b"content-security-policy": API_POLICY,
 }
 #: methods that are counted by name
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
@@ -64,7 +64,7 @@ class Exchange:
         #: path of the endpoint, once it is known
         self.route = "none"
         #: id of the key, once it is known
-        self.caller = UNKNOWN
+        self.caller = UNKNOWN_CALLER
         #: what the line of the log says beside
         self.details: dict[str, Any] = {}
         #: the first header of each name

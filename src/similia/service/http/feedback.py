@@ -36,7 +36,7 @@ async def feedback(call: Call) -> s.Receipts:
     is refused.
     """
     body: Any = call.body
-    return await stored(call, body.judgements if isinstance(body, s.Judgements) else [body])
+    return await stored(call, body.judgements if isinstance(body, s.NewJudgements) else [body])
 
 
 async def feedback_ubi(call: Call) -> s.Receipts:
@@ -181,7 +181,7 @@ async def judgements(call: Call) -> AsyncIterator[bytes]:
     return parts(await call.run(rows, page.after, page.limit), page.limit)
 
 
-ENDPOINTS = [
+FEEDBACK_ENDPOINTS = [
     Endpoint(
         "POST",
         f"{V1}/feedback",
@@ -189,17 +189,19 @@ ENDPOINTS = [
         JUDGE,
         s.Receipts,
         body=s.NewJudgement,
-        batch=s.Judgements,
+        batch=s.NewJudgements,
         errors=(409, 507),
     ),
-    Endpoint("GET", f"{V1}/feedback", judgements, READ, s.Log, query=s.LogPage, lane="bulk"),
+    Endpoint(
+        "GET", f"{V1}/feedback", judgements, READ, s.LoggedJudgements, query=s.LogPage, lane="bulk"
+    ),
     Endpoint(
         "POST",
         f"{V1}/feedback/ubi",
         feedback_ubi,
         JUDGE,
         s.Receipts,
-        body=s.UbiLog,
+        body=s.UbiDocuments,
         errors=(409, 507),
     ),
     Endpoint(

@@ -4,7 +4,7 @@ from typing import Any
 
 from similia.service import schemas as s
 from similia.service.http.endpoints import READ, Call, Endpoint
-from similia.service.http.metrics import MEDIA
+from similia.service.http.metrics import PROMETHEUS_MEDIA
 from similia.service.http.problems import Problem
 
 
@@ -35,7 +35,7 @@ async def openapi(call: Call) -> dict[str, Any]:
     return call.service.document
 
 
-ENDPOINTS = [
+HEALTH_ENDPOINTS = [
     Endpoint("GET", "/livez", livez, None, s.Health, always=True),
     Endpoint("GET", "/readyz", readyz, None, s.Health, always=True),
     Endpoint(
@@ -44,7 +44,7 @@ ENDPOINTS = [
         metrics,
         READ,
         bytes,
-        media=MEDIA,
+        media=PROMETHEUS_MEDIA,
         always=True,
         place="service",
         lane="bulk",

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from similia.service.http.problems import Problem
 
 #: what is served, and as what; nothing that can hold a script
-MEDIA = {
+IMAGE_MEDIA = {
     ".avif": "image/avif",
     ".gif": "image/gif",
     ".jpeg": "image/jpeg",
@@ -18,7 +18,7 @@ MEDIA = {
     ".png": "image/png",
     ".webp": "image/webp",
 }
-PREFIX = "/images/"
+IMAGES_PATH = "/images/"
 
 
 class Images:
@@ -32,13 +32,13 @@ class Images:
         self._files = {
             path.relative_to(folder).as_posix(): path
             for path in sorted(folder.rglob("*"))
-            if path.suffix.lower() in MEDIA
+            if path.suffix.lower() in IMAGE_MEDIA
             and path.is_file()
             and path.resolve().is_relative_to(root)
         }
         if not self._files:
             raise ValueError(
-                f"images: folder must hold {', '.join(MEDIA)}, got none of them in "
+                f"images: folder must hold {', '.join(IMAGE_MEDIA)}, got none of them in "
                 f"{str(folder)!r:.200}."
             )
         self._stems = {name.rpartition(".")[0]: name for name in self._files}
@@ -46,7 +46,7 @@ class Images:
     def address(self, id: str) -> str | None:
         """Where the picture of an item is: the file named like its id, with or without a suffix."""
         name = id if id in self._files else self._stems.get(id)
-        return None if name is None else PREFIX + quote(name)
+        return None if name is None else IMAGES_PATH + quote(name)
 
     def route(self) -> Route:
         """The files; whoever asks has been let in."""
@@ -55,6 +55,6 @@ class Images:
             file = self._files.get(request.path_params["name"])
             if file is None or not file.is_file():
                 raise Problem(404, "there is no such picture.")
-            return FileResponse(file, media_type=MEDIA[file.suffix.lower()])
+            return FileResponse(file, media_type=IMAGE_MEDIA[file.suffix.lower()])
 
-        return Route(PREFIX + "{name:path}", image, methods=["GET"])
+        return Route(IMAGES_PATH + "{name:path}", image, methods=["GET"])

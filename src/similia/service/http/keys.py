@@ -28,7 +28,7 @@ from similia.safety.whole import make_folder, replacing
 SCOPES = ("read", "feedback", "admin")
 #: a key of all tenants
 EVERY = "*"
-PREFIX = "sk"
+TOKEN_PREFIX = "sk"
 #: seconds for which the file is taken not to have changed: to look costs as much as a judgement
 LOOK_INTERVAL = 0.02
 MAX_TOKEN_LENGTH = 128
@@ -104,7 +104,7 @@ class Keys:
         known = self._keys.get(identifier)
         hashed = _hash(secret, self._salt)
         same = hmac.compare_digest(hashed, known.hash if known else DUMMY_HASH)
-        if known is None or not same or prefix != PREFIX or len(token) > MAX_TOKEN_LENGTH:
+        if known is None or not same or prefix != TOKEN_PREFIX or len(token) > MAX_TOKEN_LENGTH:
             return None
         return None if known.expires is not None and known.expires <= time.time() else known
 
@@ -221,7 +221,7 @@ def _new(
     created = datetime.now(UTC).isoformat(timespec="seconds")
     key = Key(identifier, tenant, scopes, _hash(secret, salt), name, judge, created, expires)
     keys[identifier] = key
-    return key, f"{PREFIX}_{identifier}_{secret}"
+    return key, f"{TOKEN_PREFIX}_{identifier}_{secret}"
 
 
 def _known(keys: dict[str, Key], identifier: str, tenant: str | None = None) -> Key:
@@ -246,7 +246,7 @@ def _read(path: Path) -> tuple[str, dict[str, Key]]:
         for key in keys:
             if len(bytes.fromhex(key.hash)) != 32 or not set(key.scopes) <= set(SCOPES):
                 raise ValueError(f"the key {key.id} is damaged")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path}: keys must be written by `similia keys`, got {error}; restore the file, or "
             "remove it and make new keys."

@@ -16,7 +16,7 @@ T = TypeVar("T")
 #: ask: questions for judges; bulk: many rows of anything; long: exams, promotions, replays
 LaneName: TypeAlias = Literal["search", "write", "ask", "bulk", "long"]
 #: one key may have this part of the places in which work waits
-SHARE = 1 / 2
+QUEUE_RATIO = 1 / 2
 
 
 def open_lanes(settings: Settings) -> dict[LaneName, "Lane"]:
@@ -44,7 +44,7 @@ class Lane:
 
     def __init__(self, name: str, threads: int, waiting: int) -> None:
         self.name, self.waiting = name, waiting
-        self.share = max(1, int(waiting * SHARE))
+        self.quota = max(1, int(waiting * QUEUE_RATIO))
         self._free = threads
         self._queues: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"similia-{name}")
@@ -67,7 +67,7 @@ class Lane:
 
     def _check_room(self, caller: str) -> None:
         """Refuse work that would wait behind too much."""
-        if len(self._queues.get(caller, ())) >= self.share:
+        if len(self._queues.get(caller, ())) >= self.quota:
             raise Problem(429, f"too much {self.name} work for one key; try later.", retry_after=1)
         if sum(map(len, self._queues.values())) >= self.waiting:
             raise Problem(503, f"too much {self.name} work is waiting; try later.", retry_after=1)

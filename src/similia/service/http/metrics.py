@@ -15,8 +15,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+PROMETHEUS_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
 Standing = Callable[[], Iterable[tuple[str, dict[str, float]]]]
 
@@ -36,7 +36,7 @@ class Metrics:
             "Time of requests.",
             ["route"],
             registry=registry,
-            buckets=SECONDS,
+            buckets=BUCKETS,
         )
         judged = Counter(
             "similia_acknowledged",

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from similia.service.http.endpoints import Endpoint
-from similia.service.http.exchange import JSON as JSON_MEDIA
+from similia.service.http.exchange import JSON
 from similia.service.http.problems import Error
 
-JSON = JSON_MEDIA.decode()
+JSON_TYPE = JSON.decode()
 #: what any request may be answered with
 ALWAYS = (500, 503)
 #: what requests with a key, a tenant, a body or parameters may be answered with
@@ -103,7 +103,7 @@ def _operation(
         good["content"] = {endpoint.media: {"schema": schemas[repr(endpoint.returns)]}}
     else:
         good["content"] = {endpoint.media: {"schema": {"type": "string"}}}
-    wrong = {JSON: {"schema": schemas[repr(Error)]}}
+    wrong = {JSON_TYPE: {"schema": schemas[repr(Error)]}}
     operation: dict[str, Any] = {
         "operationId": endpoint.handle.__name__,
         "summary": summary.rstrip("."),
@@ -123,7 +123,7 @@ def _operation(
             schema = {"anyOf": [schema, schemas[repr(endpoint.batch)]]}
         operation["requestBody"] = {
             "required": not endpoint.optional_body,
-            "content": {JSON: {"schema": schema}},
+            "content": {JSON_TYPE: {"schema": schema}},
         }
     return operation
 

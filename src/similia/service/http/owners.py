@@ -3,9 +3,9 @@
 import time
 
 from similia.service import schemas as s
-from similia.service.answers import Figures, Model, Then, Verdict
+from similia.service.answers import Figures, Model, ModelAt, Verdict
 from similia.service.errors import Invalid, NotFound
-from similia.service.http.endpoints import JUDGE, OWN, READ, V1, Call, Endpoint
+from similia.service.http.endpoints import ADMIN, JUDGE, READ, V1, Call, Endpoint
 from similia.service.http.keys import EVERY, Key
 
 
@@ -30,7 +30,7 @@ async def rollback(call: Call) -> Model:
     return await call.run(call.tenant.rollback, call.body.to)
 
 
-async def history(call: Call) -> Then:
+async def history(call: Call) -> ModelAt:
     """Which model ranked at a time."""
     return await call.run(call.tenant.history, call.query.at)
 
@@ -101,32 +101,32 @@ async def create_tenant(call: Call) -> s.Created:
     return s.Created(name, await call.run(call.service.create, name, shares), shares)
 
 
-ENDPOINTS = [
+OWNER_ENDPOINTS = [
     Endpoint("GET", f"{V1}/next", next_questions, JUDGE, s.Questions, query=s.NextPage, lane="ask"),
     Endpoint("GET", f"{V1}/models", models, READ, s.Models),
-    Endpoint("POST", f"{V1}/promote", promote, OWN, Verdict, errors=(409, 507), lane="long"),
+    Endpoint("POST", f"{V1}/promote", promote, ADMIN, Verdict, errors=(409, 507), lane="long"),
     Endpoint(
         "POST",
         f"{V1}/rollback",
         rollback,
-        OWN,
+        ADMIN,
         Model,
         body=s.Rollback,
         optional_body=True,
         errors=(409, 507),
         lane="long",
     ),
-    Endpoint("GET", f"{V1}/history", history, READ, Then, query=s.At, lane="long"),
+    Endpoint("GET", f"{V1}/history", history, READ, ModelAt, query=s.At, lane="long"),
     Endpoint("GET", f"{V1}/evaluate", evaluate, READ, Figures, lane="long"),
-    Endpoint("GET", f"{V1}/keys", list_keys, OWN, s.KeyList),
-    Endpoint("POST", f"{V1}/keys", make_key, OWN, s.MadeKey, body=s.NewKey),
-    Endpoint("DELETE", f"{V1}/keys/{{id}}", revoke_key, OWN, s.KeyInfo),
+    Endpoint("GET", f"{V1}/keys", list_keys, ADMIN, s.KeyList),
+    Endpoint("POST", f"{V1}/keys", make_key, ADMIN, s.MadeKey, body=s.NewKey),
+    Endpoint("DELETE", f"{V1}/keys/{{id}}", revoke_key, ADMIN, s.KeyInfo),
     Endpoint("GET", "/v1", tenants, READ, s.Tenancy, place="any"),
     Endpoint(
         "PUT",
         V1,
         create_tenant,
-        OWN,
+        ADMIN,
         s.Created,
         body=s.NewTenant,
         optional_body=True,

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-POLICY = "; ".join(
+PAGE_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -21,7 +21,7 @@ POLICY = "; ".join(
         "require-trusted-types-for 'script'",
     )
 )
-MEDIA = {
+PAGE_MEDIA = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -50,9 +50,9 @@ def folder(source: Traversable, index: str, prefix: str) -> list[BaseRoute]:
     found: list[BaseRoute] = []
     for name, file in _walk(source):
         suffix = "." + name.rpartition(".")[2]
-        if suffix in MEDIA:
+        if suffix in PAGE_MEDIA:
             path = index if name == "index.html" else prefix + name
-            found.append(_route(path, file.read_bytes(), MEDIA[suffix]))
+            found.append(_route(path, file.read_bytes(), PAGE_MEDIA[suffix]))
     return found
 
 
@@ -69,7 +69,7 @@ def _walk(source: Traversable, before: str = "") -> "list[tuple[str, Traversable
 def _route(path: str, content: bytes, media: str) -> Route:
     tag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
     headers = {
-        "content-security-policy": POLICY,
+        "content-security-policy": PAGE_POLICY,
         "cache-control": "no-cache",
         "etag": tag,
     }

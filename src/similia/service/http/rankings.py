@@ -8,7 +8,7 @@ from msgspec import structs
 from similia.service import schemas as s
 from similia.service.answers import Ranking, Receipt, Status
 from similia.service.errors import NotFound
-from similia.service.http.endpoints import OWN, READ, SEE, V1, Call, Endpoint
+from similia.service.http.endpoints import ADMIN, READ, SEE, V1, Call, Endpoint
 from similia.service.http.lanes import LaneName
 from similia.service.log.records import Item, Query
 from similia.service.tenants.tenant import Tenant
@@ -111,25 +111,32 @@ async def status(call: Call) -> Status:
     return await call.run(call.tenant.status)
 
 
-ENDPOINTS = [
+RANKING_ENDPOINTS = [
     Endpoint("POST", f"{V1}/rank", rank, READ, Ranking, body=s.Rank),
     Endpoint("POST", f"{V1}/query-vectors", query_vectors, READ, s.QueryVectors, body=s.Queries),
     Endpoint(
-        "POST", f"{V1}/items", put_items, OWN, Receipt, body=s.Items, errors=(507,), lane="write"
+        "POST",
+        f"{V1}/items",
+        put_items,
+        ADMIN,
+        Receipt,
+        body=s.NewItems,
+        errors=(507,),
+        lane="write",
     ),
     Endpoint("GET", f"{V1}/items/{{id}}", item, SEE, Item),
     Endpoint(
         "PUT",
         f"{V1}/items/{{id}}",
         put_item,
-        OWN,
+        ADMIN,
         Receipt,
         body=s.ItemBody,
         errors=(507,),
         lane="write",
     ),
     Endpoint(
-        "DELETE", f"{V1}/items/{{id}}", delete_item, OWN, Receipt, errors=(507,), lane="write"
+        "DELETE", f"{V1}/items/{{id}}", delete_item, ADMIN, Receipt, errors=(507,), lane="write"
     ),
     Endpoint("GET", f"{V1}/status", status, SEE, Status),
 ]

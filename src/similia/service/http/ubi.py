@@ -10,14 +10,14 @@ from typing import Any
 
 from similia.service.errors import Invalid
 from similia.service.log.records import Clicks, Judgement, Query
-from similia.service.schemas import UbiLog
+from similia.service.schemas import UbiDocuments
 
 #: actions that mean that an item was wanted
 WANTED = {"click", "click_through", "add_to_cart", "purchase", "watch"}
-SHOWN = "impression"
+IMPRESSION = "impression"
 
 
-def judgements_of(log: UbiLog) -> list[Judgement]:
+def judgements_of(log: UbiDocuments) -> list[Judgement]:
     """Judgements of searches; those that showed nothing say nothing."""
     events: dict[str, list[dict[str, Any]]] = {}
     for place, event in enumerate(log.events):
@@ -68,7 +68,7 @@ def _impressions(events: list[dict[str, Any]]) -> Iterator[tuple[str, int | None
     """Items shown, and their places if these were logged."""
     for event in events:
         name = _object(event)
-        if event.get("action_name") == SHOWN and name is not None:
+        if event.get("action_name") == IMPRESSION and name is not None:
             yield name, _ordinal(event)
 
 

@@ -191,7 +191,7 @@ async def progress(call: Call) -> Progress:
     return await call.run(_progress, call.tenant)
 
 
-ENDPOINTS = [
+JUDGING_ENDPOINTS = [
     Endpoint("GET", f"{V1}/judging/me", me, SEE, Me),
     Endpoint(
         "GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage, lane="ask"

@@ -11,12 +11,12 @@ from similia.service.answers import (
     Figures,
     Logged,
     Model,
+    ModelAt,
     Question,
     Ranked,
     Ranking,
     Receipt,
     Status,
-    Then,
     Verdict,
 )
 from similia.service.catalogue.external import ExternalItems
@@ -378,7 +378,7 @@ class Tenant:
         """Return to an earlier generation, by default the one that the current replaced."""
         return self._champions.rollback(to)
 
-    def history(self, at: datetime) -> Then:
+    def history(self, at: datetime) -> ModelAt:
         """Which models ranked at that time."""
         return self._champions.history(at)
 
