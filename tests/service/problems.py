@@ -90,7 +90,7 @@ def filled(where, name="acme", n_items=30, settings=SETTINGS, **options):
 TAUGHT_VIEWS = [View("noise", 4), View("truth", 4)]
 
 
-def taught(where, n=500, *, name="acme", cache=None, **options):
+def taught(where, n=1500, *, name="acme", cache=None, **options):
     """A tenant whose people follow the second view, and whose questions are random."""
     rng = np.random.default_rng(0)
     tenant = Tenant.create(

@@ -32,14 +32,14 @@ def tenant(folder, tmp_path):
 
 def test_held_out_queries_are_never_learnt_from(tenant):
     chosen = tenant._learner.settings
-    n = sum(is_held_out(f"id:q{number}", chosen) for number in range(500))
-    assert 50 < n < 150
+    n = sum(is_held_out(f"id:q{number}", chosen) for number in range(1500))
+    assert 200 < n < 400
     state, exams = tenant._learner.exams()
     assert len(exams) == n
-    assert state.learner.n_seen_ == 500 - n
+    assert state.learner.n_seen_ == 1500 - n
     found = tenant.evaluate()
     assert (found.n_queries, found.n_judgements) == (n, n)
-    assert sum(found.days.values()) == 500
+    assert sum(found.days.values()) == 1500
 
 
 def test_a_query_that_was_decided_about_is_no_exam_question(tenant):
