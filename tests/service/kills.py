@@ -2,10 +2,11 @@
 
 A process without threads forks the ones that are killed, so that each starts in milliseconds. They
 open the tenants that the last one left, of which one shares the items of the other, and send
-feedback, changes of items and retractions from several threads; each acknowledgement goes through
-a pipe before the next request is sent. After each kill, all acknowledged rows must be there once,
-with their numbers, and from time to time the states must have the bits that folds of the whole logs
-without snapshots have.
+feedback, changes of items and retractions from several threads, and one thread has a model of a
+third tenant promoted, which is granted, and rolled back, over and over; each acknowledgement goes
+through a pipe before the next request is sent. After each kill, all acknowledged rows must be there
+once, with their numbers, the generation in use must be that of the last decision and load, and from
+time to time the states must have the bits that folds of the whole logs without snapshots have.
 
     python -m tests.service.kills 1000 [seed] [URL of a database]
 """
@@ -26,7 +27,7 @@ from similia import Blend, Impressions, Views
 from similia.service.catalogue import items, shared
 from similia.service.engine import fold, snapshots
 from similia.service.engine.fold import copied
-from similia.service.log.records import TenantSettings
+from similia.service.log.records import TenantSettings, decoded
 from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     bits,
@@ -36,11 +37,14 @@ from tests.service.problems import (
     item,
     judgement,
     learner,
+    taught,
     triplet,
 )
 
 CLIENTS = 6
 OWNER, TEAM = NAMES = "acme", "team"
+#: a tenant whose model is promoted and rolled back
+JUDGED = "judged"
 #: rounds after which the bits are compared
 COMPARED = 5
 
@@ -67,6 +71,20 @@ def serve(folder, place, number, pipe):
                 acknowledged = [[tenant.name, r.id, r.seq] for r in tenant.feedback([told])]
             os.write(pipe, (json.dumps(acknowledged) + "\n").encode())
 
+    def promoter():
+        judged = tenants.get(JUDGED)
+        while True:
+            if judged.status().generation:
+                judged.rollback(0)
+                done = 0
+            else:
+                verdict = judged.promote()
+                assert verdict.promoted, verdict.reason
+                done = verdict.generation
+            seq = judged._champions._generations.events[-1]["seq"]
+            os.write(pipe, (json.dumps([[JUDGED, f"generation {done}", seq]]) + "\n").encode())
+
+    threading.Thread(target=promoter, daemon=True).start()
     for own in range(CLIENTS):
         threading.Thread(target=client, args=(own,), daemon=True).start()
     threading.Event().wait()
@@ -75,7 +93,7 @@ def serve(folder, place, number, pipe):
 def verify(folder, place, acknowledged, compare):
     """Raise unless everything acknowledged is there, once."""
     tenants = Tenants(place, cache=folder)
-    logs = {name: tenants.get(name).log for name in NAMES}
+    logs = {name: tenants.get(name).log for name in (*NAMES, JUDGED)}
     for log in logs.values():
         ids = [row.id for row in log.rows() if row.id is not None]
         assert len(ids) == len(set(ids)), "a judgement is there twice"
@@ -83,7 +101,11 @@ def verify(folder, place, acknowledged, compare):
     for name, id, seq in acknowledged:
         row = logs[name].row(seq)
         assert row is not None, f"row {seq} of {name} ({id}) was acknowledged and is lost"
-        assert not id or row.id == id, f"row {seq} of {name} was {id} and is {row.id}"
+        if name == JUDGED:
+            assert id == f"generation {decoded(row.body).record.after}"
+        else:
+            assert not id or row.id == id, f"row {seq} of {name} was {id} and is {row.id}"
+    verify_decisions(tenants.get(JUDGED))
     if compare:
         expected = {
             OWNER: folded(logs[OWNER].rows(), logs[OWNER].retracted()),
@@ -92,6 +114,19 @@ def verify(folder, place, acknowledged, compare):
         for name, found in expected.items():
             assert bits(learner(tenants.get(name))) == bits(found), f"the bits of {name} differ"
     tenants.close()
+
+
+def verify_decisions(tenant):
+    """Raise unless the decisions lead from one to the next, and the last one's model is there."""
+    current = 0
+    for row in tenant.log.rows(others=True):
+        if row.kind == "decision":
+            decision = decoded(row.body).record
+            assert decision.before == current
+            assert decision.event in ("promotion", "rollback")
+            current = decision.after
+    assert tenant.status().generation == current
+    assert (tenant._champions.state().learner is None) == (current == 0)
 
 
 def forked(task):
@@ -131,6 +166,7 @@ def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
         tenants = Tenants(place, cache=folder)
         tenants.create(TEAM, TenantSettings(shares=OWNER))
         tenants.close()
+        taught(place, name=JUDGED, cache=folder).close()
 
     assert os.waitpid(forked(begin), 0)[1] == 0
     everything, last = [], 0

@@ -86,6 +86,39 @@ def filled(where, name="acme", n_items=30, settings=SETTINGS, **options):
     return tenant
 
 
+#: of which people follow the second
+TAUGHT_VIEWS = [View("noise", 4), View("truth", 4)]
+
+
+def taught(where, n=1500, *, name="acme", cache=None, **options):
+    """A tenant whose people follow the second view, and whose questions are random."""
+    rng = np.random.default_rng(0)
+    tenant = Tenant.create(
+        where, name, TenantSettings(views=TAUGHT_VIEWS, memory=0, **options), cache=cache
+    )
+    vectors = {view: rng.normal(size=(40, 4)) for view in ("noise", "truth")}
+    tenant.put_items(
+        [
+            Item(id=f"i{i}", vectors={n: v[i].tolist() for n, v in vectors.items()})
+            for i in range(40)
+        ]
+    )
+    told = []
+    for number in range(n):
+        asked = rng.normal(size=(2, 4))
+        one, other = rng.choice(40, 2, replace=False)
+        scores = vectors["truth"] @ asked[1]
+        if scores[one] < scores[other]:
+            one, other = other, one
+        query = Query(
+            id=f"q{number}", vectors={"noise": asked[0].tolist(), "truth": asked[1].tolist()}
+        )
+        told.append(Triplet(query=query, better=f"i{one}", worse=f"i{other}", source="random"))
+    tenant.feedback(told)
+    learner(tenant)
+    return tenant
+
+
 @contextmanager
 def reopened(tenant, where, **options):
     """The tenant as another process would find it."""

@@ -3,44 +3,15 @@
 import shutil
 from datetime import UTC, datetime
 
-import numpy as np
 import pytest
 
 from similia.service.errors import Invalid
 from similia.service.log.provenance import is_held_out
-from similia.service.log.records import Item, Query, TenantSettings, Triplet, View
+from similia.service.log.records import Query, Triplet
 from similia.service.tenants.tenant import Tenant
-from tests.service.problems import bits, learner, reopened
+from tests.service.problems import TAUGHT_VIEWS, bits, learner, reopened, taught
 
-WIDTH = 4
-VIEWS = [View("noise", WIDTH), View("truth", WIDTH)]
-
-
-def taught(where, n=500, wrong=False, **options):
-    """A tenant whose people follow the second view, and whose questions are random."""
-    rng = np.random.default_rng(0)
-    tenant = Tenant.create(where, "acme", TenantSettings(views=VIEWS, memory=0, **options))
-    vectors = {name: rng.normal(size=(40, WIDTH)) for name in ("noise", "truth")}
-    tenant.put_items(
-        [
-            Item(id=f"i{i}", vectors={n: v[i].tolist() for n, v in vectors.items()})
-            for i in range(40)
-        ]
-    )
-    told = []
-    for number in range(n):
-        asked = rng.normal(size=(2, WIDTH))
-        one, other = rng.choice(40, 2, replace=False)
-        scores = vectors["truth"] @ asked[1]
-        if (scores[one] < scores[other]) ^ wrong:
-            one, other = other, one
-        query = Query(
-            id=f"q{number}", vectors={"noise": asked[0].tolist(), "truth": asked[1].tolist()}
-        )
-        told.append(Triplet(query=query, better=f"i{one}", worse=f"i{other}", source="random"))
-    tenant.feedback(told)
-    learner(tenant)
-    return tenant
+WIDTH = TAUGHT_VIEWS[0].width
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +32,14 @@ def tenant(folder, tmp_path):
 
 def test_held_out_queries_are_never_learnt_from(tenant):
     chosen = tenant._learner.settings
-    n = sum(is_held_out(f"id:q{number}", chosen) for number in range(500))
-    assert 50 < n < 150
+    n = sum(is_held_out(f"id:q{number}", chosen) for number in range(1500))
+    assert 200 < n < 400
     state, exams = tenant._learner.exams()
     assert len(exams) == n
-    assert state.learner.n_seen_ == 500 - n
+    assert state.learner.n_seen_ == 1500 - n
     found = tenant.evaluate()
     assert (found.n_queries, found.n_judgements) == (n, n)
-    assert sum(found.days.values()) == 500
+    assert sum(found.days.values()) == 1500
 
 
 def test_a_query_that_was_decided_about_is_no_exam_question(tenant):

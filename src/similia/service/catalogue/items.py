@@ -8,7 +8,8 @@ Each row knows when it came and went, so `ItemVersions` finds items as they were
 of the log, also while they change; of what went before the last compaction nothing is left.
 """
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ class ItemRows:
         self.before: dict[int, int] = {}
         #: row of the log from which on all versions are there
         self.floor = floor
+        self._keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._keying = threading.Lock()
 
     def append(self, id: str, row: Array, seq: int = 0) -> None:
         """Add a version; readers see all of it or nothing."""
@@ -57,6 +60,13 @@ class ItemRows:
         if earlier is not None or id in self.gone:
             self.before[n] = self.gone[id] if earlier is None else earlier
         self.place[id] = n
+
+    def keys(self, n: int, of: Callable[[Array], NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        """Numbers that a learner gives to the first rows, each made once."""
+        with self._keying:
+            if len(self._keys) < n:
+                self._keys = np.concatenate([self._keys, of(self.matrix[len(self._keys) : n])])
+            return self._keys[:n]
 
     def end(self, id: str, seq: int) -> bool:
         """Take the present version away, if there is one."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,15 +58,20 @@ def asked_row(state: State, query: Query) -> NDArray[np.float32]:
     return row
 
 
-def query_vector(state: State, row: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Vector whose inner products with rows of items are their scores."""
+def query_vector(
+    state: State, row: NDArray[np.float32], *, remembered: bool = True
+) -> NDArray[np.float32]:
+    """Vector whose inner products with rows of items are nearly their scores.
+
+    Without what is `remembered` of single items they are the scores, but for `_bonuses`.
+    """
     layout = state.layout
     assert layout is not None
     if state.learner is None:
         found = np.zeros(layout.width, np.float32)
         found[layout.places[layout.base]] = row[layout.places[layout.base]]
         return found
-    vectors = state.learner.query_vectors(layout.queries(row[None]))
+    vectors = state.learner.query_vectors(layout.queries(row[None]), remembered=remembered)
     return np.asarray(vectors, np.float32)[0]
 
 
@@ -76,6 +81,55 @@ def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[floa
     assert state.snapshot is not None
     row = asked_row(state, query)
     return state.layout.split(query_vector(state, row)), revision(state, model)
+
+
+class Bonus(NamedTuple):
+    """What is known of single items for a query: added to the scores of these rows."""
+
+    rows: NDArray[np.intp]
+    amounts: NDArray[np.float32]
+
+    def of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Amounts of some rows, 0 for those of which nothing is known."""
+        found = np.zeros(len(rows), np.float32)
+        if len(self.rows):
+            order = np.argsort(self.rows)
+            places = np.searchsorted(self.rows[order], rows).clip(max=len(order) - 1)
+            known = self.rows[order[places]] == rows
+            found[known] = self.amounts[order[places[known]]]
+        return found
+
+
+NO_BONUS = Bonus(np.zeros(0, np.intp), np.zeros(0, np.float32))
+
+
+def bonus(state: State, row: NDArray[np.float32]) -> Bonus:
+    """What is known of single items for a query."""
+    learner, layout, snapshot = state.learner, state.layout, state.snapshot
+    if learner is None or layout is None or snapshot is None:
+        return NO_BONUS
+    ((items, amounts),) = learner.boosts(layout.queries(row[None]))
+    if not amounts.any():
+        return NO_BONUS
+    order = np.argsort(items)
+    items, amounts = items[order], amounts[order]
+    keys = snapshot.rows.keys(
+        len(snapshot.matrix), lambda new: learner.item_keys(layout.items(new))
+    )
+    rows = np.flatnonzero(np.isin(keys, items))
+    found = amounts[np.searchsorted(items, keys[rows])]
+    return Bonus(rows, found.astype(np.float32))
+
+
+def _bonus_of(
+    state: State, row: NDArray[np.float32], found: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The same for rows of items that may be anywhere."""
+    amounts = np.zeros(len(found), np.float32)
+    if state.learner is not None and state.layout is not None and len(found):
+        ((places, own),) = state.learner.boosts(*state.layout.sides(row[None], found))
+        amounts[places] += own.astype(np.float32)
+    return amounts
 
 
 def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -97,6 +151,7 @@ def best(
     k: int,
     without: Sequence[int] = (),
     approximate: Approximate | None = None,
+    known: Bonus = NO_BONUS,
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
     k = min(k, len(snapshot) - len(without))
@@ -107,6 +162,7 @@ def best(
         rows = approximate.candidates(snapshot, vector, k + len(without))
     if rows is None:
         scores = products(snapshot.matrix, vector)
+        scores[known.rows] += known.amounts
         scores[snapshot.dead] = -np.inf
         scores[list(without)] = -np.inf
         least = np.partition(scores, len(scores) - k)[len(scores) - k]
@@ -114,7 +170,7 @@ def best(
         found = scores[rows]
     else:
         rows = rows[~np.isin(rows, without)]
-        found = snapshot.matrix[rows] @ vector
+        found = snapshot.matrix[rows] @ vector + known.of(rows)
     order = np.argsort(-found, kind="stable")[:k]
     return rows[order], found[order]
 
@@ -137,25 +193,27 @@ def ranked(
     assert snapshot is not None
     check_k(k)
     row = asked_row(state, query)
-    vector = query_vector(state, row)
+    vector = query_vector(state, row, remembered=False)
     if items is not None:
         if len(items) > MAX_RANKED:
             raise Invalid(f"rank: items must be at most {MAX_RANKED}, got {len(items)}.")
         wanted = list(dict.fromkeys(items))
         found_there = None if store is None else store.vectors(wanted)
-        names, found, scores = _in_order(state, row, *_rows(state, wanted, found_there), k)
+        names, found, scores = _in_order(
+            *_rows(state, wanted, found_there), vector, k, partial(_bonus_of, state, row)
+        )
     elif store is not None:
-        base = vector[layout.places[layout.base]]
+        base = query_vector(state, row)[layout.places[layout.base]]
         found_there = store.nearest(base, max(MIN_CANDIDATES, CANDIDATES_EACH * (k + 1)))
         wanted = [id for id in found_there if id != query.item]
-        names, found, scores = _in_order(state, row, *_rows(state, wanted, found_there), k)
+        names, found, scores = _in_order(
+            *_rows(state, wanted, found_there), vector, k, partial(_bonus_of, state, row)
+        )
     else:
         own = [] if query.vectors or query.item is None else [snapshot.rows.place.get(query.item)]
         out = [place for place in own if place is not None and place < len(snapshot.matrix)]
-        most = k if state.learner is None else max(CANDIDATES_EACH * k, MIN_CANDIDATES)
-        places, _ = best(snapshot, vector, most, out, approximate)
-        ids = [snapshot.id(place) for place in places.tolist()]
-        names, found, scores = _in_order(state, row, ids, snapshot.matrix[places], k)
+        places, scores = best(snapshot, vector, k, out, approximate, bonus(state, row))
+        names, found = [snapshot.id(place) for place in places.tolist()], snapshot.matrix[places]
     deviations = _deviations(state, row, found)
     results = [
         Ranked(id=name, score=float(score), std=std)
@@ -199,14 +257,14 @@ def _fitting(layout: Layout, id: str, vector: Vector) -> Vector:
 
 
 def _in_order(
-    state: State, row: NDArray[np.float32], ids: list[str], rows: NDArray[np.float32], k: int
+    ids: list[str],
+    rows: NDArray[np.float32],
+    vector: NDArray[np.float32],
+    k: int,
+    bonus_of: Callable[[NDArray[np.float32]], NDArray[np.float32]],
 ) -> tuple[list[str], NDArray[np.float32], NDArray[np.float32]]:
-    """The k best of some items by their exact scores, best first, with their rows and scores."""
-    assert state.layout is not None
-    if state.learner is None or not ids:
-        scores = rows @ query_vector(state, row)
-    else:
-        scores = state.learner.pairwise_score(*state.layout.sides(row[None], rows))[0]
+    """The k best of some items, best first, with their rows and scores."""
+    scores = rows @ vector + bonus_of(rows)
     order = np.argsort(-scores, kind="stable")[:k]
     return [ids[i] for i in order], rows[order], scores[order]
 
