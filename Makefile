@@ -17,6 +17,10 @@ PYTHONS ?= $(PYTHON)
 BUILDERS := "meson-python>=0.18" "Cython>=3.1" ninja "numpy>=2.0" "scipy>=1.13"
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
+# For `python -S`, which knows no editable installation: that has no folder to look into, and is
+# found before all others.
+LIBRARIES = $(wildcard $(VENV)/lib/*/site-packages)
+
 # A machine without a C compiler gets one from the package index (400 MB, so only then).
 ifeq ($(shell command -v cc gcc clang),)
 BUILDERS += ziglang
@@ -40,8 +44,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	# without site's hooks: an editable installation has no folder to look into
-	PYTHONPATH=src:$(wildcard $(VENV)/lib/*/site-packages) $(BIN)/python -S $(BIN)/lint-imports
+	PYTHONPATH=src:$(LIBRARIES) $(BIN)/python -S $(BIN)/lint-imports
 	$(BIN)/codespell *.md docs/*.md docs/stores benchmarks examples experiments notebooks src
 
 format: $(READY)
@@ -55,9 +58,11 @@ coverage: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz
 
-# Compiled loops with every index checked.
+# Compiled loops with every index checked: a build of its own, found before the usual one.
 bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target build/bounds \
+	  -Csetup-args=-Dbounds=true .
+	PYTHONPATH=build/bounds:$(LIBRARIES) $(BIN)/python -S -m pytest \
 	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
 
 # Failures on local clusters of Dask and Ray: some minutes.
@@ -176,6 +181,6 @@ release: $(READY)
 	@echo "Ready to upload: dist/*.whl dist/*.tar.gz"
 
 clean:
-	find src -name '*.nb[ic]' -delete -o -name '*.so' -delete
+	find src -name '*.so' -delete
 	rm -rf docs/generated docs/gallery
 	rm -rf $(WITH)-highest $(WITH)-lowest-direct $(VENV) $(PEERS) $(LOWEST) $(SMOKE) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -58,7 +58,7 @@ def main(names):
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         sys.exit(f"benchmarks: name must be one of {', '.join(BENCHMARKS)}, got {unknown.pop()}.")
-    packages = ("similia", "numpy", "scipy", "scikit-learn", "numba")
+    packages = ("similia", "numpy", "scipy", "scikit-learn")
     print(f"{platform.machine()}, Python {platform.python_version()}, ", end="")
     print(", ".join(f"{name} {version(name)}" for name in packages))
     for name in names or BENCHMARKS:

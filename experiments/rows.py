@@ -71,7 +71,7 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def versions() -> str:
-    names = ("similia", "numpy", "scipy", "numba")
+    names = ("similia", "numpy", "scipy")
     return " ".join(
         [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in names)]
     )

@@ -107,7 +107,7 @@ def _measured(task: Task) -> list[Row]:
         problem = validation(problem, task.share, task.seed)
     start = partial(CONTENDERS[task.kind], problem, task.seed, **json.loads(task.parameters))
     if is_stepwise(task.kind):
-        start().learn_to(2)  # compiles, before the clock starts
+        start().learn_to(2)  # loads what it needs, before the clock starts
     contender = start()
     measure = MEASURES[problem.measured_by]
     rows, seconds = [], 0.0

@@ -341,7 +341,7 @@ def check_merging_strangers_is_refused(cls):
     other = case_of(learner_class(next(n for n in LEARNERS if n != name)))
     other.learn()
     for parts in ([], [other.learner]):
-        with pytest.raises(ValueError, match=rf"^{name}\.merge: parts must be"):
+        with pytest.raises(ValueError, match=rf"^{name}\.merge: parts must (be|not be empty)"):
             case.learner.merge(parts)
 
 

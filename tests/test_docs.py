@@ -15,7 +15,7 @@ from similia.cli.main import app
 from tests.cli_reference import commands, help_of, reference
 
 ROOT = Path(__file__).parent.parent
-INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
+INCLUDE = re.compile(r"<!-- include: (\S+) -->\n```(python|cython)\n(.*?)```\n", re.DOTALL)
 DOCUMENTS = ["docs/add_a_learner.md"]
 #: pages whose commands are run, in a shell, in their order
 TUTORIALS = ["docs/tutorial.md", "docs/scale.md"]
@@ -42,7 +42,8 @@ REFERENCE = "docs/cli.md"
 
 def filled(text: str) -> str:
     def code(match):
-        return f"<!-- include: {match[1]} -->\n```python\n{(ROOT / match[1]).read_text()}```\n"
+        text = (ROOT / match[1]).read_text()
+        return f"<!-- include: {match[1]} -->\n```{match[2]}\n{text}```\n"
 
     return INCLUDE.sub(code, text)
 

@@ -9,7 +9,7 @@ import pytest
 import similia
 from similia.registry import ALL_LEARNERS, learner_class
 
-HEAVY = ("numba", "sklearn", "scipy", "pandas", "matplotlib", "rich", "typer")
+HEAVY = ("sklearn", "scipy", "pandas", "matplotlib", "rich", "typer")
 
 
 def test_importing_the_package_imports_nothing_heavy():

@@ -6,8 +6,8 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from experiments.contenders.loops import compiled
 from similia.contract import Array, Matrix, State
-from similia.linalg.compiled import compiled
 from similia.linear.base import LinearOneVsRest
 from similia.parameters import parameter
 from similia.validation import moderate, non_negative, one_of

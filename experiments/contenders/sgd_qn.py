@@ -5,16 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from experiments.contenders.loops import compiled
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import panels
 from similia.linalg.blocks import dense, row_blocks, squared
-from similia.linalg.compiled import compiled
 from similia.linalg.threads import processors, side_by_side
 from similia.linear.examples import TrainingSplit
 from similia.linear.passes import PASS_BLOCK_ROWS, Passes, each_class
 from similia.linear.sgd import mean_energy
 from similia.linear.stochastic import StochasticOneVsRest
-from similia.losses import LOSSES, loss_slope
+from similia.loss_functions import HINGE, LOGISTIC
+from similia.losses import LOSSES
 from similia.parameters import parameter
 from similia.validation import moderate, one_of, positive_integer
 
@@ -165,6 +166,16 @@ class GainPasses:
 
     def state(self) -> tuple[Array, Array]:
         return self.learner.w_.copy(), self.learner.moment_.copy()
+
+
+@compiled
+def loss_slope(code, x):
+    """F'(x) of `similia.losses`."""
+    if code == LOGISTIC:
+        return -1.0 / (1.0 + np.exp(x))
+    if code == HINGE:
+        return np.copysign(0.5 - 1.0 / (2.0 + abs(x)), x) - 0.5
+    return 0.5 * (x - 1.0)
 
 
 @compiled

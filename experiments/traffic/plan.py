@@ -22,9 +22,11 @@ CELLS = {
     "Zipf 1.2": Cell(law=Law(zipf=1.2)),
     "drift": Cell(drift=True),
     "paraphrases": Cell(law=Law(paraphrased=0.5), paraphrases=3),
+    "mixture, 3,000": Cell(law=Law(searches=3000), people=People("mixture")),
     "position, 3,000": Cell(law=Law(searches=3000)),
     "own, 3,000": Cell(law=Law(searches=3000), people=People("own")),
 }
+LONG = tuple(name for name, cell in CELLS.items() if cell.law.searches > 1000)
 #: cells of each stage
 STAGES = {
     "choose": ("mixture",),

@@ -20,6 +20,7 @@ from experiments.traffic.contenders import CONTENDERS, chosen_setting
 from experiments.traffic.figure import TITLES, draw
 from experiments.traffic.plan import (
     CHOOSING,
+    LONG,
     PEOPLE,
     as_text,
 )
@@ -34,8 +35,9 @@ FIGURE = "figures/traffic.png"
 def write(path: Path = REPORT, folder: Path = FOLDER) -> Path:
     table = Table(read_rows(folder))
     judged = places(table, "judge")
-    mixed = [where for where in judged if where[2] == "mixture"]
-    draw(path.parent / FIGURE, table, mixed, 1000)
+    mixed = [where for where in judged if where[2].startswith("mixture")]
+    longest = max(map(last_step, mixed))
+    draw(path.parent / FIGURE, table, [w for w in mixed if last_step(w) == longest], longest)
     parts = [
         "# Live search traffic",
         conclusion(table),
@@ -119,7 +121,7 @@ def start_table(table: Table, judged: list[Place]) -> str:
     """What a search shows unlearnt, and what is learnt after 300, 1,000 and 3,000 searches."""
     lines = []
     for where in judged:
-        if where[2] not in (*PEOPLE, "position, 3,000", "own, 3,000"):
+        if where[2] not in (*PEOPLE, *LONG):
             continue
         steps = [s for s in (300, 1000, 3000) if s <= last_step(where)]
         for what in ("last", "held"):

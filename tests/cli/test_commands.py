@@ -81,7 +81,7 @@ def test_light_commands_import_no_learner(tmp_path):
             "from similia.cli import run\n"
             "try: run()\n"
             "except SystemExit as end: print(end.code, file=sys.stderr)\n"
-            "print({'numba', 'sklearn', 'scipy'} & set(sys.modules), file=sys.stderr)"
+            "print({'sklearn', 'scipy'} & set(sys.modules), file=sys.stderr)"
         )
         found = python(program)
         assert found.stderr.endswith("0\nset()\n"), found.stderr
@@ -160,7 +160,7 @@ def python(code, **variables):
 
 
 def test_help_imports_nothing_heavy():
-    heavy = "{'numpy', 'numba', 'sklearn', 'scipy', 'matplotlib', 'safetensors'}"
+    heavy = "{'numpy', 'sklearn', 'scipy', 'matplotlib', 'safetensors'}"
     found = python(f"import similia.cli.main, sys; print({heavy} & set(sys.modules))")
     assert found.stdout == "set()\n", found.stderr
 

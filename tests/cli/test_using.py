@@ -1,11 +1,8 @@
-"""Commands that use a model: evaluate, compare, suggest, apply, warmup."""
+"""Commands that use a model: evaluate, compare, suggest, apply."""
 
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -197,38 +194,6 @@ def test_distances_are_used_by_the_same_commands(run, files):
         run("evaluate", files / "m", files / "X.npy", files / "g.csv", "--json").stdout
     )
     assert found["n_queries"] == 2
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_warmup_reaches_every_learner(name, run):
-    rows = json.loads(run("warmup", "--learner", name, "--json").stdout)
-    assert {row["form"] for row in rows} == {
-        f"{kind} float{bits}" for kind in ("dense", "sparse") for bits in (32, 64)
-    }
-    assert "1 learner is ready." in run("warmup", "--learner", name).stdout
-
-
-def test_after_warmup_nothing_is_left_to_compile(tmp_path):
-    """In a process with an empty cache: whatever compiles after warming up is recorded."""
-    program = """
-import numpy as np
-from numba.core import event
-from similia import FactoredAROMA
-from similia.stream.warmup import warm_up
-
-list(warm_up(["FactoredAROMA"], ["dense float64"]))
-rng = np.random.default_rng(0)
-X, triplets = rng.normal(size=(50, 6)), rng.integers(50, size=(300, 3))
-with event.install_recorder("numba:compile") as recorder:
-    learner = FactoredAROMA().learn(X, triplets)
-assert learner.n_updates_ > 0
-print([record.data["dispatcher"].py_func.__name__ for _, record in recorder.buffer])
-"""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_queries_keep_the_scale_of_a_base_on_request(run, files, model):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from similia.linalg.memory import LINE, aligned_empty, aligned_zeros, prefetch_row
+from similia.linalg.memory import LINE, aligned_empty, aligned_zeros
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (1,), (3, 5), (100, 257)])
@@ -15,12 +15,3 @@ def test_arrays_begin_with_a_line_and_are_like_others(shape, dtype):
         assert A.flags.writeable
         assert A.size == 0 or A.ctypes.data % LINE == 0
     assert not aligned_zeros(shape, dtype).any()
-
-
-def test_asking_for_a_row_changes_nothing():
-    for dtype in ("float32", "float64"):
-        A = np.arange(12, dtype=dtype).reshape(3, 4)
-        before = A.copy()
-        for i in range(3):
-            prefetch_row(A, i)
-        np.testing.assert_array_equal(A, before)

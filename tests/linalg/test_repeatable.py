@@ -1,17 +1,13 @@
 """What is computed depends on values alone: not on the places of arrays, nor on other threads."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import EigenWorkspace
 from similia.linalg.threads import processors, single_blas_thread
 from similia.registry import ALL_LEARNERS, LEARNERS, learner_class
@@ -33,23 +29,6 @@ def placed(rng, arrays):
         copies[i][...] = a
         place += a.nbytes + -a.nbytes % 16 + int(rng.choice(GAPS))
     return [copies[i] for i in range(len(arrays))]
-
-
-@compiled
-def scaled_sum(x, y):
-    """Set y to x / 3 and return its sum of squares: a loop that both stores and sums."""
-    total = 0.0
-    for i in range(len(x)):
-        y[i] = x[i] / 3.0
-        total += y[i] * y[i]
-    return total
-
-
-@pytest.mark.parametrize("n", [3, 4, 5, 8, 13, 16, 31, 40])
-def test_a_sum_is_the_same_wherever_its_arrays_lie(n, rng):
-    x = rng.normal(size=n)
-    found = {scaled_sum(*placed(rng, [x, np.empty(n)])) for _ in range(200)}
-    assert len(found) == 1
 
 
 @pytest.mark.parametrize("n", [4, 5, 8, 13])
@@ -122,21 +101,3 @@ def test_what_is_learnt_does_not_depend_on_other_threads_that_learn(name, wide):
         done.set()
         for thread in others:
             thread.join()
-
-
-# -- compiled now or before ------------------------------------------------------------------------
-
-PROGRAM = """
-import hashlib, pickle
-from similia.registry import learner_class
-from tests.cases import case_of
-state = case_of(learner_class("DiagonalAROMA")).learn().get_state()
-print(hashlib.sha256(pickle.dumps(state)).hexdigest())
-"""
-
-
-def test_code_rounds_the_same_fresh_from_the_compiler_and_from_its_cache(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
-    fresh, cached = (subprocess.check_output(command, env=environment) for _ in range(2))
-    assert fresh == cached

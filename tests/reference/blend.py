@@ -16,6 +16,12 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def trust(evidence):
+    b = constants.BELIEF
+    p = b * np.exp(evidence) / (b * np.exp(evidence) + 1 - b)
+    return max((p - b) / (1 - b), 0.0)
+
+
 class Newton:
     """Unknowns with a normal prior and bounds."""
 
@@ -126,9 +132,8 @@ class Blend:
 
     def published(self):
         _, _, up, down = self.rates()
-        trust = max(np.tanh(self.evidence / 2), 0.0)
         views = self.model.theta[6 : 6 + len(self.start)]
-        return np.array([trust, up, down, self.model.theta[4], *views])
+        return np.array([trust(self.evidence), up, down, self.model.theta[4], *views])
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -326,21 +331,15 @@ class Blend:
     # -- ranking -------------------------------------------------------------------------------
 
     def scores(self, query, x, rows):
-        trust, up, down, tau = self.ranks[:4]
-        weights = self.start + trust * (self.ranks[4:] - self.start)
-        W = (
-            self.weight
-            * max(np.tanh(self.turned / 2), 0.0)
-            / tau
-            * (query / self.lengths[0])
-            @ self.W
-        )
+        share, up, down, tau = self.ranks[:4]
+        weights = self.start + share * (self.ranks[4:] - self.start)
+        W = self.weight * trust(self.turned) / tau * (query / self.lengths[0]) @ self.W
         items = [tuple(row) for row in np.c_[x, rows]]
         bonus = {}
         known = self.known.get(tuple(query))
         for item, pair in known.pairs.items() if known else ():
             learnt = pair.logit(up, down) - pair.judgement
-            bonus[item] = trust * learnt + pair.judgement
+            bonus[item] = share * learnt + pair.judgement
         own = [d for d in self.decided if d[0] == tuple(query)][-of_memory.KEPT :]
         last = sorted({d[1] for d in own})[-of_memory.LISTS :]
         for _ in range(of_memory.SWEEPS):

@@ -157,7 +157,7 @@ def test_a_query_can_be_many_things():
 def test_the_client_needs_nothing_of_the_library():
     program = (
         "import sys, similia.client; "
-        "heavy = ('scipy', 'sklearn', 'numba', 'apsw', 'starlette', 'uvicorn'); "
+        "heavy = ('scipy', 'sklearn', 'apsw', 'starlette', 'uvicorn'); "
         "print([name for name in heavy if name in sys.modules])"
     )
     out = subprocess.run(

@@ -3,14 +3,12 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
 from similia.client import Client
-from similia.service.engine.warming import warm_up
 from similia.service.errors import Busy, Full, Unavailable
 from similia.service.http import app
 from similia.service.http.app import Service
@@ -18,7 +16,6 @@ from similia.service.http.server import listen
 from similia.service.log.sqlite import NAME
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
-from tests.service.problems import filled, judgement, query
 
 
 def test_requests_wait_for_the_replay_but_life_is_shown_at_once(settings, monkeypatch):
@@ -67,17 +64,6 @@ def test_what_the_first_judgement_needs_is_compiled_before_or_beside(settings, m
     finally:
         gate.set()
         running.__exit__()
-
-
-def test_nothing_is_left_to_compile_after_the_rehearsal(tmp_path):
-    event = pytest.importorskip("numba.core.event")
-    warm_up()
-    with event.install_recorder("numba:compile") as recorder, closing(filled(tmp_path)) as tenant:
-        for number in range(40):
-            tenant.feedback([judgement(number)])
-        tenant.rank(query(1), min_seq=tenant.log.last, explain=True)
-        tenant.next(3)
-    assert recorder.buffer == []
 
 
 def test_a_service_whose_logs_another_one_has_says_so_and_takes_over_from_it(settings):

@@ -34,7 +34,7 @@ def demo(output: Folder = Path("out"), triplets: Triplets = 50_000, seed: Seed =
     import time
 
     started = time.perf_counter()
-    note("Loading (the first run compiles for a few seconds) ...")
+    note("Loading ...")
 
     from similia.cli.digits import examples, run, two_digits
     from similia.persistence import save

@@ -21,7 +21,6 @@ from similia.cli import (
     promote,
     serve,
     suggest,
-    warmup,
 )
 from similia.cli.options import note
 from similia.exceptions import BadRowError, MissingExtraError
@@ -196,7 +195,6 @@ app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.log, name="log")
 app.command("info")(info.info)
 app.command("learners")(info.learners)
-app.command("warmup")(warmup.warmup)
 app.command("demo")(demo.demo)
 
 

@@ -93,9 +93,8 @@ class DistanceConstraints(Constraints):
             check_parameters(owner, {"n_objects": positive_integer}, {"n_objects": n_objects})
         n = self.n_objects = int(n_objects)
         rows = check_tuples(owner, "pairs", pairs, (n, n))
-        # Unsigned, so that compiled code need not handle indices that count from the end.
-        kind = np.uint32 if n < 2**32 else np.uint64
-        self.first, self.second = (np.ascontiguousarray(column, kind) for column in rows.T)
+        # Half of a machine word: there are many pairs, and never as many objects.
+        self.first, self.second = (np.ascontiguousarray(column, np.uint32) for column in rows.T)
         self.n_features = n if self.X is None else self.X.shape[1]
         bounds = bounds_of(f"{owner}: distances", distances, len(rows))
         if (bounds < 0.0).any():

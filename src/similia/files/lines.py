@@ -2,9 +2,11 @@
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, TypeVar
 
@@ -12,6 +14,9 @@ from similia.files import limits
 from similia.files.columns import FileColumn
 from similia.files.rows import RowError
 
+#: a text that no file holds
+_MARK = os.urandom(16).hex()
+_BETWEEN = f',"{_MARK}",'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSON_SUFFIXES = (".jsonl", ".ndjson")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -52,6 +57,38 @@ class Block(NamedTuple):
                 found.wrong[number] = error
         return found
 
+    def objects(self) -> Parsed[dict[str, Any]]:
+        """All lines that are not blank, as JSON objects.
+
+        They are parsed at once if all are good, as a call takes longer than an object. The random
+        text between them is found in its places only if no object begins and ends in other lines.
+        """
+        try:
+            lines, numbers = self._texts()
+            found = json.loads(f"[{_BETWEEN.join(lines)}]")
+        except (RecursionError, ValueError):
+            return self.parsed(json_object)
+        objects, between = found[::2], found[1::2]
+        are_objects = len(objects) == len(lines) and set(map(type, objects)) <= {dict}
+        if not are_objects or between != [_MARK] * (len(lines) - 1):
+            return self.parsed(json_object)
+        return Parsed(objects, numbers, {})
+
+    def fields(self, layout: "Fields") -> Parsed[str]:
+        """Fields of all lines that are not blank, those of one line after those of another.
+
+        Without quotes, or line ends within lines, all are split at once, which needs no lists.
+        """
+        delimiter, n = layout.delimiter, layout.width - 1
+        special = b'"' in self.data or self.data.count(b"\r") != self.data.count(b"\r\n")
+        if delimiter != " " and not special:
+            with suppress(UnicodeDecodeError):
+                lines, numbers = self._texts()
+                if {line.count(delimiter) for line in lines} == {n}:
+                    return Parsed(delimiter.join(lines).split(delimiter), numbers, {})
+        rows, numbers, wrong = self.parsed(layout.parse)
+        return Parsed(list(chain.from_iterable(rows)), numbers, wrong)
+
     def first_line(self) -> tuple[bytes, "Block"] | None:
         """The first line that is not blank, and the lines after it."""
         number, data = self.number, self.data
@@ -61,6 +98,12 @@ class Block(NamedTuple):
             if line.strip():
                 return line, Block(number, data)
         return None
+
+    def _texts(self) -> tuple[list[str], list[int]]:
+        """Lines that are not blank, and their numbers; raise UnicodeDecodeError if one is none."""
+        lines = self.data.decode().replace("\r\n", "\n").split("\n")
+        places = [place for place, line in enumerate(lines) if line and not line.isspace()]
+        return [lines[place] for place in places], [self.number + place for place in places]
 
     def _lines(self) -> Sequence[str | bytes]:
         try:
@@ -109,10 +152,10 @@ class Fields(NamedTuple):
             )
         return found
 
-    def column(self, rows: Sequence[list[str]], name: str) -> FileColumn:
-        """A column of some lines; empty fields are missing values."""
-        place = self.places[name]
-        return FileColumn([row[place].strip() or None for row in rows])
+    def column(self, fields: Sequence[str], name: str) -> FileColumn:
+        """A column, from the fields of all lines; empty ones are missing values."""
+        values = fields[self.places[name] :: self.width]
+        return FileColumn([value.strip() or None for value in values])
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
@@ -160,8 +203,7 @@ def json_object(line: str) -> dict[str, Any]:
     return found
 
 
-def document(line: str) -> dict[str, Any]:
-    """Parse a line as a document of a search engine, which may be within `_source`."""
-    found = json_object(line)
+def unwrapped(found: dict[str, Any]) -> dict[str, Any]:
+    """Document of a search engine, which may be within `_source`."""
     inner = found.get("_source")
     return inner if isinstance(inner, dict) else found

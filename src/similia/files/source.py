@@ -24,10 +24,9 @@ from similia.files.lines import (
     Entries,
     Fields,
     blocks,
-    document,
     fields_of,
-    json_object,
     opened,
+    unwrapped,
 )
 from similia.files.rows import BadRows, RowError
 from similia.files.vectors import TABLE_SUFFIXES, mapped_array
@@ -228,8 +227,8 @@ class Source:
                     continue
                 layout, block = header
                 readers = choose(list(layout.places))
-            rows, numbers, wrong = block.parsed(layout.parse)
-            columns = [layout.column(rows, name) for name in readers]
+            fields, numbers, wrong = block.fields(layout)
+            columns = [layout.column(fields, name) for name in readers]
             yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
 
     def _header(self, block: Block) -> tuple[Fields, Block] | None:
@@ -267,7 +266,9 @@ class Source:
         readers: Columns = {}
         for block in lines:
             end += len(block.data)
-            rows, numbers, wrong = block.parsed(document if self.documents else json_object)
+            rows, numbers, wrong = block.objects()
+            if self.documents:
+                rows = list(map(unwrapped, rows))
             if layout is None and rows:
                 layout, readers = self._entries(rows, choose)
             columns = [] if layout is None else [layout.column(rows, name) for name in readers]

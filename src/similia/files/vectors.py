@@ -17,7 +17,7 @@ from scipy import sparse
 from similia.contract import Array, Matrix, Side
 from similia.files import limits
 from similia.files.ids import Ids, as_integers
-from similia.files.lines import JSON_SUFFIXES, blocks, json_object, opened
+from similia.files.lines import JSON_SUFFIXES, blocks, opened
 from similia.files.locations import Location, local_path, url_of
 from similia.files.rows import BadRows, RowError
 from similia.safety.bounds import check_sparse
@@ -322,7 +322,7 @@ def _read_lines(
     width, named = None, None
     with opened(path) as file:
         for block in blocks(file, str(path)):
-            found, numbers, wrong = block.parsed(json_object)
+            found, numbers, wrong = block.objects()
             rows = dict(zip(numbers, found, strict=True)) | wrong
             vectors = []
             for number in sorted(rows):

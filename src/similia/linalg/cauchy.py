@@ -17,15 +17,14 @@ import numpy as np
 
 from similia.contract import Array
 from similia.linalg.blas import panels
-from similia.linalg.bound_by_numba import gemm
-from similia.linalg.compiled import compiled, overwrite
+from similia.linalg.bound import gemm
+from similia.linalg.crosses import ACCURACY, crosses
 from similia.linalg.threads import processors, side_by_side
+
+__all__ = ["ACCURACY", "crosses", "turn_rows"]
 
 LEAF = 96  #: rows of the smallest diagonal block
 PAYS = 0.3  #: largest rank that pays, as a share of the rows of a block
-#: largest difference between a block and its approximation; entries are at most one
-ACCURACY = 4.0 * np.finfo(np.float64).eps
-COMPARED = 32  #: rows that are compared at a time
 
 
 def turn_rows(turn, before, after):
@@ -73,64 +72,3 @@ def _multiply(turn, leaves, blocks, before, after):
             short = np.empty((len(V), before.shape[1]))
             gemm(False, V, False, before[columns], 0.0, short)
             gemm(True, U, False, short, 1.0, after[rows])
-
-
-@compiled
-def crosses(A, row, U, V):
-    """Set U and V so that UᵀV = A to `ACCURACY` in each entry, from rows and columns of A itself.
-
-    Each term makes one row (`row` at first) and one column exact. Returns the number of terms, or
-    -1 if there is not enough room.
-    """
-    used = np.zeros(len(A), np.bool_)
-    rank = 0
-    while rank < len(U):
-        u, v = U[rank], V[rank]
-        overwrite(v, A[row])
-        for q in range(rank):
-            for j in range(len(v)):
-                v[j] -= U[q, row] * V[q, j]
-        used[row] = True
-        column, largest = 0, 0.0
-        for j in range(len(v)):
-            if abs(v[j]) > largest:
-                column, largest = j, abs(v[j])
-        following, size = -1, 0.0
-        if largest > 0.1 * ACCURACY:
-            pivot = v[column]
-            for i in range(len(u)):
-                u[i] = A[i, column]
-            for q in range(rank):
-                for i in range(len(u)):
-                    u[i] -= U[q, i] * V[q, column]
-            for j in range(len(v)):
-                v[j] /= pivot
-            rank += 1
-            for i in range(len(u)):
-                if abs(u[i]) > size and not used[i]:
-                    following, size = i, abs(u[i])
-        if size <= 0.1 * ACCURACY:
-            # Seemingly done: compare, and continue where it differs.
-            following, size = _worst_row(A, U[:rank], V[:rank])
-            if size <= ACCURACY:
-                return rank
-            if used[following]:  # rounding, which no further term mends
-                return -1
-        row = following
-    return -1
-
-
-@compiled
-def _worst_row(A, U, V):
-    """Row in which UᵀV differs most from A, and by how much."""
-    worst, size = 0, 0.0
-    found = np.empty((COMPARED, A.shape[1]))
-    for start in range(0, len(A), COMPARED):
-        stop = min(start + COMPARED, len(A))
-        gemm(True, U[:, start:stop], False, V, 0.0, found[: stop - start])
-        for i in range(start, stop):
-            for j in range(A.shape[1]):
-                difference = abs(A[i, j] - found[i - start, j])
-                if difference > size:
-                    worst, size = i, difference
-    return worst, size

@@ -12,7 +12,6 @@ With eigenvalues g and w of G and W, and C in the eigenvectors of G,
 import numpy as np
 from scipy import linalg
 
-from similia.linalg.compiled import compiled
 from similia.linalg.eigen_update import (
     eigen_workspace,
     orthogonality_defect,
@@ -20,14 +19,15 @@ from similia.linalg.eigen_update import (
     real_components,
     update_eigenpairs,
 )
-from similia.linalg.secular import deflate, secular_roots
+from similia.linalg.gibbs_sums import divided_difference, rank_one_gibbs_line, weighted_sum
 from similia.linalg.spectral import gibbs_weights, log_trace_exp
+
+__all__ = ["LOOK", "GibbsState", "divided_difference", "gibbs_line", "rank_one_gibbs_line"]
 
 LOOK = 64  #: rank-one changes between two checks of the orthogonality of the eigenvectors
 #: defect of orthogonality, for each eigenvector, from which they are made orthogonal again
 WORN = 1e-13
 NEGLIGIBLE = 1e-18  #: share of the largest eigenvalue of W below which another is not visible in it
-APART = 0.5  #: gap of logarithms above which the difference of their exponentials is accurate
 
 
 def _eigenpairs(A):
@@ -133,76 +133,10 @@ class GibbsState:
         return line
 
 
-@compiled
-def divided_difference(g, w, h, v):
-    """(w - v)/(g - h) for w = exp(g), v = exp(h), also where they agree."""
-    gap = abs(g - h)
-    if gap > APART:
-        return (w - v) / (g - h)
-    larger = max(w, v)
-    return larger if gap == 0.0 else larger * (-np.expm1(-gap) / gap)
-
-
 def gibbs_line(values, vectors, C):
     """Value, slope and curvature at t = 0 of log tr exp(G + tC), from the eigenpairs of G."""
     M = vectors.conj().T @ C @ vectors
     w = gibbs_weights(values)
     squares = np.ascontiguousarray(M.real**2 + M.imag**2 if np.iscomplexobj(M) else M**2)
     slope = float(w @ M.diagonal().real)
-    return log_trace_exp(values), slope, _weighted_sum(values, w, squares) - slope * slope
-
-
-@compiled
-def _weighted_sum(values, w, squares):
-    total = 0.0
-    for a in range(len(values)):
-        total += w[a] * squares[a, a]
-        for b in range(a):
-            phi = divided_difference(values[a], w[a], values[b], w[b])
-            total += 2.0 * phi * squares[a, b]
-    return total
-
-
-@compiled
-def rank_one_gibbs_line(values, z, rho, work):
-    """Value, slope and curvature of log tr exp(diag(values) + tzzᵀ) at t = ρ, in O(n²).
-
-    Components of z that are tiny beside ρ count as zero: ρ must change the values visibly, or be 0.
-    """
-    n = len(values)
-    g, length2 = values.copy(), 0.0
-    for i in range(n):
-        length2 += z[i] * z[i]
-    # In the eigenvectors after the change, zzᵀ has entries whose squares are parts_a parts_b.
-    parts = np.zeros(n)
-    places, poles, weights = work.places, work.poles, work.weights
-    k, scale, strength = deflate(g, np.empty((0, 0)), z, rho, places, poles, weights)
-    if k == 0:
-        for i in range(n):
-            parts[i] = z[i] * z[i]
-    turn = work.turn[: k * k].reshape((k, k))
-    first = np.intp(0)  # a literal 0 would be a type of its own, and compile all twice
-    secular_roots(first, k, poles[:k], weights[:k], strength, work.roots, turn)
-    for j in range(k):
-        total = 0.0
-        for i in range(k):
-            # With at most two poles `turn` holds eigenvectors, else differences of pole and root.
-            total += weights[i] * turn[j, i] if k <= 2 else (weights[i] / turn[j, i]) ** 2
-        part = total * total if k <= 2 else 1.0 / (strength * strength * total)
-        g[places[j]] = scale * work.roots[j]
-        parts[places[j]] = length2 * part
-    top = np.max(g)
-    w = np.exp(g - top)
-    total = np.sum(w)
-    w /= total
-    slope, curvature = 0.0, 0.0
-    for a in range(n):
-        if parts[a] == 0.0:
-            continue
-        slope += w[a] * parts[a]
-        curvature += w[a] * parts[a] * parts[a]
-        for b in range(a):
-            if parts[b] > 0.0:
-                phi = divided_difference(g[a], w[a], g[b], w[b])
-                curvature += 2.0 * phi * parts[a] * parts[b]
-    return top + np.log(total), slope, curvature - slope * slope
+    return log_trace_exp(values), slope, weighted_sum(values, w, squares) - slope * slope

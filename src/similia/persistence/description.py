@@ -71,10 +71,7 @@ def read_shares(path: PathLike) -> dict[str, dict[str, float]]:
         return {
             "start": dict(zip(views, start.tolist(), strict=True)),
             "weights": dict(zip(views, weights.tolist(), strict=True)),
-            "trust": {
-                "clicks": trust,
-                "W": numbers[0] * max(np.tanh(numbers[3] / 2), 0.0) / steepness,
-            },
+            "trust": {"clicks": trust, "W": float(numbers[4]) / steepness},
         }
     except Exception as error:  # whatever the contents cause, the file is at fault
         raise damaged(path, f"what ranks is not readable ({error})") from error

@@ -44,7 +44,7 @@ COMPLEX_PARTS = {"complex64": "float32", "complex128": "float64"}
 MAX_WIDTH = 65_536
 FILE_FORMAT = 1
 METADATA_KEY = "similia"
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
 UNSEALED = "0" * 64
 #: quotes are escaped within the document's string, so no text of a user can imitate this mark
 MARK = rb"\"header_sha256\":\""

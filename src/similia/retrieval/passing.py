@@ -12,8 +12,9 @@ score, which is one of them. Ranks are thus exactly those of one set of scores. 
 own score, or contains too many others, the query is measured from a full row of scores instead.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +116,7 @@ def _bands(q: Floats, rows: Integers, z: Floats, items: Integers) -> tuple[Float
 
 def _watched(wanted: Wanted, queries: Integers) -> tuple[Integers, Integers]:
     """Starts and items: the relevant items of each query, then the query itself if it is one."""
-    lists: list[Any] = []
+    lists: list[Sequence[int] | Integers] = []
     for query in queries:
         own = wanted.own[query]
         lists.append(wanted.relevant.items[members(wanted.relevant, query)])

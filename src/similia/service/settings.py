@@ -116,7 +116,7 @@ class Settings:
 
     warm_up: str = setting(
         "first",
-        "When to compile what the first judgement needs: first, before the service is ready; "
+        "When to load what the first judgement needs: first, before the service is ready; "
         "beside it, while it serves; or never, until it is needed.",
         choices=("first", "beside", "never"),
     )

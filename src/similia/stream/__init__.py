@@ -5,7 +5,6 @@ from similia.stream.feedback import FeedbackReport, MajorityVote, feedback_repor
 from similia.stream.learning import Learning, learn_file
 from similia.stream.lessons import Tally, base_of, learn_stream, lessons_for
 from similia.stream.questions import Suggestions, candidate_questions, suggest_questions
-from similia.stream.warmup import warm_up
 
 __all__ = [
     "Checkpoint",
@@ -22,5 +21,4 @@ __all__ = [
     "lessons_for",
     "majority",
     "suggest_questions",
-    "warm_up",
 ]

@@ -1,4 +1,4 @@
-"""What the first judgement and the first ranking would have to compile, compiled before them."""
+"""What the first judgement and the first ranking need, loaded before them."""
 
 import time
 

@@ -154,23 +154,15 @@ class Operation:
             await call.exchange.respond(200, _encoder.encode(found))
 
     async def _found(self, call: Call) -> Any:
-        """What is to be answered, in time: first the body must be here, then the answer."""
-        settings = self.service.settings
-        waits_for_body = self.endpoint.body is not None
+        """What is to be answered, in time."""
+        settings, exchange = self.service.settings, call.exchange
         try:
-            async with asyncio.timeout(
-                settings.body_timeout if waits_for_body else self.seconds
-            ) as deadline:
-                if waits_for_body:
-                    content = await call.exchange.body(settings.max_body)
-                    waits_for_body = False
-                    deadline.reschedule(asyncio.get_running_loop().time() + self.seconds)
-                    call.body = self._decoded(call.exchange, content)
+            async with asyncio.timeout(self.seconds):
+                if self.endpoint.body is not None:
+                    content = await exchange.body(settings.max_body, settings.body_timeout)
+                    call.body = self._decoded(exchange, content)
                 return await self.endpoint.handle(call)
         except TimeoutError:
-            if waits_for_body:
-                sentence = f"a body must arrive within {settings.body_timeout:g} seconds."
-                raise Problem(408, sentence) from None
             sentence = f"no answer within {self.seconds:g} seconds; try again later."
             raise Problem(503, sentence, retry_after=1) from None
 

@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,15 +66,17 @@ class Exchange:
         #: id of the key, once it is known
         self.caller = UNKNOWN
         #: what the line of the log says beside
-        self.details: dict[str, object] = {}
+        self.details: dict[str, Any] = {}
         #: the first header of each name
         self.headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
         given = self.headers.get(b"x-request-id", b"")
         self.id = (
             given.decode() if REQUEST_ID.fullmatch(given) else f"{random.getrandbits(64):016x}"
         )
+        self.details["request_id"] = self.id
         self._held = 0
-        self._is_read = not (
+        #: whether all of the body is here
+        self.is_read = not (
             b"transfer-encoding" in self.headers
             or self.headers.get(b"content-length", b"0") != b"0"
         )
@@ -115,34 +117,48 @@ class Exchange:
         found = self.headers.get(name)
         return None if found is None else found.decode("latin-1")
 
-    async def body(self, most: int) -> bytes:
+    async def body(self, most: int, seconds: float) -> bytes:
         """The body, of at most so many bytes; they count against the caller's budget."""
         announced = self.headers.get(b"content-length", b"")
         if announced.isdigit() and int(announced[:20]) > most:
             await self._refuse_body(most)
-        parts: list[bytes] = []
-        while not self._is_read:
-            part = await self._part()
-            if self._held + len(part) > most:
-                await self._refuse_body(most)
-            self.service.received.take(self.caller, len(part))
-            self._held += len(part)
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if self.is_read:
+            return b""
+        first, more = await self._counted(most)
+        if not more:
+            return first
+        parts = [first]
+        try:
+            async with asyncio.timeout(seconds):
+                while more:
+                    part, more = await self._counted(most)
+                    parts.append(part)
+        except TimeoutError:
+            raise Problem(408, f"a body must arrive within {seconds:g} seconds.") from None
+        return b"".join(parts)
+
+    async def _counted(self, most: int) -> tuple[bytes, bool]:
+        """A part of the body, for which there is room, and whether there is more."""
+        part = await self._part()
+        if self._held + len(part) > most:
+            await self._refuse_body(most)
+        self.service.received.take(self.caller, len(part))
+        self._held += len(part)
+        return part, not self.is_read
 
     async def _part(self) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Gone
         self.connection.read()
-        self._is_read = not message.get("more_body", False)
+        self.is_read = not message.get("more_body", False)
         found: bytes = message.get("body", b"")
         return found
 
     async def _refuse_body(self, most: int) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER):
-                while not self._is_read:
+                while not self.is_read:
                     await self._part()
         raise Problem(413, f"a body must have at most {most} bytes; send less at a time.")
 
@@ -187,7 +203,7 @@ class Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = {**HEADERS, **dict(message["headers"]), b"x-request-id": self.id.encode()}
-            if not self._is_read:  # the rest of the body may never end
+            if not self.is_read:  # the rest of the body may never end
                 headers.setdefault(b"connection", b"close")
             message["headers"] = list(headers.items())
         await self._send(message)
@@ -203,13 +219,10 @@ class Exchange:
         quiet = self.route in QUIET_ROUTES and self.status < 400
         level = logging.DEBUG if quiet else logging.INFO
         if journal.logger.isEnabledFor(level):
-            journal.note(
-                level,
-                "request",
-                request_id=self.id,
-                **self.details,
-                method=method,
-                route=self.route,
-                status=self.status,
-                ms=round(1000 * seconds, 2),
-            )
+            self.details |= {
+                "method": method,
+                "route": self.route,
+                "status": self.status,
+                "ms": round(1000 * seconds, 2),
+            }
+            journal.line(level, self.details)

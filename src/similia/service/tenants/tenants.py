@@ -72,7 +72,8 @@ class Tenants:
         """End the use of a tenant that was taken."""
         with self._table:
             self._users[tenant.name] -= 1
-            self._users += Counter()  # those in use alone are kept
+            if not self._users[tenant.name]:
+                del self._users[tenant.name]  # those in use alone are kept
 
     def get(self, name: str) -> Tenant:
         """A tenant; raises NotFound if there is none of this name."""

@@ -23,8 +23,9 @@ LOOKS = [(0.8, 0.5, 0.0, 3.0), (0.2, 1.0, 0.0, 6.0)]
 #: much; it is divided by, so it is not 0
 STEEP = (0.5, 0.5, 0.05, 8.0)
 #: how relevant the items of a list are on average; bounded, for with clicks at random "nearly all
-#: are relevant, and clicked with r₁" fits
-LEVEL_OF_LISTS = (-0.5, 2.0, -8.0, -0.5)
+#: are relevant, and clicked with r₁" fits, and so does "nearly none are", by which memory would
+#: predict nothing and so could not be wrong
+LEVEL_OF_LISTS = (-0.5, 2.0, -3.0, -0.5)
 #: deviation of a view's weight from its start: relevance falls less steeply among the first ten of
 #: lists, which the weights themselves chose, than among all items
 VIEW = 0.1

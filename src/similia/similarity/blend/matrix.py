@@ -10,8 +10,7 @@ from similia.contract import Array
 from similia.updates.blend_matrix import (
     COUNT,
     PRECISION,
-    TURNED,
-    WEIGHT,
+    RANKS,
     learn_weight,
     matrix_pass,
 )
@@ -33,7 +32,7 @@ class MatrixPart:
     Lambda: Array
     Omega: Array
     #: weight of W, its precision, how far W has fallen behind doing without, evidence of the
-    #: comparisons that it turns, and how many are waiting
+    #: comparisons that it turns, the weight that ranks, and how many comparisons are waiting
     numbers: NDArray[np.float64]
     #: comparisons that wait for their block: queries, differences, margins and weights
     queries: Array
@@ -49,7 +48,7 @@ class MatrixPart:
             np.zeros((m, n), dtype),
             (root * np.eye(m)).astype(dtype),
             (root * np.eye(n)).astype(dtype),
-            np.array([0.0, DEVIATION**-2.0, 0.0, 0.0, 0.0]),
+            np.array([0.0, DEVIATION**-2.0, 0.0, 0.0, 0.0, 0.0]),
             np.zeros((block, m), dtype),
             np.zeros((block, n), dtype),
             np.zeros(block),
@@ -59,7 +58,7 @@ class MatrixPart:
     @property
     def weight(self) -> float:
         """Weight of W when ranking, as far as it turns comparisons rightly."""
-        return float(self.numbers[WEIGHT] * max(np.tanh(self.numbers[TURNED] / 2), 0.0))
+        return float(self.numbers[RANKS])
 
     def learn(self, Q: Array, P: Array, margins: Array, counts: Array) -> None:
         """Learn comparisons, each with what the views make of it, block by block.

@@ -428,9 +428,9 @@ class BlendRanking(BlendState):
         return Explanation(parts, behind)
 
 
-def _keys_of(X: Any) -> Keys:
-    """Keys of rows of a matrix; a sparse one may store an entry in parts."""
-    if sparse.issparse(X) and not X.has_canonical_format:
+def _keys_of(X: Matrix) -> Keys:
+    """Keys of rows; a sparse matrix may store an entry in parts."""
+    if isinstance(X, sparse.csr_array | sparse.csr_matrix) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     found: Keys = row_keys(X)

@@ -5,17 +5,28 @@ from functools import partial
 import numpy as np
 
 from similia.linalg.blas import add_cross_products, products, row_products
-from similia.linalg.compiled import compiled, eliminate_row
 from similia.linalg.downdates import downdate
 from similia.linalg.threads import side_by_side
-from similia.updates.blend import BEST, SLIP, WORST, sigmoid
+
+from cython cimport floating
+from libc.math cimport M_PI, log, sqrt
+from similia.linalg.downdates cimport eliminate
+from similia.updates.blend cimport BEST, SLIP, WORST, sigmoid, trust
 
 #: places in the numbers of W
-WEIGHT, PRECISION, BEHIND, TURNED, COUNT = range(5)
+cpdef enum:
+    WEIGHT = 0
+    PRECISION = 1
+    BEHIND = 2
+    TURNED = 3
+    RANKS = 4
+    COUNT = 5
 #: largest weight of W
-LARGEST = 4.0
+cdef double LARGEST = 4.0
 #: log-likelihood lost against doing without W after which W starts anew
-ALARM = 12.0
+cdef double ALARM = 12.0
+
+globals().update(LARGEST=LARGEST, ALARM=ALARM)  # from Python, too
 
 
 def matrix_pass(W, Lambda, Omega, Q, P, offsets, weights):
@@ -46,49 +57,67 @@ def matrix_pass(W, Lambda, Omega, Q, P, offsets, weights):
     return scores
 
 
-@compiled
-def matrix_walk(H, G, s, offsets, weights, m, n, steps, taken):
+def matrix_walk(
+    floating[:, ::1] H,
+    floating[:, ::1] G,
+    floating[::1] s,
+    const double[:] offsets,
+    const double[:] weights,
+    double m,
+    double n,
+    floating[:, ::1] steps,
+    Py_ssize_t[::1] taken,
+):
     """Walk over a block in order; rows learnt from move to the front of H and G.
 
     σ(s/√(1 + πv/8)) stands for the mean of the logistic function of a margin N(s, v).
     """
-    k = np.intp(0)  # a literal 0 would be a type of its own, and compile all twice
-    for t in range(len(s)):
-        eliminate_row(H, steps[1], k, t, t)
-        eliminate_row(G, steps[2], k, t, t)
-        a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
-        scale = 1.0 / np.sqrt(1.0 + np.pi * a * b / 8.0)
-        q = sigmoid(scale * (offsets[t] + s[t]))
-        likelihood = SLIP / 2 + (1 - SLIP) * q
-        g = (1 - SLIP) * q * (1 - q) * scale / likelihood
-        h = max(g * g - (1 - SLIP) * q * (1 - q) * (1 - 2 * q) * scale * scale / likelihood, 0.0)
-        g, h = weights[t] * g, min(weights[t] * h, 0.99 / max(a * b, 1e-300))
-        if g * a * b > 0.0:
-            steps[0, k] = g
-            steps[1, k] = b * h / (n - (n - 1) * a * b * h)
-            steps[2, k] = a * h / (m - (m - 1) * a * b * h)
-            for u in range(t + 1, len(s)):
-                s[u] += steps[0, k] * H[k, u] * G[k, u]
-            taken[k] = t
-            k += 1
+    cdef floating[::1] alpha = steps[0], c_Lambda = steps[1], c_Omega = steps[2]
+    cdef Py_ssize_t t, u, k = 0
+    cdef double a, b, scale, q, likelihood, g, h
+    with nogil:
+        for t in range(s.shape[0]):
+            eliminate[floating](H, c_Lambda, k, t, t)
+            eliminate[floating](G, c_Omega, k, t, t)
+            a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
+            scale = 1.0 / sqrt(1.0 + M_PI * a * b / 8.0)
+            q = sigmoid(scale * (offsets[t] + s[t]))
+            likelihood = SLIP / 2 + (1 - SLIP) * q
+            g = (1 - SLIP) * q * (1 - q) * scale / likelihood
+            h = max(g * g - (1 - SLIP) * q * (1 - q) * (1 - 2 * q) * scale * scale / likelihood, 0.0)
+            g, h = weights[t] * g, min(weights[t] * h, 0.99 / max(a * b, 1e-300))
+            if g * a * b > 0.0:
+                alpha[k] = <floating>(g)
+                c_Lambda[k] = <floating>(b * h / (n - (n - 1) * a * b * h))
+                c_Omega[k] = <floating>(a * h / (m - (m - 1) * a * b * h))
+                for u in range(t + 1, s.shape[0]):
+                    s[u] += alpha[k] * H[k, u] * G[k, u]
+                taken[k] = t
+                k += 1
     return k
 
 
-@compiled
-def learn_weight(scores, offsets, weights, numbers):
+def learn_weight(
+    const floating[::1] scores,
+    const double[:] offsets,
+    const double[:] weights,
+    double[::1] numbers,
+):
     """Learn the weight of what W said of comparisons before it learnt them.
 
     One online Newton step for each, from 0 and not below. Evidence counts the comparisons whose
     order W turns: a W that only makes the views surer of themselves ranks no better. Returns
     whether W has fallen so far behind doing without it that it must start anew.
     """
-    for t in range(len(scores)):
+    cdef Py_ssize_t t
+    cdef double s, weight, margin, q, plain, likelihood, gained, slope, bend, step
+    for t in range(scores.shape[0]):
         s, weight = min(max(scores[t], -1e6), 1e6), weights[t]
         margin = offsets[t] + numbers[WEIGHT] * s
         q = sigmoid(margin)
         plain = SLIP / 2 + (1 - SLIP) * sigmoid(offsets[t])
         likelihood = SLIP / 2 + (1 - SLIP) * q
-        gained = weight * np.log(likelihood / plain)
+        gained = weight * log(likelihood / plain)
         if (margin > 0.0) != (offsets[t] > 0.0):
             numbers[TURNED] = min(max(numbers[TURNED] + gained, WORST), BEST)
         numbers[BEHIND] = max(numbers[BEHIND] - gained, 0.0)
@@ -99,4 +128,5 @@ def learn_weight(scores, offsets, weights, numbers):
         numbers[PRECISION] += weight * bend * s * s
         step = weight * slope * s / numbers[PRECISION]
         numbers[WEIGHT] = min(max(numbers[WEIGHT] + step, 0.0), LARGEST)
+    numbers[RANKS] = numbers[WEIGHT] * trust(numbers[TURNED])
     return False

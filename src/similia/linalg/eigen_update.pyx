@@ -11,15 +11,17 @@ from collections import namedtuple
 from functools import partial
 
 import numpy as np
-from numba.extending import overload
 from scipy import linalg
 
 from similia.linalg.blas import panels
-from similia.linalg.bound_by_numba import gemm
+from similia.linalg.bound import gemm
 from similia.linalg.cauchy import turn_rows
-from similia.linalg.compiled import compiled
 from similia.linalg.secular import deflate, exact_weights, secular_roots, secular_vectors
 from similia.linalg.threads import processors, side_by_side
+
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dgemm
+from similia.linalg.secular cimport deflated, set_roots, set_vectors, set_weights
 
 SHARED = 256  #: eigenpairs from which on the work is shared out among processors
 COMPRESSED = 384  #: eigenpairs from which on the structure of the matrix that turns them pays
@@ -58,8 +60,13 @@ def update_eigenpairs(values, rows, z, rho, work):
     """
     if len(values) < SHARED:
         return eigen_step(values, rows, z, rho, work)
-    k, scale, strength, views = _prepared(values, rows, z, rho, work)
-    poles, weights, exact, turn, before, after = views
+    n, m = rows.shape
+    parts = work.places, work.poles, work.weights
+    k, scale, strength = deflate(values, rows, z, rho, *parts)
+    poles, weights, exact = work.poles[:k], work.weights[:k], work.exact[:k]
+    turn, before = work.turn[: k * k].reshape(k, k), work.before[: k * m].reshape(k, m)
+    after = rows if k == n else work.after[: k * m].reshape(k, m)
+    np.take(rows, work.places[:k], axis=0, out=before)
     parts = list(panels(k, processors() if k >= SHARED else 1))
 
     def shared(stage, *arguments):
@@ -73,61 +80,84 @@ def update_eigenpairs(values, rows, z, rho, work):
         turn_rows(turn, before, after)
     else:
         shared(_multiply, turn, before, after)
-    _finish(values, rows, scale, after, work)
+    if k == n:  # rows are in place, and order is free
+        values[:] = scale * work.roots[:k]
+    else:
+        values[work.places[:k]], rows[work.places[:k]] = scale * work.roots[:k], after
     return k
 
 
-@compiled
-def eigen_step(values, rows, z, rho, work):
-    """`update_eigenpairs` on one processor."""
-    k, scale, strength, views = _prepared(values, rows, z, rho, work)
-    poles, weights, exact, turn, before, after = views
-    first = np.intp(0)  # a literal 0 would be a type of its own, and compile all twice
-    secular_roots(first, k, poles, weights, strength, work.roots, turn)
-    if k > 2:
-        exact_weights(first, k, poles, weights, turn, exact)
-        secular_vectors(first, k, exact, turn)
-    _multiply(first, k, turn, before, after)
-    _finish(values, rows, scale, after, work)
-    return k
-
-
-@overload(update_eigenpairs)
-def _within_compiled_code(values, rows, z, rho, work):
-    return lambda values, rows, z, rho, work: eigen_step(values, rows, z, rho, work)
-
-
-@compiled
-def _prepared(values, rows, z, rho, work):
-    """Deflate, and gather the k rows to be turned; if all are, they are turned in place."""
-    k, scale, strength = deflate(values, rows, z, rho, work.places, work.poles, work.weights)
-    m = rows.shape[1]
-    turn = work.turn[: k * k].reshape((k, k))
-    before = work.before[: k * m].reshape((k, m))
-    after = rows if k == len(rows) else work.after[: k * m].reshape((k, m))
-    for j in range(k):
-        for i in range(m):
-            before[j, i] = rows[work.places[j], i]
-    views = (work.poles[:k], work.weights[:k], work.exact[:k], turn, before, after)
-    return k, scale, strength, views
-
-
-@compiled
 def _multiply(start, stop, turn, before, after):
     """Set rows start … stop-1 of `after` to those of turn @ before."""
-    if stop > start:
-        gemm(False, turn[start:stop], False, before, 0.0, after[start:stop])
+    gemm(False, turn[start:stop], False, before, 0.0, after[start:stop])
 
 
-@compiled
-def _finish(values, rows, scale, after, work):
-    """Write back changed eigenpairs; if all changed, rows are in place, and order is free."""
-    for j in range(len(after)):
-        place = j if len(after) == len(rows) else work.places[j]
-        values[place] = scale * work.roots[j]
-        if len(after) < len(rows):
-            for i in range(rows.shape[1]):
-                rows[place, i] = after[j, i]
+def eigen_step(values, rows, z, double rho, work):
+    """`update_eigenpairs` on one processor."""
+    return _eigen_step(values, rows, z, rho, Work(work))
+
+
+def _eigen_step(
+    double[::1] values, double[:, ::1] rows, const double[::1] z, double rho, Work work
+):
+    cdef Py_ssize_t k
+    with nogil:
+        k = step_eigenpairs(values, rows, z, rho, work)
+    return k
+
+
+cdef class Work:
+    """An `EigenWorkspace` for compiled code."""
+
+    def __cinit__(self, arrays):
+        self.places, self.poles, self.weights, self.exact = arrays[:4]
+        self.roots, self.turn, self.before, self.after = arrays[4:]
+
+
+cdef Py_ssize_t step_eigenpairs(
+    double[::1] values, double[:, ::1] rows, const double[::1] z, double rho, Work work
+) noexcept nogil:
+    cdef Py_ssize_t n = rows.shape[0], m = rows.shape[1], i, j, k
+    cdef double scale = 1.0, strength = 0.0
+    cdef double* turn
+    cdef double* after
+    if n == 0:
+        return 0
+    k = deflated(
+        &values[0], n, &rows[0, 0], m, &z[0], rho, work.places, work.poles, work.weights, &scale,
+        &strength,
+    )
+    if k == 0:
+        return 0
+    turn, after = &work.turn[0], &rows[0, 0] if k == n else &work.after[0]
+    for j in range(k):
+        memcpy(&work.before[j * m], &rows[work.places[j], 0], m * sizeof(double))
+    set_roots(0, k, k, &work.poles[0], &work.weights[0], strength, &work.roots[0], turn)
+    if k > 2:
+        set_weights(0, k, k, &work.poles[0], &work.weights[0], turn, &work.exact[0])
+        set_vectors(0, k, k, &work.exact[0], turn)
+    _multiply_rows(k, m, turn, &work.before[0], after)
+    for j in range(k):
+        if k == n:  # rows are in place, and order is free
+            values[j] = scale * work.roots[j]
+        else:
+            i = work.places[j]
+            values[i] = scale * work.roots[j]
+            memcpy(&rows[i, 0], &after[j * m], m * sizeof(double))
+    return k
+
+
+cdef void _multiply_rows(
+    Py_ssize_t k, Py_ssize_t m, double* turn, double* before, double* after
+) noexcept nogil:
+    """Set `after` (k, m) to turn @ before."""
+    cdef char plain = b"N"
+    cdef int inner = <int>k, columns = <int>m
+    cdef double one = 1.0, zero = 0.0
+    dgemm(
+        &plain, &plain, &columns, &inner, &inner, &one, before, &columns, turn, &inner, &zero,
+        after, &columns,
+    )
 
 
 def orthogonality_defect(rows):
