@@ -25,12 +25,12 @@ def test_other_executors_are_refused(given):
         engine_named(given)
 
 
+@pytest.mark.parametrize("value", [np.zeros((3, 3)), {"query": [0], "better": [1], "worse": [2]}])
 @pytest.mark.parametrize("name", ["vectors", "judgements"])
-def test_arrays_are_refused_where_workers_need_a_file(name, problem, inline):
-    given = {"vectors": problem.vectors, "judgements": problem.feedback}
-    given[name] = np.zeros((3, 3))
+def test_arrays_and_tables_are_refused_where_workers_need_a_file(name, value, problem, inline):
+    given = {"vectors": problem.vectors, "judgements": problem.feedback, name: value}
     options = {"executor": inline, "work": problem.folder / "work"}
-    message = rf"{name} must be a path.*got ndarray"
+    message = rf"{name} must be a path.*got {type(value).__name__}"
     with pytest.raises(TypeError, match=message):
         learn_shares(problem.learner(), *given.values(), **options)
     with pytest.raises(TypeError, match=message):

@@ -178,7 +178,6 @@ def test_shares_that_are_too_small_are_refused_in_words(problem, inline):
         ({"patience": -1.0}, "patience must be a positive number"),
         ({"output": None}, "work or output must be given"),
         ({"vectors": "-"}, "vectors must be in a file"),
-        ({"path": {"query": [0], "better": [1], "worse": [2]}}, "feedback must be in a file"),
         ({"executor": "cloud"}, "executor must be processes"),
     ],
 )

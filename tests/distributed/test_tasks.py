@@ -36,7 +36,7 @@ def test_outcomes_come_in_the_order_of_the_tasks_whatever_happens(tmp_path, pati
 
 
 def test_a_task_that_kills_every_worker_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(tasks_module, "LOSSES", 1)
+    monkeypatch.setattr(tasks_module, "MAX_LOSSES", 1)
     tasks = [Writing("fatal", "always die")]
     with pytest.raises(RuntimeError, match="fatal: its worker died or hung 2 times in a row"):
         run_all(tasks, tmp_path, engine_named("processes:1"))

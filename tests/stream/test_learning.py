@@ -71,7 +71,7 @@ def test_what_is_learnt_of_the_same_queries_only_is_not_taken_for_more(rng):
 
 def test_later_chunks_are_scored_in_part_unless_all_is_asked(rng, monkeypatch):
     monkeypatch.setattr(lessons, "ALL_SCORED", 128)
-    monkeypatch.setattr(lessons, "SMALLEST", 64)
+    monkeypatch.setattr(lessons, "FIRST_CHUNK", 64)
     X = rng.normal(size=(30, 5))
     _, batches = stream(rng, 512)
     for score_all, n in ((False, 128 + 6 * 8), (True, 512)):

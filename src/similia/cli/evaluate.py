@@ -15,8 +15,8 @@ from similia.cli import options as opt
 if TYPE_CHECKING:
     from similia.files import BadRows, Source, VectorFile
 
-Vectors = Annotated[Path | None, Argument(metavar="VECTORS", help=opt.VECTORS)]
-Feedback = Annotated[Path | None, Argument(metavar="FEEDBACK", help=opt.FEEDBACK)]
+Vectors = Annotated[Path | None, Argument(metavar="VECTORS", help=opt.VECTORS_HELP)]
+Feedback = Annotated[Path | None, Argument(metavar="FEEDBACK", help=opt.FEEDBACK_HELP)]
 Beir = Annotated[
     Path | None,
     Option(

@@ -23,7 +23,9 @@ Champion = Annotated[
         "a ranking, likewise.",
     ),
 ]
-VectorsOption = Annotated[Path | None, Option("--vectors", help=f"Rank by models. {opt.VECTORS}")]
+VectorsOption = Annotated[
+    Path | None, Option("--vectors", help=f"Rank by models. {opt.VECTORS_HELP}")
+]
 Searches = Annotated[
     Path | None,
     Option(

@@ -14,11 +14,11 @@ from similia.cli.printing import print_rows as print_rows
 from similia.cli.printing import print_table as print_table
 from similia.cli.printing import say as say
 
-VECTORS = (
+VECTORS_HELP = (
     "Vectors: .npy, .npz (dense or scipy.sparse), .safetensors, .parquet, .arrow, .jsonl or "
     ".svmlight; - reads JSON lines."
 )
-FEEDBACK = (
+FEEDBACK_HELP = (
     "Judgements: .csv, .tsv, .jsonl, .parquet, .arrow, .npy, TREC's .qrels, or a BEIR folder; - "
     "reads CSV or JSON lines. Columns: query,better,worse or query,item,relevance; "
     "impression,query,item,click,position; a,b,label; row,label. Queries, items, rows, a and b are "
@@ -59,8 +59,8 @@ AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 ModelPath = Annotated[
     Path, Argument(metavar="MODEL", help="A saved model, or a folder of `similia promote`.")
 ]
-Vectors = Annotated[Path, Argument(metavar="VECTORS", help=VECTORS)]
-Feedback = Annotated[Path, Argument(metavar="FEEDBACK", help=FEEDBACK)]
+Vectors = Annotated[Path, Argument(metavar="VECTORS", help=VECTORS_HELP)]
+Feedback = Annotated[Path, Argument(metavar="FEEDBACK", help=FEEDBACK_HELP)]
 Items = Annotated[
     Path | None,
     Option(

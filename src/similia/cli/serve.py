@@ -24,7 +24,7 @@ keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_he
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
 
 ItemsFile = Annotated[
-    Path | None, Argument(metavar="ITEMS", help=f"Items to start with. {opt.VECTORS}")
+    Path | None, Argument(metavar="ITEMS", help=f"Items to start with. {opt.VECTORS_HELP}")
 ]
 TextsFile = Annotated[
     Path | None, Option("--texts", help="Texts of the items: .txt, or the column text of a table.")
@@ -105,7 +105,7 @@ def serve(
 
 
 def judge(
-    items: Annotated[Path, Argument(metavar="ITEMS", help=f"Items to judge. {opt.VECTORS}")],
+    items: Annotated[Path, Argument(metavar="ITEMS", help=f"Items to judge. {opt.VECTORS_HELP}")],
     store: Annotated[
         Path | None,
         Option("--store", help="Folder for the judgements. Default: judged-NAME beside the items."),

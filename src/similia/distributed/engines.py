@@ -38,7 +38,7 @@ class Engine:
     open: Callable[[], AbstractContextManager[Executor]]
     #: errors of tasks whose worker died or had too little memory; their work is done again
     lost: tuple[type[BaseException], ...] = LOST
-    #: ends a worker that hangs, given its call and its process; others are left to their fate
+    #: ends a worker that hangs, given its call and its process; by default it is left alone
     end: Callable[["Future[Any]", str], None] = field(default=lambda *_: None)
     #: whether an executor breaks with a worker, and so has to be opened again
     breaks: bool = False

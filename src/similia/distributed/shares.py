@@ -20,7 +20,7 @@ from similia.files.vectors import is_ranged
 #: rows that are read at a time
 ROWS_AT_ONCE = 2**16
 #: Knuth's multiplicative hash
-MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
+HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _read(where: VectorPath, changed: int) -> VectorFile:
 
 def share_of(query: NDArray[np.int64], n_shares: int) -> NDArray[np.int64]:
     """Share that each query belongs to."""
-    mixed = query.astype(np.uint64) * MIX >> SHIFT
+    mixed = query.astype(np.uint64) * HASH_FACTOR >> HASH_SHIFT
     return (mixed % np.uint64(n_shares)).astype(np.int64)
 
 

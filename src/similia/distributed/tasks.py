@@ -27,7 +27,7 @@ Report = Callable[[int], None]
 JOB = "job.json"
 #: seconds between two looks at what workers report, and between two reports
 POLL = 0.5
-#: losses in a row, without a finished task in between, that are not put down to bad luck
+#: workers lost in a row, with no task finished in between, beyond which a run stops
 MAX_LOSSES = 4
 #: seconds without a report after which a worker is taken to hang
 DEFAULT_PATIENCE = 600.0

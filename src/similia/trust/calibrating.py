@@ -13,7 +13,7 @@ from similia.feedback import FeedbackFile, joined
 from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.validation import check_parameters, positive, positive_integer
 
-#: calibration error that is warned of, if it is beyond chance
+#: calibration error above which a warning is given, if it is beyond chance
 _LARGE = 0.1
 #: triplets of a file on which calibration is measured, at most: their vectors are in memory
 MAX_TRIPLETS = 200_000
@@ -50,7 +50,7 @@ class Calibration:
 
     @property
     def warnings(self) -> list[str]:
-        """What forbids to rely on the confidence, in sentences; empty if nothing does.
+        """Reasons not to rely on the confidence, as sentences; empty if there are none.
 
         Chance is allowed for, as if judgements were independent.
         """

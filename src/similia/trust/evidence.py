@@ -1,14 +1,14 @@
 """Evidence that one ranking is better than another, valid however often one looks.
 
 Bet on each query that the challenger is better: a stake λ of the wealth on a difference d, between
--1 and 1, multiplies the wealth by 1 + λd. If the challenger is no better in the mean, nobody can
+-1 and 1, multiplies the wealth by 1 + λd. If the challenger is no better on average, nobody can
 expect to gain, and by Ville's inequality the wealth ever reaches 1/α with a probability of at most
 α, whenever one stops and however often one looks [Waudby-Smith2024]. Several stakes are played side
 by side, each with a share of the wealth, so that nothing has to be known about the differences and
 their order does not matter.
 
-Who must fear to lose everything on one query cannot bet much. So a query counts for at most `most`,
-whichever way it goes: smaller is faster to decide, and blinder to a few great losses.
+A bettor who may lose everything on one query cannot stake much, so a query counts for at most
+`most` in either direction. A smaller value decides faster, and is blinder to a few great losses.
 
 [Waudby-Smith2024] Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting,
 Journal of the Royal Statistical Society B 86, 2024.
@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from similia.contract import Array
 from similia.retrieval import Comparison, Evaluation
 
-#: stakes, and the share of the wealth that each is given; gains worth having need large stakes
+#: stakes, and the share of the wealth given to each; large gains need large stakes
 STAKES = np.array([1 / 32, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 0.99])
 STAKE_SHARES = np.array([0.05, 0.05, 0.1, 0.15, 0.15, 0.5])
 #: share of the first attempt
@@ -142,7 +142,7 @@ class Evidence:
 
 # -- power -------------------------------------------------------------------------------------
 
-#: chance of finding a difference with which a number of queries would do
+#: chance of finding a difference that a sufficient number of queries has
 WANTED_CHANCE = 0.8
 _MAX_QUERIES = 1_000_000
 _WORLDS, _DRAWS = 40, 100

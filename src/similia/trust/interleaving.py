@@ -1,7 +1,7 @@
 """Team-draft interleaving: two rankings in one list, and whose items are clicked [Radlinski2008].
 
-For those who can only compare online. Position bias falls on both teams alike, so clicks on an
-interleaved list are evidence where clicks on one ranking are not.
+For rankings that can only be compared online. Position bias affects both teams alike, so clicks on
+an interleaved list are evidence where clicks on a single ranking are not.
 
 [Radlinski2008] Radlinski, Kurup and Joachims, How does clickthrough data reflect retrieval
 quality?, CIKM 2008.

@@ -8,7 +8,7 @@ from similia.markup import html_table
 from similia.retrieval import Comparison
 from similia.trust.evidence import Power
 
-CLICKS = (
+CLICKS_DO_NOT_DECIDE = (
     "clicks alone do not decide, as what is shown first is clicked most, whoever learns from it; "
     "judge by judgements of people, or interleave"
 )
@@ -73,7 +73,7 @@ class Outcome:
         if self.against_champion.better == "b":
             return f"the challenger is worse by {-gain:.4f}"
         if self.clicks:
-            return CLICKS
+            return CLICKS_DO_NOT_DECIDE
         if gain <= 0:
             return f"the challenger is no better ({gain:+.4f})"
         if self.evidence >= self.needed and gain < self.error:
