@@ -175,7 +175,9 @@ release: $(READY)
 	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
 	cp tests/smoke.py build/again/
 	for python in $(PYTHONS); do \
-	  $$python -m venv --clear $(SMOKE) && $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
+	  $$python -m venv --clear $(SMOKE) \
+	    && { $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
+	      || $(SMOKE)/bin/python -m pip install --quiet dist/*.tar.gz; } \
 	    && (cd build/again && ../../$(SMOKE)/bin/python smoke.py) || exit 1; \
 	done
 	@echo "Ready to upload: dist/*.whl dist/*.tar.gz"
