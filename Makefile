@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # For `python -S`, which knows no editable installation: that has no folder to look into, and is
 # found before all others.
-LIBRARIES = $(wildcard $(VENV)/lib/*/site-packages)
+LIBRARIES = $$(echo $(VENV)/lib/*/site-packages)
 
 # A machine without a C compiler gets one from the package index (400 MB, so only then).
 ifeq ($(shell command -v cc gcc clang),)
