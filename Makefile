@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # For `python -S`, which knows no editable installation: that has no folder to look into, and is
 # found before all others.
-LIBRARIES = $(wildcard $(VENV)/lib/*/site-packages)
+LIBRARIES = $$(echo $(VENV)/lib/*/site-packages)
 
 # A machine without a C compiler gets one from the package index (400 MB, so only then).
 ifeq ($(shell command -v cc gcc clang),)
@@ -175,7 +175,9 @@ release: $(READY)
 	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
 	cp tests/smoke.py build/again/
 	for python in $(PYTHONS); do \
-	  $$python -m venv --clear $(SMOKE) && $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
+	  $$python -m venv --clear $(SMOKE) \
+	    && { $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
+	      || $(SMOKE)/bin/python -m pip install --quiet dist/*.tar.gz; } \
 	    && (cd build/again && ../../$(SMOKE)/bin/python smoke.py) || exit 1; \
 	done
 	@echo "Ready to upload: dist/*.whl dist/*.tar.gz"

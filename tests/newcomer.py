@@ -55,8 +55,7 @@ class Walk:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.total = folder, 0.0
-        hidden = {"PYTHONPATH", "NUMBA_CACHE_DIR"}
-        self.environment = {k: v for k, v in os.environ.items() if k not in hidden}
+        self.environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         self.environment |= {"XDG_CACHE_HOME": str(folder / "cache")}
 
     def run(self, title: str, *words: object, output: str | None = None) -> str:

@@ -24,7 +24,7 @@ def arow_pass(w, Sigma, moment, t, X, signs, r):
     (XS,) = products((X, Sigma))
     (H,) = products((XS, X.T))
     steps = np.zeros((2, len(signs)), dtype=w.dtype)
-    _arow_walk(H, np.asarray(X @ w), signs, r, steps)
+    _arow_walk(H, np.asarray(X @ w), np.asarray(signs, np.float64), r, steps)
     rows = np.flatnonzero(steps[0])
     if len(rows):
         alpha, c = steps[:, rows]

@@ -24,7 +24,7 @@ def lego_pass(A, moment, t, Z, targets, eta):
     (H,) = products((ZA, Z.T))
     c = np.zeros(H.shape[0], dtype=A.dtype)
     least = 1e4 * np.finfo(A.dtype).tiny  # below, a distance is rounding, and 1/ŷ no number
-    _lego_walk(H, targets, eta, c, least)
+    _lego_walk(H, np.asarray(targets, np.float64), eta, c, least)
     rows = np.flatnonzero(c)
     if len(rows):
         moved = ZA[rows]
