@@ -174,9 +174,9 @@ def test_the_same_on_every_database(place, name, tmp_path):
     receipt = one.feedback(told)[-1]
     assert one.feedback(told[:3])[0].duplicate
     one.rank(query(0), min_seq=receipt.seq)
-    why = [found for i in range(20) for found in one.rank(query(i), explain=True).results]
+    why = [found for i in range(20) for found in one.rank(query(i), 30, explain=True).results]
     assert all(found.parts for found in why)
-    assert any(found.judgements for found in why)
+    assert any(found.parts["decisions"] for found in why)
     assert len(one.next(5)) == 5
     assert one.evaluate().n_queries > 0
     assert one.promote().reason
