@@ -238,7 +238,8 @@ class Projections:
         if self.cap < np.inf:
             r = self.constraints.state_values(GibbsState(self.log_start))
             highest = self.cap * float(np.maximum(r, 0.0).sum())
-        return float((highest - self.first_dual) / progress.min())
+        with np.errstate(divide="ignore"):  # too little to be seen in double precision: no bound
+            return float((highest - self.first_dual) / progress.min())
 
     def certificate(self) -> Certificate | None:
         """Proof, by one constraint or by α/Σα, that no W meets all; none is sought with a price."""
