@@ -204,5 +204,16 @@ class Posterior(Ranker, Protocol):
         """Rows of `candidates` whose answers would teach most, best first."""
 
 
+@runtime_checkable
+class SingleItems(Ranker, Protocol):
+    """A ranker that knows of single items what no vector of a query says exactly."""
+
+    def boosts(self, Q: Side, Z: Side | None = None) -> list[tuple[Array, Array]]:
+        """Items of each query and what is added to their scores."""
+
+    def triplet_scores(self, X: Side, triplets: ArrayLike, *, items: Side | None = None) -> Array:
+        """Margins by which the better item of each triplet scores above the worse one."""
+
+
 #: any learner of a stream of judgements
 AnyLearner: TypeAlias = TripletLearner | PairLearner | LabelLearner

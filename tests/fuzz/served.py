@@ -100,7 +100,7 @@ def stores(rng, folder):
         told(lambda: tenant.rank(query(1), min_seq=tenant.log.last, timeout=60))
         told(lambda: tenant.feedback([judgement(99)]))
         told(lambda: tenant.rank(query(2), min_seq=tenant.log.last, timeout=60))
-        learner = tenant._engine.live.learner
+        learner = tenant._learner.live.learner
         if learner is not None:
             check_finite("a served learner", learner.get_state())
     finally:

@@ -412,7 +412,7 @@ HOSTILE = {
     "script": "<script>document.title='broken'</script><img src=x onerror=document.title='broken'>",
     "direction": "safe \u202egnirts\u202c \u2067x",
     "large": "word " * 6_000,
-    "nul": "a\x00b",
+    "control": "a\x1b[31mb",
     "emoji": "👩‍👩‍👧‍👦 é ﷽",
 }
 

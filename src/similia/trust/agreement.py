@@ -6,7 +6,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Array, Indices, PairLearner, Searchable, Side, TripletLearner
+from similia.contract import (
+    Array,
+    Indices,
+    PairLearner,
+    Searchable,
+    Side,
+    SingleItems,
+    TripletLearner,
+)
 from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
@@ -76,6 +84,8 @@ def triplet_margins(
     rows = check_tuples("triplet_margins", "triplets", triplets, sizes)
     if len(rows) == 0:
         return np.zeros(0)
+    if isinstance(scorer, SingleItems):
+        return np.asarray(scorer.triplet_scores(X, rows, items=Z), float)
     # Map each row once: for a metric, a map costs a factorization.
     queries, q_place = np.unique(rows[:, 0], return_inverse=True)
     used, place = np.unique(rows[:, 1:], return_inverse=True)
