@@ -56,7 +56,7 @@ def test_few_candidates_cost_recall_and_the_report_says_so(sides, rng):
         for n in (10, 400)
     ]
     assert recall[0] < recall[1]
-    assert recall[1] > 0.95
+    assert recall[1] > 0.95  # asked for all items, a graph finds nearly all
 
 
 def test_items_are_added_as_views(sides, blend):
