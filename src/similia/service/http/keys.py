@@ -8,7 +8,6 @@ request cheap. The file's own salt keys it, so equal secrets in two files do not
 import hashlib
 import hmac
 import json
-import math
 import os
 import secrets
 import threading
@@ -29,8 +28,6 @@ SCOPES = ("read", "feedback", "admin")
 #: a key of all tenants
 EVERY = "*"
 TOKEN_PREFIX = "sk"
-#: seconds for which the file is taken not to have changed: to look costs as much as a judgement
-LOOK_INTERVAL = 0.02
 MAX_TOKEN_LENGTH = 128
 #: compared with where no key has the id, so that both take as long
 DUMMY_HASH = "0" * 64
@@ -76,7 +73,6 @@ class Keys:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._looked_at = -math.inf
         self._stamp: tuple[int, ...] | None = None
         self._salt = ""
         self._keys: dict[str, Key] = {}
@@ -86,7 +82,7 @@ class Keys:
     @property
     def needed(self) -> bool:
         """Whether requests need a key."""
-        self._refresh()
+        self._look()
         return self._needed
 
     def find(self, token: str) -> Key | None:
@@ -95,7 +91,7 @@ class Keys:
 
     def look_up(self, token: str | None) -> tuple[bool, Key | None]:
         """Whether requests need a key, and that of a token: one look at the file for both."""
-        self._refresh()
+        self._look()
         return self._needed, None if token is None else self._find(token)
 
     def _find(self, token: str) -> Key | None:
@@ -110,7 +106,7 @@ class Keys:
 
     def list(self, tenant: str | None = None) -> list[Key]:
         """All keys, or those of a tenant."""
-        self._refresh()
+        self._look()
         return [key for key in self._keys.values() if tenant in (None, key.tenant)]
 
     def add(
@@ -150,14 +146,8 @@ class Keys:
 
     # -- the file ------------------------------------------------------------------------------
 
-    def _refresh(self) -> None:
-        """Read the file again if it has changed; it is looked at every few milliseconds."""
-        now = time.monotonic()
-        if now - self._looked_at >= LOOK_INTERVAL:
-            self._looked_at = now
-            self._look()
-
     def _look(self) -> None:
+        """Read the file again if it has changed, so that a key revoked elsewhere ends at once."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
