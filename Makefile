@@ -28,10 +28,14 @@ export CC := $(CURDIR)/$(BIN)/python -m ziglang cc
 export AR := $(CURDIR)/$(BIN)/python -m ziglang ar
 endif
 
-.PHONY: build-in-place demo test lint format bench docs coverage fuzz bounds clusters lowest audit screenshots peers integrations notebooks experiments release clean
+.PHONY: build-in-place demo first-hour test lint format bench docs coverage fuzz bounds clusters lowest audit screenshots peers integrations notebooks experiments release clean
 
 demo: $(BUILT)
 	$(BIN)/similia demo
+
+# What a newcomer does in the first hour, and whether it goes as one expects.
+first-hour: $(READY)
+	$(BIN)/python -m tests.first_hour
 
 # For PYTHONPATH=src, without an installation: compiled modules beside their sources.
 build-in-place: $(BUILT)
@@ -62,8 +66,8 @@ fuzz: $(READY)
 bounds: $(READY)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target build/bounds \
 	  -Csetup-args=-Dbounds=true .
-	PYTHONPATH=build/bounds:$(LIBRARIES) $(BIN)/python -S -m pytest \
-	  tests/updates tests/linalg tests/retrieval tests/test_malformed.py
+	SIMILIA_BOUNDS=1 PYTHONPATH=build/bounds:$(LIBRARIES) $(BIN)/python -S -m pytest \
+	  tests/test_bounds.py tests/updates tests/linalg tests/retrieval tests/test_malformed.py
 
 # Failures on local clusters of Dask and Ray: some minutes.
 clusters: $(READY)

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from benchmarks import (
     adapters,
+    beside,
     blend,
     command_line,
     definite_boost,
@@ -48,10 +49,12 @@ MODULES = (
     service,
     tenants,
     http,
+    beside,
     page,
     walk,
 )
 BENCHMARKS = {f.__name__: f for module in MODULES for f in module.ALL}
+BENCHMARKS["installs"] = startup.installs  # only if named: it downloads
 
 
 def main(names):
@@ -61,7 +64,7 @@ def main(names):
     packages = ("similia", "numpy", "scipy", "scikit-learn")
     print(f"{platform.machine()}, Python {platform.python_version()}, ", end="")
     print(", ".join(f"{name} {version(name)}" for name in packages))
-    for name in names or BENCHMARKS:
+    for name in names or [n for n in BENCHMARKS if n != "installs"]:
         BENCHMARKS[name]()
 
 

@@ -14,7 +14,6 @@ from similia import Blend, Impressions, Views
 from similia.index import build_index
 from similia.service.engine.fold import Fold
 from similia.service.engine.learner import lower_switch_interval
-from similia.service.log.log import Entry
 from similia.service.log.records import (
     Configured,
     Grades,
@@ -26,7 +25,8 @@ from similia.service.log.records import (
     View,
     encoded,
 )
-from similia.service.log.sqlite import SQLiteLog
+from similia.service.log.rows import Entry
+from similia.service.log.sqlite import sqlite_log
 from similia.service.tenants.checks import judged_entry
 from similia.service.tenants.tenant import Tenant
 
@@ -53,7 +53,7 @@ def put(tenant, n, width):
             for i in range(start, min(n, start + 1000))
         ]
         last = tenant.put_items(part).seq
-    tenant._learner.wait(last, 600)
+    tenant.learner.wait(last, 600)
     return vectors
 
 
@@ -118,14 +118,14 @@ def acknowledged_feedback():
             folder = Path(name)
             tenant = Tenant.create(folder, "acme")
             put(tenant, 1000, width)
-            bare, log = Bare(folder), SQLiteLog(folder / "log")
+            bare, log = Bare(folder), sqlite_log(folder / "log")
             given = [list(triplets(6000, width, 1000, 500, seed)) for seed in range(CLIENTS)]
             senders = senders_of(tenant, log, bare, given)
             found = {kind: [] for kind in senders}
             for _ in range(TURNS):
                 for kind, (send, supply) in senders.items():
                     found[kind].append(rate(send, supply))
-                    tenant._learner.wait(tenant.log.last, 600)
+                    tenant.learner.wait(tenant.log.last, 600)
             medians = {kind: float(np.median(values)) for kind, values in found.items()}
             rows.append(
                 [
@@ -175,8 +175,8 @@ def ranking_under_load(n_searches=400, per_second=500):
             vectors = put(tenant, n, width)
             told = list(triplets(60_000, width, n, 2000))
             tenant.feedback(told[:200])
-            tenant._learner.wait(tenant.log.last, 600)
-            model = tenant._learner.live.learner
+            tenant.learner.wait(tenant.log.last, 600)
+            model = tenant.learner.live.learner
             index = build_index(Views(vectors=vectors), model)
             queries = np.random.default_rng(5).normal(size=(n_searches, width)).astype(np.float32)
             asked = [Query(vectors={"vectors": q}) for q in queries]
@@ -207,7 +207,7 @@ def ranking_under_load(n_searches=400, per_second=500):
                 thread.start()
             loaded = latencies(service, n_searches)
             arrived = sent[0] / (time.perf_counter() - begin)
-            behind = tenant.log.last - tenant._learner.live.seq
+            behind = tenant.log.last - tenant.learner.live.seq
             stop.set()
             for thread in feeders:
                 thread.join()
@@ -257,7 +257,7 @@ def replay(n=20_000):
     shapes = ((3, 8, 0), (3, 16, 0), (3, 64, 0), (2, 8, 0), (2, 16, 0), (2, 64, 0), (2, 384, 0))
     for shown, width, memory in (*shapes, (2, 384, 10_000)):
         with tempfile.TemporaryDirectory() as name:
-            log = SQLiteLog(Path(name))
+            log = sqlite_log(Path(name))
             settings = TenantSettings(views=[View("vectors", width)], memory=memory)
             vectors = np.random.default_rng(9).normal(size=(2000, width)).astype(np.float32)
             items = [Item(id=f"i{i}", vectors={"vectors": v}) for i, v in enumerate(vectors)]
@@ -268,12 +268,12 @@ def replay(n=20_000):
                 log.append([judged_entry(t) for t in told[start : start + 2000]])
 
             def read(log=log):
-                for _ in log.told():
+                for _ in log.learner_rows():
                     pass
 
             def replayed(log=log):
                 fold = Fold()
-                fold.replay(log.told())
+                fold.replay(log.learner_rows())
 
             def library(X=X, lists=lists, vectors=vectors, memory=memory):
                 blend, asked, Z = Blend(memory=memory), Views(vectors=X), Views(vectors=vectors)

@@ -20,10 +20,9 @@ from experiments.contenders.sgd_qn import SGDQN
 from experiments.datasets import load_caltech101, load_isolet, load_mnist
 from similia import SGDOneVsRest, SLNDClassifier
 from similia.linalg import threads
-from similia.linalg.memory import aligned_empty
 from similia.linear import passes as linear_passes
 from similia.linear.examples import Examples, TrainingSplit
-from similia.linear.frames import Descent, Scaling, StepFrame
+from similia.linear.frames import Descent, Scaling, StepFrame, aligned_zeros
 from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.updates.balanced import LINEAR
@@ -79,7 +78,7 @@ def traffic(U):
 
 def projected_rows(n, k):
     """Rows of a length as after whitening, in memory as `fit` keeps them."""
-    U = aligned_empty((n, k), np.float32)
+    U = aligned_zeros((n, k), np.float32)
     U[:] = unit_vectors(n, k) * np.float32(2 * k**0.5)
     return U
 

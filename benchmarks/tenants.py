@@ -1,15 +1,19 @@
-"""Many tenants over one catalogue: what they hold in memory, with items shared and not."""
+"""What tenants hold: memory with items shared and not, and as a log grows; handles and threads."""
 
+import gc
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.service import put, triplets
 from benchmarks.timing import table
-from similia.service.log.records import TenantSettings
+from similia.service.log.records import Clicks, Query, TenantSettings, Triplet
 from similia.service.tenants.tenants import Tenants
 
 N_ITEMS, WIDTH = 20_000, 384
@@ -42,7 +46,7 @@ def measure(folder):
     """Open all tenants of a store; prints megabytes and seconds of the processor that it took."""
     before, start = resident(), time.process_time()
     tenants = Tenants(folder)
-    tenants.open_all()
+    tenants.open_some()
     seconds = time.process_time() - start
     held = resident() - before
     for name in tenants.names():
@@ -74,7 +78,112 @@ def shared_items():
     table(f"tenants over {N_ITEMS:,} items of {WIDTH} features", header, rows)
 
 
-ALL = (shared_items,)
+# -- a log that grows ------------------------------------------------------------------------------
+
+#: judgements after which memory is looked at
+GROWN = (10_000, 100_000, 1_000_000)
+BATCH, FEATURES, FEW_ITEMS = 1000, 8, 1000
+
+
+def strangers(start, n, rng):
+    """Judgements of new queries by new judges: choices, clicks, and answers to random questions."""
+    for i in range(start, start + n):
+        query = Query(id=f"query {i}", vectors={"vectors": rng.normal(size=FEATURES).tolist()})
+        one, other = (f"i{place}" for place in rng.choice(FEW_ITEMS, 2, replace=False))
+        common = {"id": f"judgement {i}", "query": query, "judge": f"judge {i}"}
+        if i % 3 == 0:
+            yield Clicks(shown=[one, other], clicked=[one], **common)
+        else:
+            source = "random" if i % 3 == 1 else None
+            yield Triplet(better=one, worse=other, source=source, **common)
+
+
+def at_rest():
+    """Megabytes held while nothing is learnt or saved: the least of some moments."""
+    found = []
+    for _ in range(10):
+        gc.collect()
+        time.sleep(0.5)
+        found.append(resident())
+    return min(found)
+
+
+def growth():
+    """Memory as judgements of new queries and judges come, with all that is asked meanwhile."""
+    rows, sent, rng = [], 0, np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        tenants = Tenants(folder)
+        tenant = tenants.create("grows")
+        put(tenant, FEW_ITEMS, FEATURES)
+        start = time.perf_counter()
+        for n in GROWN:
+            while sent < n:
+                told = tenant.feedback(list(strangers(sent, BATCH, rng)))
+                sent += BATCH
+            tenant.learner.wait(told[-1].seq, 3600)
+            tenant.rank(Query(vectors={"vectors": [1.0] * FEATURES}), explain=True)
+            tenant.next(10, judge="judge 5")
+            counts = tenant.log.counts()
+            tenant.judges.standings()
+            tenant.judgements(query="query 7", judge="judge 7")
+            seconds = time.perf_counter() - start
+            held = at_rest()
+            rows.append([n, counts[1], held, held - rows[0][2] if rows else 0.0, seconds])
+            print(rows[-1], file=sys.stderr, flush=True)
+        tenants.close()
+    header = ["judgements", "queries", "MiB", "more than after the first", "seconds"]
+    table("Memory of a tenant as its log grows", header, rows)
+
+
+# -- many tenants ----------------------------------------------------------------------------------
+
+#: tenants, those that are used, and clients at a time
+N_TENANTS, N_ACTIVE, CLIENTS = 10_000, 1000, 4
+
+
+def open_handles():
+    """Files that this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def many_tenants():
+    """Handles and threads while a thousand of ten thousand tenants are judged, in any order."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tenants = Tenants(folder)
+        put(tenants.create("t0"), 30, FEATURES)
+        tenants.close()
+        for i in range(1, N_TENANTS):
+            shutil.copytree(folder / "t0", folder / f"t{i}")
+        tenants, peak, start = Tenants(folder), [0, 0, 0.0], time.perf_counter()
+        tenants.open_some()
+
+        def use(own):
+            rng = np.random.default_rng(own)
+            for place in rng.permutation(np.arange(own, N_ACTIVE, CLIENTS)).tolist() * 2:
+                one, other = rng.choice(30, 2, replace=False)
+                query = Query(vectors={"vectors": rng.normal(size=FEATURES).tolist()})
+                told = Triplet(query=query, better=f"i{one}", worse=f"i{other}")
+                with tenants.using(f"t{place}") as tenant:
+                    seq = tenant.feedback([told])[0].seq
+                    tenant.rank(query, min_seq=seq)
+
+        users = [threading.Thread(target=use, args=(own,)) for own in range(CLIENTS)]
+        for user in users:
+            user.start()
+        while any(user.is_alive() for user in users):
+            now = [open_handles(), threading.active_count() - CLIENTS, resident()]
+            peak = [max(pair) for pair in zip(peak, now, strict=True)]
+            time.sleep(0.02)
+        seconds = time.perf_counter() - start
+        judged = sum(tenants.get(f"t{i}").status().judgements for i in range(0, N_ACTIVE, 97))
+        assert judged == 2 * len(range(0, N_ACTIVE, 97))
+        tenants.close()
+    header = ["tenants", "active", "handles", "threads", "MiB", "seconds"]
+    table("Many tenants: most at any time", header, [[N_TENANTS, N_ACTIVE, *peak, seconds]])
+
+
+ALL = (shared_items, growth, many_tenants)
 
 if __name__ == "__main__":
     measure(sys.argv[1])

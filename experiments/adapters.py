@@ -7,8 +7,9 @@ from statistics import fmean
 from typing import Any
 
 from experiments.figures import Bars, draw_bars
+from experiments.report import Claim
 from experiments.rows import Row, select
-from experiments.summary import markdown_table, mean_error
+from experiments.summary import interval, markdown_table
 
 TITLES = {"cisi": "CISI", "cranfield": "Cranfield", "newsgroups": "20 Newsgroups"}
 BASE, RIVAL = "base", "torch, tuned"
@@ -40,7 +41,7 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
     run, tune = select(done, stage="run"), select(done, stage="tune")
     main = [row for row in run if not _terrain(row)]
     parts = [
-        "# Search that learns from feedback",
+        "## How it was measured",
         "Sentence vectors (all-MiniLM-L6-v2) are frozen; n judgements (query, better, worse) of "
         "some queries train a map of queries; other queries are ranked. All learners meet the "
         "same judgements and start from the identity. *f-AROMA*, *d-AROMA* and *OASIS* are our "
@@ -57,7 +58,7 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
         "queries among 2,000 only, which flatters bold settings: see *other feedback* for a "
         "validation among as many. Gains are over the base, query by query; ± is half of a 95 % "
         "interval, 1.96 standard errors that the bootstrap over the queries of each part gives.",
-        "## The goals",
+        "## The goals, by form",
         goals_table(main, tune),
     ]
     for name in TITLES:
@@ -81,12 +82,12 @@ def pooled_gain(rows: list[Row], measure: str) -> tuple[float, float]:
 
 
 def lead(rows: list[Row], ours: str, rival: str, measure: str) -> tuple[float, float]:
-    """Mean difference of two contenders over parts, and its standard error."""
+    """Mean difference of two contenders over parts, and half of its 95 % interval."""
     a, b = (
         {row["seed"]: row["value"] for row in select(rows, contender=name, measure=measure)}
         for name in (ours, rival)
     )
-    return mean_error(a[seed] - b[seed] for seed in a if seed in b)
+    return interval(a[seed] - b[seed] for seed in a if seed in b)
 
 
 def _gain_text(rows: list[Row], measure: str) -> str:
@@ -98,6 +99,89 @@ def _gain_text(rows: list[Row], measure: str) -> str:
 
 
 # -- goals ---------------------------------------------------------------------------------------
+
+
+def claims(rows: list[Row], exhibits: dict[str, Any]) -> list[Claim]:
+    """Our three defaults against the goals that they were built for."""
+    rows = select(rows, stage="run", value=lambda value: not math.isnan(value))
+    main = [row for row in rows if not _terrain(row)]
+    perfect = [row for row in rows if _terrain(row) == '{"perfect":true}']
+    cells = {
+        ours: [
+            (name, n, _at(_of_set(main, name), n))
+            for name in TITLES
+            for n in _counts(_of_set(main, name))
+            if select(_at(_of_set(main, name), n), contender=ours)
+        ]
+        for ours in OURS[:3]
+    }
+    cells = {ours: found for ours, found in cells.items() if found}
+    judged = (_level_claim(cells), _base_claim(cells), _time_claim(cells), _perfect_claim(perfect))
+    return [claim for claim in judged if claim is not None]
+
+
+Cells = dict[str, list[tuple[str, int, list[Row]]]]  # ours -> (set, judgements, rows)
+
+
+def _level_claim(cells: Cells) -> Claim:
+    shown, behind = [], 0
+    for ours, found in cells.items():
+        words = []
+        for name, n, rows in found:
+            mean, half = lead(rows, ours, RIVAL, "ndcg@10")
+            if mean < -half:
+                words.append(f"{TITLES[name]} at {n:,} ({mean:+.3f} ± {half:.3f})")
+        behind += len(words)
+        shown.append(f"{ours} behind at {', '.join(words) if words else 'none'}")
+    total = sum(len(found) for found in cells.values())
+    text = "level with a tuned torch adapter, nothing tuned (nDCG@10)"
+    verdict = "yes" if not behind else f"partly: behind in {behind} of {total}"
+    return Claim(text, "goal", f"{'; '.join(shown)} ({total} cells)", verdict)
+
+
+def _base_claim(cells: Cells) -> Claim:
+    shown, worse = [], False
+    for ours, found in cells.items():
+        words = [
+            f"{TITLES[name]}, {text}"
+            for name, _, rows in found
+            if (text := _below_base(rows, ours)).startswith("worse")
+        ]
+        shown.append(f"{ours} {'; '.join(words) or 'never'}")
+        worse |= bool(words)
+    text = "never worse than the base beyond chance"
+    return Claim(text, "goal", f"worse: {'; '.join(shown)}", "no" if worse else "yes")
+
+
+def _time_claim(cells: Cells) -> Claim:
+    """Seconds of the most judgements of each set, in epochs of torch."""
+    epochs = {ours: [] for ours in cells}
+    for ours, found in cells.items():
+        for name in dict.fromkeys(name for name, *_ in found):
+            rows = max((n, rows) for one, n, rows in found if one == name)[1]
+            epoch = _values(select(rows, contender=RIVAL, measure="epoch seconds"))
+            epochs[ours].append(_seconds(select(rows, contender=ours)) / epoch)
+    shown = "; ".join(
+        f"{ours} {min(found):.1f} to {max(found):.1f}" for ours, found in epochs.items()
+    )
+    slow = [ours for ours, found in epochs.items() if max(found) > 1.0]
+    verdict = f"partly: not {' and '.join(slow)}" if slow else "yes"
+    text = "as fast as one epoch of torch, most judgements (epochs; not run together)"
+    return Claim(text, "goal", shown, verdict)
+
+
+def _perfect_claim(rows: list[Row]) -> Claim | None:
+    if not rows:
+        return None
+    n = max(_counts(rows))
+    gains = {
+        ours: _gain_text(select(_at(rows, n), contender=ours), "ndcg@10").replace("*", "")
+        for ours in (*OURS[:1], VARIANTS[0], RIVAL)
+    }
+    shown = "; ".join(f"{ours} {gain}" for ours, gain in gains.items())
+    mean, half = pooled_gain(select(_at(rows, n), contender=OURS[0]), "ndcg@10")
+    verdict = "yes" if mean >= -half else "no"
+    return Claim(f"a perfect base loses nothing (nDCG@10 after {n:,})", "goal", shown, verdict)
 
 
 def goals_table(rows: list[Row], tune: list[Row]) -> str:
@@ -117,10 +201,10 @@ def goals_table(rows: list[Row], tune: list[Row]) -> str:
 def _against_rival(rows: list[Row], ours: str) -> str:
     words: dict[str, list[str]] = {}
     for n in _counts(rows):
-        mean, error = lead(_at(rows, n), ours, RIVAL, "ndcg@10")
+        mean, half = lead(_at(rows, n), ours, RIVAL, "ndcg@10")
         if math.isnan(mean):
             continue
-        verdict = "level" if abs(mean) <= 2 * error else "ahead" if mean > 0 else "behind"
+        verdict = "level" if abs(mean) <= half else "ahead" if mean > 0 else "behind"
         words.setdefault(verdict, []).append(f"{n:,} ({mean:+.3f})")
     return "; ".join(f"{verdict} at {', '.join(ns)}" for verdict, ns in words.items()) or "–"
 

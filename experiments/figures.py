@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import numpy as np
 from matplotlib import pyplot as plt
 
-from experiments.summary import mean_error
+from experiments.summary import interval
 
 Curves = dict[str, dict[float, list[float]]]
 Bars = dict[str, dict[float, tuple[float, float]]]
@@ -20,10 +20,9 @@ Bars = dict[str, dict[float, tuple[float, float]]]
 def draw_curves(
     path: Path, curves: Curves, x_label: str, y_label: str, *, logarithmic: bool = False
 ) -> None:
-    """Draw name -> x -> values over splits: a line through the means, bars of standard error."""
+    """Draw name -> x -> values over splits: a line through the means, bars of 95 % intervals."""
     bars = {
-        name: {x: mean_error(values) for x, values in curve.items()}
-        for name, curve in curves.items()
+        name: {x: interval(values) for x, values in curve.items()} for name, curve in curves.items()
     }
     draw_bars(path, bars, x_label, y_label, logarithmic=logarithmic)
 
@@ -44,6 +43,32 @@ def draw_bars(
     axes.set_ylabel(y_label)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _save(figure, path)
+
+
+def draw_panels(path: Path, panels: dict[str, Curves], x: str, y: str) -> None:
+    """Draw title -> name -> x -> values: small panels of curves with 95 % intervals, one legend."""
+    across = 4
+    height = math.ceil(len(panels) / across)
+    figure, grid = plt.subplots(
+        height, across, figsize=(2.7 * across, 2.3 * height), dpi=80, squeeze=False
+    )
+    for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+        looks = _looks(list(curves))
+        for name, curve in curves.items():
+            means, halves = zip(*(interval(curve[at]) for at in sorted(curve)), strict=True)
+            style = {"markersize": 3, "linewidth": 1, "capsize": 2, **looks[name]}
+            axes.errorbar(sorted(curve), means, np.nan_to_num(halves), label=name, **style)
+        axes.set_xscale("log")
+        axes.set_title(title, fontsize=7)
+        axes.tick_params(labelsize=6)
+        axes.set_xlabel(x, fontsize=7)
+        axes.grid(alpha=0.3)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.axis("off")
+    if panels:
+        grid.flat[0].set_ylabel(y, fontsize=7)
+        grid.flat[0].legend(fontsize=6, frameon=False)
     _save(figure, path)
 
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from similia.service.engine.exams import FAVOURERS_ONE_IN, MAX_ANSWERS_A_DAY, MIN_JUDGES
 from similia.service.engine.fold import Fold
-from similia.service.log.log import Row
 from similia.service.log.records import (
     Configured,
     Item,
@@ -34,6 +33,7 @@ from similia.service.log.records import (
     View,
     encoded,
 )
+from similia.service.log.rows import Row
 from similia.trust.evidence import Evidence
 
 LEVEL = 0.05

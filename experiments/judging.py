@@ -22,7 +22,7 @@ from experiments.rows import HERE, Row, append_rows, read_rows, versions
 from experiments.summary import markdown_table
 from similia import Blend, Impressions, Views
 from similia.contract import Indices
-from similia.service.judging.questions import CANDIDATES, RANDOM
+from similia.service.judging.questions import MAX_CHOICES, RANDOM_ONE_IN
 
 FOLDER = HERE / "results" / "judging"
 #: those of all reports so far, and others that nothing was chosen or looked at with
@@ -102,7 +102,9 @@ def chosen(
     if way == "margins only":
         margins = learner.triplet_scores(problem.X, questions, items=problem.Z)
         return np.argsort(np.abs(margins), kind="stable")[:BATCH]
-    by_chance = int((rng.integers(RANDOM, size=BATCH) == 0).sum()) if way == "as on the page" else 0
+    by_chance = (
+        int((rng.integers(RANDOM_ONE_IN, size=BATCH) == 0).sum()) if way == "as on the page" else 0
+    )
     rest = questions[by_chance:]
     found = learner.suggest(problem.X, rest, BATCH - by_chance, items=problem.Z)
     return np.concatenate([np.arange(by_chance), by_chance + found])
@@ -120,8 +122,8 @@ def run(name: str, way: str, seed: int) -> Iterator[tuple[int, str, float]]:
         if n % every == 0:
             for held, triplets in problem.held.items():
                 yield n, held, learner.score(X, triplets, items=Z)
-        drawn = rng.choice(len(pool), min(len(pool), 2 * CANDIDATES), replace=False)
-        drawn = drawn[~asked[drawn]][:CANDIDATES]
+        drawn = rng.choice(len(pool), min(len(pool), 2 * MAX_CHOICES), replace=False)
+        drawn = drawn[~asked[drawn]][:MAX_CHOICES]
         # Questions do not give their answers away.
         swapped = rng.random(len(drawn)) < 0.5
         questions = np.where(swapped[:, None], pool[drawn][:, [0, 2, 1]], pool[drawn])
@@ -281,9 +283,9 @@ def report(rows: list[Row]) -> None:
 Simulated judges answer {BATCH} questions at a time and are wrong one time in ten: a mistake turns
 an answer around, or makes up a preference where there is none. *suggest* asks the largest expected
 regret where an answer is likely to tell something, each about another query; *as on the page* one
-question in {RANDOM} is random, for exams; *margins only* asks what has the smallest margin. All
-choose among {CANDIDATES} comparisons drawn at random for each {BATCH}, none is asked twice, and the
-first {BATCH} are random. Seeds {SEEDS[0]} to {SEEDS[-1]}.
+question in {RANDOM_ONE_IN} is random, for exams; *margins only* asks what has the smallest
+margin. All choose among {MAX_CHOICES} comparisons drawn at random for each {BATCH}, none is asked
+twice, and the first {BATCH} are random. Seeds {SEEDS[0]} to {SEEDS[-1]}.
 
 * **Zappos**: answers of people about 85 shoes, of which two thirds are queries; 3,000 other answers
   about these, and 3,000 about the other shoes, are held out.

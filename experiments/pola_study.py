@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from experiments.rows import Row, select
-from experiments.summary import markdown_table, mean_error
+from experiments.summary import interval, markdown_table
 
 CUTS = (1, 3, 5)
 #: contender -> the parameters and options that it varies
@@ -83,7 +83,7 @@ def _euclidean_lines(
 
 def _errors(rows: list[Row]) -> str:
     values = [
-        100 - 100 * mean_error(row["value"] for row in select(rows, measure=f"accuracy@{k}"))[0]
+        100 - 100 * interval(row["value"] for row in select(rows, measure=f"accuracy@{k}"))[0]
         for k in CUTS
     ]
     return " / ".join(f"{value:.2f}" for value in values)

@@ -3,46 +3,53 @@
 import json
 import math
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from statistics import fmean, median
+from typing import Any, NamedTuple
 
-from experiments.figures import Curves, draw_curves
+from experiments.figures import Curves, draw_curves, draw_panels
+from experiments.report import Claim
 from experiments.rows import Row, select
-from experiments.slnd_beyond import DEFAULT, balance_part, classes_part, forms_part, growth_part
-from experiments.slnd_curves import SETS, best_curve, by_processor, of_set, reached, shown
-from experiments.summary import markdown_table
+from experiments.slnd_beyond import (
+    balance_part,
+    classes_part,
+    forms_part,
+    growth_part,
+    schedules_part,
+)
+from experiments.slnd_curves import (
+    SETS,
+    Run,
+    best_curve,
+    better_schedule,
+    by_processor,
+    first_at,
+    median_and_range,
+    of_set,
+    scheme_runs,
+)
+from experiments.summary import half_interval, interval, markdown_table, with_interval
 
-PAPER = ("SLND logistic", "SLND hinge", "SGD", "SGD-QN", "diagonal Hessian")
+PASSES = (1, 2, 5, 10, 20, 50)
 
 
 def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str]:
     """Paragraphs of the report."""
     known = select(rows, value=lambda value: not math.isnan(value))
-    first = min((row["seed"] for row in known), default=0)
-    every, walls = by_processor(known), select(known, seed=first)
-    rows = select(every, seed=first)
+    every, walls = by_processor(known), select(known, seed=0)
     return [
-        "# SLND: the paper's claims, measured again",
+        "## How it was measured",
         'W. Bel Haj Ali, R. Nock, M. Barlaud, "Minimizing Calibrated Loss using Stochastic '
         'Low-Rank Newton Descent for large scale image classification", hal-00825414, 2013, '
         "section 4. Its features of Caltech-256, SUN and ImageNet are not public; ours are Fisher "
         "vectors of Caltech-101 by the same recipe (30 images a class), network features of Tiny "
         "ImageNet (200 classes), spoken letters, 10,000 images of MNIST and of Fashion-MNIST "
-        "(5,000 to test), and texts; a set or a learner without rows is not shown. One seed "
-        "but where a table says more, so differences of a point or less say nothing. "
-        "Balanced sampling and k = 200 without damping are the paper's scheme. SLND (logistic), "
-        "SGD and the diagonal Hessian run with one of five steps, 0.03, 0.1, 0.3, 1 and 3 times "
-        "the one that follows from the data, SLND (hinge) with one of two, SGD-QN with one of two "
-        "λ: the best after 20 passes on a quarter of the training part. Steps fall linearly to "
-        "zero at the last pass, so every number of passes is a run of its own. Seconds are "
-        "processor time of a whole `fit` (with Hessian and projection); SLND (hinge) and SGD-QN "
-        "were run before it was measured.",
-        *_claims(rows),
-        *_passes_part(rows, figures),
-        *_hessian_part(rows, figures),
+        "(5,000 to test), Fourier features of MNIST, and texts.",
+        *_scheme_part(known, figures),
+        *classes_part(known),
+        *_hessian_part(select(every, seed=0), figures),
         *forms_part(every),
-        *balance_part(rows),
-        *classes_part(every),
+        *schedules_part(every),
+        *balance_part(select(every, seed=0)),
         *growth_part(walls),
     ]
 
@@ -50,113 +57,238 @@ def report(rows: list[Row], exhibits: dict[str, Any], figures: Path) -> list[str
 # -- claims ----------------------------------------------------------------------------------------
 
 
-def _claims(rows: list[Row]) -> list[str]:
-    lines = []
-    for place, name in SETS.items():
-        curves = {contender: best_curve(of_set(rows, place), contender) for contender in PAPER}
-        if not curves["SGD"]:
-            continue
-        target = 0.99 * max(value for _, value in curves["SGD"].values())
-        cells = [shown(*reached(curve, target)) if curve else "–" for curve in curves.values()]
-        lines.append([name, f"{target:.3f}", *cells])
-    speed = markdown_table(["features", "99 % of SGD's best", *PAPER], lines)
-    levels = []
-    for place, name in SETS.items():
-        cells = []
-        for contender in PAPER:
-            curve = best_curve(of_set(rows, place), contender)
-            best = max((value for _, value in curve.values()), default=math.nan)
-            first = curve.get(1, (math.nan, math.nan))[1]
-            cells.append(f"{first:.3f}, {best:.3f}" if curve else "–")
-        if cells[2] != "–":
-            levels.append([name, *cells])
-    return [
-        "## Ten times faster, at least as accurate?",
-        "The paper: SLND gets to SGD's accuracy in a tenth of the passes (Figures 5 to 7), and "
-        "beyond it. Passes, and seconds, until a run is at 99 % of the best top-1 accuracy that "
-        "SGD has in 20 passes of the same scheme:",
-        speed,
-        "Top-1 accuracy of a single pass, and the best in 20:",
-        markdown_table(["features", *PAPER], levels),
-        *_verdicts(rows),
-    ]
+class Race(NamedTuple):
+    """SLND and SGD on one set, seed by seed: passes and seconds to 99 % of SGD's best."""
+
+    name: str
+    constant: list[tuple[float, float]]
+    falling: list[tuple[float, float]]
+    plain: list[tuple[float, float]]  # SGD with constant steps
+    sgd: list[tuple[float, float]]  # with its better schedule
+    best: list[tuple[float, float]]  # best top-1 accuracy of SLND and of SGD
+
+    @property
+    def ratios(self) -> list[float]:
+        """SGD's passes over SLND's; 0 where SLND never arrives."""
+        pairs = zip(self.sgd, self.constant, strict=True)
+        return [theirs[0] / ours[0] for theirs, ours in pairs]
+
+    @property
+    def ratio(self) -> float:
+        return median(self.ratios)
 
 
-def _verdicts(rows: list[Row]) -> list[str]:
-    faster, better, seconds = [], 0, []
+def races(rows: list[Row]) -> list[Race]:
+    found = []
     for place, name in SETS.items():
-        ours, sgd = (best_curve(of_set(rows, place), one) for one in ("SLND logistic", "SGD"))
-        if ours and sgd:
-            best = [max(v for _, v in curve.values()) for curve in (ours, sgd)]
-            better += best[0] >= best[1]
-            ends = [reached(curve, 0.99 * best[1]) for curve in (ours, sgd)]
-            faster.append(ends[1][0] / ends[0][0])
-            if math.isfinite(ends[0][1]) and math.isfinite(ends[1][1]):
-                seconds.append(f"{ends[0][1]:.2f} s beside {ends[1][1]:.2f} s on {name}")
-    if not faster:
+        here = of_set(rows, place)
+        ours, theirs = (scheme_runs(here, contender) for contender in ("SLND", "SGD"))
+        race = Race(name, [], [], [], [], [])
+        for seed in sorted(ours.keys() & theirs):
+            slnd, sgd = better_schedule(ours[seed]), better_schedule(theirs[seed])
+            best = max(run.top1 for run in sgd.values())
+            race.best.append((max(run.top1 for run in slnd.values()), best))
+            race.constant.append(first_at(ours[seed]["constant"], 0.99 * best))
+            race.falling.append(first_at(ours[seed]["linear"], 0.99 * best))
+            race.plain.append(first_at(theirs[seed]["constant"], 0.99 * best))
+            race.sgd.append(first_at(sgd, 0.99 * best))
+        if race.best:
+            found.append(race)
+    return found
+
+
+def claims(rows: list[Row], exhibits: dict[str, Any]) -> list[Claim]:
+    known = select(rows, value=lambda value: not math.isnan(value))
+    found = races(known)
+    if not found:
         return []
-    tenfold, count = sum(ratio >= 10 for ratio in faster), len(faster)
-    ratios = ", ".join("never" if ratio == 0 else f"{ratio:.1f}" for ratio in faster)
-    found = [
-        f"At least ten times fewer passes than SGD (logistic loss): on {tenfold} of {count} sets "
-        f"of features; the ratios are {ratios}. At least as accurate: on {better} of {count}."
+    tenfold = [race.name for race in found if race.ratio >= 10]
+    ratios = "; ".join(f"{race.name} × {_ratio_text(race)}" for race in found)
+    return [
+        Claim(
+            "SGD takes ten times the passes to 99 % of its best (constant steps for SLND, as in "
+            "the paper; the better schedule for SGD)",
+            "an order of magnitude",
+            ratios,
+            _of_all(len(tenfold), len(found)),
+        ),
+        _seconds_claim(found),
+        _accuracy_claim(found),
+        *_diagonal_claim(known),
+        *_hinge_claim(known),
+        *_rank_claim(known),
     ]
-    if seconds:
-        found.append(f"In processor time to that level, SLND and SGD: {', '.join(seconds)}.")
-    return [*found, *_diagonal_verdict(rows)]
 
 
-def _diagonal_verdict(rows: list[Row]) -> list[str]:
-    """Compare k eigenpairs with a diagonal Hessian whose step is tuned in the same way."""
+def _of_all(count: int, n: int) -> str:
+    return "yes" if count == n else f"partly: on {count} of {n} sets" if count else "no"
+
+
+def _ratio_text(race: Race) -> str:
+    if 0 in race.ratios:
+        return f"– (SLND arrives for {sum(r > 0 for r in race.ratios)} of {len(race.ratios)} seeds)"
+    return median_and_range(race.ratios)
+
+
+def _seconds_claim(found: list[Race]) -> Claim:
+    shown, ratios = [], []
+    for race in found:
+        ours, theirs = (median([s for _, s in side]) for side in (race.constant, race.sgd))
+        if math.isfinite(ours):
+            shown.append(f"{race.name} {ours:.2g} s beside {theirs:.2g} s")
+            ratios.append(theirs / ours)
+    text = "the same in seconds of one processor, with Hessian and projection (median)"
+    first = [ratio for ratio in ratios if ratio > 1]
+    verdict = "no"
+    if first:
+        verdict = f"partly: first on {len(first)} of {len(found)} sets, × {max(first):.1f} at best"
+    verdict = "yes" if len(first) == len(found) and min(first) >= 20 else verdict
+    return Claim(text, "1 h beside 20 h (ImageNet, 1.2 million rows)", "; ".join(shown), verdict)
+
+
+def _accuracy_claim(found: list[Race]) -> Claim:
+    gaps = {race.name: [100 * (a - b) for a, b in race.best] for race in found}
+    shown = "; ".join(f"{name} {with_interval(gap, 1, '+')}" for name, gap in gaps.items())
+    better = sum(interval(gap)[0] - (half_interval(gap) or 0) > 0 for gap in gaps.values())
+    text = "at least SGD's accuracy: best top-1 in 50 passes, in points"
+    return Claim(text, '"improves significantly"', shown, _of_all(better, len(gaps)))
+
+
+def _diagonal_claim(rows: list[Row]) -> list[Claim]:
+    """A diagonal Hessian beside SGD: best accuracy in 50 passes, with the same freedom."""
     gaps = {}
     for place, name in SETS.items():
-        names = ("SLND logistic", "diagonal Hessian")
-        curves = [best_curve(of_set(rows, place), one) for one in names]
-        if all(curves):
-            first = 100 * (curves[0][1][1] - curves[1][1][1])
-            ours, other = (max(v for _, v in curve.values()) for curve in curves)
-            gaps[name] = f"{name} {first:+.1f} and {100 * (ours - other):+.1f}"
+        here = of_set(rows, place)
+        diagonal, sgd = (scheme_runs(here, one) for one in ("diagonal Hessian", "SGD"))
+        found = [
+            100 * (_best(better_schedule(diagonal[seed])) - _best(better_schedule(sgd[seed])))
+            for seed in sorted(diagonal.keys() & sgd)
+        ]
+        if found:
+            gaps[name] = found
     if not gaps:
         return []
-    told = ", ".join(gaps.values())
+    shown = "; ".join(f"{name} {with_interval(gap, 1, '+')}" for name, gap in gaps.items())
+    like = sum(abs(interval(gap)[0]) < 1 for gap in gaps.values())
+    text = "a diagonal Hessian does as SGD does: best top-1, in points"
+    return [Claim(text, '"similar results"', shown, _of_all(like, len(gaps)))]
+
+
+def _hinge_claim(rows: list[Row]) -> list[Claim]:
+    gaps = {}
+    for place, name in SETS.items():
+        hinge, log = (scheme_runs(of_set(rows, place), one) for one in ("SLND hinge", "SLND"))
+        found = [
+            100 * (_best(hinge[seed]["constant"]) - _best(log[seed]["constant"]))
+            for seed in sorted(hinge.keys() & log)
+        ]
+        if found:
+            gaps[name] = found
+    if not gaps:
+        return []
+    shown = "; ".join(f"{name} {with_interval(gap, 1, '+')}" for name, gap in gaps.items())
+    like = sum(abs(interval(gap)[0]) < 1 for gap in gaps.values())
+    text = "calibrated hinge and logistic loss are alike: best top-1, in points"
+    return [Claim(text, '"very similar"', shown, _of_all(like, len(gaps)))]
+
+
+def _rank_claim(rows: list[Row]) -> list[Claim]:
+    """Figure 3: accuracy has a plateau at large ranks; a fall beyond it contradicts it."""
+    shown, flat = [], []
+    for place, name in SETS.items():
+        found = {
+            json.loads(row["parameters"])["rank"]: row["value"]
+            for row in select(of_set(rows, place), contender="SLND, rank", measure="top1", seed=0)
+        }
+        if found:
+            peak, last = max(found, key=found.__getitem__), max(found)
+            fall = 100 * (found[peak] - found[last])
+            shown.append(f"{name} best at {peak}, at {last} {fall:.1f} points less")
+            flat.append(fall < 1)
+    if not shown:
+        return []
+    text = "accuracy over the rank has a large plateau (Figure 3; one step for all ranks)"
+    return [Claim(text, "plateau on all sets", "; ".join(shown), _of_all(sum(flat), len(flat)))]
+
+
+def _best(curve: dict[int, Run]) -> float:
+    return max(run.top1 for run in curve.values())
+
+
+# -- the paper's scheme ----------------------------------------------------------------------------
+
+
+def _scheme_part(rows: list[Row], figures: Path) -> list[str]:
+    found = races(rows)
+    lines, panels = [], {}
+    for race in found:
+        sides = (race.constant, race.falling, race.plain, race.sgd)
+        passes = [median_and_range([n for n, _ in side]) for side in sides]
+        spent = [median_and_range([s for _, s in side]) for side in (race.constant, race.sgd)]
+        level = f"{0.99 * fmean(best for _, best in race.best):.3f}"
+        lines.append([race.name, str(len(race.best)), level, *passes, *spent])
+    for place, name in SETS.items():
+        curves: Curves = {}
+        for contender in ("SLND", "SGD"):
+            for schedules in scheme_runs(of_set(rows, place), contender).values():
+                for schedule in ("constant", "linear"):
+                    words = f"{contender}, {'falling' if schedule == 'linear' else schedule}"
+                    for n, run in schedules[schedule].items():
+                        curves.setdefault(words, {}).setdefault(n, []).append(run.top1)
+        if curves:
+            panels[name] = curves
+    draw_panels(figures / "slnd_passes.png", panels, "passes", "top-1 accuracy")
+    header = ["features", "seeds", "99 % of SGD's best", "SLND, constant", "SLND, falling"]
+    header += ["SGD, constant", "SGD, better schedule", "SLND, constant, s", "SGD, s"]
     return [
-        "k eigenpairs against a diagonal Hessian with a tuned step, in points after one pass and "
-        f"at the best: {told}."
+        "## The paper's scheme: passes and seconds",
+        "Balanced examples, no damping, logistic loss. A quarter of the training part chooses k "
+        "(25 to 800, or as many as there are) and the step, anew for each number of passes (1, 2, "
+        "5, 10, 20, 50); a grid of steps whose best is at its end grows until it is not. SGD has "
+        "the same freedom, and constant, falling (linear) and 1/√t steps to choose from. Passes "
+        "are the first number at which a run has 99 % of the best accuracy of SGD on the test "
+        "part: the median over seeds, and in brackets the least and largest; *never* is not within "
+        "50. Seconds are of one processor on a busy machine, with Hessian and projection.",
+        markdown_table(header, lines),
+        "k that was chosen for SLND with constant steps, over seeds and numbers of passes: "
+        f"{_ranks_chosen(rows)}.",
+        *_levels(rows),
     ]
 
 
-# -- figures ---------------------------------------------------------------------------------------
-
-
-def _passes_part(rows: list[Row], figures: Path) -> list[str]:
-    parts = ["## Figures 5 to 7: accuracy against passes and seconds"]
-    for number, (place, name) in enumerate(SETS.items()):
-        here = of_set(rows, place)
-        curves = {contender: best_curve(here, contender) for contender in (*PAPER, DEFAULT)}
-        curves = {contender: curve for contender, curve in curves.items() if curve}
-        if "SGD" not in curves:
-            continue
-        by_pass: Curves = {
-            contender: {n: [value] for n, (_, value) in curve.items()}
-            for contender, curve in curves.items()
-        }
-        by_second: Curves = {
-            contender: {seconds: [value] for seconds, value in sorted(curve.values())}
-            for contender, curve in curves.items()
-            if not any(math.isnan(seconds) for seconds, _ in curve.values())
-        }
-        for curves_, axis in ((by_pass, "passes"), (by_second, "seconds")):
-            path = figures / f"slnd_{axis}_{number}.png"
-            draw_curves(path, curves_, axis, "top-1 accuracy", logarithmic=True)
-            parts.append(f"![{name}, {axis}](figures/{path.name})")
-        top5 = [
-            [contender, *(f"{v:.3f}" for _, v in best_curve(here, contender, "top5").values())]
-            for contender in curves
+def _ranks_chosen(rows: list[Row]) -> str:
+    words = []
+    for place, name in SETS.items():
+        ranks = [
+            run.rank
+            for schedules in scheme_runs(of_set(rows, place), "SLND").values()
+            for run in schedules["constant"].values()
         ]
-        header = ["top-5 accuracy after passes", "1", "2", "5", "10", "20"]
-        parts.append(f"{name}:")
-        parts.append(markdown_table(header, [line for line in top5 if len(line) == len(header)]))
-    return parts
+        if ranks:
+            words.append(f"{name} {min(ranks)} to {max(ranks)}")
+    return ", ".join(words)
+
+
+def _levels(rows: list[Row]) -> list[str]:
+    """Top-1 accuracy after one pass and at the best, for every contender of the scheme."""
+    lines = []
+    for place, name in SETS.items():
+        for contender in ("SLND", "SLND hinge", "SGD", "diagonal Hessian"):
+            for schedule in ("constant", "linear", "sqrt"):
+                found = [
+                    schedules[schedule]
+                    for schedules in scheme_runs(of_set(rows, place), contender).values()
+                    if schedule in schedules
+                ]
+                if found:
+                    cells = [with_interval([c[n].top1 for c in found if n in c]) for n in PASSES]
+                    lines.append([name, f"{contender}, {schedule}", str(len(found)), *cells])
+        qn = best_curve(of_set(rows, place), "SGD-QN")
+        if qn:
+            cells = [f"{qn[n][1]:.3f}" if n in qn else "–" for n in PASSES]
+            lines.append([name, "SGD-QN (one seed, two λ)", "1", *cells])
+    header = ["features", "contender", "seeds", *(f"{n} passes" for n in PASSES)]
+    return ["Top-1 accuracy:", markdown_table(header, lines)]
 
 
 def _hessian_part(rows: list[Row], figures: Path) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import math
 from statistics import fmean
+from typing import NamedTuple
 
 from experiments.rows import Row, run_key, select
 
@@ -14,6 +15,11 @@ SETS = {
     ("image_features", '{"data":"fashion"}'): "Fashion-MNIST, pixels",
     ("image_features", '{"data":"mnist","fourier":4096}'): "MNIST, 4,096 Fourier features",
     ("newsgroups_tfidf", "{}"): "20 Newsgroups, tf-idf",
+}
+#: some classes of Tiny ImageNet, and some images of each -> classes, images
+CLASSES = {
+    **{("tiny_imagenet", f'{{"classes":{n}}}'): (n, 50) for n in (10, 25, 50, 100)},
+    **{("tiny_imagenet", f'{{"per_class":{n}}}'): (200, n) for n in (25, 10)},
 }
 Point = tuple[float, float]  # seconds, value
 
@@ -58,13 +64,56 @@ def best_curve(rows: list[Row], contender: str, measure: str = "top1") -> dict[i
     return curves.get(best, {})
 
 
-def mean_curve(rows: list[Row], contender: str) -> dict[int, Point]:
-    """Mean over seeds of the curves of the settings that are best in each one's validation."""
-    seeds = sorted({row["seed"] for row in select(rows, stage="run", contender=contender)})
-    curves = [best_curve(select(rows, seed=seed), contender) for seed in seeds]
-    passes = set.intersection(*(set(curve) for curve in curves)) if curves else set()
-    points = {n: [curve[n] for curve in curves] for n in sorted(passes)}
-    return {n: (fmean(p[0] for p in at), fmean(p[1] for p in at)) for n, at in points.items()}
+class Run(NamedTuple):
+    """One number of passes of the paper's scheme, with the settings that validation chose."""
+
+    top1: float
+    seconds: float
+    validated: float
+    rank: int | None
+
+
+def scheme_runs(rows: list[Row], contender: str) -> dict[int, dict[str, dict[int, Run]]]:
+    """Seed -> schedule -> passes -> run, of `experiments.slnd_schedules`."""
+    found: dict[int, dict[str, dict[int, Run]]] = {}
+    validated = {run_key(row): row["value"] for row in select(rows, measure="validated")}
+    for row in select(rows, contender=contender, measure="top1"):
+        given = json.loads(row["parameters"])
+        if run_key(row) in validated:
+            curve = found.setdefault(row["seed"], {}).setdefault(given["schedule"], {})
+            run = (row["value"], row["seconds"], validated[run_key(row)], given["rank"])
+            curve[given["max_iter"]] = Run(*run)
+    return {
+        seed: {name: dict(sorted(curve.items())) for name, curve in schedules.items()}
+        for seed, schedules in sorted(found.items())
+    }
+
+
+def better_schedule(schedules: dict[str, dict[int, Run]]) -> dict[int, Run]:
+    """For each number of passes, the schedule that was best in validation."""
+    passes = next(iter(schedules.values()))
+    return {n: max((c[n] for c in schedules.values()), key=lambda r: r.validated) for n in passes}
+
+
+def first_at(curve: dict[int, Run], target: float) -> tuple[float, float]:
+    """Passes and seconds of the first run that reaches a value; infinite if none does."""
+    return next(
+        ((float(n), run.seconds) for n, run in curve.items() if run.top1 >= target),
+        (math.inf, math.inf),
+    )
+
+
+def median_and_range(values: list[float]) -> str:
+    """The median over seeds and the least and largest; infinite is "never"."""
+
+    def told(value: float) -> str:
+        return "never" if math.isinf(value) else f"{value:.3g}"
+
+    ordered = sorted(values)
+    middle = ordered[(len(ordered) - 1) // 2]
+    if ordered[0] == ordered[-1]:
+        return told(middle)
+    return f"{told(middle)} ({told(ordered[0])} to {told(ordered[-1])})"
 
 
 def reached(curve: dict[int, Point], target: float) -> tuple[float, float]:

@@ -9,26 +9,27 @@ from scipy import stats
 from experiments.rows import Row
 
 
-def mean_error(values: Iterable[float]) -> tuple[float, float]:
-    """Mean and its standard error over splits; the error of a single one is NaN."""
-    values = list(values)
-    if not values:
-        return math.nan, math.nan
-    error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return fmean(values), error
-
-
 def half_interval(values: Iterable[float]) -> float:
     """Half of a 95 % interval of the mean over splits, by Student's t; NaN for a single one."""
     values = list(values)
-    return float(stats.t.ppf(0.975, len(values) - 1)) * mean_error(values)[1]
+    if len(values) < 2:
+        return math.nan
+    quantile = float(stats.t.ppf(0.975, len(values) - 1))
+    return quantile * stdev(values) / math.sqrt(len(values))
 
 
-def with_error(values: Iterable[float], digits: int = 3) -> str:
-    mean, error = mean_error(values)
+def interval(values: Iterable[float]) -> tuple[float, float]:
+    """Mean over splits and half of its 95 % interval; what ± means in every report."""
+    values = list(values)
+    return (fmean(values) if values else math.nan), half_interval(values)
+
+
+def with_interval(values: Iterable[float], digits: int = 3, sign: str = "") -> str:
+    mean, half = interval(values)
     if math.isnan(mean):
         return "–"
-    return f"{mean:.{digits}f}" if math.isnan(error) else f"{mean:.{digits}f} ± {error:.{digits}f}"
+    shown = f"{mean:{sign}.{digits}f}"
+    return shown if math.isnan(half) else f"{shown} ± {half:.{digits}f}"
 
 
 def by_seed(rows: Iterable[Row]) -> dict[int, float]:

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
+from similia.service.settings import Settings, grouped_settings
 from tests.cli_reference import commands, help_of, reference
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +40,8 @@ GUIDES = [
     if "```python" in (ROOT / page).read_text() and page not in DOCUMENTS + TUTORIALS + FRAGMENTS
 ]
 REFERENCE = "docs/cli.md"
+DEPLOY = "docs/deploy.md"
+SETTINGS_MARK = "<!-- what follows is made from the settings: python -m tests.test_docs -->\n"
 
 
 def filled(text: str) -> str:
@@ -46,6 +50,22 @@ def filled(text: str) -> str:
         return f"<!-- include: {match[1]} -->\n```{match[2]}\n{text}```\n"
 
     return INCLUDE.sub(code, text)
+
+
+def with_settings(page: str) -> str:
+    """The page with the table of all settings after its mark."""
+    lines = ["| variable | group | default | meaning |", "| --- | --- | --- | --- |"]
+    groups = grouped_settings()
+    for each in fields(Settings):
+        default = f"`{each.default}`" if each.default != "" else ""
+        name = f"`SIMILIA_{each.name.upper()}`"
+        lines.append(f"| {name} | {groups[each.name]} | {default} | {each.metadata['doc']} |")
+    return "\n".join([page.split(SETTINGS_MARK)[0] + SETTINGS_MARK, *lines, ""])
+
+
+def test_the_table_of_settings_is_the_list_of_settings():
+    page = (ROOT / DEPLOY).read_text()
+    assert page == with_settings(page), "run: python -m tests.test_docs"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -136,5 +156,6 @@ def _run(line):
 
 if __name__ == "__main__":
     (ROOT / REFERENCE).write_text(reference((ROOT / REFERENCE).read_text()))
+    (ROOT / DEPLOY).write_text(with_settings((ROOT / DEPLOY).read_text()))
     for name in DOCUMENTS:
         (ROOT / name).write_text(filled((ROOT / name).read_text()))

@@ -60,7 +60,7 @@ def test_figures_are_only_lowered():
         ("from uvicorn._types import x", 1),
         ("import numpy._core", 1),
         ("from similia.stream.lessons import _teach", 1),
-        ("from similia.trust.split import _place", 0),
+        ("from similia.trust.exam import _place", 0),
         ("import uvicorn\nuvicorn.server._lock", 1),
         ("def f(other):\n    return other._private_of_a_library", 1),
         ("class A:\n    def f(self, other):\n        self._x = 1\n        return other._x", 0),

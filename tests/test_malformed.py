@@ -11,7 +11,7 @@ from similia.constraints.pairs import DistanceConstraints
 from similia.constraints.sets import MatrixConstraints
 from similia.distance.meg import MEG
 from similia.distance.pola import POLA
-from similia.feedback.sampling import RelevanceTriplets
+from similia.feedback.grades import RelevanceTriplets
 from similia.files import read_vectors, write_vectors
 from similia.filtering import RelevanceFilter
 from similia.index import build_index

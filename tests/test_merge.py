@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from similia import AROW, LEGO, OASIS, POLA, DiagonalAROMA, FactoredAROMA, KernelPOLA
 from similia.linalg.gaussian import mean_posterior, mean_variances
-from similia.retrieval.best import gain_over_best
+from similia.retrieval.evaluation import gain_over_best
 from tests.problems import labelled, triplets_of
 from tests.reference.merging import merged_average, merged_covariance, merged_mean
 

@@ -12,7 +12,8 @@ from similia.constraints.pairs import DistanceConstraints
 from similia.constraints.sets import MatrixConstraints, RankOneConstraints
 from similia.distance.meg import MEG
 from similia.distance.pola import POLA
-from similia.feedback.sampling import RelevanceTriplets, UniformTriplets
+from similia.feedback.grades import RelevanceTriplets
+from similia.feedback.sampling import UniformTriplets
 from similia.filtering import RelevanceFilter
 from similia.index import build_index
 from similia.neighbors.gerrymandering import NeighborhoodGerrymandering

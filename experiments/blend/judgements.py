@@ -18,7 +18,8 @@ from experiments.problems import search
 from experiments.rows import HERE, Row, append_rows, as_text, read_rows, versions
 from similia import OASIS, Blend, DiagonalAROMA, FactoredAROMA, evaluate
 from similia.contract import Indices, Matrix
-from similia.feedback.sampling import RelevanceTriplets, UniformTriplets
+from similia.feedback.grades import RelevanceTriplets
+from similia.feedback.sampling import UniformTriplets
 
 FOLDER = HERE / "results" / "blend"
 SEEDS = range(1000, 1005)

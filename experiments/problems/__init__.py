@@ -19,11 +19,17 @@ from experiments.problems.images import fashion_mnist, mnist, mnist_pair, noisy_
 from experiments.problems.judged import newsgroups_search, search
 from experiments.problems.matrices import gyrb, quantum_state, zappos
 from experiments.problems.neighbors import by_neighbors
-from experiments.problems.retrieval import caltech101_visterms, newsgroups, toy
+from experiments.problems.retrieval import (
+    caltech101_visterms,
+    caltech256_words,
+    newsgroups,
+    toy,
+)
 
 PROBLEMS = {
     "newsgroups": newsgroups,
     "caltech101_visterms": caltech101_visterms,
+    "caltech256_words": caltech256_words,
     "noisy_digits": noisy_digits,
     "mnist_pair": mnist_pair,
     "mnist": mnist,

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from experiments.datasets import load_newsgroups_embeddings, load_retrieval
 from experiments.problems.base import Problem
-from similia.feedback.sampling import TRIPLET_SAMPLERS, RelevanceTriplets
+from similia.feedback.grades import RelevanceTriplets
+from similia.feedback.sampling import TRIPLET_SAMPLERS
 
 PARTS = 5
 SHOWN = 50  # results that a person looks at, where feedback is on what was shown

@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from experiments.datasets import (
     load_caltech101,
     load_newsgroups_terms,
+    load_office_caltech,
     make_clusters,
     tfidf,
 )
@@ -50,6 +52,20 @@ def caltech101_visterms(
     train, test = np.split(order, [round(train_share * len(order))])
     X, _ = tfidf(data.X, train, unit_length=unit_length, dtype=np.float32)
     return _shuffled(X, data.y, train, test, seed)
+
+
+def caltech256_words(seed: int, *, length: float = 1.0, train_share: float = 0.65) -> Problem:
+    """The ten classes of Caltech-256 that Office-Caltech holds: tf-idf of 800 visual words.
+
+    `length` is the length of every row, on which the meaning of OASIS's C and AROMA's r depends.
+    """
+    data = load_office_caltech("surf")
+    rows = data.domain == data.domains.index("caltech")
+    counts, y = sparse.csr_array(data.X[rows].astype(np.float32)), data.y[rows]
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = np.split(order, [round(train_share * len(order))])
+    X, _ = tfidf(counts, train, dtype=np.float32)
+    return _shuffled(sparse.csr_array(X * np.float32(length)), y, train, test, seed)
 
 
 def toy(

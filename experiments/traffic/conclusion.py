@@ -182,6 +182,7 @@ def _robust_line(table: Table) -> str:
     said = [
         f"{name} {bad} (worst {worst:+.3f})"
         for name in ROBUST
+        if any(key[1] == name for key in counts)
         for n, bad, worst in [_joined([c for key, c in counts.items() if key[1] == name])]
     ]
     n = sum(c[0] for key, c in counts.items() if key[1] == "Blend")

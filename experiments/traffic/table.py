@@ -64,10 +64,10 @@ class Table:
         return gap_of([ours[seed] - theirs[seed] for seed in ours.keys() & theirs.keys()])
 
     def best_rival(self, where: tuple[str, str, str], what: str, step: int) -> str | None:
-        """The contender with the highest mean, known only afterwards."""
-        known = {name: self.mean(where, name, what, step) for name in RIVALS}
-        known = {name: mean for name, mean in known.items() if not np.isnan(mean)}
-        return max(known, key=lambda name: known[name]) if known else None
+        """The contender that is furthest ahead on common seeds, known only afterwards."""
+        gaps = {name: self.gap(where, "Blend", name, what, step) for name in RIVALS}
+        known = {name: gap.mean for name, gap in gaps.items() if gap is not None}
+        return min(known, key=lambda name: known[name]) if known else None
 
     def least_windows(self, where: tuple[str, str, str], step: int) -> dict[str, Gap]:
         """The least mean of any 200 searches, over seeds, minus start and minus base."""

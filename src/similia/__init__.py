@@ -46,6 +46,7 @@ _FUNCTIONS = {
     "scaled_like": "similia.retrieval",
     "feedback_report": "similia.stream",
     "RelevanceFilter": "similia.filtering",
+    "TextReranker": "similia.integrations.reranking",
     "Adapters": "similia.adapters",
     "Interleaving": "similia.trust",
     "Promotion": "similia.trust",

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from similia.contract import FLOATS, Array, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
-from similia.retrieval.best import gain_over_best
+from similia.retrieval.evaluation import gain_over_best
 from similia.safety.bounds import check_sparse
 from similia.safety.numeric import check_numeric, check_unmasked
 from similia.safety.whole import turn_of
@@ -34,7 +34,7 @@ from similia.validation import (
     seed,
 )
 
-#: share of judgements that need a step below which parts differ too little for a merge to matter
+#: below this share of judgements that need a step, parts differ too little for a merge to matter
 RARE_STEPS = 0.01
 
 
@@ -108,7 +108,7 @@ def generator(
     return np.random.default_rng([int(random_state), n_seen])
 
 
-#: methods that change a learner
+#: methods that change a learner, and so take its lock
 _CHANGES = ("fit", "partial_fit", "learn", "learn_checked", "begin", "set_state")
 
 
@@ -162,10 +162,14 @@ class Learner(BaseEstimator, ABC):
     _optional_state: ClassVar[tuple[str, ...]] = ("feature_names_in_", "moment_")
     #: the attribute whose states are averaged
     _averaged: ClassVar[str]
-    #: whether learners that each continued from a common one can be merged
+    #: whether learners that continued from a common start can be merged
     merges: ClassVar[bool] = True
-    #: why not, otherwise
+    #: the reason, if not
     _why_not_merged: ClassVar[str] = ""
+    #: how tables and texts become its views, if it learnt from any
+    layout_ = None
+    #: what was assumed of the feedback, in words
+    assumed_ = ""
     #: rules of the parameters, by name
     _rules: ClassVar[dict[str, Rule]]
 
@@ -245,11 +249,13 @@ class Learner(BaseEstimator, ABC):
         return {}
 
     def _check_values(self) -> None:
-        """Raise ValueError if no learning could have left these numbers, and more would fail."""
+        """Raise ValueError for numbers that learning cannot produce and cannot continue from."""
 
     def _example(self, m: int, n: int, dtype: DTypeLike) -> tuple[Any, Any]:
         """Vectors of m and n features to start a learner with."""
-        return np.zeros((m, m), dtype), np.zeros((1, n), dtype)  # square: it may be a kernel matrix
+        return np.zeros((m, m), dtype), np.zeros(
+            (1, n), dtype
+        )  # square, in case it is a kernel matrix
 
     # -- averaging -----------------------------------------------------------------------------
 

@@ -19,8 +19,8 @@ from similia.exceptions import MissingExtraError
 from similia.service.answers import Receipt
 from similia.service.client import calls
 from similia.service.client.calls import ServiceCall, as_query, items_of
-from similia.service.http.problems import Error
 from similia.service.log.records import Item
+from similia.service.schemas import Error
 
 try:
     import httpx
@@ -183,6 +183,7 @@ class Client(_Connection):
         raise AssertionError
 
     feedback = _sent(calls.feedback)
+    examine = _sent(calls.examine)
     prefer = _sent(calls.prefer)
     retract = _sent(calls.retract)
     judgements = _sent(calls.judgements)
@@ -253,6 +254,7 @@ class AsyncClient(_Connection):
         raise AssertionError
 
     feedback = _sent_soon(calls.feedback)
+    examine = _sent_soon(calls.examine)
     prefer = _sent_soon(calls.prefer)
     retract = _sent_soon(calls.retract)
     judgements = _sent_soon(calls.judgements)

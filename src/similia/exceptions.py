@@ -1,4 +1,4 @@
-"""The few errors that a caller can act on."""
+"""Errors that a caller can act on."""
 
 
 class MissingExtraError(ImportError):
@@ -15,8 +15,8 @@ class ModelFileError(ValueError):
 
 
 class BadRowError(ValueError):
-    """A row of a file cannot be used, and bad rows are not to be skipped."""
+    """A row cannot be used, and bad rows are not skipped."""
 
 
 class StaleIndexError(ValueError):
-    """An index holds vectors of a metric that has learnt since; it must be built again."""
+    """The metric has changed since the index was built; build it again."""

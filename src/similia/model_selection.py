@@ -1,4 +1,4 @@
-"""Judgements in scikit-learn: as samples that are split, or as metadata of a step in a pipeline."""
+"""Judgements in scikit-learn: as samples to split, or as metadata of a pipeline step."""
 
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from similia.validation import tuple_array
 
 
 class JudgementEstimator(BaseEstimator):
-    """A learner whose samples are judgements: for `cross_val_score`, `GridSearchCV` and the like.
+    """A learner whose samples are judgements, for `cross_val_score`, `GridSearchCV` and the like.
 
     Only judgements are split; clones share the vectors. The same point may be judged on both sides
     of a split: to score triplets of unseen queries only, pass the queries as `groups` to a splitter
@@ -84,7 +84,7 @@ class JudgementEstimator(BaseEstimator):
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Share of judgements in the right order, each counted as often as its weight says."""
+        """Weighted share of judgements in the right order."""
         check_is_fitted(self, "learner_")
         judgements, y = _repeated("JudgementEstimator.score", sample_weight, judgements, y)
         arguments, options = self._arguments("score", judgements, y)
@@ -192,7 +192,7 @@ class JudgedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def transform(self, X: Matrix) -> Array:
-        """Vectors whose inner products or distances are the learnt ones: `query_vectors`."""
+        """`query_vectors`: vectors with the learnt inner products or distances."""
         check_is_fitted(self, "learner_")
         return np.asarray(self.learner_.query_vectors(X))
 
@@ -205,7 +205,7 @@ class JudgedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 def _repeated(
     owner: str, weight: ArrayLike | None, judgements: ArrayLike, y: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Judgements and answers, each repeated as often as its weight says."""
+    """Judgements and answers, repeated by weight."""
     told = tuple_array(owner, "triplets" if y is None else "pairs", judgements)
     answers = None if y is None else np.asarray(y)
     if told.ndim != 2 or (answers is not None and answers.shape != told.shape[:1]):
@@ -233,7 +233,7 @@ def _repeated(
 def _within(
     owner: str, rows: NDArray[Any], told: NDArray[Any], answers: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Judgements whose rows are all present, renumbered among those rows."""
+    """Judgements whose rows are all present, renumbered."""
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(np.unique(rows)) != len(rows):
         raise ValueError(f"{owner}: rows must be different row numbers, got {rows!r:.80}.")
     order = np.argsort(rows)

@@ -26,7 +26,7 @@ Legend = Literal["best", "lower left", "above"]
 
 
 class Neighbors(NamedTuple):
-    """A query, the items found for it, and which of them are correct; images as arrays."""
+    """A query, the items found, and which are correct; images as arrays."""
 
     title: str
     query: Array
@@ -118,7 +118,7 @@ def retrieval_figure(
 
 
 def calibration_figure(curves: Mapping[str, _Calibration]) -> Figure:
-    """Plot how often orders are right against how confident the model is in them.
+    """Plot how often orders are right against the model's confidence.
 
     Each curve is a `similia.trust.Calibration`; the area of a point shows its share of judgements.
     """
@@ -171,7 +171,7 @@ def spectrum_figure(spectra: Mapping[str, Array]) -> Figure:
 
 
 class _Shown(Figure):
-    """A figure that notebooks show at the end of a cell, without pyplot."""
+    """A figure that notebooks display without pyplot."""
 
     def _repr_png_(self) -> bytes:
         file = BytesIO()

@@ -74,7 +74,7 @@ def _in_notebook() -> bool:
 
 
 class _NotebookBar:
-    """The part of rich's `Progress` used here, as one HTML element updated in place."""
+    """The part of rich's `Progress` used here, as an HTML element updated in place."""
 
     PAUSE = 0.1  # seconds between two changes
 
@@ -91,7 +91,7 @@ class _NotebookBar:
         self._show(last=True)
 
     def add_task(self, description: str, total: int | None, text: str = "") -> int:
-        """Name what is done, and how much of it there is; there is one task."""
+        """Set description and total; there is one task."""
         self.description, self.total, self.text = description, total, text
         self._show(last=True)
         return 0

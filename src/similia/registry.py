@@ -25,10 +25,10 @@ LEARNERS = {
     "SGDOneVsRest": "similia.linear.sgd",
 }
 
-#: the learner of those who name none
+#: the default learner
 DEFAULT = "Blend"
 
-#: learners of a whole labelled set: saved as well, but with no stream of single judgements
+#: learners that need the whole labelled set: saved, but not streamed
 BATCH_LEARNERS = {
     "NeighborhoodGerrymandering": "similia.neighbors.gerrymandering",
 }

@@ -1,8 +1,8 @@
 """Texts as a view: BM25 as an inner product."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from similia.validation import Rule, check_parameters, non_negative
 
 
 class BM25(BaseEstimator):
-    """Sparse vectors of texts whose inner product is the BM25 score [Robertson2009]_.
+    """Sparse text vectors whose inner product is the BM25 score [Robertson2009]_.
 
     Items carry the weights of their words; queries count theirs.
 
@@ -56,7 +56,7 @@ class BM25(BaseEstimator):
         return tags
 
     def fit(self, texts: Iterable[str], y: None = None) -> Self:
-        """Learn the vocabulary, the rarity of each word and the mean length from the items."""
+        """Learn the vocabulary, word rarity and mean length from the items."""
         share = Rule("a number from 0 to 1", lambda b: 0 <= b <= 1, kind=Real)
         check_parameters("BM25", {"k1": non_negative, "b": share}, vars(self))
         self.counter_ = CountVectorizer(stop_words=self.stop_words, dtype=np.float32)
@@ -66,9 +66,36 @@ class BM25(BaseEstimator):
         self.mean_length_ = float(counts.sum()) / n
         return self
 
+    def state(self) -> dict[str, Any]:
+        """Parameters and statistics as plain values and arrays of numbers."""
+        check_is_fitted(self)
+        words = "\n".join(self.counter_.get_feature_names_out()).encode()
+        learnt = {"rarity": self.rarity_, "mean_length": self.mean_length_}
+        return {**self.get_params(), **learnt, "words": np.frombuffer(words, np.uint8)}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """The fitted object of a state; raises ValueError for a damaged one."""
+        words = bytes(state["words"]).decode().split("\n")
+        found = cls(state["k1"], state["b"], state["stop_words"])
+        if len(words) != len(state["rarity"]) or len(set(words)) != len(words):
+            raise ValueError("BM25: words must be different, each with its rarity.")
+        found.counter_ = CountVectorizer(
+            stop_words=found.stop_words, dtype=np.float32, vocabulary=words
+        )
+        found.rarity_, found.mean_length_ = state["rarity"], state["mean_length"]
+        return found
+
+    def both(self, texts: Iterable[str]) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """The same texts as items and as queries."""
+        counts = self.queries(texts)
+        return self._weighed(counts.copy()), counts
+
     def items(self, texts: Iterable[str]) -> sparse.csr_array:
         """Weights of the words in each text, for the side that is searched."""
-        counts = self.queries(texts)
+        return self._weighed(self.queries(texts))
+
+    def _weighed(self, counts: sparse.csr_array) -> sparse.csr_array:
         lengths = np.asarray(counts.sum(axis=1)).ravel() / self.mean_length_
         penalty = self.k1 * (1 - self.b + self.b * lengths)
         row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
@@ -83,7 +110,7 @@ class BM25(BaseEstimator):
 
 
 def _checked(texts: Iterable[str]) -> list[str]:
-    """The texts, which are several, and each of them a text."""
+    """The texts as a list; raise unless each is a string."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise ValueError(
             f"BM25: texts must be several, such as a list, got {type(texts).__name__}."

@@ -60,7 +60,7 @@ positive = Rule("a positive number", kind=Real, above=0)
 non_negative = Rule("a number of at least 0", kind=Real, least=0)
 positive_integer = Rule("a positive integer", kind=Integral, above=0)
 non_negative_integer = Rule("an integer of at least 0", kind=Integral, least=0)
-#: judgements drawn by a call, or passes made: a file may say how many, so they have a limit
+#: number of draws or passes; bounded, as a file may set it
 repetitions = Rule("an integer between 1 and 1000000000", kind=Integral, above=0, below=10**9 + 1)
 boolean = Rule("True or False", kind=(bool, np.bool_))
 none = Rule("None", kind=type(None))
@@ -207,7 +207,7 @@ def is_small(X: Any) -> bool:
         return False
     if X.dtype.char not in _SQUARE_LIMITS or not X.dtype.isnative:
         return False
-    return bool(np.vdot(X, X) <= _SQUARE_LIMITS[X.dtype.char] / X.shape[1])  # not if it is NaN
+    return bool(np.vdot(X, X) <= _SQUARE_LIMITS[X.dtype.char] / X.shape[1])  # False for NaN
 
 
 def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any) -> Matrix:

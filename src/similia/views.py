@@ -1,4 +1,4 @@
-"""What stands for queries or items: one matrix of vectors, or several named views."""
+"""Queries or items: one matrix of vectors, or several named views."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias, overload

@@ -66,10 +66,10 @@ def test_what_is_missing_is_named(folder):
     with pytest.raises(ValueError, match="different"):
         read_beir(folder)
     (folder / "corpus.jsonl").write_text('{"id": "a"}\n')
-    with pytest.raises(ValueError, match="row 1 must have an _id"):
+    with pytest.raises(ValueError, match="must have the column _id"):
         read_beir(folder)
     (folder / "corpus.jsonl").write_text("[\n")
-    with pytest.raises(ValueError, match="row 1 is not valid JSON"):
+    with pytest.raises(ValueError, match="row 1: not valid JSON"):
         read_beir(folder)
     with pytest.raises(ValueError, match=r"grades must be in qrels/dev\.tsv"):
         read_beir(folder, "dev")

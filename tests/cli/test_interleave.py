@@ -128,6 +128,6 @@ def test_misuse_is_answered(run, drafted):
     assert "go together" in run("interleave", "judge", drafted, "--folder", out, code=2).output
     (out / "empty.csv").write_text("search,item\n")
     found = run("interleave", "judge", drafted, "--clicks", out / "empty.csv", code=1).output
-    assert "rows must be at least one, got none" in found
+    assert "must have at least one row, got none" in found
     found = run("interleave", "judge", out / "searches.csv", code=1).output
-    assert "the columns must be search,item,team" in found
+    assert "must have the columns search,item,team" in found

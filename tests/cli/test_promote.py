@@ -114,9 +114,11 @@ def test_pairs_and_grades_are_promoted_from(run, files):
         files / "g.csv", graded, "%d", delimiter=",", header="query,item,relevance", comments=""
     )
     arguments = ("promote", files / "h", files / "V.npy", files / "g.csv", "--json", *LEARNER)
+    arguments += ("--base", "cosine")
     result = run(*arguments, "--items", files / "V.npy", "--measure", "nDCG@10", code=4)
     assert json.loads(result.stdout)["measure"] == "ndcg@10"
     arguments = ("promote", files / "i", files / "V.npy", files / "g.csv", "--json", *LEARNER)
+    arguments += ("--base", "cosine")
     # Of the vectors themselves; nDCG@10 by default.
     found = json.loads(run(*arguments, code=4).stdout)
     assert (found["measure"], found["beside"]["measure"]) == ("ndcg@10", "pairwise_accuracy")
@@ -174,6 +176,7 @@ def test_pairs_and_grades_are_split_and_judged_alike(kind, run, files):
     learner = ("--learner", "LEGO" if kind == "pairs" else "FactoredAROMA")
     sides = () if kind == "pairs" else ("--items", files / "V.npy")
     options = ("--base", "euclidean") if kind == "pairs" else ("--measure", "ndcg@10")
+    options += () if kind == "pairs" else ("--base", "cosine")
     options += ("--json", *sides)
     code = 0 if kind == "pairs" else 4  # too few queries for nDCG@10
     here = run("promote", files / "here", files / "V.npy", path, *learner, *options, code=code)

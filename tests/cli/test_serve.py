@@ -98,14 +98,60 @@ def test_judgements_of_files_are_sent_once(store, running):
     assert running.service.tenants.get("default").status().judgements == 8
 
 
+def test_a_log_of_lists_is_sent_as_learn_reads_it(store, running):
+    log = store.parent / "log.csv"
+    rows = [("i0", "i1", 0, 1), ("i0", "i2", 1, 2), ("i5", "i1", 1, 1), ("i5", "i3", 0, 2)]
+    lines = [",".join(map(str, row)) for row in rows]
+    log.write_text("\n".join(["query,product_id,clicked,rank", *lines, ""]))
+    assert "Sent 2 judgements" in run("feedback", log, "--url", running.url).stdout
+    tenant = running.service.tenants.get("default")
+    first, second = (one.record for one in tenant.judgements(limit=2))
+    assert (first.shown, first.clicked, first.positions) == (["i1", "i2"], ["i2"], [1, 2])
+    assert second.query.item == "i5"
+
+
+def test_searches_of_ubi_are_sent_with_their_events(store, running):
+    queries, events = store.parent / "q.jsonl", store.parent / "e.jsonl"
+    hits = ["i1", "i2", "i3"]
+    queries.write_text(
+        json.dumps({"query_id": "a", "user_query": "lamp", "query_response_hit_ids": hits}) + "\n"
+    )
+    clicked = {"object": {"object_id": "i2"}}
+    event = {"query_id": "a", "action_name": "click", "event_attributes": clicked}
+    events.write_text(json.dumps(event) + "\n")
+    words = ("feedback", queries, "--events", events, "--url", running.url)
+    # Typed queries need vectors: those of an embedder, which this service has not.
+    assert "query" in run(*words, code=1).stderr
+
+
+def test_judged_queries_are_uploaded_for_exams(store, running):
+    judged = store.parent / "judged.csv"
+    rows = [f"i{q},i{(q + n) % 12},{3 - n}" for q in range(9) for n in (1, 2, 3)]
+    judged.write_text("\n".join(["query,item,relevance", *rows, ""]))
+    found = json.loads(run("evaluate", judged, "--url", running.url, "--json").stdout)
+    assert found["n_queries"] == 9
+    assert found["means"]["live"] == found["means"]["base"]
+    text = run("evaluate", judged, "--url", running.url).stdout
+    assert "today's ranking" in text
+    assert running.service.tenants.get("default").status().trust == {}
+    words = ("evaluate", judged, judged, "--url", running.url)
+    assert "judgements alone" in run(*words, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("name", "text", "code", "sentence"),
     [
-        ("t.csv", "query,better\na,b\n", 1, "columns must be query,better,worse"),
+        ("t.csv", "query,better\na,b\n", 1, "must have the columns query,better,worse"),
         ("t.csv", "query,better,worse\ni0,i1,nobody\n", 1, "items must be ids of items"),
-        ("g.csv", "query,item,relevance\ni0,i1,much\n", 3, "row 2: relevance must be a number"),
-        ("t.jsonl", "{}\n", 3, "row 1: "),
-        ("t.txt", "", 1, "must be in .csv, .tsv, .jsonl, .ndjson"),
+        (
+            "g.csv",
+            "query,item,relevance\ni0,i1,much\n",
+            3,
+            "row 2: not a number 'much' in column relevance",
+        ),
+        ("t.jsonl", "{}\n", 1, "must have the columns"),
+        ("u.jsonl", '{"kind": "triplet"}\n', 3, "row 1: "),
+        ("t.doc", "", 1, "must be in a file that ends in one of .csv, .tsv, .jsonl"),
     ],
 )
 def test_feedback_that_cannot_be_sent_is_told(store, running, name, text, code, sentence):

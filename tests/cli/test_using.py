@@ -32,7 +32,7 @@ def test_evaluate_puts_the_base_beside_the_model(run, files, model):
     assert low <= order["difference"] <= high
     assert order["wins"] + order["ties"] + order["losses"] == found["n_queries"]
     text = run(*arguments).stdout
-    assert text.splitlines()[0].split()[:3] == ["measure", "base", "adapted"]
+    assert text.split()[:4] == ["measure", "today's", "ranking", "(base)"]
     for figure in (order["base"]["mean"], order["adapted"]["mean"]):
         assert f"{figure:.4f}" in text
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from similia import DefiniteBoost, DistanceConstraints, MatrixConstraints
-from similia.linalg.bregman import von_neumann_divergence
+from similia.linalg.spectral import von_neumann_divergence
 from tests.constraint_problems import SEEDS, density, hermitian, impossible, met_by, near_and_far
 from tests.reference.definite_boost import dual_value, log_rho
 

@@ -18,7 +18,7 @@ from similia import (
     minimize_max_constraint,
 )
 from similia.constraints import projections
-from similia.linalg.bregman import von_neumann_divergence
+from similia.linalg.spectral import von_neumann_divergence
 from tests.constraint_problems import (
     CHOICES,
     SEEDS,

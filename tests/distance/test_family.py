@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from similia import LEGO, MEG, POLA
 from similia.distance.base import MahalanobisDistance
-from similia.linalg import bregman
 from similia.registry import LEARNERS, learner_class
+from tests.reference import bregman
 
 
 @st.composite

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy import linalg
 
 from similia import MEG
-from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.gibbs import GibbsState
-from similia.linalg.spectral import hermitian_part
+from similia.linalg.spectral import hermitian_part, von_neumann_divergence
 from tests.reference.meg import matrix, meg_step, start
 
 SEED, SIZE = st.integers(0, 2**32 - 1), st.integers(1, 7)

@@ -56,7 +56,7 @@ def test_the_command_takes_urls(problem, inline):
         (["--held-out", "judged.csv"], "need --executor"),
         (["--executor", "processes:2", "--checkpoint", "folder"], "needs no --checkpoint"),
         (["--executor", "cloud"], "executor must be processes"),
-        (["--executor", "processes:2"], "learner must be one that merges, got Blend"),
+        (["--executor", "processes:2", "--learner", "MEG"], "must be one that merges, got MEG"),
     ],
 )
 def test_misuse_is_refused_in_words(problem, options, message):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similia import AROW, LEGO, OASIS, Blend, FactoredAROMA
+from similia import AROW, LEGO, MEG, OASIS, Blend, FactoredAROMA
 from similia.distributed import VectorPath, learn_shares, learning
 from similia.distributed.shares import file_of, judgements_of, share_of, sort_into_shares
 from similia.feedback import Judgements
@@ -74,6 +74,23 @@ def test_shares_are_learnt_by_the_parts_of_a_split_and_merged(problem, inline):
     assert sorted(path.name for path in problem.folder.iterdir()) == [
         "feedback.npy", "model.safetensors", "vectors.npy",
     ]  # fmt: skip
+
+
+def test_blend_remembers_in_shares_what_one_machine_remembers(problem, inline):
+    found = learn_shares(
+        Blend(), problem.vectors, problem.feedback,
+        executor=inline, shares=3, output=problem.output("blend"),
+    )  # fmt: skip
+    alone = Blend().learn(problem.X, problem.triplets)
+    assert found.model.n_seen_ == alone.n_seen_ == 3000
+    ours, theirs = (len(blend.memory_part_.keys) for blend in (found.model, alone))
+    assert ours == theirs
+    accuracy, expected = (
+        blend.score(problem.X, problem.triplets) for blend in (found.model, alone)
+    )
+    assert accuracy > expected - 0.02
+    loaded = load(problem.output("blend")).pairwise_score(problem.X)
+    np.testing.assert_array_equal(loaded, found.model.pairwise_score(problem.X))
 
 
 def test_learners_of_pairs_and_fitted_ones_continue(problem, inline, rng):
@@ -155,7 +172,7 @@ def test_the_folder_of_another_task_is_refused(problem, inline):
 
 @pytest.mark.parametrize(
     ("learner", "message"),
-    [(Blend(), "one that merges, got Blend"), (AROW(), "from triplets or pairs, got AROW")],
+    [(MEG(), "one that merges, got MEG"), (AROW(), "from triplets or pairs, got AROW")],
 )
 def test_learners_that_do_not_merge_from_shares_are_refused(problem, learner, message):
     with pytest.raises(ValueError, match=f"learn_shares: learner must .*{message}"):

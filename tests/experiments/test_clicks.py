@@ -73,8 +73,13 @@ def test_a_log_survives_its_file(rng, tmp_path):
     ],
     ids=["position", "trust", "cascade"],
 )
-def test_naive_learning_fails_where_learning_places_beside_does_not(person, rng):
+def test_naive_learning_fails_where_learning_places_beside_does_not(person):
     """The truth is the base and another view; clicks were made on a ranking by the base alone."""
+    lost = [_lost_without_places(person, np.random.default_rng(seed)) for seed in range(8)]
+    assert np.mean(lost) > 0.1
+
+
+def _lost_without_places(person, rng):
     queries, items = rng.normal(size=(2, 120, 16)), rng.normal(size=(2, 300, 16))
     base, other = (Q @ Z.T for Q, Z in zip(queries, items, strict=True))
     truth = base + other
@@ -93,5 +98,6 @@ def test_naive_learning_fails_where_learning_places_beside_does_not(person, rng)
     triplets = click_preferences(log, "skip-above").triplets
     naive = FactoredAROMA().learn(queries[0, :80], triplets, items=items[0])
     assert ours > before + 0.2
-    assert blind < ours - 0.1
+    assert blind < ours
     assert quality(naive.pairwise_score(queries[0, TEST], items[0])) < before
+    return ours - blind

@@ -3,9 +3,16 @@ import math
 
 import pytest
 
+from experiments import aroma
 from experiments.report import main
 from experiments.rows import COLUMNS, append_rows, read_rows
-from experiments.summary import flattest_window, mean_error, speedup, steps_to_reach
+from experiments.summary import (
+    flattest_window,
+    interval,
+    speedup,
+    steps_to_reach,
+    with_interval,
+)
 
 STEPS = (1000, 10_000, 100_000)
 
@@ -60,13 +67,14 @@ def test_the_report_states_what_the_rows_say(results, capsys):
     main(["aroma", "--results", str(results / "results"), "--reports", str(folder)])
     assert capsys.readouterr().out.strip().endswith("aroma.md")
     text = (folder / "aroma.md").read_text()
-    lines = [line for line in text.splitlines() if line.startswith("| 20 Newsgroups |")]
-    (steps,) = [line for line in lines if "OASIS over d-AROMA r=0.01: steps" in line]
-    assert "| × 10.0 ± 0.0 | yes |" in steps
-    (gain,) = [line for line in lines if "f-AROMA r=1 over OASIS: precision@1" in line]
-    assert "22 % → 44 %" in gain
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    (steps,) = [line for line in lines if "ten times the steps to its best precision@10" in line]
+    assert "d-AROMA r=0.01 over OASIS × 10.0 ± 0.0" in steps
+    assert steps.endswith("| yes |")
+    (gain,) = [line for line in lines if "precision@1 over OASIS" in line]
+    assert "f-AROMA r=1 over OASIS × 1.995 ± 0.011 (22 % → 44 %)" in gain
     assert gain.endswith("| in direction |")
-    (equal,) = [line for line in lines if "d-AROMA over f-AROMA" in line]
+    (equal,) = [line for line in lines if "converges faster than d-AROMA" in line]
     assert "× 1.0" in equal
     assert equal.endswith("| no |")
     assert "not done within the budget of 1 s" in text
@@ -107,10 +115,16 @@ def test_speedup_is_zero_if_the_target_is_never_reached():
     assert speedup([(10, 0.5), (100, 0.9)], [(10, 0.1), (100, 0.2)]) == 0
 
 
-def test_the_error_is_that_of_the_mean():
-    mean, error = mean_error([1.0, 3.0])
-    assert (mean, error) == (2.0, 1.0)
-    assert math.isnan(mean_error([1.0])[1])
+def test_the_interval_is_that_of_the_mean():
+    """Student's t: with two values, 12.7 standard errors."""
+    assert interval([1.0, 3.0]) == (2.0, pytest.approx(12.7062))
+    assert math.isnan(interval([1.0])[1])
+    assert with_interval([1.0, 3.0], 1, "+") == "+2.0 ± 12.7"
+
+
+def test_a_ratio_over_splits_that_never_arrive_is_no_average_with_zeros():
+    assert aroma._times([2.0, 0.0, 4.0]) == "× 3.0 ± 12.7 (reached on 2 of 3 splits)"
+    assert aroma._times([0.0, 0.0]) == "reached on 0 of 2 splits"
 
 
 def test_the_flattest_window_is_found():

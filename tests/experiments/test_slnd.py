@@ -7,13 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments import slnd
+from experiments import slnd, slnd_schedules
 from experiments.contenders import CONTENDERS
 from experiments.measures import MEASURES
 from experiments.plan import final_tasks, read_plan
 from experiments.problems import PROBLEMS, Problem, features
 from experiments.report import main
 from experiments.rows import HERE, append_rows
+from experiments.slnd_schedules import PASSES, Side, curve, in_coordinates
+from similia.linear.examples import with_intercept
 
 
 @pytest.fixture
@@ -64,27 +66,74 @@ def row(contender, passes, value, seconds, **more):
     }  # fmt: skip
 
 
-def test_the_report_takes_the_validated_setting_and_the_first_run_that_reaches(tmp_path, capsys):
-    rows = [
-        row("SGD", 1, 0.9, 0.1, eta_scale=3.0),  # the better one on the test part is not taken
-        *(
-            {**row("SGD", 20, v, 1.0, eta_scale=e), "stage": "tune"}
-            for e, v in ((1.0, 0.8), (3.0, 0.7))
-        ),
-        *(row("SGD", n, v, n / 10, eta_scale=1.0) for n, v in ((1, 0.3), (20, 0.7))),
-        *(row("SLND logistic", n, v, n / 2) for n, v in ((1, 0.6), (2, 0.72))),
-    ]
-    assert slnd.best_curve(rows, "SGD") == {1: (0.1, 0.3), 20: (2.0, 0.7)}
-    assert slnd.reached(slnd.best_curve(rows, "SLND logistic"), 0.693) == (2, 1.0)
-    assert slnd.reached(slnd.best_curve(rows, "SGD"), 0.8) == (math.inf, math.inf)
-    spent = [{**r, "measure": "processor_seconds", "value": r["seconds"]} for r in rows]
-    append_rows(tmp_path / "results" / "isolet.csv", [*rows, *spent])
+def scheme(contender, schedule, passes, value, seconds, **more):
+    """The two rows of a number of passes, as `slnd_schedules` writes them."""
+    given = {"schedule": schedule, "max_iter": passes, "rank": more.pop("rank", None)}
+    one = {**row(contender, passes, value, seconds), "parameters": json.dumps(given), **more}
+    return [one, {**one, "measure": "validated"}]
+
+
+def races(arrives=0.72):
+    """SGD is best at 0.72 after 20 falling passes, SLND with constant steps after two."""
+    rows = []
+    for seed in (0, 1):
+        for schedule, last in (("constant", 0.6), ("linear", 0.72), ("sqrt", 0.65)):
+            rows += scheme("SGD", schedule, 1, 0.3, 0.1, seed=seed)
+            rows += scheme("SGD", schedule, 20, last, 2.0, seed=seed)
+        for schedule, last in (("constant", arrives), ("linear", 0.7)):
+            rows += scheme("SLND", schedule, 1, 0.6, 0.5, seed=seed, rank=25)
+            rows += scheme("SLND", schedule, 2, last, 1.0, seed=seed, rank=25)
+    return rows
+
+
+def test_passes_are_those_to_99_percent_of_sgd_with_its_better_schedule(tmp_path):
+    (race,) = slnd.races(races())
+    assert race.constant == [(2, 1.0)] * 2
+    assert race.falling == race.plain == [(math.inf, math.inf)] * 2
+    assert race.sgd == [(20, 2.0)] * 2
+    assert race.ratio == 10
+    append_rows(tmp_path / "results" / "isolet.csv", races())
     main(["slnd", "--results", str(tmp_path / "results"), "--reports", str(tmp_path)])
     text = (tmp_path / "slnd.md").read_text()
-    assert "2 (1.00 s)" in text
-    assert "the ratios are 10.0" in text
-    assert "1.00 s beside 2.00 s on Isolet" in text
-    assert (tmp_path / "figures" / "slnd_passes_2.png").exists()
+    assert "| Isolet × 10 | yes |" in text
+    assert "Isolet 1 s beside 2 s | partly: first on 1 of 1 sets, × 2.0 at best |" in text
+    assert (tmp_path / "figures" / "slnd_passes.png").exists()
+
+
+def test_a_set_on_which_slnd_never_arrives_has_no_ratio():
+    (race,) = slnd.races(races(arrives=0.7))
+    assert race.ratio == 0
+    speed, seconds, *_ = slnd.claims(races(arrives=0.7), {})
+    assert "SLND arrives for 0 of 2 seeds" in speed.measured
+    assert speed.reproduced == seconds.reproduced == "no"
+
+
+@pytest.mark.parametrize("contender", ["SLND", "SGD", "diagonal Hessian"])
+def test_rows_in_coordinates_are_learnt_pass_by_pass(problem, contender):
+    side = Side(
+        with_intercept(problem.X_train), problem.y_train, with_intercept(problem.X_test),
+        problem.y_test, "logistic",
+    )  # fmt: skip
+    side = in_coordinates(side, contender, 6, 0)
+    found = curve(side, "constant", 0.5, 0, (2, 4))
+    assert found[2][0] > 1 / 3
+    assert found[2][1] <= found[4][1]
+    if contender != "SGD":  # the mean of F''(0)|u|² is the number of directions
+        squares = (side.U**2).sum(axis=1).mean()
+        assert squares == pytest.approx(side.U.shape[1], rel=1e-3)
+
+
+def test_a_grid_whose_best_is_at_its_end_grows(monkeypatch):
+    tried = []
+
+    def fake(side, schedule, eta, seed, wanted=PASSES):
+        tried.append(eta)
+        return {n: (-abs(np.log(eta / 80.0)), 0.0) for n in PASSES}
+
+    monkeypatch.setattr(slnd_schedules, "curve", fake)
+    chosen = slnd_schedules.choose(Side(*[None] * 4, "logistic"), "SGD", "constant", 0)
+    assert {eta for _, _, eta in chosen.values()} == {81.0}
+    assert max(tried) == 243.0
 
 
 def test_the_report_compares_the_default_with_sgd_seed_by_seed():
@@ -98,7 +147,7 @@ def test_the_report_compares_the_default_with_sgd_seed_by_seed():
     ]
     *_, told = slnd.forms_part(rows)
     assert told.endswith("Isolet -1.00 ± 0.00; behind on Isolet.")
-    assert "91.0 ± 0.6" in slnd.forms_part(rows)[2]
+    assert "91.0 ± 2.5" in slnd.forms_part(rows)[2]
 
 
 @pytest.mark.parametrize("gains", [(-0.01, -0.02, 0.0), (-0.01, 0.02, -0.02), (0.01, 0.01, 0.01)])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia import Blend, Impressions
-from similia.feedback.impressions import TIE
+from similia.feedback.impressions import TIE_WEIGHT
 
 
 @st.composite
@@ -78,7 +78,7 @@ def test_triplets_are_lists_of_two():
 def test_ties_count_a_little_in_each_direction_and_decide_nothing():
     lists = Impressions.from_triplets(np.array([[0, 1, 2], [3, 4, 5]]), alike=[False, True])
     assert lists.gains.tolist() == [1, 0, 1, 0, 0, 1]
-    assert lists.weights.tolist() == [1, TIE / 2, TIE / 2]
+    assert lists.weights.tolist() == [1, TIE_WEIGHT / 2, TIE_WEIGHT / 2]
     assert lists.trusted.tolist() == [True, False, False]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from similia.exceptions import BadRowError
 from similia.feedback import UbiLog
-from similia.feedback import events as store
+from similia.feedback import ubi as store
 from similia.feedback.clicks import click_preferences
 from similia.files import BadRows, Ids, limits
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from similia.files import RowError
-from similia.files.keys import key, keys_of_texts
+from similia.files.ids import key, keys_of_texts
 
 
 @given(st.lists(st.text()))

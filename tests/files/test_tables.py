@@ -67,7 +67,7 @@ def test_a_long_text_that_lists_repeat_is_held_once(tmp_path, pool):
     parquet.write_table(pa.table({"query": ["a", "b"], "shown": lists}), path, store_schema=False)
     counting = pool()
     (columns,) = Source(path).table().columns(["query", "shown"])
-    assert [len(row) for row in columns[1].values] == [1000, 1000]
+    assert [len(row) for row in columns[1]] == [1000, 1000]
     assert counting.max_memory() < ROOM
 
 

@@ -75,13 +75,13 @@ def test_without_views_nothing_changes(items):
 @pytest.mark.parametrize(
     ("views", "texts", "message"),
     [
-        ({"cost": "table.csv"}, {}, "must be a column named cost, got 'id,title,price'"),
+        ({"cost": "table.csv"}, {}, "must have the column cost, got 'id,title,price'"),
         ({"short": "short.npy"}, {}, "rows must be as many as vectors, 4, got 3"),
         ({"price": "few.csv"}, {}, "ids must include those of the vectors, got unknown id"),
         ({"title": "table.csv"}, {}, "title holds texts"),
         ({"x": "price.npy"}, {"x": "lines.txt"}, "views must have different names, got x"),
         ({"vectors": "price.npy"}, {}, "views must have different names, got vectors"),
-        ({}, {"t": "table.csv"}, "must be a column named t or text"),
+        ({}, {"t": "table.csv"}, "must have the column t or text"),
         ({"price": "twice.csv"}, {}, "ids must be different"),
     ],
 )
@@ -106,7 +106,7 @@ def test_views_of_queries_need_items(folder, items):
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_table_without_the_column_of_a_view_says_what_it_has(suffix, folder, items):
     path = _table(folder / f"t{suffix}", id=list("abcd"), title=TITLES, embedding=[[1.0, 2.0]] * 4)
-    with pytest.raises(ValueError, match=r"column named price, got 'id,title,embedding'"):
+    with pytest.raises(ValueError, match=r"have the column price, got 'id,title,embedding'"):
         ViewFiles({"price": path}).of_items(items)
 
 

@@ -6,7 +6,9 @@ import numpy as np
 
 import similia
 from similia import Views
-from similia.files import Ids, VectorFile
+from similia.files import Ids, Source, VectorFile
+from similia.stream import learn_file
+from similia.tabular.layout import ViewLayout, read_sides
 from tests.fuzz import hostile
 from tests.fuzz.targets import Broken, check_finite, refused
 
@@ -220,6 +222,31 @@ def texts(rng, folder):
     refused(lambda: bm25.queries(some))
 
 
+def rerankers(rng, folder):
+    path = folder / "items.csv"
+    path.write_text("id,title,price\na,red shoe,3\nb,blue hat,5\nc,red hat,4\n")
+    log = {"query": ["hat"] * 3, "item": ["a", "b", "c"], "click": [0, 1, 0]}
+    source, layout = Source(log), ViewLayout.found_in(path)
+    queries, items = read_sides(path, layout, feedback=source)
+    reranker = similia.TextReranker(learn_file(similia.Blend(), queries, source, items=items).model)
+    plain = [["red shoe", "a hat"], [("a hat", {"price": 4.0})]]
+    odd = [
+        [],
+        None,
+        "red",
+        [3],
+        [("a", None)],
+        [("a", {"price": "x"})],
+        [("a", {3: 4})],
+        vector(rng),
+    ]
+    asked, some = hostile.pick(rng, ["hat", "", "\x00", None, 3]), hostile.pick(rng, plain + odd)
+    k = hostile.pick(rng, [None, 1, number(rng)])
+    found = refused(lambda: reranker.rerank(asked, some, k=k))
+    if found is not None and not np.isfinite([one.score for one in found]).all():
+        raise Broken("TextReranker: a score is not finite")
+
+
 def filters(rng, folder):
     given = hostile.pick(rng, [["nearest", "all"], [number(rng)]])
     learner = similia.POLA()
@@ -271,6 +298,7 @@ ATTACKED = {
     promotions: ("Promotion",),
     selections: ("JudgedTransformer", "JudgementEstimator"),
     texts: ("BM25",),
+    rerankers: ("TextReranker",),
     filters: ("RelevanceFilter",),
     sources: ("ImpressionsFile", "Source", "learn_file", "read_run"),
 }

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from similia.adapters import Adapters
-from similia.adapters.adapters import load_adapters
+from similia.adapters import Adapters, load_adapters
 from similia.index import build_index, open_index
 from similia.persistence import load, save
 from similia.registry import learner_class

@@ -17,10 +17,10 @@ from similia.cli.main import app
 from similia.service.engine import fold, snapshots
 from similia.service.errors import ServiceError
 from similia.service.http.app import ENDPOINTS, Service
-from similia.service.http.images import Images
 from similia.service.http.keys import SCOPES, Keys
-from similia.service.log.log import GENESIS, Entry, link
-from similia.service.log.sqlite import NAME
+from similia.service.http.pages import Images
+from similia.service.log.rows import GENESIS, Entry, link
+from similia.service.log.sqlite import LOG_FILE
 from similia.service.settings import Settings
 from similia.service.tenants.tenant import Tenant
 from tests.fuzz import hostile
@@ -83,7 +83,7 @@ def packed(tree):
 def stores(rng, folder):
     place = folder / "store"
     shutil.copytree(store(), place)
-    log = place / "acme" / NAME
+    log = place / "acme" / LOG_FILE
     way = rng.integers(4)
     if way == 0:
         log.write_bytes(hostile.damaged_bytes(rng, log.read_bytes()))
@@ -100,7 +100,7 @@ def stores(rng, folder):
         told(lambda: tenant.rank(query(1), min_seq=tenant.log.last, timeout=60))
         told(lambda: tenant.feedback([judgement(99)]))
         told(lambda: tenant.rank(query(2), min_seq=tenant.log.last, timeout=60))
-        learner = tenant._learner.live.learner
+        learner = tenant.learner.live.learner
         if learner is not None:
             check_finite("a served learner", learner.get_state())
     finally:

@@ -15,8 +15,7 @@ from safetensors.numpy import load_file, save_file
 from scipy import sparse
 from typer.testing import CliRunner
 
-from similia.adapters import Adapters
-from similia.adapters.adapters import load_adapters
+from similia.adapters import Adapters, load_adapters
 from similia.cli.main import app
 from similia.constraints.pairs import DistanceConstraints
 from similia.feedback import FeedbackFile, Judgements, UbiLog

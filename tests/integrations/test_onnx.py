@@ -35,12 +35,25 @@ def test_onnxruntime_maps_queries_as_the_learner_does(rng, tmp_path):
         assert_array_equal(query_matrix_of(tmp_path / "q.onnx"), learner.query_matrix())
 
 
+def test_a_blend_of_vectors_alone_is_exported_without_what_is_remembered(rng, tmp_path):
+    X = rng.normal(size=(60, 6))
+    triplets = rng.integers(60, size=(2000, 3))
+    swap = (X[triplets[:, 1], 0] < X[triplets[:, 2], 0])[:, None]
+    triplets = np.where(swap, triplets[:, [0, 2, 1]], triplets)
+    blend = similia.Blend().learn(X, triplets)
+    export_queries(blend, tmp_path / "q.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "q.onnx")
+    (found,) = session.run(None, {"vectors": X[:9]})
+    assert_allclose(found, blend.query_vectors(X[:9], remembered=False), rtol=1e-10)
+
+
 def test_what_no_matrix_maps_is_refused_and_the_file_stays(rng, tmp_path):
     path = tmp_path / "q.onnx"
     path.write_text("before")
     X = rng.normal(size=(20, 3))
-    blend = similia.Blend().learn(X, [[0, 1, 2]])
-    with pytest.raises(ValueError, match="got Blend"):
+    views = similia.Views(vectors=X, price=rng.normal(size=20))
+    blend = similia.Blend().learn(views, [[0, 1, 2]])
+    with pytest.raises(ValueError, match="got Blend of the views vectors, price"):
         export_queries(blend, path)
     assert path.read_text() == "before"
     assert [one.name for one in tmp_path.iterdir()] == ["q.onnx"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.blas import bilinear_forms, quadratic_forms, row_product, wide_row_products
+from similia.linalg.blas import bilinear_forms, quadratic_forms, wide_row_products
 from tests.problems import blocks
 
 
@@ -24,15 +24,6 @@ def test_forms_are_the_sums_that_define_them(block, form):
 def test_forms_keep_single_precision(form):
     Z = np.ones((2, 3), np.float32)
     assert quadratic_forms(np.eye(3, dtype=np.float32), form(Z)).dtype == np.float32
-
-
-@pytest.mark.parametrize("m", [1, 7, 8, 21])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_product_of_one_row_is_that_of_a_matrix_with_one_row(rng, m, dtype):
-    q, B = rng.normal(size=m).astype(dtype), rng.normal(size=(m, 5)).astype(dtype)
-    found = row_product(q, B)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, q @ B, rtol=1e-5, atol=1e-5)
 
 
 def test_products_of_single_precision_are_summed_in_double(rng):

@@ -213,12 +213,20 @@ def test_the_search_changes_after_a_judgement(shop, visit, picture):
     page.click("button.main")
     page.wait_for_selector("ol[aria-labelledby=after] > li")
     before = places(page)
-    third = page.query_selector_all("text=This one should be higher")[1]
+    third = page.query_selector_all("button[aria-label='This one should be higher']")[1]
     third.click()
     until(lambda: places(page) != before)
     after = places(page)
     assert after.index(before[2]) < after.index(before[1])
     page.wait_for_selector("text=▲ up 1")
+    page.set_viewport_size({"width": 1366, "height": 850})
+    rows = page.locator("ol[aria-labelledby=before] > li, ol[aria-labelledby=after] > li")
+    boxes = [row.bounding_box() for row in rows.all()]
+    tops = [round(box["y"]) for box in boxes]
+    assert tops[:10] == tops[10:]  # row by row
+    assert max(box["y"] + box["height"] for box in boxes) <= 850  # at a glance
+    assert page.locator(".lines path.up").count() >= 1
+    assert page.locator(".lines path.down").count() >= 1
     picture(page, "search")
     second = "ol[aria-labelledby=after] > li:nth-child(2)"
     page.click(f"{second} >> text=Why")
@@ -297,6 +305,8 @@ def test_an_owners_answers_check_a_judge(shop, visit):
     judge.wait_for_selector("text=1 of 1 check questions right")
     assert judge.query_selector("input[type=checkbox]") is None
     owner.goto(f"{shop.url}/#/model")
+    owner.wait_for_selector("text=Nothing shows yet that it is better")
+    assert owner.locator("text=Promote what was learnt").is_disabled()
     owner.wait_for_selector("text=one and the same answer to all 1 questions")
     shop.tenant.feedback([Triplet(better=gold.worse, worse=gold.better, **checked)])
     other = next(query for query in asked() if query.id != gold.query.id)
@@ -343,7 +353,16 @@ def test_everything_fits_on_a_phone(shop, visit, picture, scheme):
         if name in ("lists", "search"):
             page.wait_for_selector("option", state="attached")
             page.click("button.main")
-            page.wait_for_selector("ol > li")
+            page.wait_for_selector("ol > li >> visible=true")
+        if name == "search":
+            after, before = (page.locator(f"ol[aria-labelledby={x}]") for x in ("after", "before"))
+            assert (after.is_visible(), before.is_visible()) == (True, False)
+            assert page.evaluate("document.documentElement.scrollHeight") < 2000
+            if scheme == "light":
+                picture(page, "phone-search")
+            page.click(".tabs >> text=Before")
+            assert (after.is_visible(), before.is_visible()) == (False, True)
+        assert page.evaluate("document.querySelector('header').offsetHeight") < 70
         if scheme == "dark" and name == "judge":
             picture(page, "phone")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -373,7 +392,7 @@ def test_promotion_and_rollback(service, visit, picture):
     for start, end in pairwise((0, 250, 500, 1000, 2000, 3000, 4000)):
         last = service.tenant.feedback(judged[start:end])[-1].seq
         until(lambda last=last: service.tenant.status().learnt_seq >= last)
-        service.tenant.snapshot()
+        service.tenant.learner.snapshot()
     page = visit(f"{service.url}/#/model")
     page.wait_for_selector("svg")
     assert page.locator("svg[aria-labelledby^=learning] circle.series-0").count() >= 4
@@ -403,6 +422,10 @@ def test_no_page_has_a_barrier(shop, visit, picture, scheme):
             while not page.query_selector("article mark"):
                 answer(page, " ")
             picture(page, "judge")
+        if name == "search":
+            page.wait_for_selector("option", state="attached")
+            page.click("button.main")
+            page.wait_for_selector("ol[aria-labelledby=after] > li")
         page.evaluate(axe())
         found = page.evaluate("axe.run()")["violations"]
         assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []

@@ -63,7 +63,7 @@ class Query:
 
     def __init__(self, time, n):
         self.time, self.pairs, self.vector = time, {}, np.zeros(n)
-        self.places = [None] * of_memory.PAIRS
+        self.places = [None] * of_memory.PAIRS_A_QUERY
 
     def pair(self, item):
         if item not in self.pairs:
@@ -88,13 +88,13 @@ class Blend:
         start = self.start = blend.clicks_part_.start
         nuisances = [of_clicks.NUISANCE] * n_nuisances
         views = [(b, of_clicks.VIEW, -of_clicks.LARGEST, of_clicks.LARGEST) for b in start]
-        rates, looks = of_clicks.RATES, of_clicks.LOOKS
-        self.model = Newton(
-            [*rates, *looks, of_clicks.STEEP, of_clicks.LEVEL_OF_LISTS, *views, *nuisances]
-        )
-        self.alone = Newton(
-            [*looks, *of_clicks.LEVELS, of_clicks.STEEPNESS, of_clicks.STEEP, *nuisances]
-        )
+        kept = [(b, of_clicks.FIXED, -of_clicks.LARGEST, of_clicks.LARGEST) for b in start]
+        clicks = [*of_clicks.RATES, *of_clicks.LOOKS]
+        again = of_clicks.SHOWN_AGAIN
+        relevance = [of_clicks.FALL_OF_LISTS, of_clicks.STEEP, of_clicks.LEVEL_OF_LISTS]
+        never = (again[0], of_clicks.FIXED, *again[2:])
+        self.model = Newton([*clicks, never, *relevance, kept[0], *views[1:], *nuisances])
+        self.alone = Newton([*clicks, again, *relevance, *kept, *nuisances])
         self.evidence = 0.0
         self.ranks = self.published()
         common = blend.memory_part_.common
@@ -132,8 +132,8 @@ class Blend:
 
     def published(self):
         _, _, up, down = self.rates()
-        views = self.model.theta[6 : 6 + len(self.start)]
-        return np.array([trust(self.evidence), up, down, self.model.theta[4], *views])
+        views = self.model.theta[8 : 8 + len(self.start)]
+        return np.array([trust(self.evidence), up, down, self.model.theta[6], *views])
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -162,6 +162,7 @@ class Blend:
         centred = np.c_[x - x.mean(axis=0), nuisance]
         _, _, up, down = self.rates()
         m = np.array([self._logit(known, item, up, down) for item in items])
+        met = np.array([known is not None and item in known.pairs for item in items], float)
         gains = gains / max(gains.max(), 1.0)
         if len(x) == 2 and not place.any() and gains[0] != gains[1]:
             better = int(np.argmax(gains))
@@ -176,7 +177,7 @@ class Blend:
         else:
             first = min(place[gains > 0], default=np.inf)
             above = np.array(first < place, float)
-            passes = self._trials(centred, m, gains, looks, above, trusted, weight)
+            passes = self._trials(centred, m, met, gains, looks, above, trusted, weight)
             for item, gain, passed in zip(items, gains, passes, strict=True):
                 if known is None:
                     continue
@@ -229,16 +230,12 @@ class Blend:
         return known
 
     def _compare(self, query, x, rows, m, better, weight):
-        V = len(self.start)
         gap, apart = x[better] - x[1 - better], m[better] - m[1 - better]
-        tau, views = self.model.theta[4], self.model.theta[6:] @ gap
-        J = np.r_[np.zeros(4), views + apart, 0.0, tau * gap]
-        J_alone = np.r_[np.zeros(5), self.start @ gap[:V], gap[V:]]
-        margin, logit = tau * views, tau * (views + apart)
-        for sign, model, slopes, s in (
-            (1, self.model, J, logit),
-            (-1, self.alone, J_alone, J_alone @ self.alone.theta),
-        ):
+        margin = self.model.theta[6] * (self.model.theta[8:] @ gap)
+        logit = margin + self.model.theta[6] * apart
+        for sign, model, known in ((1, self.model, apart), (-1, self.alone, 0.0)):
+            tau, views = model.theta[6], model.theta[8:] @ gap
+            slopes, s = np.r_[np.zeros(6), views + known, 0.0, tau * gap], tau * (views + known)
             q = sigmoid(s)
             P = SLIP / 2 + (1 - SLIP) * q
             slope = (1 - SLIP) * q * (1 - q) / P
@@ -248,7 +245,7 @@ class Blend:
         self.evidence = np.clip(self.evidence, constants.WORST, constants.BEST)
         if self.W.size:
             p = (rows[better] - rows[1 - better]) / self.lengths[1]
-            if len(self.waiting) == of_W.BLOCK:
+            if len(self.waiting) == of_W.COMPARISONS_A_BLOCK:
                 self._learn_W()
             self.waiting.append((query / self.lengths[0], p, margin, weight))
         return constants.STEP * weight * (1 - sigmoid(logit))
@@ -285,37 +282,37 @@ class Blend:
             step = weight * slope * s / self.precision
             self.weight = np.clip(self.weight + step, 0.0, of_weight.LARGEST)
 
-    def _trials(self, x, m, gains, looks, above, judged, weight):
+    def _trials(self, x, m, met, gains, looks, above, judged, weight):
         V, n = len(self.start), len(x)
         low, high, _, down = self.rates()
-        gamma, kappa = self.model.theta[2:4]
-        e = np.exp(-gamma * looks - kappa * above)
-        one, none = (1 - JUDGED, JUDGED) if judged else (e * high, e * low)
-        rho = sigmoid(np.c_[np.ones(n), x] @ self.model.theta[5:] + m)
-        mu = np.clip(none + (one - none) * rho, 1e-5, 1 - 1e-5)
-        slope = (one - none) * rho * (1 - rho)
-        J = np.c_[mu * (1 - high), -none * (1 - rho), -mu * looks, -mu * above]
-        J = np.c_[J * (not judged), np.zeros(n), slope[:, None] * np.c_[np.ones(n), x]]
-        e_0 = np.exp(-self.alone.theta[0] * looks - self.alone.theta[1] * above)
-        one_0, none_0 = (1 - JUDGED, JUDGED) if judged else (e_0, 0.0)
-        level = np.eye(2)[np.full(n, int(judged))]
-        y = np.c_[level, x[:, :V] @ self.start, np.zeros(n), x[:, V:]]
-        rho_0 = sigmoid(y @ self.alone.theta[2:])
-        mu_0 = np.clip(none_0 + (one_0 - none_0) * rho_0, 1e-5, 1 - 1e-5)
-        slope_0 = (one_0 - none_0) * rho_0 * (1 - rho_0)
-        J_0 = np.c_[
-            -mu_0 * looks * (not judged), -mu_0 * above * (not judged), slope_0[:, None] * y
-        ]
-
-        def log_P(mu):
-            return np.sum(gains * np.log(mu) + (1 - gains) * np.log(1 - mu))
-
-        gained = weight * (log_P(mu) - log_P(mu_0))
-        self.evidence = np.clip(self.evidence + gained, constants.WORST, constants.BEST)
-        for model, M, slopes in ((self.model, mu, J), (self.alone, mu_0, J_0)):
-            certain = weight / (M * (1 - M))
-            model.step(slopes, certain * (gains - M), certain)
-        return np.log((1 - e * low) / (1 - e * high)) / down
+        gained, steps = np.zeros(n), []
+        for sign, model, known in ((1, self.model, m), (-1, self.alone, np.zeros(n))):
+            r_1 = sigmoid(model.theta[0])
+            r_0 = r_1 * np.exp(-model.theta[1])
+            e = np.exp(-model.theta[2] * looks - model.theta[3] * above)
+            e = np.maximum(e, constants.LEAST_LOOK)
+            one, none = (1 - JUDGED, JUDGED) if judged else (e * r_1, e * r_0)
+            again, fall, level = model.theta[4], model.theta[5], model.theta[7]
+            before = x[:, :V] @ self.start
+            logit = level + again * met + x[:, V:] @ model.theta[8 + V :] + known
+            rho = sigmoid(logit + fall * before + x[:, :V] @ (model.theta[8 : 8 + V] - self.start))
+            mu = none + (one - none) * rho
+            slope = ((one - none) * rho * (1 - rho))[:, None]
+            J = np.c_[mu * (1 - r_1), -none * (1 - rho), -mu * looks, -mu * above]
+            of_rho = np.c_[met, before, np.zeros(n), np.ones(n), x]
+            J = np.c_[J * (not judged), slope * of_rho]
+            plain = none + (one - none) * sigmoid(logit + fall * before)
+            log_P, before = (gains * np.log(P) + (1 - gains) * np.log(1 - P) for P in (mu, plain))
+            gained += sign * weight * (log_P - before * (1 - met))
+            certain = weight / (mu * (1 - mu))
+            steps.append((model, J, certain * (gains - mu), certain))
+            if sign > 0:
+                passes = np.log((1 - e * low) / (1 - e * high)) / down
+        evidence = self.evidence + gained.sum()
+        self.evidence = np.clip(evidence, constants.WORST, constants.BEST)
+        for model, *step in steps:
+            model.step(*step)
+        return np.ones(n) if judged else passes
 
     def _decide(self, query, time, x, rows, gains, items):
         pairs = [(i, j) for i in range(len(x)) for j in range(len(x)) if gains[i] > gains[j]]

@@ -1,6 +1,6 @@
 """Neighborhood gerrymandering as in the notes: all sets of neighbors, one query at a time.
 
-[Trivedi notes, 6-10, 13, 14], with the gradient of the regularizer that is one (DESIGN, 3.5).
+[Trivedi notes, 6-10, 13, 14], with the true gradient of the regularizer (docs/errata.md).
 """
 
 from itertools import combinations

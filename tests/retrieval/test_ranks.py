@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.retrieval import relevant_ranks
-from similia.retrieval.grid import best_first
 from similia.retrieval.ranks import _ranks_by_comparison, _ranks_by_grid, _ranks_by_sorting
+from similia.retrieval.selection import best_first
 from tests.retrieval import naive
 
 

@@ -234,15 +234,15 @@ def name():
 def open_log(place, name):
     """Opens the log of a tenant, as often as called."""
     from similia.service.log.opening import is_url
-    from similia.service.log.sqlite import SQLiteLog
+    from similia.service.log.sqlite import sqlite_log
 
     def opened():
         if is_url(place):
-            from similia.service.log.postgres import PostgresLog
+            from similia.service.log.postgres import postgres_log
 
-            return PostgresLog(place, name)
+            return postgres_log(place, name)
         from pathlib import Path
 
-        return SQLiteLog(Path(place) / name)
+        return sqlite_log(Path(place) / name)
 
     return opened

@@ -45,6 +45,8 @@ CLIENTS = 6
 OWNER, TEAM = NAMES = "acme", "team"
 #: a tenant whose model is promoted and rolled back
 JUDGED = "judged"
+#: written when a promotion or a rollback begins, which its acknowledgement ends
+DECIDING = b"[]\n"
 #: rounds after which the bits are compared
 COMPARED = 5
 
@@ -74,15 +76,17 @@ def serve(folder, place, number, pipe):
     def promoter():
         judged = tenants.get(JUDGED)
         while True:
+            os.write(pipe, DECIDING)
             if judged.status().generation:
-                judged.rollback(0)
+                judged.champions.rollback(0)
                 done = 0
             else:
-                verdict = judged.promote()
+                verdict = judged.champions.promote()
                 assert verdict.promoted, verdict.reason
                 done = verdict.generation
-            seq = judged._champions._generations.events[-1]["seq"]
+            seq = judged.champions._generations.events[-1]["seq"]
             os.write(pipe, (json.dumps([[JUDGED, f"generation {done}", seq]]) + "\n").encode())
+            time.sleep(0.02)
 
     threading.Thread(target=promoter, daemon=True).start()
     for own in range(CLIENTS):
@@ -126,7 +130,7 @@ def verify_decisions(tenant):
             assert decision.event in ("promotion", "rollback")
             current = decision.after
     assert tenant.status().generation == current
-    assert (tenant._champions.state().learner is None) == (current == 0)
+    assert (tenant.champions.state().learner is None) == (current == 0)
 
 
 def forked(task):
@@ -154,7 +158,7 @@ def warm_up():
 
 
 def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
-    """Kill n times; return the numbers of acknowledgements and of rows."""
+    """Kill n times; return the number of acknowledgements, and of kills while a model changed."""
     snapshots.BLOCKS_BETWEEN, fold.LISTS_PER_BLOCK = 2, 16  # many snapshots, and many blocks
     items.MIN_COMPACTED, shared.MAX_COPIED = 60, 32  # and items that move
     warm_up()
@@ -169,7 +173,7 @@ def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
         taught(place, name=JUDGED, cache=folder).close()
 
     assert os.waitpid(forked(begin), 0)[1] == 0
-    everything, last = [], 0
+    everything, changing = [], 0
     for number in range(1, n + 1):
         reading, writing = os.pipe()
         pid = forked(lambda: serve(folder, place, number, writing))  # noqa: B023
@@ -182,7 +186,10 @@ def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
             found += more
         os.waitpid(pid, 0)
         os.close(reading)
-        lines = found[: found.rfind(b"\n") + 1].decode().splitlines()
+        whole = b"\n" + found[: found.rfind(b"\n") + 1]
+        decided = whole.rfind(f'"{JUDGED}"'.encode())
+        changing += whole.rfind(b"\n" + DECIDING) > decided
+        lines = whole.decode().splitlines()[1:]
         new = [tuple(pair) for line in lines for pair in json.loads(line)]
         everything += new
         compare = number % COMPARED == 0 or number == n
@@ -192,9 +199,8 @@ def rounds(folder, n, seed=0, place=None, show=lambda *_: None):
             verify(folder, place, known, compare)  # noqa: B023
 
         assert os.waitpid(forked(check), 0)[1] == 0, f"round {number} failed"
-        show(number, len(everything))
-        last = len(everything)
-    return last
+        show(number, len(everything), changing)
+    return len(everything), changing
 
 
 def main():
@@ -202,14 +208,20 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     place = sys.argv[3] if len(sys.argv) > 3 else None
 
-    def show(number, acknowledged):
+    def show(number, acknowledged, changing):
         if number % 50 == 0:
-            sys.stdout.write(f"{number} kills, {acknowledged} acknowledged, none lost\n")
+            sys.stdout.write(
+                f"{number} kills, {changing} while a model changed, {acknowledged} acknowledged, "
+                "none lost\n"
+            )
             sys.stdout.flush()
 
     with tempfile.TemporaryDirectory() as folder:
-        acknowledged = rounds(Path(folder), n, seed, place, show)
-    told = f"{n} kills, {acknowledged} acknowledged, none lost or doubled, same bits"
+        acknowledged, changing = rounds(Path(folder), n, seed, place, show)
+    told = (
+        f"{n} kills, {changing} while a model changed, {acknowledged} acknowledged, none lost or "
+        "doubled, same bits"
+    )
     sys.stdout.write(f"{told}\n")
 
 

@@ -132,8 +132,8 @@ def reopened(tenant, where, **options):
 
 def learner(tenant):
     """The learner after everything in the log."""
-    tenant._learner.wait(tenant.log.last, 60)
-    return tenant._learner.live.learner
+    tenant.learner.wait(tenant.log.last, 60)
+    return tenant.learner.live.learner
 
 
 def bits(learner):

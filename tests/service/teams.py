@@ -11,7 +11,7 @@ def filled(tenants, n_items=30, teams=("one", "two")):
     """An owner with items, and teams that share them."""
     owner = tenants.create("owner", SETTINGS)
     owner.put_items([item(i) for i in range(n_items)])
-    owner._learner.wait(owner.log.last, PATIENCE)
+    owner.learner.wait(owner.log.last, PATIENCE)
     return [owner, *(tenants.create(team, SHARING) for team in teams)]
 
 

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from similia.service.http.budgets import Budget, Rates
-from similia.service.http.lanes import Lane
-from similia.service.http.problems import Problem
+from similia.service.errors import Gone, Problem
+from similia.service.http.budgets import Budget, Lane, Rates
 from similia.service.log.records import Triplet, encoded
 from similia.service.schemas import NewJudgement
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
@@ -159,7 +158,7 @@ def test_one_caller_leaves_something_for_others():
 def test_rates_remember_a_bounded_number_of_callers():
     rates = Rates(1.0, 1)
     for caller in range(20_000):
-        rates.wait(str(caller))
+        rates.check(str(caller))
     assert len(rates._buckets) <= 10_000
 
 
@@ -399,6 +398,30 @@ def test_work_that_nobody_waits_for_any_more_is_not_begun():
         return gate.served
 
     assert asyncio.run(ask()) == ["first", "third"]
+    lane.close()
+
+
+def test_work_of_clients_that_left_is_not_begun():
+    lane, is_there = Lane("test", 1, 10), [True]
+
+    async def ask():
+        gate = Gate()
+        first = asyncio.create_task(lane.run("a", partial(gate.work, "first")))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(
+            lane.run("a", partial(gate.work, "second"), is_wanted=is_there.pop)
+        )
+        third = asyncio.create_task(
+            lane.run("a", partial(gate.work, "third"), is_wanted=lambda: False)
+        )
+        await asyncio.sleep(0)
+        gate.open.set()
+        with pytest.raises(Gone):
+            await third
+        await asyncio.gather(first, second)
+        return gate.served
+
+    assert asyncio.run(ask()) == ["first", "second"]
     lane.close()
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from similia.service.http.app import Service
-from similia.service.http.images import IMAGE_MEDIA, Images
 from similia.service.http.keys import Keys
+from similia.service.http.pages import IMAGE_MEDIA, Images
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile
 from tests.service.conftest import Running

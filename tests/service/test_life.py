@@ -13,7 +13,7 @@ from similia.service.errors import Busy, Full, Unavailable
 from similia.service.http import app
 from similia.service.http.app import Service
 from similia.service.http.server import listen
-from similia.service.log.sqlite import NAME
+from similia.service.log.sqlite import LOG_FILE
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items, triplet, until
 
@@ -50,7 +50,7 @@ def test_what_the_first_judgement_needs_is_compiled_before_or_beside(settings, m
     running = Running(service)
     running.thread.start()
     try:
-        until(lambda: service._tenants is not None and running.server.started)
+        until(lambda: service.tenants.opened() and running.server.started)
         with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
             assert client.get("/livez").status_code == 200
             if when == "first":
@@ -99,7 +99,7 @@ def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(
     with Running(Service(Settings(**settings))) as running:
         running.service.create("other")
         running.service.create(sharer, shares="other")
-    log = Path(settings["store"]) / "other" / NAME
+    log = Path(settings["store"]) / "other" / LOG_FILE
     log.write_bytes(b"no log" + log.read_bytes()[6:])
     running = start()
     with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
@@ -120,7 +120,7 @@ def test_a_damaged_log_does_not_keep_other_tenants_from_being_served(
 def test_the_log_of_the_first_tenant_may_be_damaged_too(settings, start):
     with Running(Service(Settings(**settings))) as running:
         running.service.create("other")
-    log = Path(settings["store"]) / "default" / NAME
+    log = Path(settings["store"]) / "default" / LOG_FILE
     log.write_bytes(b"no log" + log.read_bytes()[6:])
     running = start(items=False)
     running.service.tenants.get("other").put_items(some_items())
@@ -137,14 +137,14 @@ def test_a_drain_finishes_what_is_under_way(start):
     running = start()
     service, gate, inside = running.service, threading.Event(), threading.Event()
     tenant = service.tenants.get("default")
-    insert = tenant.log._store.insert
+    insert = tenant.log.writer.database.insert
 
     def slowly(rows):
         inside.set()
         assert gate.wait(PATIENCE)
         return insert(rows)
 
-    tenant.log._store.insert = slowly
+    tenant.log.writer.database.insert = slowly
     with ThreadPoolExecutor(1) as pool, httpx.Client(timeout=PATIENCE) as client:
         sent = pool.submit(client.post, f"{running.url}/v1/default/feedback", json=triplet(id="a"))
         assert inside.wait(PATIENCE)

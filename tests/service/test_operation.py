@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-import queue
 import re
 
 import httpx
@@ -13,7 +12,7 @@ from similia.service.http import journal
 from similia.service.http.app import ENDPOINTS
 from similia.service.http.keys import Keys
 from similia.service.http.pages import PAGE_POLICY
-from similia.service.http.telemetry import Telemetry
+from similia.service.http.telemetry import Traces
 from tests.service.conftest import PATIENCE, triplet, until
 
 STRICT = {
@@ -128,21 +127,18 @@ def test_logs_are_lines_of_json_without_secrets(start, tmp_path, capfd):
 
 
 def test_all_lines_are_written_in_order_whatever_their_haste():
-    stream, waiting = io.StringIO(), queue.SimpleQueue()
-    writer = journal.Writer(stream)
+    stream = io.StringIO()
+    writer = journal.LineWriter(stream)
     writer.setFormatter(journal.JsonLines())
-    listener = journal.Listener(waiting, writer)
-    listener.start()
     for number in range(2 * journal.MAX_LINES):
         level = logging.WARNING if number % 100 == 7 else logging.INFO
-        waiting.put(logging.LogRecord("x", level, "f", 1, str(number), (), None))
+        writer.handle(logging.LogRecord("x", level, "f", 1, str(number), (), None))
     until(lambda: len(stream.getvalue().splitlines()) == 2 * journal.MAX_LINES)
     messages = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
     assert messages == list(map(str, range(2 * journal.MAX_LINES)))
     stream.close()
-    waiting.put(logging.LogRecord("x", logging.INFO, "f", 1, "too late", (), None))
-    listener.stop()
-    writer.flush()
+    writer.handle(logging.LogRecord("x", logging.INFO, "f", 1, "too late", (), None))
+    writer.close()
 
 
 def test_errors_are_logged_with_their_traces():
@@ -176,11 +172,11 @@ def test_traces_continue_those_of_callers(start):
 
     exporter = InMemorySpanExporter()
     running = start()
-    running.service.telemetry = Telemetry(exporter)
+    running.service.traces = Traces(exporter)
     trace = "0af7651916cd43dd8448eb211c80319c"
     headers = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
     httpx.get(f"{running.url}/v1/default/status", headers=headers, timeout=PATIENCE)
-    running.service.telemetry._provider.force_flush()
+    running.service.traces._provider.force_flush()
     span = exporter.get_finished_spans()[-1]
     assert span.name == "GET /v1/{tenant}/status"
     assert f"{span.context.trace_id:032x}" == trace

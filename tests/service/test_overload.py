@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from similia.service.http import calls
+from similia.service.http.app import ENDPOINTS
 from similia.service.http.keys import Keys
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
@@ -105,6 +107,25 @@ def test_pages_have_a_rate_and_requests_behind_it_are_dropped(start, tokens):
     assert answers.count(b"HTTP/1.1 200") == 5
     assert answers.count(b"HTTP/1.1 429") <= 1
     with client_of(running, tokens[0]) as client:
+        assert works(client)
+
+
+def test_strangers_who_ask_too_often_wait_and_are_disconnected(start, tokens):
+    running = start(wrong_rate=0.001)
+    running.service.auth._wrong.burst = 2.0
+    wrong = request("GET", "/v1/default/status", "sk_no_such")
+    with contextlib.ExitStack() as stack, client_of(running, tokens[0]) as client:
+        strangers = [stack.enter_context(connect(running)) for _ in range(10)]
+        for stranger in strangers[:2]:
+            stranger.sendall(wrong)
+            assert stranger.recv(12) == b"HTTP/1.1 401"
+        for stranger in strangers[2:]:
+            stranger.sendall(wrong)
+        assert works(client)
+        for stranger in strangers[2:]:
+            assert stranger.recv(12) == b"HTTP/1.1 429"
+            while stranger.recv(65536):
+                pass
         assert works(client)
 
 
@@ -209,6 +230,52 @@ def test_a_list_in_parts_is_the_list(long_log, tokens):
 
 # -- work ------------------------------------------------------------------------------------------
 
+
+def test_threads_that_rank_are_taken_by_nothing_else():
+    found = {each.handle.__name__ for each in ENDPOINTS if each.lane == "search"}
+    assert found == {"rank", "query_vectors"}
+
+
+def test_ranking_and_feedback_go_on_while_all_other_threads_are_at_work(start, tokens):
+    running, gate = start(), threading.Event()
+    others = [lane for name, lane in running.service.lanes.items() if name != "search"]
+    try:
+        for lane in others:
+            for _ in range(lane._free):
+                lane._executor.submit(gate.wait)
+        with client_of(running, tokens[0]) as client:
+            assert works(client)
+    finally:
+        gate.set()
+
+
+def test_long_explanations_are_bulk_work(start, tokens):
+    running, gate = start(), threading.Event()
+    lane = running.service.lanes["bulk"]
+
+    def explained(k):
+        with client_of(running, tokens[0]) as client:
+            return client.post("/v1/default/rank", json={**RANK, "k": k, "explain": True})
+
+    with ThreadPoolExecutor(1) as pool:
+        lane._executor.submit(gate.wait)
+        long = pool.submit(explained, 51)
+        until(lambda: not lane._free)
+        assert explained(50).status_code == 200
+        assert not long.done()
+        gate.set()
+        assert long.result(PATIENCE).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(triplet(), 200), (triplet(weight=-1), 422), ([], 422), (b"{", 400)]
+)
+def test_long_bodies_are_decoded_like_short_ones(http, monkeypatch, body, status):
+    monkeypatch.setattr(calls, "MAX_PROMPT_BODY", 0)
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    assert http.post(FEEDBACK, content=content, headers=JSON).status_code == status
+
+
 MANY = {"queries": [{"item": f"i{n % 30}"} for n in range(25)]}
 
 
@@ -263,7 +330,7 @@ def test_vectors_in_pieces_are_those_of_one_piece(http):
 
 def test_to_wait_for_what_is_learnt_costs_no_thread(start, tokens):
     running = start(threads=1)
-    learner = running.service.tenants.get("default")._learner
+    learner = running.service.tenants.get("default").learner
 
     def wait_for(seq):
         with client_of(running, tokens[0]) as client:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from similia import Blend, Impressions, Views
 from similia.similarity.blend import clicks as of_clicks
+from similia.similarity.blend.memory import PAIRS_A_QUERY
 from similia.updates import blend as constants
 from similia.updates.blend import (
     ABOVE,
@@ -265,48 +266,70 @@ def test_where_all_is_clicked_a_click_keeps_its_worth():
     assert blend.clicks_part_.theta[RATIO] >= least > 0
 
 
-def test_with_clicks_at_random_not_all_is_taken_for_relevant(monkeypatch):
-    """The level of lists is bounded; without that, "nearly all is relevant" fits."""
-    levels = []
-    for highest in (of_clicks.LEVEL_OF_LISTS[3], 8.0):
-        bounded = (*of_clicks.LEVEL_OF_LISTS[:3], highest)
-        monkeypatch.setattr(of_clicks, "LEVEL_OF_LISTS", bounded)
-        world = World(0)
-        blend = world.begun()
-        world.search(blend, 600, click=0.5)
-        levels.append(blend.clicks_part_.theta[ONE])
-    assert levels[0] <= -0.5 < levels[1]
-
-
 def test_weights_stay_near_the_start_among_what_they_chose(monkeypatch):
     """A hundred lists of ten that the weights chose themselves are no reason to leave the start."""
     found = []
     for deviation in (of_clicks.VIEW, 2.0):
         monkeypatch.setattr(of_clicks, "VIEW", deviation)
-        weights = []
+        moved = []
         for seed in range(3):
             world = World(seed, known=2.0)
-            blend = world.begun()
+            views = [Views(meaning=side, part=side[:, :4]) for side in (world.Q, world.Z)]
+            world.Q, world.Z = views
+            blend = Blend()
+            blend.begin(*views)
             world.search(blend, 100)
-            weights.append(blend.clicks_part_.theta[ONE + 1])
-        found.append(np.abs(np.array(weights) - 1).max())
+            start = blend.start_weights_
+            moved.append(np.abs(blend.clicks_part_.theta[ONE + 1 : ONE + 3] - start).max())
+        found.append(np.max(moved))
     assert found[0] < 0.15 < found[1]
 
 
-def test_where_nearly_nothing_is_relevant_memory_must_predict_to_rank(monkeypatch):
-    """Random clicks on few queries: memory that predicts nothing could not be proved wrong."""
-    kept = []
-    for least in (of_clicks.LEVEL_OF_LISTS[2], -8.0):
-        bounded = (*of_clicks.LEVEL_OF_LISTS[:2], least, of_clicks.LEVEL_OF_LISTS[3])
-        monkeypatch.setattr(of_clicks, "LEVEL_OF_LISTS", bounded)
+def test_one_view_has_nothing_to_learn_but_memory():
+    """Its weight is the unit of all others, so it cannot move."""
+    world = World(0)
+    blend = world.begun()
+    world.search(blend, 200)
+    assert blend.clicks_part_.theta[ONE + 1] == pytest.approx(1.0, abs=1e-6)
+
+
+def asked_once(blend, world, n):
+    """Lists about n queries that nobody asks again, clicked by place alone."""
+    Q = world.rng.normal(size=(n, 8))
+    rows = np.argsort(-blend.pairwise_score(Q, world.Z), axis=1)[:, :10]
+    clicks = world.rng.random((n, 10)) < 0.6 * np.arange(1, 11) ** -0.5
+    blend.learn(Q, log_of(np.arange(n), rows, clicks), items=world.Z)
+
+
+def test_lists_of_which_nothing_was_shown_before_are_no_evidence():
+    """Rates that were learnt in another order are no reason to rank by memory."""
+    world = World(0)
+    blend = world.begun()
+    world.search(blend, 100)
+    before = blend.clicks_part_.evidence[0]
+    asked_once(blend, world, 300)
+    assert blend.clicks_part_.evidence[0] == pytest.approx(before, abs=1e-6)
+
+
+def test_that_nobody_clicks_twice_is_no_evidence_for_memory(monkeypatch):
+    """Whoever sees a list again opens hardly anything: that says nothing of its items."""
+    found = []
+    mean, deviation, *bounds = of_clicks.SHOWN_AGAIN
+    for prior in ((mean, deviation, *bounds), (mean, of_clicks.FIXED, *bounds)):
+        monkeypatch.setattr(of_clicks, "SHOWN_AGAIN", prior)
         evidence = []
-        for seed in (0, 4, 5, 7):
+        for seed in range(3):
             world = World(seed)
             blend = world.begun()
-            world.search(blend, 600, click=0.3)
+            asked_once(blend, world, 300)
+            for query in np.repeat(np.arange(30), 2).reshape(-1, 2):
+                rows = np.argsort(-blend.pairwise_score(world.Q[query], world.Z), axis=1)[:, :10]
+                clicks = world.rng.random(rows.shape) < np.array([[0.3], [0.02]])
+                blend.learn(world.Q, log_of(query, rows, clicks), items=world.Z)
             evidence.append(blend.clicks_part_.evidence[0])
-        kept.append(np.max(evidence))
-    assert kept[0] < 0 < kept[1]
+        found.append(np.mean(evidence))
+    assert found[0] < -2
+    assert found[1] > 2
 
 
 def test_a_cascade_and_places_are_told_apart():
@@ -398,7 +421,7 @@ def test_of_many_items_of_a_query_those_of_which_least_is_known_go():
     lists = log_of(np.zeros(20, int), np.arange(300).reshape(20, 15), np.eye(15)[[0] * 20])
     blend = world.begun().learn(world.Q, lists, items=world.Z)
     kept = blend.boosts(world.Q[:1])[0][0]
-    assert len(kept) == 64
+    assert len(kept) == PAIRS_A_QUERY
     assert np.isin(blend.item_keys(world.Z[::15]), kept).all()  # what was clicked stays
 
 

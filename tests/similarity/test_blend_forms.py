@@ -66,6 +66,22 @@ def test_inner_products_of_exported_vectors_and_boosts_are_the_scores(learnt):
     np.testing.assert_allclose(scores, blend.pairwise_score(queries, items), atol=1e-10)
 
 
+def test_the_start_is_the_blend_that_has_only_begun(learnt):
+    blend, queries, items = learnt
+    begun = Blend().set_params(**blend.get_params())
+    begun.begin(queries, items)
+    start, before = blend.start(), copy.deepcopy(blend.get_state())
+    for name, value in begun.get_state().items():
+        np.testing.assert_array_equal(start.get_state()[name], value, err_msg=name)
+    lists = shown(np.random.default_rng(3), queries, items, 40)
+    for one in (begun, start):
+        one.learn(queries, lists, items=items)
+    for name, value in begun.get_state().items():
+        np.testing.assert_array_equal(start.get_state()[name], value, err_msg=name)
+    for name, value in before.items():  # the blend itself is left alone
+        np.testing.assert_array_equal(blend.get_state()[name], value, err_msg=name)
+
+
 def test_boosts_name_items_by_their_keys_where_no_items_are_given(learnt):
     blend, queries, items = learnt
     keys = blend.item_keys(items)

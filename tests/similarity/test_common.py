@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from similia import Blend, Impressions
-from similia.similarity.blend.common import DIRECTIONS, PAIRS, common_directions
+from similia.similarity.blend.comparing import DIRECTIONS, SAMPLED_PAIRS, common_directions
 
 
 def shape(items):
@@ -18,7 +18,7 @@ def test_the_prior_is_small_where_items_differ_most(n, rng):
     """Against the precision itself, in the directions that are kept."""
     scales = np.linspace(3, 0.1, n) ** 2
     items = rng.normal(size=(300, n)) * scales + 5
-    one, other = np.random.default_rng(2).integers(len(items), size=(2, PAIRS))
+    one, other = np.random.default_rng(2).integers(len(items), size=(2, SAMPLED_PAIRS))
     apart = (items[one] - items[other])[one != other]
     apart /= np.linalg.norm(apart, axis=1, keepdims=True)
     C = apart.T @ apart / len(apart)

@@ -10,7 +10,7 @@ from scipy import sparse
 from similia import OASIS, learn_file, load
 from similia.files import Ids, VectorFile
 from similia.stream import Checkpoint, Tally, learning
-from similia.stream.checkpoint import MODEL, PROGRESS, _seal, content
+from similia.stream.checkpoint import MODEL_FILE, PROGRESS, _seal, content
 from similia.views import Views
 
 TASK = {"learner": "OASIS"}
@@ -134,7 +134,7 @@ def test_a_kill_in_the_removal_loses_nothing(clicks, tmp_path, monkeypatch):
         left = iter(range(removal, -1, -1))
 
         def killed(self, *, missing_ok=False):
-            if (MODEL.fullmatch(self.name) or self.name == PROGRESS) and next(left, -1) == 0:
+            if (MODEL_FILE.fullmatch(self.name) or self.name == PROGRESS) and next(left, -1) == 0:
                 raise Killed
             unlink(self, missing_ok=missing_ok)
 

@@ -4,12 +4,12 @@ import pkgutil
 
 import pytest
 
-import similia.feedback.sampling
+import similia.feedback
 import similia.trust
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (similia.trust, similia.feedback.sampling)
+    for package in (similia.trust, similia.feedback)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 

@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.gibbs import GibbsState
-from similia.linalg.spectral import from_eigenpairs
+from similia.linalg.spectral import from_eigenpairs, von_neumann_divergence
 from similia.linalg.threads import single_blas_thread
 from similia.updates import meg
 from similia.updates.meg import MEGSetting, gathered, meg_matrix_pass, meg_pass

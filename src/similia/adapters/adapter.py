@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from similia.contract import Array, State
+from similia.persistence.loading import MAX_COUNT
 from similia.updates.low_rank import compressed, low_rank_pass
 
 User = int | str
@@ -101,7 +102,7 @@ def unpacked(arrays: State, m: int, n: int, dtype: np.dtype, rank: int) -> dict[
     used = counts[:, 0]
     if counts.shape[1] != 4 or counts.dtype != np.int64 or len(users) != len(counts):
         raise ValueError("the counts are not four for each user")
-    if counts.size and not (counts.min() >= 0 and counts.max() < 2**53 and used.max() <= rank):
+    if counts.size and not (counts.min() >= 0 and counts.max() < MAX_COUNT and used.max() <= rank):
         raise ValueError("the counts of users are impossible")
     total, cores = int(used.sum()), int((used**2).sum())
     shapes = {"B": (total, m), "C": (total, n), "K": (cores,), "N": (cores,)}

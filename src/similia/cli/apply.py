@@ -62,9 +62,16 @@ def apply(
     learner = inputs.load_model(model)
     if not isinstance(learner, Ranker):
         raise ValueError(f"{model}: {type(learner).__name__} has no vectors.")
-    extra = views.files()
-    X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-    sides = extra.of_queries(X).X if side is SideName.queries else extra.of_items(X).X
+    as_queries = side is SideName.queries
+    layout, extra = inputs.layout_of(learner, views)
+    if layout is not None:
+        from similia.tabular.layout import read_queries
+
+        X = read_queries(vectors, layout) if as_queries else layout.items(vectors)
+    elif extra is not None:
+        X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
+        X = extra.of_queries(X) if as_queries else extra.of_items(X)
+    sides = X.X
     scorer: Searchable = learner
     scale = ""
     if scale_like is not None:
@@ -80,9 +87,9 @@ def apply(
             if items
             else None
         )
-        scaled = scaled_like(learner, inputs.base_named(scale_like), extra.of_queries(X).X, Z)
+        scaled = scaled_like(learner, inputs.base_named(scale_like), X.X, Z)
         scorer, scale = scaled, f"; scores times {scaled.factor:.4g}"
-    found = (scorer.query_vectors if side is SideName.queries else scorer.item_vectors)(sides)
+    found = (scorer.query_vectors if as_queries else scorer.item_vectors)(sides)
     write_vectors(output, found, X.ids.values)
     opt.note(
         f"{found.shape[0]} vectors of length {found.shape[1]}; geometry: {learner.geometry}{scale}."

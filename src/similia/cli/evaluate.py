@@ -1,6 +1,7 @@
 """``similia evaluate``: the base against the adapted similarity, on judgements."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from similia.cli import options as opt
 
 if TYPE_CHECKING:
     from similia.files import BadRows, Source, VectorFile
+    from similia.tabular.layout import ViewLayout
 
 Vectors = Annotated[Path | None, Argument(metavar="VECTORS", help=opt.VECTORS_HELP)]
 Feedback = Annotated[Path | None, Argument(metavar="FEEDBACK", help=opt.FEEDBACK_HELP)]
@@ -32,7 +34,7 @@ Base = Annotated[
     Option(
         "--base",
         help="What to compare with: cosine, inner_product, euclidean or the file of another model. "
-        "Default: the learner before it learnt anything.",
+        "Default: today's ranking, the first view as it is.",
     ),
 ]
 ExecutorName = Annotated[
@@ -44,6 +46,18 @@ ExecutorName = Annotated[
         rich_help_panel="Many workers",
     ),
 ]
+ServiceUrl = Annotated[
+    str | None,
+    Option(
+        "--url",
+        help="Address of a service, to be examined in place of a model.",
+        rich_help_panel="Service",
+    ),
+]
+#: seconds for a service to read what was uploaded
+READ_WITHIN = 60
+#: judgements in one request
+EXAMS_AT_ONCE = 200
 Parts = Annotated[
     int | None,
     Option(
@@ -82,25 +96,34 @@ def evaluate(
     executor: ExecutorName = None,
     parts: Parts = None,
     work: Work = None,
+    url: ServiceUrl = None,
+    tenant: opt.TenantAt = "default",
+    key: opt.ApiKey = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Compare a model with the similarity before learning.
+    """Compare a model with today's ranking.
 
     Prints measures, intervals and paired tests on judgements that the model must not have learnt
     from. Columns query,item,relevance or row,label yield all retrieval measures; query,better,worse
-    and a,b,label the share in the right order.
+    and a,b,label the share in the right order. With --url, MODEL is the file of judgements: they
+    are uploaded to the service for its exams, and what it ranks is compared on them.
     """
+    if url is not None:
+        if (vectors, feedback, beir) != (None, None, None):
+            raise typer.BadParameter("--url takes judgements alone: similia evaluate F --url URL.")
+        _examined(model, columns, url, tenant, key, as_json)
+        return
     folder = Path(f"{model}.evaluation.work") if work is None else work
     if beir is None and vectors is not None and feedback is not None:
         from similia.files import Source
 
         whole = inputs.Sides(vectors=vectors, **vars(sides))
+        layout = None if views else inputs.load_model(model).layout_
         inputs.check_files(whole, feedback, outputs=(bad_log,))
         if executor is not None:
             whole, feedback = whole.fetched(folder), inputs.fetched(feedback, folder)
-        read = _read(
-            whole, views, Source(feedback, inputs.named_columns(columns)), bad_rows, bad_log
-        )
+        source = Source(feedback, inputs.named_columns(columns))
+        read = _read(whole, views, source, bad_rows, bad_log, layout)
     elif (
         beir is not None
         and (vectors, columns, sides) == (None, None, inputs.SideOptions())
@@ -137,14 +160,13 @@ def evaluate(
         else:
             from similia.distributed import evaluate_parts
             from similia.retrieval.names import cut_offs
-            from similia.stream import base_of
-            from similia.trust import Adaptation
+            from similia.trust.evaluation import adaptation, base_in_words, contenders
 
-            before = base_of(adapted, X.X, Z and Z.X) if against is None else against
+            scorers = contenders(adapted, X.X, Z and Z.X, against)
             vectors_at, items_at = whole.paths()
             options["k"] = cut_offs("measure", measures, options["k"])
             parted = evaluate_parts(
-                {"base": before, "adapted": adapted},
+                scorers,
                 vectors_at,
                 path,
                 items=items_at,
@@ -153,7 +175,7 @@ def evaluate(
                 work=folder,
                 **options,
             )
-            found = Adaptation(parted["base"], parted["adapted"], level, measures)
+            found = adaptation(parted, base_in_words(scorers["base"], X.X), level, measures)
             if work is None:
                 shutil.rmtree(folder)
     outcome = found.to_dict()
@@ -162,9 +184,42 @@ def evaluate(
         return
     n = outcome["n_tests"]
     together = f"; intervals of differences and p hold for all {n} measures together"
-    told = f"{outcome['n_queries']} queries, {outcome['n_items']} items"
+    told = f"{outcome['n_queries']} queries, {outcome['n_items']} items; base: {outcome['base']}"
     opt.note(f"{told}{together if n > 1 else ''}.")
     _print(outcome["measures"], level)
+
+
+def _examined(
+    path: Path, columns: str | None, url: str, tenant: str, key: str | None, as_json: bool
+) -> None:
+    """Upload judged queries to a service, and print how it does on its exams."""
+    from similia.cli.serve import service_in_words
+    from similia.client import Client
+    from similia.service.client.sending import batches, judgements_in
+
+    names = inputs.named_columns(columns)
+    with service_in_words(), Client(url, tenant, key) as client:
+        last = 0
+        for rows in batches(judgements_in(path, columns=names), EXAMS_AT_ONCE):
+            last = max(receipt.seq for receipt in client.examine(rows))
+        deadline = time.monotonic() + READ_WITHIN
+        while client.status().learnt_seq < last and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found = client.evaluate()
+    if as_json:
+        from msgspec import to_builtins
+
+        opt.print_json(to_builtins(found))
+        return
+    fields: dict[str, object] = {"measure": f"{found.measure} on {found.n_queries} queries"}
+    titles = {"base": "today's ranking", "live": "learnt"}
+    fields |= {titles.get(name, name): f"{mean:.4f}" for name, mean in found.means.items()}
+    if found.interval is not None:
+        low, high = found.interval
+        fields["learnt - base"] = f"{found.difference:+.4f} ({low:+.4f} to {high:+.4f})"
+    opt.print_fields(fields)
+    if found.note:
+        opt.note(found.note)
 
 
 @contextmanager
@@ -174,11 +229,15 @@ def _read(
     source: "Source",
     action: opt.OnBadRow,
     log: Path | None,
+    layout: "ViewLayout | None",
 ) -> "Iterator[tuple[VectorFile, VectorFile | None, Source, BadRows]]":
     """Yield queries, items if they are others, judgements, and a policy for bad rows."""
     from similia.files import spooled
 
-    with sides.read(views, action, log) as (X, Z, bad), spooled(source) as path:
+    with (
+        spooled(source) as path,
+        sides.read(views, action, log, feedback=path, layout=layout) as (X, Z, bad),
+    ):
         yield X, Z, path, bad
 
 
@@ -195,15 +254,17 @@ def _read_beir(
 
 
 def _print(measures: dict[str, Any], level: float) -> None:
-    header = ["measure", "base", "adapted", "difference", f"{100 * level:g} % interval", "p"]
+    names = ["base", *(["start"] if "start" in next(iter(measures.values())) else []), "adapted"]
+    titles = {"base": "today's ranking (base)", "start": "start", "adapted": "learnt"}
+    header = ["measure", *(titles[name] for name in names)]
+    header += ["learnt - base", f"{100 * level:g} % interval", "p"]
     rows = []
     for measure, found in measures.items():
         low, high = found["interval"]
         rows.append(
             [
                 measure,
-                _with_interval(found["base"]),
-                _with_interval(found["adapted"]),
+                *(f"{found[name]['mean']:.4f}" for name in names),
                 f"{found['difference']:+.4f}",
                 f"{low:+.4f} to {high:+.4f}",
                 f"{found['p_value']:.2g}",
@@ -216,11 +277,6 @@ def _print(measures: dict[str, Any], level: float) -> None:
     parts = [f"better in {', '.join(better)}"] if better else []
     parts += [f"worse in {', '.join(worse)}"] if worse else []
     if parts:
-        typer.echo(f"Beyond chance, adapted is {' and '.join(parts)}.")
+        typer.echo(f"Beyond chance, what was learnt is {' and '.join(parts)}.")
     else:
         typer.echo("The base is as good: no difference is beyond chance.")
-
-
-def _with_interval(found: dict[str, Any]) -> str:
-    low, high = found["interval"]
-    return f"{found['mean']:.4f} ({low:.3f}–{high:.3f})"

@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from typer import Argument, Option
 
 from similia.cli import inputs
@@ -52,9 +53,24 @@ Queries = Annotated[
 RecallAt = Annotated[
     int, Option("--recall-at", min=1, help="Measure recall of this many best items.")
 ]
-IndexPath = Annotated[Path, Argument(metavar="INDEX", help="A file saved by `similia index`.")]
+IndexPath = Annotated[
+    Path,
+    Argument(
+        metavar="INDEX",
+        help="A file saved by `similia index`; or a table of items, for a model learnt from one.",
+    ),
+]
 QueryPath = Annotated[
-    Path, Argument(metavar="QUERIES", help="Untransformed vectors; - reads JSON lines.")
+    Path | None,
+    Argument(
+        metavar="QUERIES",
+        help="Untransformed vectors, - reads JSON lines; or, for a model learnt from texts, a "
+        "table of texts or .txt with one per line.",
+    ),
+]
+Typed = Annotated[
+    list[str] | None,
+    Option("--query", "-q", metavar="TEXT", help="A query as people type it; repeatable."),
 ]
 Count = Annotated[int, Option("--k", "-k", min=1, help="Number of items per query.")]
 
@@ -86,15 +102,22 @@ def index(
     from similia.files import read_vectors
     from similia.index import build_index
 
-    Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-    extra = views.files()
+    learner = None if model is None else inputs.load_model(model, plain=True)
+    layout, extra = inputs.layout_of(learner, views)
+    asked = None
+    if layout is not None:
+        Z = layout.items(vectors)
+    elif extra is not None:
+        Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
+        Z = extra.of_items(Z)
+        asked = None if queries is None else extra.of_queries(read_vectors(queries)).X
     built = build_index(
-        extra.of_items(Z).X,
-        None if model is None else inputs.load_model(model, plain=True),
+        Z.X,
+        learner,
         backend=backend.value,
         geometry=geometry and geometry.value,
         ids=Z.ids.values,
-        queries=None if queries is None else extra.of_queries(read_vectors(queries)).X,
+        queries=asked,
         recall_at=recall_at,
         **dict(map(inputs.setting, options or [])),
     )
@@ -108,8 +131,9 @@ def index(
 @inputs.grouped
 def search(
     index_path: IndexPath,
-    queries: QueryPath,
     views: inputs.FurtherViews,
+    queries: QueryPath = None,
+    typed: Typed = None,
     model: Model = None,
     k: Count = 10,
     ids: opt.IdsFile = None,
@@ -122,14 +146,37 @@ def search(
     Prints query,rank,item,score, best first. Without a model, searches by the plain vectors, or by
     the metric that the index was built with.
     """
-    from similia.files import read_vectors
-    from similia.index import open_index
+    if (queries is None) == (typed is None):
+        raise typer.BadParameter("search takes either QUERIES or --query TEXT.")
 
-    opened = open_index(index_path)
+    from similia.files import Ids, read_vectors
+    from similia.index import build_index, open_index
+    from similia.tabular.columns import is_table
+
     learner = None if model is None else inputs.load_model(model, plain=True)
-    Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
-    extra = views.files()
-    found = opened.search(extra.of_queries(Q).X, min(k, len(opened)), model=learner)
+    layout, extra = inputs.layout_of(learner, views)
+    if typed is not None and layout is None:
+        raise typer.BadParameter("--query needs a --model that was learnt from a table of texts.")
+    if is_table(index_path):
+        if layout is None:
+            raise ValueError(
+                f"{index_path} is a table: add --model with a model that was learnt from one, or "
+                "make an index of its vectors (similia index)."
+            )
+        Z = layout.items(index_path)
+        opened = build_index(Z.X, learner, ids=Z.ids.values)
+    else:
+        opened = open_index(index_path)
+    if typed is not None and layout is not None:
+        Q = layout.queries(typed, Ids(typed, len(typed)))
+    elif layout is not None and queries is not None:
+        from similia.tabular.layout import read_queries
+
+        Q = read_queries(queries, layout)
+    elif queries is not None and extra is not None:
+        Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
+        Q = extra.of_queries(Q)
+    found = opened.search(Q.X, min(k, len(opened)), model=learner)
     rows = (
         (query, rank, item, score)
         for query, items, scores in zip(

@@ -31,6 +31,8 @@ def info(model: opt.ModelPath, verbose: Verbose = False, as_json: opt.AsJson = F
     if shares:
         opt.say("ranks by:")
         opt.print_fields(_shares_in_words(**shares), "  ")
+    if assumed := found.attributes.get("assumed_"):
+        opt.say(f"assumed: {assumed}")
     if not verbose:
         opt.note("Parameters, learnt values, arrays and versions: --verbose.")
         return

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from similia.cli.options import (
+    Embed,
     IdColumn,
     IdsFile,
+    ItemColumns,
     ItemIdsFile,
     Items,
     OnBadRow,
@@ -30,7 +32,8 @@ from similia.exceptions import BadRowError
 
 if TYPE_CHECKING:
     from similia.distributed import VectorPath
-    from similia.files import BadRows, VectorFile, ViewFiles
+    from similia.files import BadRows, Source, VectorFile, ViewFiles
+    from similia.tabular.layout import ViewLayout
 
 # -- parsing -----------------------------------------------------------------------------------
 
@@ -48,6 +51,14 @@ def setting(text: str) -> tuple[str, Any]:
             return name, number(value)
         except ValueError:
             pass
+    return name, value
+
+
+def named(text: str, option: str) -> tuple[str, str]:
+    """Parse NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise typer.BadParameter(f"{option} must be NAME=VALUE, got {text!r}.")
     return name, value
 
 
@@ -78,6 +89,16 @@ def load_model(path: Path, *, plain: bool = False) -> Any:
     if plain:
         return None
     raise ValueError(f"{path}: the base is in use, and no model; promote one first.")
+
+
+def layout_of(
+    model: Any, views: "FurtherViews"
+) -> "tuple[ViewLayout, None] | tuple[None, ViewFiles]":
+    """How a model reads a table; or files of further views, its own unless some are given."""
+    found = None if model is None or views else model.layout_
+    if found is None or not hasattr(found, "kinds"):
+        return None, found or views.files()
+    return found, None
 
 
 def base_named(name: str) -> Any:
@@ -149,6 +170,8 @@ class SideOptions:
     item_ids: ItemIdsFile = None
     vector_column: VectorColumn = None
     id_column: IdColumn = None
+    item_columns: ItemColumns = None
+    embed: Embed = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +190,30 @@ class Sides(SideOptions):
             item_ids=self.item_ids and fetched(self.item_ids, folder),
         )
 
+    def layout(self) -> "ViewLayout | None":
+        """What a table of items holds, shown as soon as it is found; None for plain vectors."""
+        table = self.items or self.vectors
+        plain = self.vector_column is not None or self.ids is not None
+        if plain or table.suffix in (".npy", ".npz", ".safetensors", ".svmlight"):
+            return None
+
+        from similia.tabular.columns import column_kinds, is_table, kinds_in_words
+
+        if not is_table(table):
+            return None
+        given = dict(named(text, "--item-column") for text in self.item_columns or ())
+        if self.id_column is not None:
+            given[self.id_column] = "id"
+        kinds = column_kinds(table, given)
+        mixed = {"text", "category", "date"} & set(kinds.values()) or self.embed or given
+        if not mixed and table.suffix not in (".csv", ".tsv"):
+            return None
+        note(f"{table}: {kinds_in_words(kinds)}.")
+
+        from similia.tabular.layout import ViewLayout
+
+        return ViewLayout.found_in(table, kinds, self.embed or "")
+
     def paths(self) -> "tuple[VectorPath, VectorPath | None]":
         """Where workers find the vectors of queries and items."""
         from similia.distributed import VectorPath
@@ -184,11 +231,28 @@ class Sides(SideOptions):
         views: FurtherViews | None = None,
         action: OnBadRow = OnBadRow.stop,
         log: Path | None = None,
+        *,
+        feedback: "Source | None" = None,
+        layout: "ViewLayout | ViewFiles | None" = None,
     ) -> "Iterator[tuple[VectorFile, VectorFile | None, BadRows]]":
-        """Yield the vectors, those of the items if they are separate, and a policy for bad rows."""
-        from similia.files import read_vectors
+        """Yield the vectors, those of the items if they are separate, and a policy for bad rows.
 
-        further = views.files() if views else None
+        A table with a `layout` becomes the views of that; queries that are none of its rows are
+        those that people typed, in the `feedback`.
+        """
+        from similia.files import ViewFiles, read_vectors
+
+        if layout is not None and not isinstance(layout, ViewFiles):
+            from similia.tabular.layout import read_sides
+
+            with skipping(action, log) as bad:
+                queries = None if self.items is None else self.vectors
+                both = read_sides(
+                    self.items or self.vectors, layout, feedback=feedback, queries=queries
+                )
+                yield *both, bad
+            return
+        further = views.files() if views else layout
         columns: Any = {"vector_column": self.vector_column, "id_column": self.id_column}
         with skipping(action, log) as bad:
             X, Z = read_vectors(self.vectors, ids=self.ids, bad_rows=bad, **columns), None

@@ -71,7 +71,7 @@ def draft(
     vectors: VectorsOption = None,
     searches: Searches = None,
     items: opt.Items = None,
-    base: Base = "cosine",
+    base: Base = None,
     length: Length = 10,
     seed: Seed = None,
     ids: opt.IdsFile = None,
@@ -87,7 +87,7 @@ def draft(
     """
     inputs.check_files(vectors, searches, items, ids, item_ids, challenger, outputs=(output,))
 
-    from similia.feedback.interleaved import read_rankings
+    from similia.feedback.rankings import read_rankings
     from similia.trust.interleaving import draft_file, model_name, rankings_of
 
     generation, name = None, ""
@@ -104,7 +104,8 @@ def draft(
             vector_column=vector_column,
             id_column=id_column,
         )
-        with sides.read(views) as (X, Z, _):
+        layout = None if views else scorers[0].layout_
+        with sides.read(views, layout=layout) as (X, Z, _):
             ours, theirs = (rankings_of(s, X, Z, length=length) for s in scorers)
     found = draft_file(
         output,
@@ -124,7 +125,7 @@ def draft(
             opt.note(f"{found.n_missing} searches have no ranking by both, and so no list.")
 
 
-def _scorers(challenger: Path, champion: str, base: str) -> tuple[list[Any], int | None]:
+def _scorers(challenger: Path, champion: str, base: str | None) -> tuple[list[Any], int | None]:
     """Challenger and champion, and the generation of the champion, 0 for a plain similarity."""
     from similia.retrieval.scorers import PLAIN_SCORERS
     from similia.trust import Promotion
@@ -132,7 +133,7 @@ def _scorers(challenger: Path, champion: str, base: str) -> tuple[list[Any], int
     model, folder = inputs.load_model(challenger), Path(champion)
     if champion in PLAIN_SCORERS or not folder.is_dir():
         return [model, inputs.base_named(champion)], 0 if champion in PLAIN_SCORERS else None
-    promotion = Promotion(folder, base=inputs.base_named(base))
+    promotion = Promotion(folder, base=inputs.base_named(base or "inner_product"))
     return [model, promotion.champion()], promotion.current
 
 
@@ -142,7 +143,7 @@ def judge(
     clicks: ClicksFile = None,
     folder: FolderOption = None,
     model: Model = None,
-    base: Base = "cosine",
+    base: Base = None,
     level: opt.Level = 0.95,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
@@ -167,7 +168,7 @@ def judge(
     found = test.preference()
     outcome = None
     if folder is not None and model is not None:
-        promotion = Promotion(folder, base=inputs.base_named(base), level=level)
+        promotion = Promotion(folder, base=inputs.base_named(base or "inner_product"), level=level)
         outcome = judge_drafts(promotion, inputs.load_model(model), test, generation)
     if as_json:
         told = {} if outcome is None else {"outcome": outcome.to_dict()}

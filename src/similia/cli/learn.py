@@ -10,7 +10,20 @@ from typer import Option
 from similia.cli import inputs
 from similia.cli import options as opt
 
-Output = Annotated[Path, Option("--output", "-o", help="Where to save the model.")]
+Output = Annotated[
+    Path | None,
+    Option("--output", "-o", help="Where to save the model. Default: a new model.safetensors."),
+]
+Shown = Annotated[
+    str | None,
+    Option(
+        "--shown",
+        metavar="base:N",
+        help="For a log of clicks without what was shown: assume that people saw the best N of "
+        "today's ranking. The model keeps this assumption, and info shows it.",
+        rich_help_panel="Judgements",
+    ),
+]
 Start = Annotated[
     Path | None, Option("--from", help="Continue from this saved model, with its own parameters.")
 ]
@@ -101,7 +114,7 @@ def learn(
     sides: inputs.Sides,
     views: inputs.FurtherViews,
     feedback: opt.Feedback,
-    output: Output,
+    output: Output = None,
     learner: opt.Learner = None,
     settings: opt.Settings = None,
     start: Start = None,
@@ -109,6 +122,7 @@ def learn(
     position: opt.Position = None,
     unjudged: opt.UnjudgedOption = opt.Unjudged.ignore,
     clicks: opt.ClicksOption = opt.ClickRule.clicked,
+    shown: Shown = None,
     bad_rows: opt.BadRowsOption = opt.OnBadRow.stop,
     bad_log: opt.BadLog = None,
     checkpoint: CheckpointFolder = None,
@@ -129,16 +143,26 @@ def learn(
         raise typer.BadParameter("--resume needs --checkpoint.")
     if executor is None and (shares or work or held_out):
         raise typer.BadParameter("--shares, --work and --held-out need --executor.")
-    if executor is not None and (checkpoint or views):
+    if executor is not None and (checkpoint or views or shown):
         raise typer.BadParameter(
-            "--executor needs no --checkpoint, as finished shares are kept, and takes no views."
+            "--executor needs no --checkpoint, as finished shares are kept, and takes no views and "
+            "no --shown."
         )
+    length = None if shown is None else _length(shown)
+    if output is None:
+        output = Path("model.safetensors")
+        if output.exists():
+            raise typer.BadParameter(f"{output} exists already; name another with --output.")
     inputs.check_files(sides, feedback, outputs=(output, bad_log))
     if executor is not None:
         folder = Path(f"{output}.work") if work is None else work
         sides, feedback = sides.fetched(folder), inputs.fetched(feedback, folder)
     values = dict(map(inputs.setting, settings or []))
     names = inputs.named_columns(columns, position)
+
+    layout = None
+    if start is None and learner in (None, "Blend") and not views and executor is None:
+        layout = sides.layout()
 
     from similia.files import Source
     from similia.registry import DEFAULT, new_learner
@@ -150,8 +174,9 @@ def learn(
         from similia.persistence import load
 
         model = load(start)
-    with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
-        source = Source(feedback, names)
+        layout = model.layout_
+    source = Source(feedback, names)
+    with sides.read(views, bad_rows, bad_log, feedback=source, layout=layout) as (X, Z, bad):
         options: dict[str, Any] = {
             "output": output,
             "unjudged": unjudged.value,
@@ -178,8 +203,17 @@ def learn(
             )
         else:
             options |= {"checkpoint": checkpoint, "every": every, "resume": resume}
+            options["shown"] = length
             found = learn_file(model, X, source, items=Z, **options)
     if as_json:
         opt.print_json({**found.to_dict(), "output": str(output)})
     else:
         opt.print_fields({**found.in_words(), "output": output})
+
+
+def _length(shown: str) -> int:
+    """Parse base:N."""
+    base, colon, n = shown.partition(":")
+    if base != "base" or not colon or not n.isdigit() or not 1 <= int(n) <= 1000:
+        raise typer.BadParameter(f"--shown must be base:N, with N from 1 to 1000, got {shown!r}.")
+    return int(n)

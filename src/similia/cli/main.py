@@ -108,9 +108,9 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "learn": (
         learn.learn,
         """
-        similia learn items.npy judgements.csv -o model.safetensors
-        similia learn queries.npy log.csv --items items.npy --position rank -o m.safetensors
-        similia learn items.npy more.csv --from model.safetensors -o newer.safetensors""",
+        similia learn items.csv clicks.csv
+        similia learn queries.npy log.csv --items items.npy -o model.safetensors
+        similia learn items.csv more.csv --from model.safetensors -o newer.safetensors""",
     ),
     "clicks": (
         clicks.clicks,
@@ -157,7 +157,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "search": (
         index.search,
         """
-        similia search items.index queries.npy
+        similia search items.csv -q "red lamp" --model model.safetensors
         similia search items.index queries.npy --model model.safetensors -k 20
         similia search items.index - --model generations --format jsonl""",
     ),
@@ -182,18 +182,42 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         similia rollback generations --to 3
         similia rollback generations --to 0""",
     ),
+    "serve": (
+        serve.serve,
+        """
+        similia serve items.npy --ids ids.txt
+        similia serve --config service.toml --show-settings
+        similia serve items.npy --host 0.0.0.0 --store postgresql://similia@db/similia""",
+    ),
+    "judge": (
+        serve.judge,
+        """
+        similia judge items.npy --texts titles.txt
+        similia judge items.npy --queries queries.npy --query-texts queries.txt
+        similia judge items.npy --images pictures --no-browser --port 8000""",
+    ),
+    "feedback": (
+        serve.feedback,
+        """
+        similia feedback log.csv
+        similia feedback log.csv --queries text --url https://rank.example.org --tenant shop
+        similia feedback queries.jsonl --events events.jsonl""",
+    ),
+    "info": (
+        info.info,
+        """
+        similia info model.safetensors
+        similia info model.safetensors --verbose
+        similia info generations --json""",
+    ),
 }
 for _name, (_command, _examples) in COMMANDS.items():
     _lines = "\n".join(f"  {line.strip()}" for line in _examples.strip().splitlines())
     app.command(_name, cls=GroupedHelp, epilog=f"\b\nExamples:\n{_lines}")(_command)
 app.add_typer(interleave.app, name="interleave")
 app.add_typer(plot.app, name="plot")
-app.command("serve")(serve.serve)
-app.command("judge")(serve.judge)
-app.command("feedback")(serve.feedback)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.log, name="log")
-app.command("info")(info.info)
 app.command("learners")(info.learners)
 app.command("demo")(demo.demo)
 

@@ -55,6 +55,21 @@ def learner_names(begun: str) -> list[str]:
     return [name for name in ALL_LEARNERS if name.startswith(begun)]
 
 
+#: where a service listens by default
+LOCAL_SERVICE = "http://127.0.0.1:8765"
+Url = Annotated[str, Option("--url", help="Address of the service.", rich_help_panel="Service")]
+TenantAt = Annotated[
+    str, Option("--tenant", help="Whose judgements these are.", rich_help_panel="Service")
+]
+ApiKey = Annotated[
+    str | None,
+    Option(
+        "--key",
+        envvar="SIMILIA_KEY",
+        help="API key; better in the environment.",
+        rich_help_panel="Service",
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 ModelPath = Annotated[
     Path, Argument(metavar="MODEL", help="A saved model, or a folder of `similia promote`.")
@@ -99,6 +114,26 @@ IdColumn = Annotated[
         "--id-column",
         help="Column of the ids in tables and JSON.",
         rich_help_panel="Vectors",
+    ),
+]
+ItemColumns = Annotated[
+    list[str] | None,
+    Option(
+        "--item-column",
+        metavar="NAME=KIND",
+        help="What a column of a table of items holds, if it is found wrong: id, text, category, "
+        "number, date, vector or unused. Repeatable.",
+        rich_help_panel="Tables of items",
+    ),
+]
+Embed = Annotated[
+    str | None,
+    Option(
+        "--embed",
+        metavar="NAME_OR_FOLDER",
+        help="Make vectors of the texts by a model of sentence-transformers or model2vec. They are "
+        "kept beside the items, and made anew for what has changed.",
+        rich_help_panel="Tables of items",
     ),
 ]
 BadRowsOption = Annotated[

@@ -52,10 +52,11 @@ Worthwhile = Annotated[
     Option("--worthwhile", min=0.0001, max=0.9999, help="Smallest difference worth finding."),
 ]
 Base = Annotated[
-    str,
+    str | None,
     Option(
         "--base",
-        help="Similarity before any learning: cosine, inner_product, euclidean or a saved model.",
+        help="Similarity before any learning: cosine, inner_product, euclidean or a saved model. "
+        "Default: today's ranking, the first view as it is.",
     ),
 ]
 Share = Annotated[
@@ -121,8 +122,11 @@ def split(
     from similia.trust import Promotion, split_file
 
     promotion = Promotion(folder, share=share, seed=seed)
-    source = Source(feedback, inputs.named_columns(columns))
-    with sides.read(action=bad_rows, log=bad_log) as (X, Z, bad), spooled(source) as path:
+    layout = sides.layout()
+    with (
+        spooled(Source(feedback, inputs.named_columns(columns))) as path,
+        sides.read(None, bad_rows, bad_log, feedback=path, layout=layout) as (X, Z, bad),
+    ):
         found, n_learning = split_file(promotion, X, path, output, items=Z, kind=kind, bad_rows=bad)
     if as_json:
         figures = {**found._asdict(), "n_learning": n_learning, "output": str(output)}
@@ -142,7 +146,7 @@ def promote(
     go_on: Continue = False,
     model: Model = None,
     unseen: Unseen = False,
-    base: Base = "cosine",
+    base: Base = None,
     share: Share = None,
     level: opt.Level = 0.95,
     worthwhile: Worthwhile = 0.02,
@@ -172,25 +176,32 @@ def promote(
         raise typer.BadParameter("--unseen is about a model: add --model.")
     inputs.check_files(sides, feedback, outputs=(bad_log,))
 
-    from similia.files import Source
+    from similia.files import Source, spooled
     from similia.registry import DEFAULT, new_learner
     from similia.trust import Promotion, promote_file
+    from similia.trust.evaluation import base_in_words, todays_ranking
+    from similia.trust.generations import Generations
 
-    before = inputs.base_named(base)
-    rule = {"level": level, "worthwhile": worthwhile}
-    promotion = Promotion(folder, base=before, share=share, seed=seed, **rule)
-    if model is not None:
-        challenger = inputs.load_model(model)
-    elif go_on and promotion.current:
-        challenger = promotion.champion()
+    current = Generations(folder).current if go_on else 0
+    if model is not None or current:
+        challenger = inputs.load_model(model or folder)
     else:
         challenger = new_learner(learner or DEFAULT, dict(map(inputs.setting, settings or [])))
-    with sides.read(views, bad_rows, bad_log) as (X, Z, bad):
+    before = inputs.base_named(base) if base else todays_ranking(challenger)
+    rule = {"level": level, "worthwhile": worthwhile}
+    promotion = Promotion(folder, base=before, share=share, seed=seed, **rule)
+    layout = None if views else challenger.layout_
+    if layout is None and challenger.learns_lists and not views:
+        layout = sides.layout()
+    with (
+        spooled(Source(feedback, inputs.named_columns(columns, position))) as source,
+        sides.read(views, bad_rows, bad_log, feedback=source, layout=layout) as (X, Z, bad),
+    ):
         outcome = promote_file(
             promotion,
             challenger,
             X,
-            Source(feedback, inputs.named_columns(columns, position)),
+            source,
             items=Z,
             learnt=model is not None,
             unseen=unseen,
@@ -202,15 +213,16 @@ def promote(
     if as_json:
         opt.print_json({**outcome.to_dict(), "bad_rows": bad.to_dict()})
     else:
-        print_outcome(outcome)
+        print_outcome(outcome, base_in_words(before, X.X))
     if not outcome.promoted:
         raise typer.Exit(NOT_PROMOTED)
 
 
-def print_outcome(outcome: "Outcome") -> None:
+def print_outcome(outcome: "Outcome", base: str = "the base") -> None:
     """Print a verdict, and the figures behind it."""
     fields: dict[str, object] = {"measure": f"{outcome.measure} on {outcome.power.sample}"}
     fields |= {name: f"{mean:.4f}" for name, mean in outcome.figures.items()}
+    fields["base"] = f"{fields['base']}  (today's ranking: {base})"
     fields["champion"] = f"{fields['champion']}  (generation {outcome.champion})"
     gain = outcome.against_champion.difference
     fields["against champion"] = f"{gain:+.4f} ± {outcome.error:.4f} (standard error)"

@@ -4,21 +4,21 @@ import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
 
 from similia.cli import inputs
 from similia.cli import options as opt
-from similia.service.settings import VARIABLE_PREFIX, Settings, read_settings
+from similia.service.settings import Settings, grouped_settings, read_settings
 
 if TYPE_CHECKING:
-    from similia.service.http.images import Images
     from similia.service.http.keys import Keys
-    from similia.service.tenants.files import ItemFile, QueryFile
+    from similia.service.http.pages import Images
+    from similia.service.tenants.files import ItemFile, QueryFile, TableFile
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
@@ -46,11 +46,16 @@ TenantName = Annotated[str, Option("--tenant", help="Tenant; * is all of them.")
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """The command with a flag for each setting, from the one list of them."""
-    own = inspect.signature(command)
+    own, groups = inspect.signature(command), grouped_settings()
     plain = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
     flags = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_flag(f))
-        for f in fields(Settings)
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=_flag(each, groups[each.name]),
+        )
+        for each in fields(Settings)
     ]
 
     def run(**given: Any) -> None:
@@ -62,11 +67,12 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _flag(each: Any) -> Any:
+def _flag(each: Any, group: str) -> Any:
     name = each.name.replace("_", "-")
     spelled = f"--{name}/--no-{name}" if each.type is bool else f"--{name}"
     default = f" Default: {each.default}." if each.default not in ("", None) else ""
-    return Annotated[each.type | None, Option(spelled, help=f"{each.metadata['doc']}{default}")]
+    told = f"{each.metadata['doc']}{default}"
+    return Annotated[each.type | None, Option(spelled, help=told, rich_help_panel=group)]
 
 
 @with_settings
@@ -80,6 +86,8 @@ def serve(
     texts: TextsFile = None,
     queries: QueriesFile = None,
     query_texts: QueryTexts = None,
+    item_columns: opt.ItemColumns = None,
+    embed: opt.Embed = None,
     **flags: Any,
 ) -> None:
     """Serve feedback and rankings over HTTP.
@@ -100,6 +108,11 @@ def serve(
     from similia.service.tenants.files import ItemFile, QueryFile
 
     file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
+    if items is not None and texts is None:
+        table = _table(items, ids, vector_column, id_column, item_columns, embed)
+        file = table or file
+        if table is not None and not settings.embedder:
+            settings = replace(settings, embedder=_embedder_of(table))
     asked = None if queries is None else QueryFile(queries, texts=query_texts)
     _run(settings, file, asked, lambda url: opt.note(f"Listening on {url}; try {url}/docs."))
 
@@ -116,6 +129,8 @@ def judge(
     texts: TextsFile = None,
     queries: QueriesFile = None,
     query_texts: QueryTexts = None,
+    item_columns: opt.ItemColumns = None,
+    embed: opt.Embed = None,
     images: Annotated[
         Path | None,
         Option("--images", help="Folder of pictures named like the ids of the items."),
@@ -138,7 +153,7 @@ def judge(
 
     import webbrowser
 
-    from similia.service.http.images import Images
+    from similia.service.http.pages import Images
     from similia.service.tenants.files import ItemFile, QueryFile
 
     folder = store or items.parent / f"judged-{items.stem}"
@@ -146,6 +161,11 @@ def judge(
     settings, _ = read_settings(None, flags=flags)
     pictures = None if images is None else Images(images)
     file = ItemFile(items, ids, vector_column, id_column, texts, pictures)
+    if texts is None:
+        table = _table(items, ids, vector_column, id_column, item_columns, embed)
+        if table is not None:
+            file = replace(table, images=pictures)
+            settings = replace(settings, embedder=_embedder_of(table))
     asked = None if queries is None else QueryFile(queries, texts=query_texts)
 
     def greet(url: str) -> None:
@@ -154,6 +174,36 @@ def judge(
             webbrowser.open(url)
 
     _run(settings, file, asked, greet, pictures)
+
+
+def _table(
+    items: Path,
+    ids: Path | None,
+    vector_column: str | None,
+    id_column: str | None,
+    item_columns: list[str] | None,
+    embed: str | None,
+) -> "TableFile | None":
+    """Items of a table with texts and no vectors of their own, or that an embedder is to make."""
+    sides = inputs.Sides(
+        vectors=items,
+        ids=ids,
+        vector_column=vector_column,
+        id_column=id_column,
+        item_columns=item_columns,
+        embed=embed,
+    )
+    layout = sides.layout()
+    if layout is None or (layout.columns("vector") and not embed):
+        return None
+    from similia.service.tenants.files import TableFile
+
+    return TableFile(items, layout=layout, numbers=layout.columns("number"))
+
+
+def _embedder_of(table: "TableFile") -> str:
+    """Setting by which typed queries get vectors like those of the items."""
+    return f"local:{table.layout.embedder}" if table.layout.embedder else f"words:{table.words}"
 
 
 def _run(
@@ -176,24 +226,35 @@ def feedback(
         Path,
         Argument(
             metavar="FEEDBACK",
-            help="Judgements: .csv or .tsv with query,better,worse or query,item,relevance; or "
-            ".jsonl of judgements as the API takes them; - reads JSON lines.",
+            help="Judgements as `similia learn` reads them: triplets, grades, logs of lists; "
+            "searches of UBI with --events; or .jsonl of judgements as the API takes them, - reads "
+            "such lines.",
         ),
     ],
-    url: Annotated[str, Option("--url", help="Address of the service.")] = "http://127.0.0.1:8765",
-    tenant: Annotated[str, Option("--tenant", help="Whose judgements these are.")] = "default",
-    key: Annotated[
-        str | None,
-        Option("--key", envvar=f"{VARIABLE_PREFIX}KEY", help="API key; better in the environment."),
+    events: Annotated[
+        Path | None, Option("--events", help="Events of UBI, if FEEDBACK are its searches.")
     ] = None,
+    columns: opt.Columns = None,
+    queries: Annotated[
+        Literal["item", "id", "text"],
+        Option(
+            "--queries",
+            help="What queries are: ids of items, ids of queries that the service knows, or texts "
+            "that people typed.",
+            rich_help_panel="Judgements",
+        ),
+    ] = "item",
+    url: opt.Url = opt.LOCAL_SERVICE,
+    tenant: opt.TenantAt = "default",
+    key: opt.ApiKey = None,
     judge: Annotated[str | None, Option("--judge", help="Who judged.")] = None,
     batch: Annotated[int, Option("--batch", min=1, max=1000, help="Judgements a request.")] = 200,
     as_json: opt.AsJson = False,
 ) -> None:
     """Send judgements to a service.
 
-    Queries are ids of items, unless a line of JSON says otherwise. A file that was sent before,
-    or in part, can be sent again: judgements that the service has are not counted twice.
+    Sending a file again, or the rest of it, does no harm: judgements that the service has are not
+    counted twice.
     """
     _need_serve()
     from similia.client import Client
@@ -201,8 +262,10 @@ def feedback(
 
     sent = known = 0
     last = 0
-    with _in_words(), Client(url, tenant, key) as client:
-        for rows in batches(judgements_in(file, judge), batch):
+    with service_in_words(), Client(url, tenant, key) as client:
+        names = inputs.named_columns(columns)
+        found = judgements_in(file, judge, events=events, columns=names, queries=queries)
+        for rows in batches(found, batch):
             receipts = client.feedback(rows)
             sent += len(receipts)
             known += sum(receipt.duplicate for receipt in receipts)
@@ -329,7 +392,7 @@ def log_check(
     from similia.service.tenants.upkeep import check
 
     rows = []
-    with _in_words():
+    with service_in_words():
         for name, found in check(_store(config, store), tenant, set_aside=set_aside):
             rows.append({"tenant": name, **found._asdict()})
             if as_json:
@@ -351,7 +414,7 @@ def log_backup(
     """Copy the logs while the service runs, and verify the copies."""
     from similia.service.tenants.upkeep import backup
 
-    with _in_words():
+    with service_in_words():
         for name, path, found in backup(_store(config, store), target, tenant):
             opt.say(f"{name}: {found.rows} rows in {path}; last hash {found.head}")
 
@@ -362,7 +425,7 @@ def _store(config: Path | None, store: str | None) -> str:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def service_in_words() -> Iterator[None]:
     """Errors of services and connections as the command line reports errors."""
     from httpx import HTTPError
 

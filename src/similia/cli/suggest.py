@@ -43,7 +43,8 @@ def suggest(
     from similia.stream import suggest_questions
 
     learner = inputs.load_model(model)
-    with sides.read(views) as (X, Z, _):
+    layout = None if views else learner.layout_
+    with sides.read(views, layout=layout) as (X, Z, _):
         found = suggest_questions(
             learner,
             X,

@@ -71,7 +71,7 @@ class MahalanobisDistance(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lea
 
     learns_from: ClassVar[Literal["pairs"]] = "pairs"
     geometry: ClassVar[Geometry] = "l2"
-    #: the function of `linalg.bregman` that measures how far a step goes
+    #: the Bregman divergence that measures how far a step goes
     divergence: ClassVar[str]
     #: what `learn` takes for a pair: "labels" (±1) or "distances"
     feedback = "labels"

@@ -17,7 +17,6 @@ from similia.distance.feedback import GivenInstances, checked_instances, checked
 from similia.distance.regret import checked_comparison, loss_bound, total_loss, tuned_eta
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import difference_of_rows, row_blocks
-from similia.linalg.bregman import von_neumann_divergence
 from similia.linalg.eigen_update import SHARED, orthogonality_defect, orthogonalize
 from similia.linalg.spectral import (
     from_eigenpairs,
@@ -25,6 +24,7 @@ from similia.linalg.spectral import (
     log_trace_exp,
     null_threshold,
     psd_factor,
+    von_neumann_divergence,
 )
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter

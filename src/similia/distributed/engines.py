@@ -1,4 +1,4 @@
-"""Where tasks run: processes of this machine, Dask or Ray, as `concurrent.futures.Executor`s."""
+"""Where tasks run: local processes, Dask or Ray, as `concurrent.futures.Executor`s."""
 
 import logging
 import multiprocessing
@@ -27,30 +27,30 @@ ENGINE_FORMS = (
     "Executor, or a Client or cluster of Dask"
 )
 LOST = (BrokenExecutor, MemoryError)
-#: calls to a Ray elsewhere, each of which waits for about half a minute
+#: attempts to reach a remote Ray, of about half a minute each
 CALLS = 4
 
 
 @dataclass
 class Engine:
-    """A way to open executors, and to recognize that a worker was lost."""
+    """Opens executors, and recognizes lost workers."""
 
     open: Callable[[], AbstractContextManager[Executor]]
-    #: errors of tasks whose worker died or had too little memory; their work is done again
+    #: errors of tasks whose worker died or ran out of memory; they are retried
     lost: tuple[type[BaseException], ...] = LOST
-    #: ends a worker that hangs, given its call and its process; by default it is left alone
+    #: ends a hanging worker, given its call and its process; by default it is left alone
     end: Callable[["Future[Any]", str], None] = field(default=lambda *_: None)
-    #: whether an executor breaks with a worker, and so has to be opened again
+    #: whether losing a worker breaks the executor, which must then be reopened
     breaks: bool = False
 
 
 def this_process() -> str:
-    """Name of a process among those of all machines."""
+    """Name of this process, unique across machines."""
     return f"{os.getpid()}@{socket.gethostname()}"
 
 
 def engine_named(name: Any) -> Engine:
-    """Engine of a name such as ``processes:4``, of an executor, or of Dask's client or cluster."""
+    """Engine for a name such as ``processes:4``, an executor, or a Dask client or cluster."""
     if isinstance(name, Engine):
         return name
     if isinstance(name, Executor):
@@ -86,7 +86,7 @@ def _processes(n: int) -> Iterator[Executor]:
 
 
 def _end_with_the_driver() -> None:
-    """Let a worker end if its driver is killed; it would wait for ever, and keep its memory."""
+    """End a worker whose driver was killed; it would wait forever and keep its memory."""
 
     def wait() -> None:
         driver = multiprocessing.parent_process()
@@ -118,12 +118,12 @@ def _dask(given: Any) -> Engine:
     def opened() -> Iterator[Executor]:
         with nullcontext(given) if isinstance(given, Client) else Client(given) as client:
             clients[:] = [client]
-            # A task is known by its files, so Dask need not take two calls for the same.
+            # Tasks are identified by their files, so Dask need not deduplicate calls.
             executor = client.get_executor(pure=False)
             try:
                 yield executor
             finally:
-                executor.shutdown(wait=False)  # a call that hangs is not waited for
+                executor.shutdown(wait=False)  # do not wait for a call that hangs
 
     def end(call: "Future[Any]", process: str) -> None:
         for client in clients:
@@ -133,7 +133,7 @@ def _dask(given: Any) -> Engine:
 
 
 def _end_worker(process: str, dask_worker: Any = None) -> None:
-    """End the process that a nanny watches over, if it is this one; the nanny starts another."""
+    """End the nanny's process if it is this one; the nanny starts another."""
     if f"{dask_worker.pid}@{socket.gethostname()}" == process:
         os.kill(dask_worker.pid, signal.SIGKILL)
 
@@ -149,7 +149,7 @@ def _ray(address: str | None) -> Engine:
         raise MissingExtraError("similia.distributed", "ray", "ray") from None
 
     class Call(Future[Any]):
-        """A call under way, and what Ray knows it by."""
+        """A running call and Ray's reference to it."""
 
         def __init__(self, reference: Any) -> None:
             super().__init__()
@@ -157,10 +157,10 @@ def _ray(address: str | None) -> Engine:
             reference.future().add_done_callback(self.take)
 
         def take(self, done: "Future[Any]") -> None:
-            """Note the outcome, unless nobody waits for it any more."""
+            """Store the outcome, unless the future was cancelled."""
             error = done.exception()
             if isinstance(error, RayTaskError):
-                error = error.cause  # that of the task itself
+                error = error.cause  # the error of the task itself
             elif isinstance(error, ConnectionError):
                 error = BrokenExecutor(*error.args)
             with suppress(InvalidStateError):
@@ -170,18 +170,18 @@ def _ray(address: str | None) -> Engine:
                     self.set_exception(error)
 
     class RayExecutor(Executor):
-        """Calls as Ray tasks; Ray itself starts one again whose worker has died."""
+        """Calls as Ray tasks; Ray retries those whose worker died."""
 
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             try:
                 return Call(ray.remote(max_retries=3)(fn).remote(*args, **kwargs))
-            except ConnectionError as error:  # of a client whose server has gone
+            except ConnectionError as error:  # the server of this client has gone
                 call: Future[Any] = Future()
                 call.set_exception(BrokenExecutor(*error.args))
                 return call
 
     def connect() -> None:
-        """Start Ray or join it; a busy head may need several calls until it serves a client."""
+        """Start Ray or join it; a busy head may need several attempts."""
         for again in reversed(range(CALLS)):
             try:
                 ray.init(address, log_to_driver=False, logging_level=logging.WARNING)
@@ -189,7 +189,9 @@ def _ray(address: str | None) -> Engine:
             except ConnectionError as error:
                 ray.shutdown()
                 if not again:
-                    why = str(error).strip().rpartition("\n")[2]  # below a traceback of the server
+                    why = (
+                        str(error).strip().rpartition("\n")[2]
+                    )  # the last line, after the server's traceback
                     raise ConnectionError(
                         f"executor must be a Ray that answers, got {address}: {why}"
                     ) from error

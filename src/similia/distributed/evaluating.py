@@ -19,12 +19,12 @@ from similia.distributed.tasks import (
     folder_here,
     number_of_parts,
     open_job,
-    run_all,
+    run_shown,
+    write_arrays,
 )
 from similia.feedback import kind_of
 from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
-from similia.progress import live_progress
 from similia.retrieval import Evaluation
 from similia.safety.whole import replacing
 from similia.trust import evaluate_file
@@ -76,10 +76,9 @@ class EvaluatePart:
         for place, evaluation in enumerate(found.values()):
             arrays[f"{place}|n"] = evaluation.n_relevant
             arrays |= {f"{place}|{name}": v for name, v in evaluation.per_query.items()}
-        with replacing(folder / file) as temporary, open(temporary, "wb") as opened:
-            np.savez(opened, **arrays)
+        write_arrays(folder / file, arrays)
         record: Record = {"n": 1, "n_items": next(iter(found.values())).n_items}
-        if not self.number:  # every part reads all judgements, so one of them names what is bad
+        if not self.number:  # every part reads all judgements, so only the first reports bad rows
             record |= {"skipped": skipped, "by_reason": dict(bad.counts)}
         return record, [file]
 
@@ -142,13 +141,10 @@ def evaluate_parts(
                 shutil.copyfile(file, temporary)
     common = tuple(named.items()), *where, judged, columns, bad_rows.action, tuple(k)
     tasks = [EvaluatePart(number, parts, *common) for number in range(parts)]
-    with live_progress("evaluate", parts, enabled=verbose) as show:
-
-        def watch(done: int) -> None:
-            if show is not None:
-                show(done, f"{done} of {parts} parts")
-
-        records = run_all(tasks, folder, engine, patience=patience, watch=watch)
+    words = f"of {parts} parts"
+    records = run_shown(
+        tasks, folder, engine, "evaluate", parts, words, patience=patience, verbose=verbose
+    )
     bad_rows.take((BadRow(*row) for row in records[0]["skipped"]), records[0]["by_reason"])
     ordered = kind_of(source) in ("triplets", "pairs")
     join = joined_order if ordered else Evaluation.joined
@@ -163,7 +159,7 @@ def evaluate_parts(
 def _files(
     scorers: Mapping[str, Any], new: Path, folder: Path
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Learners saved among the new files, by where they belong; all scorers as paths or names."""
+    """Save learners as new files; return these by target, and every scorer as a path or name."""
     saved, named = dict[str, Path](), dict[str, str]()
     for place, (name, scorer) in enumerate(scorers.items()):
         if isinstance(scorer, str | Path):

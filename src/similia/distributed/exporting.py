@@ -1,4 +1,4 @@
-"""Items to databases that scale, in batches, on many workers; writing twice changes nothing."""
+"""Export items to vector databases in batches, on many workers; repeated writes change nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,18 +9,16 @@ import numpy as np
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.ranges import RangedVectors, VectorRange
-from similia.distributed.shares import VectorPath, file_mark, located
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
     Report,
     folder_here,
     open_job,
-    run_all,
+    run_shown,
 )
 from similia.persistence import load
-from similia.progress import live_progress
 from similia.retrieval.vectors import is_sparse
 from similia.stores import QDRANT_SCHEME, Store, is_store, open_store
 from similia.validation import check_parameters, positive, positive_integer
@@ -32,7 +30,7 @@ _RULES = {"batch": positive_integer, "range_size": positive_integer, "patience":
 
 
 def open_target(to: str, table: str, key: str | None = None) -> Store:
-    """Target of an address."""
+    """Open the store at an address."""
     if not is_store(to):
         raise ValueError(
             f"export_items: to must be a postgresql:// URL or {QDRANT_SCHEME} and an address or a "
@@ -43,22 +41,17 @@ def open_target(to: str, table: str, key: str | None = None) -> Store:
 
 @dataclass(frozen=True)
 class ExportRange:
-    """Some of the items, for one connection."""
+    """A range of the items, written over one connection."""
 
-    number: int
+    name: str
     items: VectorRange
-    #: whether ids are numbers: those of a range alone might not tell
+    #: whether all ids are numbers, which a range alone cannot tell
     numbered: bool
     model: str | None
     to: str
     table: str
     key: str | None
     batch: int
-
-    @property
-    def name(self) -> str:
-        """Name of the range."""
-        return f"export-{self.number:05}"
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Write the range in batches."""
@@ -153,16 +146,12 @@ def export_items(
     finally:
         target.close()
     tasks = [
-        ExportRange(number, some, numbered, named, to, table, key, batch)
+        ExportRange(f"export-{number:05}", some, numbered, named, to, table, key, batch)
         for number, some in enumerate(ranged.ranges(range_size))
     ]
-    with live_progress("export", n, enabled=verbose) as show:
-
-        def watch(done: int) -> None:
-            if show is not None:
-                show(done, f"{done:,} items")
-
-        records = run_all(tasks, folder, engine, patience=patience, watch=watch)
+    records = run_shown(
+        tasks, folder, engine, "export", n, "items", patience=patience, verbose=verbose
+    )
     return sum(record["n"] for record in records)
 
 

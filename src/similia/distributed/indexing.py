@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.ranges import RangedVectors, VectorRange
 from similia.distributed.searching import best_of_all
-from similia.distributed.shares import VectorPath, file_mark, located
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
@@ -24,6 +22,8 @@ from similia.distributed.tasks import (
     folder_here,
     open_job,
     run_all,
+    run_shown,
+    write_arrays,
 )
 from similia.files import read_vectors
 from similia.index import BuildReport, build_index, index_like, open_index
@@ -31,16 +31,15 @@ from similia.index.backends import Space
 from similia.index.exact import exact_search
 from similia.index.recall import sampled_rows, share_found
 from similia.persistence import load
-from similia.progress import live_progress
 from similia.retrieval.vectors import is_sparse
 from similia.safety.whole import replace_text, replacing
 from similia.validation import check_parameters, positive, positive_integer
 
-#: items of a shard by default: a worker holds them about three times
+#: default items per shard; a worker holds about three copies
 SHARD_ROWS = 2**19
-#: items that lists are trained on, evenly spread, once for all shards
+#: items for training inverted lists, evenly spread, once for all shards
 TRAINING_ROWS = 2**16
-#: what all shards begin with, what they are tried on, and the list of them
+#: the trained index, the sample for recall, and the list of shards
 TRAINED, RECALL_SAMPLE, SHARDS = "trained", "sample", "shards.json"
 SHARD_NAME = re.compile(r"shard-\d{5,}")
 
@@ -49,17 +48,12 @@ _RULES = {"recall_at": positive_integer, "shard_size": positive_integer, "patien
 
 @dataclass(frozen=True)
 class BuildShard:
-    """An index of some of the items, and what it finds for the sample, with what it should."""
+    """An index of a range of items, and its results for the sample beside the exact ones."""
 
-    number: int
+    name: str
     items: VectorRange
     model: str | None
     k: int
-
-    @property
-    def name(self) -> str:
-        """Name of the shard."""
-        return f"shard-{self.number:05}"
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Build the shard, search it for the sample, and save both."""
@@ -68,7 +62,7 @@ class BuildShard:
         trained = open_index(folder / f"{TRAINED}.safetensors")
         index = index_like(trained, X, np.arange(first, self.items.stop), model=model)
         index.save(folder / f"{self.name}.safetensors")
-        # Items serve as queries; where those have other features, as they are.
+        # Items serve as queries, untransformed if queries have other features.
         wide = model is None or model.get_state().get("n_features_in_") == X.shape[1]
         sample, by = read_vectors(folder / f"{RECALL_SAMPLE}.npy").X, model if wide else None
         k, vectors = min(self.k + 1, len(index)), index.backend.vectors()
@@ -77,7 +71,7 @@ class BuildShard:
         found = index.search(sample, k, model=by)
         arrays = {"best": exact[0] + first, "best_scores": exact[1]}
         arrays |= {"found": found.ids, "found_scores": found.scores}
-        _write(folder / f"{self.name}.npz", arrays)
+        write_arrays(folder / f"{self.name}.npz", arrays)
         size = {"n": X.shape[0], "n_features": index.n_features}
         record = {**size, "geometry": index.geometry, "seconds": index.report.seconds}
         return record, [f"{self.name}.safetensors", f"{self.name}.npz"]
@@ -102,7 +96,7 @@ class SearchShard:
         index = open_index(self.shard)
         model = _loaded(self.model)
         found = index.search(self.queries.read().X, min(self.k, len(index)), model=model)
-        _write(folder / f"{self.name}.npz", {"rows": found.ids, "scores": found.scores})
+        write_arrays(folder / f"{self.name}.npz", {"rows": found.ids, "scores": found.scores})
         return {"n": 1}, [f"{self.name}.npz"]
 
 
@@ -173,16 +167,11 @@ def index_shards(
         trained.save(place / f"{TRAINED}.safetensors")
         finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
     tasks = [
-        BuildShard(number, some, named, recall_at)
+        BuildShard(f"shard-{number:05}", some, named, recall_at)
         for number, some in enumerate(ranged.ranges(shard_size))
     ]
-    with live_progress("index", n, enabled=verbose) as show:
-
-        def watch(done: int) -> None:
-            if show is not None:
-                show(done, f"{done:,} items in {len(tasks)} shards")
-
-        records = run_all(tasks, place, engine, patience=patience, watch=watch)
+    words = f"items in {len(tasks)} shards"
+    records = run_shown(tasks, place, engine, "index", n, words, patience=patience, verbose=verbose)
     files = [place / f"{task.name}.npz" for task in tasks]
     depth = min(recall_at + 1, n)
     best, found = (best_of_all(files, depth, side, f"{side}_scores") for side in ("best", "found"))
@@ -254,7 +243,7 @@ def _loaded(path: str | None) -> Any:
 
 
 def _write_sample(items: RangedVectors, folder: Path) -> None:
-    """Write the items that serve as queries, so that no shard has to look for them elsewhere."""
+    """Write the items that serve as queries once, for all shards."""
     X = items.take(sampled_rows(items.shape[0]))
     if is_sparse(X):
         raise ValueError("index_shards: items must be dense vectors, got a sparse matrix.")
@@ -274,8 +263,3 @@ def _listed(folder: Path) -> dict[str, Any]:
     raise ValueError(
         f"search_shards: folder must hold a finished index of index_shards, got {folder}."
     )
-
-
-def _write(path: Path, arrays: Mapping[str, Any]) -> None:
-    with replacing(path) as temporary, open(temporary, "wb") as opened:
-        np.savez(opened, **arrays)

@@ -11,6 +11,7 @@ from similia.base import Learner
 from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import engine_named
 from similia.distributed.shares import (
+    ROWS_AT_ONCE,
     VectorPath,
     file_of,
     judgements_of,
@@ -27,7 +28,7 @@ from similia.distributed.tasks import (
     folder_here,
     number_of_parts,
     open_job,
-    run_all,
+    run_shown,
 )
 from similia.feedback import FeedbackFile, in_chunks
 from similia.files import BadRow, BadRows, RowError, Source
@@ -41,11 +42,9 @@ from similia.validation import check_parameters, positive, positive_integer
 
 SHARE_FORMAT = 2
 START, SORTED = "start.safetensors", "shares"
-#: judgements that are sorted at a time
-SORTED_AT_ONCE = 2**16
-#: why a share, whose rows were read before, has a bad one
+#: reason for bad rows found only while learning
 REFUSED = "refused by the learner"
-#: shares by default: what is learnt depends on their number, not on that of the workers
+#: default shares; what is learnt depends on their number, not on the number of workers
 DEFAULT_SHARES = 8
 TUPLE_WIDTHS = {"triplets": 3, "pairs": 2}
 
@@ -187,14 +186,9 @@ def learn_shares(
         LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all)
         for n in range(shares)
     ]
-    n = sum(sorted_["counts"])
-    with live_progress(type(learner).__name__, n, enabled=verbose) as show:
-
-        def watch(done: int) -> None:
-            if show is not None:
-                show(done, f"{done:,} judgements in {shares} shares")
-
-        records = run_all(tasks, folder, engine, patience=patience, watch=watch)
+    title, n = type(learner).__name__, sum(sorted_["counts"])
+    words = f"judgements in {shares} shares"
+    records = run_shown(tasks, folder, engine, title, n, words, patience=patience, verbose=verbose)
     for record in records:
         for _, number, reason in record["bad"]:
             bad_rows.add(str(source), number, RowError(REFUSED, reason.removeprefix(REFUSED)))
@@ -242,7 +236,7 @@ def _sorted(
 
         def read() -> Iterator[Any]:
             with live_progress("sort", file.size, enabled=verbose) as show:
-                for part in in_chunks(iter(file), SORTED_AT_ONCE):
+                for part in in_chunks(iter(file), ROWS_AT_ONCE):
                     witness.add(part)
                     yield part
                     if show is not None:

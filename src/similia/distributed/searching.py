@@ -1,4 +1,4 @@
-"""Exact search over ranges of the items on many workers, with one list of the best."""
+"""Exact search over ranges of items on many workers, merged into one list."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.ranges import RangedVectors, VectorRange
-from similia.distributed.shares import VectorPath, file_mark, located
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
@@ -19,13 +18,13 @@ from similia.distributed.tasks import (
     folder_here,
     open_job,
     run_all,
+    write_arrays,
 )
 from similia.persistence import load
 from similia.retrieval import top_k
-from similia.safety.whole import replacing
 from similia.validation import check_parameters, positive, positive_integer
 
-#: items of a range by default; scores are rounded by their place in it, not by who computes them
+#: default items per range; rounding depends on the place in the range, not on the worker
 SEARCH_RANGE = 2**18
 
 _RULES = {"k": positive_integer, "range_size": positive_integer, "patience": positive}
@@ -33,27 +32,21 @@ _RULES = {"k": positive_integer, "range_size": positive_integer, "patience": pos
 
 @dataclass(frozen=True)
 class SearchRange:
-    """All queries against some of the items."""
+    """All queries against a range of the items."""
 
-    number: int
+    name: str
     scorer: str
     queries: VectorPath
     items: VectorRange
     k: int
 
-    @property
-    def name(self) -> str:
-        """Name of the range."""
-        return f"search-{self.number:05}"
-
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
-        """Find the best of the range, and write their rows and scores."""
+        """Search the range, and write rows and scores."""
         scorer = load(self.scorer) if Path(self.scorer).is_file() else self.scorer
         some = self.items.read()
         rows, scores = top_k(scorer, self.queries.read().X, some, min(self.k, some.shape[0]))
         file = f"{self.name}.npz"
-        with replacing(folder / file) as temporary, open(temporary, "wb") as opened:
-            np.savez(opened, rows=rows + self.items.start, scores=scores)
+        write_arrays(folder / file, {"rows": rows + self.items.start, "scores": scores})
         return {"n": 1}, [file]
 
 
@@ -107,7 +100,7 @@ def search_ranges(
     }
     open_job(folder, job)
     tasks = [
-        SearchRange(number, named, where[0], some, k)
+        SearchRange(f"search-{number:05}", named, where[0], some, k)
         for number, some in enumerate(ranged.ranges(range_size))
     ]
     run_all(tasks, folder, engine, patience=patience)
@@ -117,7 +110,7 @@ def search_ranges(
 def best_of_all(
     files: Sequence[Path], k: int, rows: str = "rows", scores: str = "scores"
 ) -> tuple[Array, Array]:
-    """Best k of the lists in files, whose rows ascend from file to file."""
+    """Best k over files of results whose rows ascend from file to file."""
     best: tuple[Array, Array] | None = None
     for path in files:
         with np.load(path) as found:

@@ -1,7 +1,8 @@
 """Vectors by path, and judgements sorted into shares on disk by a hash of their query."""
 
+import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from os import PathLike
@@ -11,21 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from similia.contract import Matrix
 from similia.distributed.tasks import fetched_for_work
 from similia.feedback import Judgements
 from similia.files import FeedbackLike, Source, VectorFile, read_vectors
-from similia.files.locations import Location, local_path, url_of
-from similia.files.vectors import is_ranged
+from similia.files.ids import scattered
+from similia.files.locations import Location, changed, local_path, url_of
+from similia.files.vectors import is_ranged, open_rows
 
-#: rows that are read at a time
+#: rows read or sorted at a time
 ROWS_AT_ONCE = 2**16
-#: Knuth's multiplicative hash
-HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(33)
 
 
 @dataclass(frozen=True)
 class VectorPath:
-    """Vectors as all workers find them: by path or URL. Parameters are those of `read_vectors`."""
+    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`."""
 
     path: str
     ids: str | None = None
@@ -37,7 +38,7 @@ class VectorPath:
         return _read(self, Path(self.path).stat().st_mtime_ns)
 
     def mark(self) -> dict[str, Any]:
-        """What must be the same for finished work to count."""
+        """What must match for finished work to count."""
         url = url_of(self.path)
         if url is not None:
             return {**asdict(self), "path": "", **Location(url).mark()}
@@ -46,7 +47,7 @@ class VectorPath:
 
 
 def file_mark(path: str) -> list[int | str]:
-    """What must be the same of a file for finished work to count; a name that is none is itself."""
+    """Path, size and time of a file, to recognize finished work; other names as they are."""
     if not Path(path).is_file():
         return [path]
     stat = Path(path).stat()
@@ -54,7 +55,7 @@ def file_mark(path: str) -> list[int | str]:
 
 
 def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = False) -> VectorPath:
-    """Vectors by a path that does not depend on where a worker runs.
+    """Vectors by a path that is valid for every worker.
 
     What a URL names is copied into the folder; of Parquet, if ranges are wanted, tasks themselves
     read what they need.
@@ -77,7 +78,7 @@ def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = Fa
 
 
 def located_source(given: FeedbackLike, folder: Path) -> Source:
-    """Judgements in a file of this machine; what a URL names is copied into the folder."""
+    """Judgements in a local file; those at a URL are copied into the folder."""
     if not isinstance(given, Source | PathLike | str):
         raise TypeError(
             "judgements must be a path, a URL or a Source of one, which all workers find, got "
@@ -91,15 +92,14 @@ def located_source(given: FeedbackLike, folder: Path) -> Source:
 
 @lru_cache(maxsize=4)
 def _read(where: VectorPath, changed: int) -> VectorFile:
-    """The vectors of a file as it was at that time."""
+    """The vectors of a file as of a modification time, which keys the cache."""
     named = asdict(where)
     return read_vectors(named.pop("path"), **named)
 
 
 def share_of(query: NDArray[np.int64], n_shares: int) -> NDArray[np.int64]:
     """Share that each query belongs to."""
-    mixed = query.astype(np.uint64) * HASH_FACTOR >> HASH_SHIFT
-    return (mixed % np.uint64(n_shares)).astype(np.int64)
+    return (scattered(query) % np.uint64(n_shares)).astype(np.int64)
 
 
 def file_of(share: int) -> str:
@@ -139,3 +139,87 @@ def judgements_of(
         some = np.array(rows[first : first + ROWS_AT_ONCE])
         values = np.ascontiguousarray(some[:, width]).view(np.float64) if valued else None
         yield Judgements(np.ascontiguousarray(some[:, :width]), values, some[:, width + 1])
+
+
+@dataclass(frozen=True)
+class VectorRange:
+    """A range of rows of a vector file that every worker can read.
+
+    Of tables, the groups of rows that these are in are read; .npy files are mapped, others read
+    whole, once by a process.
+    """
+
+    where: VectorPath
+    start: int
+    stop: int
+    #: numbers of a vector, and the version of the file
+    width: int
+    mark: str
+
+    def read(self) -> Matrix:
+        """The vectors."""
+        with self._unchanged():
+            if not is_ranged(self.where.path):
+                return self.where.read().X[self.start : self.stop]
+            return _open(self.where, self.width).read(self.start, self.stop)
+
+    def names(self) -> list[int | str]:
+        """The ids."""
+        with self._unchanged():
+            if not is_ranged(self.where.path):
+                return self.where.read().ids.names(range(self.start, self.stop))
+            return _open(self.where, self.width).names(self.start, self.stop)
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise if the file has changed."""
+        self._check()
+        yield
+        self._check()
+
+    def _check(self) -> None:
+        found = _version(self.where)
+        if found != self.mark:
+            raise changed(json.loads(found).get("url") or self.where.path)
+
+
+class RangedVectors:
+    """Vectors that the driver samples and cuts into ranges for workers.
+
+    Ids are read and checked here, once; the vectors themselves where they are read.
+    """
+
+    def __init__(self, where: VectorPath) -> None:
+        self.where, self.mark = where, _version(where)
+        if is_ranged(where.path):
+            rows = _open(where, None)
+            self.shape, self.ids = rows.shape, rows.ids()
+        else:
+            file = where.read()
+            self.shape, self.ids = file.X.shape, file.ids
+
+    def take(self, rows: NDArray[np.intp]) -> Any:
+        """Vectors of ascending rows."""
+        if not is_ranged(self.where.path):
+            return self.where.read().X[rows]
+        return _open(self.where, self.shape[1]).take(rows)
+
+    def ranges(self, size: int) -> list[VectorRange]:
+        """All rows in ranges of at most `size`."""
+        n, width = self.shape
+        return [
+            VectorRange(self.where, start, min(start + size, n), width, self.mark)
+            for start in range(0, n, size)
+        ]
+
+
+def _open(where: VectorPath, width: int | None) -> Any:
+    columns = {"vector_column": where.vector_column, "id_column": where.id_column}
+    return open_rows(where.path, ids=where.ids, width=width, **columns)
+
+
+def _version(where: VectorPath) -> str:
+    """Version of a file; only the size of a local path, as machines may have their own copies."""
+    mark = where.mark()
+    mark.pop("changed", None)
+    return json.dumps(mark, sort_keys=True)

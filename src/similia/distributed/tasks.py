@@ -8,31 +8,34 @@ the driver may be killed and started again: the files at the end are the same.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from similia.distributed.engines import Engine, this_process
 from similia.files.locations import FETCHED, fetched, local_path
 from similia.linalg.threads import one_processor, single_blas_thread
-from similia.safety.whole import make_folder, replace_text
+from similia.progress import live_progress
+from similia.safety.whole import make_folder, replace_text, replacing
 from similia.validation import Rule
 
 Record = dict[str, Any]
 Report = Callable[[int], None]
 
-#: what a folder is for
+#: description of the task of a folder
 JOB = "job.json"
-#: seconds between two looks at what workers report, and between two reports
+#: seconds between polls of the workers' reports, and between reports
 POLL = 0.5
-#: workers lost in a row, with no task finished in between, beyond which a run stops
+#: a run stops after more lost workers than this without a finished task in between
 MAX_LOSSES = 4
-#: seconds without a report after which a worker is taken to hang
+#: seconds without a report after which a worker counts as hung
 DEFAULT_PATIENCE = 600.0
 
-#: number of parts that a caller asks for; each has files of its own
+#: number of parts; bounded, as each has files of its own
 number_of_parts = Rule("an integer between 1 and 10000", kind=Integral, above=0, below=10_001)
 
 
@@ -48,7 +51,7 @@ class Task(Protocol):
 
 
 def open_job(folder: Path, task: Record) -> None:
-    """Claim a work folder, or go on in that of the same task."""
+    """Claim a work folder, or continue that of the same task."""
     check_folder(folder)
     make_folder(folder)
     text, path = json.dumps(task, sort_keys=True), folder / JOB
@@ -62,7 +65,7 @@ def open_job(folder: Path, task: Record) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but work, or files that were fetched for it."""
+    """Refuse a folder that holds anything but work or fetched files."""
     if not folder.exists() or (folder / JOB).exists():
         return
     if any(not path.name.startswith(FETCHED) for path in folder.iterdir()):
@@ -70,7 +73,7 @@ def check_folder(folder: Path) -> None:
 
 
 def folder_here(name: str, given: Path | str) -> Path:
-    """Absolute path to write to; of a URL, only one of this machine."""
+    """Absolute local path to write to; remote URLs are refused."""
     path = local_path(given)
     if path is None:
         raise ValueError(
@@ -81,7 +84,7 @@ def folder_here(name: str, given: Path | str) -> Path:
 
 
 def fetched_for_work(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
-    """As `fetched`, into a folder for work."""
+    """`fetched` into a work folder."""
     if local_path(given) is None:
         check_folder(folder)
     return fetched(given, folder, beside=beside)
@@ -91,6 +94,12 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays to a .npz file, whole or not at all."""
+    with replacing(path) as temporary, open(temporary, "wb") as opened:
+        np.savez(opened, **arrays)
 
 
 def finished(folder: Path, name: str) -> Record | None:
@@ -118,7 +127,7 @@ def _seal(record: Record) -> str:
 
 
 def perform(task: Task, folder: Path) -> Record:
-    """Do a task unless it is done: what workers run, each on one processor."""
+    """Do a task unless it is done; workers run this on one processor each."""
     found = finished(folder, task.name)
     if found is None:
         report = _Reporter(folder / f"{task.name}.progress")
@@ -129,7 +138,7 @@ def perform(task: Task, folder: Path) -> Record:
 
 
 class _Reporter:
-    """Writes how far a task has come, and which process does it, at most twice a second."""
+    """Writes a task's progress and process, at most twice a second."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.written = path, -POLL
@@ -160,6 +169,23 @@ def run_all(
         with engine.open() as executor:
             run.on(executor)
     return [run.found[task.name] for task in tasks]
+
+
+def run_shown(
+    tasks: Sequence[Task],
+    folder: Path,
+    engine: Engine,
+    title: str,
+    total: int,
+    words: str,
+    *,
+    patience: float,
+    verbose: bool,
+) -> list[Record]:
+    """`run_all` with a progress bar; its text is the sum of all reports and `words`."""
+    with live_progress(title, total, enabled=verbose) as show:
+        watch = None if show is None else lambda done: show(done, f"{done:,} {words}")
+        return run_all(tasks, folder, engine, patience=patience, watch=watch)
 
 
 class _Run:
@@ -199,7 +225,7 @@ class _Run:
                 if again:
                     self._count_loss(again[0])
                 if self.broken or (self.engine.breaks and silent):
-                    return  # what others did meanwhile will be found finished, or done again
+                    return  # finished work is found again; the rest is redone
                 for name in again:
                     (self.folder / f"{name}.progress").unlink(missing_ok=True)
                     heard[name] = ("", time.monotonic())
@@ -212,7 +238,7 @@ class _Run:
                 future.cancel()
 
     def _lost(self, future: "Future[Record]", name: str) -> bool:
-        """Note the outcome of a future; return whether its worker was lost."""
+        """Record the outcome of a future; return whether its worker was lost."""
         try:
             self.found[name] = future.result()
         except self.engine.lost as error:
@@ -231,7 +257,7 @@ class _Run:
             )
 
     def _silent(self, heard: dict[str, tuple[str, float]]) -> dict[str, str]:
-        """Tasks that have begun but not reported for too long, and the processes that do them."""
+        """Running tasks without a recent report, and their processes."""
         now, silent = time.monotonic(), {}
         for name in self.waiting:
             said = self._said(name)

@@ -1,10 +1,17 @@
-"""What people say: lists shown, clicks, triplets, pairs, grades; in memory and in files."""
+"""Feedback in memory and in files: lists shown, clicks, triplets, pairs and grades."""
 
-from similia.feedback.feedback_file import FeedbackFile, classes_in, copy_rows, kind_of
+from similia.feedback.feedback_file import (
+    FeedbackFile,
+    ImpressionsFile,
+    classes_in,
+    copy_rows,
+    kind_of,
+    read_impressions,
+)
+from similia.feedback.grades import RelevanceTriplets, triplets_of_grades
 from similia.feedback.impressions import Impressions
-from similia.feedback.judgements import Judgements, in_chunks, joined, triplets_of_grades
-from similia.feedback.lists import ImpressionsFile, read_impressions
-from similia.feedback.runs import Run, read_run
+from similia.feedback.judgements import Judgements, in_chunks, joined
+from similia.feedback.rankings import Run, read_run
 from similia.feedback.ubi import UbiLog
 
 __all__ = [
@@ -12,6 +19,7 @@ __all__ = [
     "Impressions",
     "ImpressionsFile",
     "Judgements",
+    "RelevanceTriplets",
     "Run",
     "UbiLog",
     "classes_in",

@@ -1,40 +1,62 @@
 """Files and tables of judgements, read in batches of flat memory."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from similia.contract import Array
+from similia.contract import Array, Indices
 from similia.feedback.clicks import RULES, click_preferences
+from similia.feedback.grades import triplets_of_grades
 from similia.feedback.impressions import SHOWN_COLUMNS, Impressions
-from similia.feedback.judgements import Judgements, triplets_of_grades
-from similia.feedback.lists import Keep, clicked_columns, in_lists
+from similia.feedback.judgements import Judgements, in_lists
 from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
-from similia.files.columns import AT_LEAST_0, NUMBER, ColumnReaders, RawValues, Reader
-from similia.files.ids import as_integers
+from similia.files.columns import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    CLICK,
+    KEY,
+    NUMBER,
+    TIME,
+    RawValues,
+    Reader,
+    WantedColumns,
+)
+from similia.files.ids import as_integers, scattered
 from similia.files.lines import FIELD_DELIMITERS
 from similia.files.vectors import TABLE_SUFFIXES, mapped_array
-from similia.validation import check_parameters, one_of
+from similia.validation import TRIPLET_COLUMNS, check_parameters, one_of
+
+#: maps rows of (query) vectors to a mask of the judgements to keep
+Keep: TypeAlias = Callable[[Indices], NDArray[np.bool_]]
 
 _CHECKED = {"clicks": one_of(*RULES)}
 
 GRADED = ("query", "item", "relevance")
-#: column names of each kind of judgement; the first layout that a file has is read
+#: columns of each kind of judgement; the first layout found in a file is read
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "triplets": (("query", "better", "worse"), GRADED, SHOWN_COLUMNS),
-    "lists": (("query", "better", "worse"), GRADED, SHOWN_COLUMNS),
+    "triplets": (TRIPLET_COLUMNS, GRADED, SHOWN_COLUMNS),
+    "lists": (TRIPLET_COLUMNS, GRADED, SHOWN_COLUMNS),
+    "log": (SHOWN_COLUMNS,),
     "pairs": (("a", "b", "label"), ("a", "b", "y")),
     "grades": (GRADED,),
     "labels": (("row", "label"),),
 }
 ANY_LAYOUT = tuple(dict.fromkeys(layout for kind in LAYOUTS.values() for layout in kind))
+#: optional columns of a log, beside `SHOWN_COLUMNS`; times are read only on request
+LOG_DETAILS: dict[str, Reader | Ids] = {
+    "impression": KEY,
+    "visit": KEY,
+    "position": AT_LEAST_1,
+    "weight": AT_LEAST_0,
+}
 #: columns that are not ids of vectors
 VALUE_COLUMNS = ("relevance", "label", "y")
-#: columns that change what a row means, and are not passed over in silence
+#: columns that change the meaning of a row; ignoring them deserves a warning
 WARN_IF_UNUSED = ("position", "weight")
 
 
@@ -46,16 +68,18 @@ class FeedbackFile:
     path : path or table
         As for `Source`: .csv, .tsv, .jsonl, .parquet, .arrow, .npy, qrels of TREC, a BEIR folder,
         ``-`` for standard input, or a table of pandas, polars or Arrow.
-    kind : {"triplets", "lists", "pairs", "labels", "grades"}
+    kind : {"triplets", "lists", "log", "pairs", "labels", "grades"}
         Kind of judgement to read. Triplets are query,better,worse, or are drawn from
         query,item,relevance, or are what clicks prefer in the log of an `ImpressionsFile`, one for
-        each click; "lists" are the same, but logs stay lists; pairs are a,b,label (or a,b,y);
-        labels are row,label; grades are query,item,relevance as they stand. Other columns are
-        ignored, but for position and weight, which are warned of.
+        each click; "lists" are the same, but logs stay lists, and a "log" is one of these; pairs
+        are a,b,label (or a,b,y); labels are row,label; grades are query,item,relevance as they
+        stand. Other columns are ignored, with a warning about position and weight.
     ids : Ids
         Names of the rows of the (query) vectors.
     items : Ids, optional
         Names of the items, if they are separate vectors.
+    lists : bool
+        Read "lists" in place of "triplets", for a learner that learns lists.
     columns : dict of str, optional
         What the file calls these columns, by our name: ``{"query": "query-id"}``.
     classes : array, optional
@@ -77,6 +101,7 @@ class FeedbackFile:
         ids: Ids,
         items: Ids | None = None,
         *,
+        lists: bool = False,
         columns: Mapping[str, str] | None = None,
         classes: ArrayLike | None = None,
         bad_rows: BadRows | None = None,
@@ -85,10 +110,9 @@ class FeedbackFile:
         keep: Keep | None = None,
     ) -> None:
         check_parameters("FeedbackFile", _CHECKED, {"clicks": clicks})
-        self.rows = Source(path, columns)
+        self.rows = Source(path, columns, what="a log" if kind == "log" else "feedback")
         self.source = self.rows.name
-        self.kind = kind
-        self.layouts = LAYOUTS[kind]
+        self.kind = "lists" if lists and kind == "triplets" else kind
         self.ids = ids
         self.items = items or ids
         self.label: Reader | Ids = NUMBER
@@ -99,8 +123,10 @@ class FeedbackFile:
         self.unjudged = unjudged
         self.clicks = clicks
         self.keep = keep
-        #: names of the columns read, once reading has begun
-        self.layout: tuple[str, ...] | None = None
+        #: whether to read the times of clicks, which cost as much as all other columns
+        self.times = clicks == "last-click"
+        #: columns that make up a judgement; known once reading has begun
+        self.layout: tuple[str, ...] = ()
 
     @property
     def is_clicks(self) -> bool:
@@ -121,17 +147,17 @@ class FeedbackFile:
         return self.drawn(self.raw(), self.kind)
 
     def raw(self) -> Iterator[Judgements]:
-        """Judgements as the columns state them: grades stay grades, and logs of clicks lists."""
-        batches = self.rows.batches(self._columns, self.layouts, self.bad_rows)
-        first = next(batches, None)  # the columns are known once something has been read
+        """Judgements as the file states them: grades stay grades, and logs stay lists."""
+        batches = self.rows.batches(self.wanted(LAYOUTS[self.kind]), self.bad_rows)
+        first = next(batches, None)  # columns are known after the first batch
         if first is None:
             return
+        self.layout = tuple(self.rows.chosen.required if self.rows.chosen else ())
+        self._warn_of_unused()
         batches = chain([first], batches)
         if self.layout == SHOWN_COLUMNS:
-            for shown, numbers in in_lists(batches, self.source, self.bad_rows):
-                queries = shown.queries[:, None].astype(np.int64, copy=False)
-                found = Judgements(queries, None, numbers[shown.starts[:-1]], shown)
-                yield found if self.keep is None else found.part(self.keep(shown.queries))
+            for lists in in_lists(batches, self.source, self.bad_rows):
+                yield lists if self.keep is None else lists.part(self.keep(lists.tuples[:, 0]))
             return
         for columns, numbers in batches:
             *_, last = columns
@@ -155,7 +181,7 @@ class FeedbackFile:
             yield from whole
 
     def _preferred(self, shown: Judgements) -> Judgements:
-        """Triplets that clicks prefer, one for each click: its pairs are not as many judgements.
+        """One triplet per click, as the pairs of a click are not independent judgements.
 
         Which one is decided by the row of the click alone, so batches do not matter.
         """
@@ -164,43 +190,102 @@ class FeedbackFile:
         starts = np.flatnonzero(np.diff(found.better, prepend=-1))
         owner = np.searchsorted(lists.starts, found.better[starts], side="right") - 1
         clicks = shown.numbers[owner] + found.better[starts] - lists.starts[owner]
-        mixed = clicks.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
         counts = np.diff(np.append(starts, len(found.better)))
-        chosen = starts + (mixed % counts.astype(np.uint64)).astype(np.intp)
+        chosen = starts + (scattered(clicks) % counts.astype(np.uint64)).astype(np.intp)
         return Judgements(found.triplets[chosen].astype(np.int64, copy=False), None, clicks)
 
-    def _columns(self, names: Sequence[str]) -> ColumnReaders:
-        """Readers of the first layout that the file has, by column name."""
-        known = set(names)
-        self.layout = next((one for one in self.layouts if known.issuperset(one)), None)
-        if self.layout is None:
-            wanted = " or ".join(",".join(layout) for layout in self.layouts)
-            raise ValueError(
-                f"{self.source}: feedback must have the columns {wanted}, "
-                f"got {','.join(names)!r:.120}; name yours with columns (--columns query=…,item=…)."
+    def wanted(self, layouts: Sequence[tuple[str, ...]]) -> list[WantedColumns]:
+        """Columns of each layout, with their readers."""
+        readers: dict[str, Reader | Ids] = {
+            "relevance": AT_LEAST_0,
+            "y": NUMBER,
+            "label": self.label,
+            "click": CLICK,
+        }
+        readers |= dict.fromkeys(("better", "worse", "item"), self.items)
+        details = LOG_DETAILS | ({"timestamp": TIME} if self.times else {})
+        return [
+            WantedColumns(
+                {name: readers.get(name, self.ids) for name in layout},
+                details if layout == SHOWN_COLUMNS else {},
             )
-        unused, advice = known.intersection(WARN_IF_UNUSED), "in a log of query,item,click it is"
+            for layout in layouts
+        ]
+
+    def _warn_of_unused(self) -> None:
+        unused, advice = set(WARN_IF_UNUSED), "in a log of query,item,click it is"
         if self.layout == SHOWN_COLUMNS:
             advice = "Blend, which learns from lists, uses it"
-            unused -= set(WARN_IF_UNUSED if self.kind == "lists" else ())
+            unused -= set(WARN_IF_UNUSED if self.kind in ("lists", "log") else ())
             if self.clicks != "clicked":
                 unused.discard("position")
-        for name in sorted(unused):
+        for name in sorted(unused.intersection(self.rows.names)):
             warnings.warn(
                 f"{self.source}: the column {name} is not used beside {','.join(self.layout)} "
                 f"when {self.kind} are read; {advice}.",
                 UserWarning,
                 stacklevel=2,
             )
-        if self.layout == SHOWN_COLUMNS:
-            return clicked_columns(names, self.ids, self.items, times=self.clicks == "last-click")
-        readers: dict[str, Reader | Ids] = {
-            "relevance": AT_LEAST_0,
-            "y": NUMBER,
-            "label": self.label,
-        }
-        readers |= dict.fromkeys(("better", "worse", "item"), self.items)
-        return {name: readers.get(name, self.ids) for name in self.layout}
+
+
+class ImpressionsFile:
+    """A log of what was shown and clicked that can be iterated over, in batches of `Impressions`.
+
+    Parameters
+    ----------
+    source : path or table
+        As for `Source`, one row for each item shown. Columns: query, item, click (1 or 0, true or
+        false, or a gain of at least 0) and, if there, impression or visit, position (from 1, the
+        logarithm becomes a nuisance), weight (of the list, in its first row) and timestamp.
+        Successive rows of one impression (else of one query in one visit, else of one query) are a
+        list.
+    ids, items : Ids
+        Names of the rows of the query vectors, and of the items if they are separate vectors.
+    columns : dict of str, optional
+        What the log calls these columns, by our name.
+    times : bool
+        Read timestamps; they cost as much as all the rest.
+    bad_rows : BadRows, optional
+        What to do with unusable rows; by default they raise BadRowError.
+    keep : function from an array of rows to a mask, optional
+        Selects lists by their query.
+
+    Examples
+    --------
+    >>> from similia.feedback import ImpressionsFile
+    >>> from similia.files import Ids
+    >>> log = {"query": [0, 0, 1, 1], "item": [3, 4, 4, 5], "click": [0, 1, 1, 0]}
+    >>> sum(len(lists) for lists in ImpressionsFile(log, Ids(None, 6)))
+    2
+    """
+
+    def __init__(
+        self,
+        source: FeedbackLike,
+        ids: Ids,
+        items: Ids | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        times: bool = False,
+        bad_rows: BadRows | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self.bad_rows = bad_rows or BadRows()
+        self._file = FeedbackFile(source, "log", ids, items, columns=columns, keep=keep)
+        self._file.times = times
+
+    def __iter__(self) -> Iterator[Impressions]:
+        self._file.bad_rows = self.bad_rows
+        for part in self._file:
+            if part.lists is not None:
+                yield part.lists
+
+
+def read_impressions(
+    source: Any, ids: Ids, items: Ids | None = None, **options: Any
+) -> Impressions:
+    """All lists of a log at once; parameters are those of `ImpressionsFile`."""
+    return Impressions.joined(list(ImpressionsFile(source, ids, items, **options)))
 
 
 def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) -> Array:
@@ -232,23 +317,18 @@ def classes_in(path: FeedbackLike, ids: Ids, bad_rows: BadRows | None = None) ->
 
 
 def kind_of(path: FeedbackLike) -> str:
-    """Kind of judgement that a file holds, from the names of its columns."""
-    file = FeedbackFile(path, "triplets", Ids(None, 0), bad_rows=BadRows("skip"))
-    file.layouts = ANY_LAYOUT
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever reads the rows will hear them
-        for _ in file.rows.parts(file._columns, file.layouts):
-            if file.layout is not None:
-                break
-    if file.layout is None:
+    """Kind of judgement in a file, by its columns."""
+    file = FeedbackFile(path, "triplets", Ids(None, 0))
+    chosen = file.rows.choose(file.wanted(ANY_LAYOUT))
+    if chosen is None:
         raise ValueError(f"{file.source}: feedback must be at least one judgement, got none.")
-    if file.layout == GRADED:
+    if (layout := tuple(chosen.required)) == GRADED:
         return "grades"
-    return next(kind for kind, layouts in LAYOUTS.items() if file.layout in layouts)
+    return next(kind for kind, layouts in LAYOUTS.items() if layout in layouts)
 
 
 def copy_rows(path: Path, numbers: NDArray[np.int64], output: Path) -> None:
-    """Copy the rows with these increasing numbers, unchanged, with header and every column."""
+    """Copy rows by ascending number, unchanged, with the header and all columns."""
     kept = np.zeros(numbers[-1] + 1, dtype=bool)
     kept[numbers] = True
     if path.suffix == ".npy":

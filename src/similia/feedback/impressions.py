@@ -1,4 +1,4 @@
-"""Feedback on lists: what people were shown, and what they did with it."""
+"""Feedback on lists: what people were shown, and what they chose."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from similia.contract import Array, Indices
 from similia.validation import check_tuples, column_names, tuple_array
 
-#: weight of a tie: people call alike what differs by less than they care about
-TIE = 0.1
-#: columns that a table of lists must have, and those that it may have
+#: weight of a tie: items called alike differ by less than people care about
+TIE_WEIGHT = 0.1
+#: required and optional columns of a table of lists
 SHOWN_COLUMNS = ("query", "item", "click")
 OPTIONAL_COLUMNS = ("impression", "visit", "position", "weight")
 
@@ -33,13 +33,13 @@ class Impressions:
     items: Indices
     #: of shape (n_shown,), at least 0
     gains: NDArray[np.float64]
-    #: what shaped the feedback but says nothing about the items, by name, each of shape (n_shown,)
+    #: influences on the feedback other than the items, by name, each of shape (n_shown,)
     nuisance: dict[str, NDArray[np.float64]]
-    #: of shape (n_lists,): a list counts as so many
+    #: weight of each list, of shape (n_lists,)
     weights: NDArray[np.float64]
-    #: of shape (n_lists,): judgements of a person who may decide, to be obeyed at once
+    #: of shape (n_lists,): whether a person with authority decided, to be obeyed at once
     trusted: NDArray[np.bool_]
-    #: of shape (n_shown,), in seconds: when each item was clicked or shown; empty if unknown
+    #: seconds at which each item was clicked or shown, of shape (n_shown,); empty if unknown
     times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
@@ -199,7 +199,8 @@ class Impressions:
         """Each triplet (query, better, worse) as a list of two items; also from such a table.
 
         Where `alike`, an array of shape (n_triplets,), is true, a person could not tell which of
-        the two is better: such a triplet counts `TIE` / 2 in each direction, and is no decision.
+        the two is better: such a triplet counts `TIE_WEIGHT` / 2 in each direction, and is no
+        decision.
         """
         triplets = tuple_array("Impressions", "triplets", triplets)
         if triplets.shape[1:] != (3,) or triplets.dtype.kind not in "iu":
@@ -225,7 +226,7 @@ class Impressions:
             triplets[rows, 1:].ravel(),
             np.where(second[:, None], [0.0, 1.0], [1.0, 0.0]).ravel(),
             {},
-            given[rows] * np.where(ties[rows], TIE / 2, 1.0),
+            given[rows] * np.where(ties[rows], TIE_WEIGHT / 2, 1.0),
             trusted & ~ties[rows],
         )
 
@@ -256,7 +257,7 @@ class Impressions:
         return len(self.queries)
 
     def say_something(self) -> NDArray[np.bool_]:
-        """Which lists count: an item was preferred to another, or a person decided for none."""
+        """Lists that carry information: an item was preferred, or a person rejected all."""
         if not len(self):
             return np.zeros(0, bool)
         best, worst = (f.reduceat(self.gains, self.starts[:-1]) for f in (np.maximum, np.minimum))
@@ -272,7 +273,7 @@ class Impressions:
         sizes = self.starts[lists + 1] - self.starts[lists]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         shown = np.arange(starts[-1]) + np.repeat(self.starts[lists] - starts[:-1], sizes)
-        found = object.__new__(type(self))  # what was checked needs no other check
+        found = object.__new__(type(self))  # already checked
         vars(found).update(
             queries=self.queries[lists],
             starts=starts,
@@ -286,7 +287,7 @@ class Impressions:
         return found
 
     def without(self, retracted: ArrayLike) -> Self:
-        """All lists but the retracted ones, given by their places.
+        """All lists but those at the given places.
 
         A learner that learns the rest anew is what it would be if they had never been given.
         """
@@ -314,19 +315,19 @@ def _check_least(name: str, values: Array, least: float) -> None:
 
 
 def _grouped(columns: dict[str, Array]) -> tuple[Indices, Indices]:
-    """Order of the rows in which each list is in one piece, and where the lists start."""
+    """Row order that makes lists contiguous, and where lists start."""
     n = len(columns["query"])
     keys = columns.get("impression", columns["query"])
     order = np.arange(n)
     if "impression" in columns:
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first[codes], kind="stable")  # lists in the order of their first rows
+        order = np.argsort(first[codes], kind="stable")  # lists keep the order of their first rows
     changed = np.flatnonzero(keys[order][1:] != keys[order][:-1]) + 1
     return order, np.concatenate([[0], changed, [n]] if n else [[0]]).astype(np.intp)
 
 
 def check_impressions(owner: str, given: object) -> None:
-    """Refuse anything else."""
+    """Raise ValueError for anything else."""
     if not isinstance(given, Impressions):
         raise ValueError(
             f"{owner}: impressions must be Impressions, got {type(given).__name__}; make them "

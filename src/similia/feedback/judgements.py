@@ -1,4 +1,4 @@
-"""Batches of judgements: joined, cut into chunks of fixed sizes, and drawn from grades."""
+"""Batches of judgements: joined, cut into chunks of fixed sizes, and gathered from logs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,11 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from similia.contract import Array
-from similia.feedback.clicks.rates import shrunk_rates
+from similia.contract import Array, Indices
 from similia.feedback.impressions import Impressions
-from similia.feedback.sampling import RelevanceTriplets
-
-#: graded judgements compared with each other, at most
-MAX_GRADES_COMPARED = 2**17
-#: triplets drawn per graded judgement
-TRIPLETS_PER_GRADE = 4
+from similia.files import BadRows, RowError
+from similia.files.source import Batch
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,54 +79,77 @@ def in_chunks(
         yield joined(held)
 
 
-def triplets_of_grades(
-    batches: Iterator[Judgements],
-    shape: tuple[int, int],
-    *,
-    unjudged: str = "ignore",
-    draws: int = TRIPLETS_PER_GRADE,
-    window: int = MAX_GRADES_COMPARED,
-    random_state: int = 0,
-) -> Iterator[Judgements]:
-    """Draw triplets in which the better item has a higher grade for the query than the worse one.
+# -- rows of logs --------------------------------------------------------------------------------
 
-    Judgements are compared within windows of `window` rows. In each, several grades of one item
-    for one query are averaged, and shrunk by their number where these differ (so clicks, 1, and
-    views without a click, 0, become click rates in which 9 of 10 beat 1 of 1); then
-    `RelevanceTriplets` draws `draws` triplets per judgement, with a seed of the window's own.
-    A window without two comparable items yields nothing. With ``unjudged="worse"`` items without a
-    grade count as worse than those with a positive one. `shape`: numbers of queries and items.
+
+def in_lists(rows: Iterator[Batch], source: str, bad_rows: BadRows) -> Iterator[Judgements]:
+    """Gather successive rows of a log into lists, numbered by their first rows.
+
+    A list that ends with a batch waits for the next batch, so lists do not depend on batches.
     """
-    for number, part in enumerate(in_chunks(batches, window)):
-        grades = _mean_grades(part, shape)
-        if not _comparable(grades, unjudged):
+    held: Batch | None = None
+    for columns, numbers in rows:
+        if held is not None:
+            columns = {
+                name: np.concatenate([held[0][name], values]) for name, values in columns.items()
+            }
+            numbers = np.concatenate([held[1], numbers])
+        if not len(numbers):
             continue
-        rng = np.random.default_rng([random_state, number])
-        drawn = RelevanceTriplets(grades, unjudged).draw(draws * len(part), rng)
-        yield Judgements(drawn.astype(np.int64), None, np.full(len(drawn), part.numbers[0]))
+        columns, numbers, starts = _cut(columns, numbers, source, bad_rows)
+        last = starts[-1]
+        held = {name: values[last:] for name, values in columns.items()}, numbers[last:]
+        if last:
+            yield _lists(columns, numbers, starts)
+    if held is not None:
+        yield _lists(*held, np.array([0, len(held[1])]))
 
 
-def _mean_grades(part: Judgements, shape: tuple[int, int]) -> sparse.csr_array:
-    """Mean grade of each judged (query, item); zeros are stored."""
-    query, item = part.tuples.T
-    keys, places = np.unique(query * shape[1] + item, return_inverse=True)
-    sums = np.bincount(places, weights=part.values).astype(np.float64)
-    counts = np.bincount(places).astype(np.float64)
-    means = sums / counts
-    if len(counts) and counts.min() < counts.max():
-        means = np.where(sums > 0, shrunk_rates(sums, counts)[0], 0.0)  # what has no gain has none
-    rows, columns = np.divmod(keys, shape[1])
-    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
-    return sparse.csr_array((means, columns, starts), shape=shape)
+def _cut(
+    columns: dict[str, Array], numbers: Indices, source: str, bad_rows: BadRows
+) -> tuple[dict[str, Array], Indices, Indices]:
+    """Rows without those of a second query in one impression, and where lists start."""
+    key, query = columns.get("impression"), columns["query"]
+    if key is None:
+        key = columns.get("visit", query)
+        changed = (key[1:] != key[:-1]) | (query[1:] != query[:-1])
+        return columns, numbers, np.concatenate([[0], np.flatnonzero(changed) + 1])
+    starts = np.concatenate([[0], np.flatnonzero(key[1:] != key[:-1]) + 1])
+    _, counts = np.unique(key[starts], return_counts=True)
+    if counts.max() > 1:
+        again = np.argsort(key[starts], kind="stable")
+        place = starts[again[1:][np.diff(key[starts][again]) == 0].min()]
+        raise ValueError(
+            f"{source}: rows of one impression must follow one another, got more of an earlier one "
+            f"in row {numbers[place]}; sort the log by impression."
+        )
+    lengths = np.diff(np.append(starts, len(key)))
+    mixed = query != np.repeat(query[starts], lengths)
+    if not mixed.any():
+        return columns, numbers, starts
+    for number in numbers[mixed].tolist():
+        bad_rows.add(source, number, RowError("another query in the same impression"))
+    kept = {name: values[~mixed] for name, values in columns.items()}
+    return kept, numbers[~mixed], starts - np.cumsum(mixed)[starts]
 
 
-def _comparable(grades: sparse.csr_array, unjudged: str) -> bool:
-    """Whether any query grades one item above another."""
-    listed = np.flatnonzero(np.diff(grades.indptr))
-    starts = grades.indptr[listed]
-    high = np.maximum.reduceat(grades.data, starts)
-    low = np.minimum.reduceat(grades.data, starts)
-    if unjudged == "worse":
-        full = np.diff(grades.indptr)[listed] == grades.shape[1]
-        low = np.where(full, low, 0.0)
-    return bool((high > low).any())
+def _lists(columns: dict[str, Array], numbers: Indices, starts: Indices) -> Judgements:
+    """Lists between successive starts."""
+    heads, end = starts[:-1], starts[-1]
+    nuisance = {}
+    if "position" in columns:
+        nuisance["position"] = np.log(columns["position"][:end])
+    weights = columns["weight"][heads] if "weight" in columns else np.ones(len(heads))
+    queries = columns["query"][heads]
+    lists = Impressions(
+        queries,
+        starts,
+        columns["item"][:end],
+        columns["click"][:end],
+        nuisance,
+        weights,
+        np.zeros(len(heads), bool),
+        columns["timestamp"][:end] if "timestamp" in columns else np.zeros(0),
+    )
+    tuples = queries[:, None].astype(np.int64, copy=False)
+    return Judgements(tuples, None, numbers[heads], lists)

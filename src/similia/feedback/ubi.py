@@ -1,35 +1,143 @@
 """Logs of OpenSearch's User Behavior Insights (UBI 1.0.0 to 1.3.0), as lists shown and clicked."""
 
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.feedback.events import SHOWN_GAIN, Events, EventStore
 from similia.feedback.impressions import Impressions
 from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
-from similia.files.columns import AT_LEAST_1, KEY, TIME, Reader, each
+from similia.files.columns import AT_LEAST_1, KEY, TIME, Reader, WantedColumns, each
 from similia.files.source import Batch
-from similia.files.vectors import TABLE_SUFFIXES
 from similia.validation import check_parameters, none, positive_integer
 
-#: gains of the actions that the specification names; a view may be of a page or of a result
+#: gain that marks an event of something shown
+SHOWN_GAIN = -1.0
+#: cache of the temporary database, in KiB; the rest is on disk
+CACHE_KIB = 2**15
+
+_CREATE = """
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    CREATE TABLE event (search INTEGER, item INTEGER, gain REAL, ordinal REAL, time REAL);
+    CREATE TABLE met (search INTEGER PRIMARY KEY);
+    CREATE TABLE asked (owner INTEGER PRIMARY KEY, search INTEGER);
+"""
+#: one row for each item of a search: the highest gain, the first place, the last time
+_OF_ASKED = f"""
+    SELECT owner, item, max(max(gain), 0), max(gain = {SHOWN_GAIN}), min(ordinal), max(time)
+    FROM asked JOIN event USING (search) GROUP BY owner, item ORDER BY owner, item
+"""
+_MARK_MET = "INSERT OR IGNORE INTO met SELECT search FROM asked JOIN event USING (search)"
+_STRAY_CLICKS = """
+    SELECT count(*) FROM (
+        SELECT 1 FROM event WHERE gain > 0 AND search NOT IN met GROUP BY search, item
+    )
+"""
+
+
+class Events(NamedTuple):
+    """Items shown or acted on in some searches, without repeats, sorted by search and item."""
+
+    #: index of the search among those asked for
+    owner: Indices
+    item: Indices
+    #: 0 for items that were only shown
+    gain: NDArray[np.float64]
+    shown: NDArray[np.bool_]
+    #: NaN if not logged
+    ordinal: NDArray[np.float64]
+    time: NDArray[np.float64]
+
+    @property
+    def place(self) -> Indices:
+        """Place of each event among those of its search, from 1."""
+        return np.arange(len(self.owner)) - np.searchsorted(self.owner, self.owner) + 1
+
+
+class EventStore:
+    """Events, kept as they are read and then found by search, in flat memory.
+
+    A temporary SQLite database stays in its cache if it fits, and else is a file that nobody sees.
+    """
+
+    def __init__(self) -> None:
+        # An abandoned iterator may be collected on any thread.
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.executescript(f"PRAGMA cache_size = -{CACHE_KIB}; {_CREATE}")
+        self._is_indexed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._database.close()
+
+    def add(
+        self,
+        *,
+        search: NDArray[np.int64],
+        item: Indices,
+        gain: Array,
+        ordinal: Array,
+        time: Array,
+    ) -> None:
+        """Add events; all must be added before the first lookup."""
+        rows = zip(
+            *(column.tolist() for column in (search, item, gain, ordinal, time)), strict=True
+        )
+        self._insert("INSERT INTO event VALUES (?, ?, ?, ?, ?)", rows)
+
+    def events_of(self, search: NDArray[np.int64]) -> Events:
+        """Events of some searches."""
+        database = self._database
+        if not self._is_indexed:  # faster than indexing row by row
+            database.execute("CREATE INDEX by_search ON event (search)")
+            self._is_indexed = True
+        database.execute("DELETE FROM asked")
+        self._insert("INSERT INTO asked VALUES (?, ?)", enumerate(search.tolist()))
+        found = database.execute(_OF_ASKED).fetchall()
+        database.execute(
+            "INSERT OR IGNORE INTO met SELECT search FROM asked JOIN event USING (search)"
+        )
+        columns = zip(*found, strict=True) if found else [()] * len(Events._fields)
+        kinds = (np.intp, np.intp, float, bool, float, float)
+        return Events(*(np.array(x, kind) for x, kind in zip(columns, kinds, strict=True)))
+
+    def n_stray_clicks(self) -> int:
+        """Number of items acted on in searches that were never looked up."""
+        return int(self._database.execute(_STRAY_CLICKS).fetchone()[0])
+
+    def _insert(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._database.execute("BEGIN")
+        self._database.executemany(statement, rows)
+        self._database.execute("COMMIT")
+
+
+#: gains of standard actions; not of views, which may be of a page or of a result
 GAINS = {"click": 1.0, "click_through": 1.0, "add_to_cart": 1.0, "purchase": 1.0, "watch": 1.0}
-#: rows of an id without a vector, and of no id
+#: row numbers for an id without a vector, and for a missing id
 UNKNOWN_ROW, MISSING_ROW = -1, -2
 
 OBJECT = "event_attributes.object.object_id"
-#: an integer since 1.1.0, an object before
+#: an integer since UBI 1.1.0, an object before
 ORDINAL, ORDINAL_INDEX = "event_attributes.position.ordinal", "index"
 HITS = "query_response_hit_ids"
 
 
 class SearchBatch(NamedTuple):
-    """Some searches: their keys and rows of query vectors, and the hits of all of them."""
+    """A batch of searches: keys, rows of query vectors, and all hits."""
 
     search: NDArray[np.int64]
     query: Indices
@@ -117,16 +225,12 @@ class UbiLog:
 
     def _read(self, source: Source, columns: dict[str, tuple[str, Reader]]) -> Iterator[Batch]:
         """Columns by our names, from their paths in documents; some may be absent."""
-        if source.suffix in TABLE_SUFFIXES:
-            names = source.table().names
-            columns = {
-                name: (path, reader)
-                for name, (path, reader) in columns.items()
-                if path in names or reader.missing is None
-            }
-        readers = {name: reader for name, (_, reader) in columns.items()}
         paths = {name: path for name, (path, _) in columns.items()}
-        return Source(source, paths, documents=True).batches(lambda _: readers, (), self.bad_rows)
+        readers = {name: reader for name, (_, reader) in columns.items()}
+        required = {name: one for name, one in readers.items() if one.missing is None}
+        optional = {name: one for name, one in readers.items() if one.missing is not None}
+        documents = Source(source, paths, documents=True)
+        return documents.batches([WantedColumns(required, optional)], self.bad_rows)
 
     def _read_events(self) -> Iterator[dict[str, Array]]:
         """Columns of the events that show an item or act on it."""
@@ -186,7 +290,7 @@ class UbiLog:
     def _lists(self, searches: SearchBatch, events: Events) -> Impressions:
         """Lists of some searches, with their events."""
         search, query, owner, item, rank = searches
-        # Impression events say what was seen; hits are what could be.
+        # Impression events say what was seen; hits only what could have been.
         logged = np.bincount(events.owner, weights=events.shown, minlength=len(search)) > 0
         usable = query >= 0
         if logged.any() or not usable.all():
@@ -225,7 +329,7 @@ class UbiLog:
 
 
 def _rows_of(ids: Ids) -> Reader:
-    """Rows that ids name, `UNKNOWN_ROW` where one has no vector."""
+    """Reader of rows by id; `UNKNOWN_ROW` without a vector."""
 
     def value(raw: Any) -> int:
         return int(ids.known_rows([raw])[0])

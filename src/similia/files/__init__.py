@@ -1,4 +1,4 @@
-"""Formats of files: vectors in and out, tables in; flat memory, every bad row named."""
+"""File formats: vectors in and out, tables in; flat memory, and every bad row named."""
 
 from similia.files.beir import BeirFolder, read_beir
 from similia.files.ids import Ids

@@ -1,14 +1,12 @@
-"""A data set in BEIR's form, with vectors of its queries and its corpus beside their texts."""
+"""BEIR data sets whose queries and corpus have been embedded."""
 
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from similia.contract import Array
+from similia.files.columns import each
 from similia.files.ids import Ids, as_integers
-from similia.files.lines import json_object
 from similia.files.rows import RowError
+from similia.files.source import Source
 from similia.files.vectors import VectorFile, read_vectors
 
 #: formats in which vectors may lie beside the texts
@@ -55,7 +53,9 @@ def _side(folder: Path, name: str) -> VectorFile:
             f"{name}.jsonl in their order."
         )
     X, texts = read_vectors(present[0]).X, folder / f"{name}.jsonl"
-    ids = _ids(texts)
+    (found,) = Source(texts, what="texts").read({"_id": each(_name, object)})
+    numbers = as_integers(found.tolist())
+    ids = found if numbers is None else numbers
     if len(ids) != X.shape[0]:
         raise ValueError(
             f"{present[0]}: vectors must be one per line of {texts.name}, got {X.shape[0]} for "
@@ -67,17 +67,7 @@ def _side(folder: Path, name: str) -> VectorFile:
         raise ValueError(f"{texts}: {error}") from None
 
 
-def _ids(path: Path) -> Array:
-    """Ids of the texts, integers if all are."""
-    found = []
-    with open(path, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = json_object(line)
-            except RowError as error:
-                raise ValueError(f"{path}: row {number} is {error}.") from None
-            if not isinstance(row.get("_id"), str | int):
-                raise ValueError(f"{path}: row {number} must have an _id, got {line.strip():.80}.")
-            found.append(str(row["_id"]))
-    numbers = as_integers(found)
-    return np.array(found, dtype=object) if numbers is None else numbers
+def _name(raw: object) -> str:
+    if isinstance(raw, bool) or not isinstance(raw, str | int):
+        raise RowError("not an id", f" {raw!r:.80}")
+    return str(raw)

@@ -1,71 +1,80 @@
-"""How the values of a column become numbers."""
+"""Columns: which are wanted, and how their values become numbers."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from similia.contract import Array
-from similia.files.ids import Ids
-from similia.files.keys import key, keys_of_texts
+from similia.files.ids import Ids, key, keys_of_texts
 from similia.files.rows import RowError
 
-#: values as a file has them: plain ones, of which None is missing, or an array of numbers
+#: raw values of a column: a sequence with None for missing, or an array of numbers
 RawValues: TypeAlias = "Sequence[Any] | Array"
-#: why a row is unusable that lacks a value
+#: reason for a row without a value
 MISSING = RowError("missing")
-#: what converters of many values raise if any value is unusual
+#: raised by fast converters when any value needs a closer look
 UNUSUAL = (LookupError, OverflowError, TypeError, ValueError)
 
 
 class Reader(NamedTuple):
-    """How the values of one column become numbers; `Ids` read columns of ids the same way."""
+    """Converts the values of a column to numbers; `Ids` has the same interface."""
 
-    #: number of one value; raises RowError
+    #: converts one value; raises RowError
     value: Callable[[Any], Any]
-    #: numbers of many values; if it raises one of `UNUSUAL`, they are read one by one
+    #: converts many values; if it raises one of `UNUSUAL`, they are converted one by one
     many: Callable[[Any], Array]
-    #: what stands for a missing value; None if none may be missing
+    #: stands in for a missing value; None if the value is required
     missing: float | str | None = None
     dtype: DTypeLike = np.float64
 
 
 #: readers by column name, in order
 ColumnReaders: TypeAlias = Mapping[str, Reader | Ids]
+#: names of the columns of BEIR, in use where nothing else is asked for
+BEIR_COLUMNS = {"query": "query-id", "item": "corpus-id", "relevance": "score"}
+#: other names of our columns in logs, likeliest first
+ALIASES = {
+    ours: tuple(theirs.split())
+    for ours, theirs in {
+        "query": "query_id query-id qid queryid search_term search_query query_text keywords q",
+        "item": "item_id doc_id product_id docid document_id itemid sku asin corpus-id doc product",
+        "click": "clicked is_click is_clicked was_clicked clicks",
+        "impression": "impression_id request_id search_id serp_id",
+        "visit": "session_id session visit_id sessionid",
+        "position": "rank pos",
+        "relevance": "grade rating judgement judgment",
+        "timestamp": "time ts event_time datetime created_at",
+    }.items()
+}
 
 
-@dataclass(frozen=True)
-class FileColumn:
-    """A column of some rows: values, or places of values, below 0 where one is missing."""
+class WantedColumns(NamedTuple):
+    """Columns that belong together, and how each is read."""
 
-    values: RawValues
-    places: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.values if self.places is None else self.places)
-
-    def read(self, reader: Reader | Ids) -> tuple[Array, dict[int, RowError]]:
-        """Number of each row, and what is wrong with some rows."""
-        if self.places is None:
-            return _numbers(reader, self.values)
-        gaps = bool(len(self.places)) and self.places.min() < 0
-        found, wrong = _numbers(reader, [*self.values, None] if gaps else self.values)
-        if not wrong:
-            return found[self.places], {}
-        bad = np.zeros(len(found), bool)
-        bad[list(wrong)] = True
-        rows = np.flatnonzero(bad[self.places]).tolist()
-        last = len(found)
-        return found[self.places], {row: wrong[int(self.places[row]) % last] for row in rows}
+    required: ColumnReaders
+    #: read if present
+    optional: ColumnReaders = MappingProxyType({})
 
 
-def _numbers(reader: Reader | Ids, values: RawValues) -> tuple[Array, dict[int, RowError]]:
-    """Number of each value, and what is wrong with some of them."""
+class EncodedColumn(NamedTuple):
+    """A dictionary-encoded column: distinct values, and the index of each row's, -1 if missing."""
+
+    values: Sequence[Any]
+    places: Array
+
+
+def read_column(
+    reader: Reader | Ids, values: "RawValues | EncodedColumn"
+) -> tuple[Array, dict[int, RowError]]:
+    """Converted values, and the errors of bad rows by row."""
+    if isinstance(values, EncodedColumn):
+        return _read_encoded(reader, values)
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isnan(values).any():
         values = [None if value != value else value for value in values.tolist()]
     try:
@@ -79,6 +88,18 @@ def _numbers(reader: Reader | Ids, values: RawValues) -> tuple[Array, dict[int, 
     except UNUSUAL:
         pass
     return _one_by_one(reader, values)
+
+
+def _read_encoded(reader: Reader | Ids, column: EncodedColumn) -> tuple[Array, dict[int, RowError]]:
+    places = column.places
+    gaps = bool(len(places)) and places.min() < 0
+    found, wrong = read_column(reader, [*column.values, None] if gaps else column.values)
+    if not wrong:
+        return found[places], {}
+    bad = np.zeros(len(found), bool)
+    bad[list(wrong)] = True
+    rows = np.flatnonzero(bad[places]).tolist()
+    return found[places], {row: wrong[int(places[row]) % len(found)] for row in rows}
 
 
 def _one_by_one(reader: Reader | Ids, values: RawValues) -> tuple[Array, dict[int, RowError]]:
@@ -178,7 +199,7 @@ def _seconds(raw: object) -> float:
 
 #: a click as a gain: 1 or 0, true or false, or a number of at least 0
 CLICK = Reader(_click, AT_LEAST_0.many)
-#: an id that only says which rows belong together
+#: an id that only groups rows
 KEY = Reader(key, _keys, dtype=np.int64)
 #: seconds since 1970, or ISO 8601; UTC unless a zone is named
 TIME = each(_seconds)

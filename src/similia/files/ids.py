@@ -1,4 +1,4 @@
-"""Ids of vectors, and the rows that they name."""
+"""Ids of vectors and the rows they name; keys for ids that only group rows."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class Ids:
     different ids, None stands for the row numbers; `what` says in messages what they name.
     """
 
-    #: as a `Reader` has them
+    #: as in `Reader`
     dtype, missing = np.int64, None
 
     def __init__(self, values: ArrayLike | None, n: int, what: str = "id") -> None:
@@ -38,7 +38,7 @@ class Ids:
             names = self.values.tolist()
             self._table = {value: row for row, value in enumerate(names)}
             distinct = len(self._table)
-            for row, value in enumerate(names):  # as `csv_text` writes them
+            for row, value in enumerate(names):  # as written by `csv_text`
                 if value.startswith(FORMULA_STARTS):
                     self._table.setdefault(csv_text(value), row)
         else:
@@ -79,7 +79,7 @@ class Ids:
                 found = np.fromiter(map(self._table.get, plain, repeat(-1)), np.int64, len(plain))
             except TypeError:  # lists, or objects
                 return np.fromiter(map(self._find, plain), np.int64, len(plain))
-            for place in np.flatnonzero(found < 0).tolist():  # integers are texts, too
+            for place in np.flatnonzero(found < 0).tolist():  # an integer names the row of its text
                 found[place] = self._find(plain[place])
             return found
         try:
@@ -105,7 +105,7 @@ class Ids:
         if whole or (isinstance(value, str) and INTEGER.fullmatch(value)):
             number = int(value)  # type: ignore[call-overload]
         elif isinstance(value, float | np.floating) and value == value // 1:
-            number = int(value)  # tables hold integers as floats beside nulls
+            number = int(value)  # tables store integers beside nulls as floats
         if number is None or not -(2**63) <= number < 2**63:
             return -1
         if self.values is None:
@@ -134,14 +134,13 @@ def _integers(values: Sequence[Any] | Array) -> NDArray[np.int64]:
         digits = "".join(values)
         if not (digits.isascii() and digits.isdigit()):
             raise ValueError("not digits")
-        values = list(map(int, values))
     elif not kinds <= {int}:
         raise ValueError("not integers")
-    return np.array(values, np.int64)
+    return np.fromiter(map(int, values), np.int64, len(values))
 
 
 def _checked(values: ArrayLike, n: int, what: str) -> Array:
-    # NumPy would give each text the room of the longest.
+    # A NumPy string array would pad each text to the longest.
     texts_alone = isinstance(values, list | tuple) and set(map(type, values)) == {str}
     given = np.asarray(values, object if texts_alone else None)
     if given.shape != (n,):
@@ -161,3 +160,61 @@ def _checked(values: ArrayLike, n: int, what: str) -> Array:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{what}s must be all integers or all strings, got {given.dtype}.")
     return texts
+
+
+#: odd factor of multiplicative hashes: 2**64 over the golden ratio
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+_BOUND = 2**63
+
+
+def key(raw: object) -> int:
+    """Key of one id."""
+    if isinstance(raw, bool) or not isinstance(raw, str | int):
+        raise RowError("not an id", f" {raw!r:.80}")
+    if isinstance(raw, int):
+        return raw if -_BOUND <= raw < _BOUND else hash(raw)
+    return int(keys_of_texts([raw])[0])
+
+
+def keys_of_texts(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Keys of texts."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)])
+    return keys_of_bytes(np.frombuffer(b"".join(encoded), np.uint8), ends)
+
+
+def keys_of_bytes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keys of texts in UTF-8: text i is data[ends[i]:ends[i + 1]]; texts of one length at once."""
+    starts, lengths = ends[:-1], np.diff(ends)
+    found = np.empty(len(lengths), np.uint64)
+    for length in np.unique(lengths).tolist():
+        same = lengths == length
+        if same.all():
+            rows = data[ends[0] : ends[-1]].reshape(len(lengths), length)
+        else:
+            rows = data[starts[same][:, None] + np.arange(length)]
+        found[same] = _hashes(rows)
+    return found.view(np.int64)
+
+
+def _hashes(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Hash each row, eight bytes after eight: h <- mix(h ⊕ mix(word))."""
+    n, length = rows.shape
+    words = np.zeros((n, -(-length // 8) * 8), np.uint8)
+    words[:, :length] = rows
+    found = np.full(n, length, np.uint64)
+    for word in words.view("<u8").T:
+        found = _mixed(found ^ _mixed(word.astype(np.uint64) * HASH_FACTOR) * _SECOND)
+    return found
+
+
+def scattered(values: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Spread integers evenly over 31 bits."""
+    return values.astype(np.uint64) * HASH_FACTOR >> np.uint64(33)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    values = (values ^ (values >> _SHIFT)) * _SECOND
+    return values ^ (values >> np.uint64(32))

@@ -1,4 +1,4 @@
-"""Limits of files, each stated once."""
+"""Limits of files."""
 
 #: bytes of text read at a time: thousands of lines, whose values stay in the processor's cache
 TEXT_BLOCK_BYTES = 2**18
@@ -10,7 +10,7 @@ BATCH_ROWS = 2**16
 BATCH_NUMBERS = 2**22
 #: vectors written as lines of JSON at a time
 JSON_VECTORS = 2**10
-#: bad rows remembered in full, enough to see what is wrong; all are counted
+#: bad rows remembered in full, enough to see the cause; all are counted
 BAD_ROWS_KEPT = 20
 #: bytes of memory that reading a file may take for each of its bytes, and beside that: ordinary
 #: compression stays far below, and a file that does not is an attack
@@ -25,7 +25,7 @@ FEATURES_PER_BYTE, FEATURES = 16, 4096
 def check_unpacked(
     name: object, what: str, wanted: int, size: int, allowed: int | None = None
 ) -> None:
-    """Refuse a small file that unfolds into much memory, unless the caller allows that much."""
+    """Refuse a small file that would unpack into much memory, unless allowed."""
     limit = UNPACKED_RATIO * size + UNPACKED_BYTES if allowed is None else allowed
     if wanted > limit:
         way = "allow more with max_bytes, or store it without compression"

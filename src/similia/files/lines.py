@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, TypeVar
 
 from similia.files import limits
-from similia.files.columns import FileColumn
 from similia.files.rows import RowError
 
 #: a text that no file holds
@@ -22,12 +21,21 @@ JSON_SUFFIXES = (".jsonl", ".ndjson")
 FIELD_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 #: TREC's files: fields between white space, without a header
 TREC_SUFFIXES = (".qrels", ".qrel", ".run", ".trec", ".txt")
+#: columns of TREC's files by the number of fields in a line
+TREC_NAMES = {
+    4: ["query", "iteration", "item", "relevance"],
+    6: ["query", "Q0", "item", "rank", "score", "run"],
+}
+#: all bytes but those that delimit fields, by delimiter: what they leave shows the form of lines
+_UNMARKED = {d: bytes(set(range(256)) - set(f'{d}\n\r"'.encode())) for d in ",\t "}
+#: white space within lines of ASCII
+_SPACES = [bytes([code]) for code in b" \t\v\f\x1c\x1d\x1e\x1f"]
 
 Line = TypeVar("Line")
 
 
 class Parsed(NamedTuple, Generic[Line]):
-    """Lines as a parser understands them."""
+    """Parsed lines, and errors."""
 
     values: list[Line]
     numbers: list[int]
@@ -36,7 +44,7 @@ class Parsed(NamedTuple, Generic[Line]):
 
 
 class Block(NamedTuple):
-    """Whole lines of a file, the first of which has this number, from 1."""
+    """Whole lines of a file; `number` is that of the first, from 1."""
 
     number: int
     data: bytes
@@ -75,34 +83,25 @@ class Block(NamedTuple):
         return Parsed(objects, numbers, {})
 
     def fields(self, layout: "FieldLayout") -> Parsed[str]:
-        """Fields of all lines that are not blank, those of one line after those of another.
+        """Fields of all lines that are not blank, line after line.
 
-        Without quotes, or line ends within lines, all are split at once, which needs no lists.
+        Lines with the right number of delimiters and no quotes are split all at once.
         """
-        delimiter, n = layout.delimiter, layout.width - 1
-        special = b'"' in self.data or self.data.count(b"\r") != self.data.count(b"\r\n")
-        if delimiter != " " and n and not special:
+        _, width, delimiter = layout
+        data = self.data.replace(b"\r\n", b"\n").removesuffix(b"\n")
+        marks = data.translate(None, _UNMARKED[delimiter]) + b"\n"
+        n = len(marks) // width
+        if width > 1 and marks == (delimiter.encode() * (width - 1) + b"\n") * n:
             with suppress(UnicodeDecodeError):
-                text = self.data.decode().replace("\r\n", "\n").removesuffix("\n")
-                lines = text.split("\n")
-                if {line.count(delimiter) for line in lines} == {n}:
-                    numbers = list(range(self.number, self.number + len(lines)))
-                    return Parsed(text.replace("\n", delimiter).split(delimiter), numbers, {})
+                found = data.decode().replace("\n", delimiter).split(delimiter)
+                if not data.isascii() or any(s in data for s in _SPACES if s != delimiter.encode()):
+                    found = list(map(str.strip, found))
+                return Parsed(found, list(range(self.number, self.number + n)), {})
         rows, numbers, wrong = self.parsed(layout.parse)
         return Parsed(list(chain.from_iterable(rows)), numbers, wrong)
 
-    def first_line(self) -> tuple[bytes, "Block"] | None:
-        """The first line that is not blank, and the lines after it."""
-        number, data = self.number, self.data
-        while data:
-            line, _, data = data.partition(b"\n")
-            number += 1
-            if line.strip():
-                return line, Block(number, data)
-        return None
-
     def _texts(self) -> tuple[list[str], list[int]]:
-        """Lines that are not blank, and their numbers; raise UnicodeDecodeError if one is none."""
+        """Lines that are not blank, and their numbers; raises UnicodeDecodeError."""
         lines = self.data.decode().replace("\r\n", "\n").split("\n")
         places = [place for place, line in enumerate(lines) if line and not line.isspace()]
         return [lines[place] for place in places], [self.number + place for place in places]
@@ -136,7 +135,7 @@ def blocks(file: IO[bytes], source: str) -> Iterator[Block]:
 
 
 class FieldLayout(NamedTuple):
-    """Where lines of fields have their columns."""
+    """Positions of columns in delimited lines."""
 
     #: place of each column among the fields of a line
     places: dict[str, int]
@@ -146,18 +145,18 @@ class FieldLayout(NamedTuple):
     delimiter: str
 
     def parse(self, line: str) -> list[str]:
-        """Fields of a line, as many as the others have."""
+        """Fields of a line; raise RowError unless there are `width`."""
         found = fields_of(line, self.delimiter)
         if len(found) != self.width:
             raise RowError(
                 "wrong number of fields", f": {len(found)} where others have {self.width}"
             )
-        return found
+        return list(map(str.strip, found))
 
-    def column(self, fields: Sequence[str], name: str) -> FileColumn:
+    def column(self, fields: Sequence[str], name: str) -> Sequence[str | None]:
         """A column, from the fields of all lines; empty ones are missing values."""
-        values = list(map(str.strip, fields[self.places[name] :: self.width]))
-        return FileColumn([value or None for value in values] if "" in values else values)
+        values = fields[self.places[name] :: self.width]
+        return [value or None for value in values] if "" in values else values
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
@@ -175,18 +174,43 @@ def fields_of(line: str, delimiter: str) -> list[str]:
         raise RowError("not valid CSV", f" ({error})") from None
 
 
+def header_of(source: str, block: Block, delimiter: str) -> tuple[list[str], Block]:
+    """Names of the columns, from the first line that is not blank, and the lines after it."""
+    blank = block.data[: len(block.data) - len(block.data.lstrip())].count(b"\n")
+    line, _, rest = block.data.split(b"\n", blank)[blank].partition(b"\n")
+    try:
+        header = fields_of(line.decode().rstrip("\r"), delimiter)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{source}: the header is not valid UTF-8 at byte {error.start}."
+        ) from None
+    except RowError as error:
+        raise ValueError(f"{source}: the header is {error}.") from None
+    if delimiter == " ":
+        if len(header) not in TREC_NAMES:
+            raise ValueError(
+                f"{source}: lines must have 4 fields, as qrels do, or 6, as runs do, "
+                f"got {len(header)}."
+            )
+        return TREC_NAMES[len(header)], block
+    header = [name.strip().lower() for name in header]
+    if len(set(header)) != len(header):
+        raise ValueError(f"{source}: the columns must have different names.")
+    return header, Block(block.number + blank + 1, rest)
+
+
 class ObjectLayout(NamedTuple):
-    """Where JSON objects have their columns: keys that lead to each."""
+    """Key paths of columns in JSON objects."""
 
     paths: dict[str, tuple[str, ...]]
 
-    def column(self, rows: Sequence[Mapping[str, Any]], name: str) -> FileColumn:
+    def column(self, rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
         """A column of some objects; null and absent values are missing."""
         first, *others = self.paths[name]
         found = [row.get(first) for row in rows]
         for key in others:
             found = [value.get(key) if isinstance(value, dict) else None for value in found]
-        return FileColumn(found)
+        return found
 
 
 def json_object(line: str) -> dict[str, Any]:
@@ -206,6 +230,6 @@ def json_object(line: str) -> dict[str, Any]:
 
 
 def unwrapped(found: dict[str, Any]) -> dict[str, Any]:
-    """Document of a search engine, which may be within `_source`."""
+    """A search engine's document, unwrapped from `_source`."""
     inner = found.get("_source")
     return inner if isinstance(inner, dict) else found

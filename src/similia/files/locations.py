@@ -1,4 +1,4 @@
-"""Files by URL, through fsspec: copies of whole files, and ranges of their bytes."""
+"""Remote files by fsspec URL: whole copies, and ranges of bytes."""
 
 import errno
 import hashlib
@@ -28,7 +28,7 @@ VERSIONS = (
 
 
 def url_of(given: Path | str) -> str | None:
-    """URL that is given, or None for a path of this machine."""
+    """The URL, or None for a local path."""
     found = SCHEME.match(str(given))
     if found is None:
         return None
@@ -36,7 +36,7 @@ def url_of(given: Path | str) -> str | None:
 
 
 def local_path(given: Path | str) -> Path | None:
-    """Path on this machine, also of a URL such as file:///folder/file; None for other URLs."""
+    """Local path, also of a file: URL; None for remote URLs."""
     url = url_of(given)
     if url is None:
         return Path(given)
@@ -47,7 +47,7 @@ def local_path(given: Path | str) -> Path | None:
 
 
 class Location:
-    """A file that fsspec finds by URL; settings and secrets are those of fsspec's own."""
+    """A remote file; settings and credentials are fsspec's own."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -70,7 +70,7 @@ class Location:
             ) from error
 
     def mark(self) -> dict[str, Any]:
-        """URL, size and version: what must be the same for a copy or finished work to count."""
+        """URL, size and version, which must match for a copy or finished work to count."""
         with self._failure_explained():
             self._files.invalidate_cache()
             found = self._files.info(self._path)
@@ -103,7 +103,7 @@ class Location:
 
     @contextmanager
     def _failure_explained(self) -> Iterator[None]:
-        """Name the file in errors, whose kinds differ from file system to file system."""
+        """Turn errors of any file system into OSErrors that name the file."""
         try:
             yield
         except FileNotFoundError as error:
@@ -113,12 +113,12 @@ class Location:
 
 
 def changed(name: str) -> ValueError:
-    """Error for a file that has become another while it was in use."""
+    """Error for a file that changed while in use."""
     return ValueError(f"{name}: must stay as it is while work goes on, got another version.")
 
 
 def fetched(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
-    """Path on this machine; of a URL, that of a copy in the folder, which is made once.
+    """Local path; a URL is copied into the folder once.
 
     A copy is named by the URL and the version of the file. `beside` also fetches the ids beside
     vectors, if they have any.

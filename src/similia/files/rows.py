@@ -1,4 +1,4 @@
-"""Rows of files, and a record of those that are unusable."""
+"""Unusable rows: why, where, and whether to go on."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class RowError(ValueError):
-    """Why a row is unusable; `kind` is the reason without particulars, for counting."""
+    """Reason why a row is unusable; `kind` omits the details, for counting."""
 
     def __init__(self, kind: str, detail: str = "", place: str = "") -> None:
         super().__init__(f"{kind}{detail}{place}")
@@ -20,7 +20,7 @@ class RowError(ValueError):
         self.detail = detail
 
     def within(self, column: str) -> "RowError":
-        """Same reason, with the name of the column at fault."""
+        """The same reason, naming the column."""
         return RowError(self.kind, self.detail, f" in column {column}")
 
 
@@ -74,7 +74,7 @@ class BadRows:
 
 
 def csv_text(value: str) -> str:
-    """A text for CSV, with a quote before what a spreadsheet would take for a formula.
+    """A text for CSV, quoted if a spreadsheet would take it for a formula.
 
     `Ids` reads it with and without that quote.
     """

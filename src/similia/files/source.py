@@ -1,9 +1,9 @@
-"""Where feedback comes from: a file of any format, standard input, or a table in memory."""
+"""Sources of feedback: files of any format, standard input, and tables in memory."""
 
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -12,9 +12,18 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from similia.contract import Array
 from similia.exceptions import BadRowError
 from similia.files import limits
-from similia.files.columns import MISSING, ColumnReaders, FileColumn
+from similia.files.columns import (
+    ALIASES,
+    BEIR_COLUMNS,
+    MISSING,
+    ColumnReaders,
+    EncodedColumn,
+    WantedColumns,
+    read_column,
+)
 from similia.files.lines import (
     BYTE_ORDER_MARK,
     FIELD_DELIMITERS,
@@ -24,85 +33,43 @@ from similia.files.lines import (
     FieldLayout,
     ObjectLayout,
     blocks,
-    fields_of,
+    header_of,
     opened,
     unwrapped,
 )
 from similia.files.rows import BadRows, RowError
 from similia.files.vectors import TABLE_SUFFIXES, mapped_array
 
-#: columns of TREC's files by the number of fields in a line
-TREC_NAMES = {
-    4: ["query", "iteration", "item", "relevance"],
-    6: ["query", "Q0", "item", "rank", "score", "run"],
-}
 #: suffixes of files of lines
 TEXT_SUFFIXES = (*FIELD_DELIMITERS, *JSON_SUFFIXES, *TREC_SUFFIXES)
-#: names of the columns of BEIR, in use where nothing else is asked for
-BEIR_COLUMNS = {"query": "query-id", "item": "corpus-id", "relevance": "score"}
 
 
 class ArrowTable(Protocol):
-    """A table that speaks Arrow: of pandas, polars, pyarrow, DuckDB."""
+    """A table with the Arrow interface, as of pandas, polars, pyarrow or DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 #: what feedback can be read from
 FeedbackLike: TypeAlias = "Path | str | ArrowTable | Mapping[str, ArrayLike] | Source"
-#: readers of columns chosen by their names; raises ValueError if some are not there
-Choose: TypeAlias = Callable[[Sequence[str]], ColumnReaders]
 #: numbers by column, and row numbers
 Batch: TypeAlias = "tuple[dict[str, Any], NDArray[np.int64]]"
 
 
 class Part(NamedTuple):
-    """Some rows of a source, as it has them."""
+    """Raw rows of a source."""
 
-    readers: ColumnReaders
-    #: one for each reader
-    columns: list[FileColumn]
+    #: one per reader; empty until the columns are known
+    columns: list[Any]
     numbers: NDArray[np.int64]
-    #: lines that are no rows, by number
+    #: lines that could not be parsed, by number
     wrong: dict[int, RowError]
     #: `Source.position` at their end
     end: int
 
-    def read(self, source: str, bad_rows: BadRows) -> Iterator[Batch]:
-        """Yield the good rows, if there are any; the others are reported.
-
-        Where a bad row is an error, it is raised after the rows before it.
-        """
-        found, wrong = {}, dict(self.wrong)
-        good = np.ones(len(self.numbers), bool)
-        for (name, reader), column in zip(self.readers.items(), self.columns, strict=True):
-            found[name], reasons = column.read(reader)
-            for row, error in reasons.items():
-                good[row] = False
-                wrong.setdefault(
-                    int(self.numbers[row]),
-                    RowError(f"column {name} is missing")
-                    if error is MISSING
-                    else error.within(name),
-                )
-        numbers, stop = self.numbers, None
-        for number in sorted(wrong):
-            try:
-                bad_rows.add(source, number, wrong[number])
-            except BadRowError as error:
-                good &= numbers < number
-                stop = error
-                break
-        if wrong:
-            found, numbers = {name: x[good] for name, x in found.items()}, numbers[good]
-        if len(numbers):
-            yield found, numbers
-        if stop is not None:
-            raise stop
-
 
 class Source:
-    """Rows under given column names, in pieces of flat memory.
+    """Rows by column name, in batches of flat memory.
 
     Parameters
     ----------
@@ -114,6 +81,8 @@ class Source:
     columns : dict of str, optional
         What the file calls a column, by our name: ``{"query": "query-id"}``. In JSON, a dotted name
         such as ``event.item`` leads into nested objects.
+    what : str
+        What messages call the rows.
     documents : bool
         Whether JSON objects are documents of a search engine, which leave out empty fields and may
         be within ``_source``.
@@ -124,6 +93,7 @@ class Source:
         given: FeedbackLike,
         columns: Mapping[str, str] | None = None,
         *,
+        what: str = "feedback",
         documents: bool = False,
     ) -> None:
         if isinstance(given, Source):
@@ -132,15 +102,21 @@ class Source:
             given = _qrels(Path(given)) if Path(given).is_dir() else Path(given)
         self.given: Path | ArrowTable | Mapping[str, ArrayLike] = given
         self.columns: dict[str, str] = dict(columns or {})
-        self.documents = documents
+        self.what, self.documents = what, documents
         self.is_standard_input = isinstance(given, Path) and str(given) == "-"
-        #: what messages call it, and its format
+        #: name in messages, and format
         self.name, self.suffix = "feedback", ".arrow"
         if isinstance(given, Path):
             self.name = "standard input" if self.is_standard_input else str(given)
             self.suffix = given.suffix
         #: bytes (rows, of tables) read so far
         self.position = 0
+        #: the source's column names by our names, and what is read
+        self.names: dict[str, str] = {}
+        self.chosen: WantedColumns | None = None
+        self.readers: ColumnReaders = {}
+        #: columns recognized under another name, without being told
+        self.read_as: dict[str, str] = {}
 
     def __str__(self) -> str:
         return self.name
@@ -159,142 +135,177 @@ class Source:
             return int(self.table().n_rows)
         return None if self.is_standard_input else self.path.stat().st_size
 
-    def batches(
-        self, choose: Choose, widths: Sequence[Sequence[str]], bad_rows: BadRows
-    ) -> Iterator[Batch]:
-        """Yield numbers by column, and row numbers; parameters are those of `parts`."""
-        for part in self.parts(choose, widths):
-            self.position = part.end
-            yield from part.read(self.name, bad_rows)
+    def batches(self, wanted: Sequence[WantedColumns], bad_rows: BadRows) -> Iterator[Batch]:
+        """Yield numbers by column, and row numbers; bad rows are reported.
 
-    def parts(self, choose: Choose, widths: Sequence[Sequence[str]]) -> Iterator[Part]:
-        """Yield rows as the source has them.
-
-        `choose` picks columns by name, once the names are known; `widths` are the names that a
-        matrix without names may have, told apart by their number.
+        The first of the `wanted` sets of columns that is there is read, and is then `chosen`. A
+        matrix without names has the one of its width. Where a bad row is an error, it is raised
+        after the rows before it.
         """
-        self.position = 0
-        if self.suffix in TABLE_SUFFIXES:
-            yield from self._from_table(choose)
-        elif self.suffix == ".npy":
-            yield from self._from_array(choose, widths)
-        elif self.suffix in TEXT_SUFFIXES or self.is_standard_input:
-            yield from self._from_text(choose)
-        else:
-            known = ", ".join(
-                (*FIELD_DELIMITERS, ".jsonl", ".npy", *TABLE_SUFFIXES, *TREC_SUFFIXES)
-            )
-            raise ValueError(
-                f"{self}: feedback must be in a file that ends in one of {known}, "
-                f"got {self.suffix or 'no suffix'}."
-            )
+        for part in self._parts(wanted):
+            self.position = part.end
+            found, wrong = {}, dict(part.wrong)
+            good = np.ones(len(part.numbers), bool)
+            for (name, reader), values in zip(self.readers.items(), part.columns, strict=True):
+                found[name], reasons = read_column(reader, values)
+                for row, error in reasons.items():
+                    good[row] = False
+                    reason = error.within(name)
+                    if error is MISSING:
+                        reason = RowError(f"column {name} is missing")
+                    wrong.setdefault(int(part.numbers[row]), reason)
+            numbers, stop = part.numbers, None
+            for number in sorted(wrong):
+                try:
+                    bad_rows.add(self.name, number, wrong[number])
+                except BadRowError as error:
+                    good &= numbers < number
+                    stop = error
+                    break
+            if wrong:
+                found, numbers = {name: x[good] for name, x in found.items()}, numbers[good]
+            if len(numbers):
+                yield found, numbers
+            if stop is not None:
+                raise stop
 
-    def names(self, found: Sequence[str]) -> dict[str, str]:
-        """Our names of the columns found; raise ValueError if a column asked for is not there."""
+    def choose(self, wanted: Sequence[WantedColumns]) -> WantedColumns | None:
+        """The set of columns that would be read; None without rows."""
+        for _ in self._parts(wanted):
+            if self.chosen is not None:
+                break
+        return self.chosen
+
+    def read(self, columns: ColumnReaders, bad_rows: BadRows | None = None) -> list[Array]:
+        """Read whole columns, in the given order."""
+        batches = self.batches([WantedColumns(columns)], bad_rows or BadRows())
+        parts = [tuple(found.values()) for found, _ in batches]
+        if not parts:
+            raise ValueError(f"{self}: {self.what} must have at least one row, got none.")
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def _choose(self, found: Sequence[str], wanted: Sequence[WantedColumns]) -> dict[str, str]:
+        """Choose what to read; return what the source calls these columns, by our names."""
         # Headers of CSV are in lower case.
         asked = {n: c if c in found else c.lower() for n, c in self.columns.items()}
+        if self.documents:
+            asked = {name: column for name, column in asked.items() if column in found}
         if not asked and set(found) >= set(BEIR_COLUMNS.values()):
             asked = BEIR_COLUMNS
-        for name in asked.values():
-            if name not in found:
+        for column in asked.values():
+            if column not in found:
                 raise ValueError(
-                    f"{self}: columns must be among {','.join(found)!r:.120}, got {name!r}."
+                    f"{self}: columns must be among {','.join(found)!r:.120}, got {column!r}."
                 )
-        taken = set(asked.values())
-        free = {name: name for name in found if name not in taken and name not in asked}
-        return {**free, **asked}
+        others = set(found) - {*asked.values(), *self.columns, *asked}
+        self.names = {name: name for name in found if name in others} | asked
+        known = {name.lower(): name for name in others}
+        for ours, aliases in ALIASES.items():
+            alias = next((known[name] for name in (ours, *aliases) if name in known), None)
+            if alias is not None:
+                self.names.setdefault(ours, alias)
+        self.chosen = next(
+            (one for one in wanted if one.required.keys() <= self.names.keys()), None
+        )
+        if self.chosen is None:
+            clicks = any("click" in one.required for one in wanted)
+            is_run = self.suffix in TREC_SUFFIXES
+            if clicks and not is_run and {"query", "item"} <= self.names.keys():
+                raise ValueError(
+                    f"{self}: a log of clicks must say what was shown, too, got only what was "
+                    "clicked: an item that nobody saw looks like one that nobody wanted. Log each "
+                    "item shown with click 1 or 0 (query,item,click,position), or let similia "
+                    "learn assume that people saw the best of today's ranking: --shown base:10."
+                )
+            choices = " or ".join(",".join(one.required) for one in wanted)
+            s = "s" * ("," in choices)
+            raise ValueError(
+                f"{self}: {self.what} must have the column{s} {choices}, "
+                f"got {','.join(self.names)!r:.120}; name yours with columns "
+                "(--columns query=…,item=…)."
+            )
+        optional = {n: one for n, one in self.chosen.optional.items() if n in self.names}
+        self.readers = {**self.chosen.required, **optional}
+        read = {name: self.names[name] for name in self.readers}
+        self.read_as = {n: c for n, c in read.items() if n != c and n not in self.columns}
+        return read
 
     # -- formats -------------------------------------------------------------------------------
 
-    def _from_text(self, choose: Choose) -> Iterator[Part]:
-        with opened(str(self.given)) as file:
-            found = blocks(file, self.name)
-            first = next(found, None)
-            if first is None:
-                return
-            is_json = self.suffix in JSON_SUFFIXES
-            if self.is_standard_input:
-                is_json = first.data.lstrip().startswith(b"{")
-            read = self._from_objects if is_json else self._from_fields
-            yield from read(chain([first], found), choose)
+    def _parts(self, wanted: Sequence[WantedColumns]) -> Iterator[Part]:
+        """Raw rows."""
+        self.position, self.chosen, self.readers = 0, None, {}
+        if self.suffix in TABLE_SUFFIXES:
+            yield from self._from_table(wanted)
+        elif self.suffix == ".npy":
+            yield from self._from_array(wanted)
+        elif self.suffix in TEXT_SUFFIXES or self.is_standard_input:
+            with opened(str(self.given)) as file:
+                found = blocks(file, self.name)
+                first = next(found, Block(1, b""))
+                is_json = self.suffix in JSON_SUFFIXES
+                if self.is_standard_input:
+                    is_json = first.data.lstrip().startswith(b"{")
+                read = self._from_objects if is_json else self._from_fields
+                yield from read(chain([first], found), wanted)
+        else:
+            suffixes = (*FIELD_DELIMITERS, ".jsonl", ".npy", *TABLE_SUFFIXES, *TREC_SUFFIXES)
+            raise ValueError(
+                f"{self}: feedback must be in a file that ends in one of {', '.join(suffixes)}, "
+                f"got {self.suffix or 'no suffix'}."
+            )
 
-    def _from_fields(self, lines: Iterable[Block], choose: Choose) -> Iterator[Part]:
+    def _from_fields(
+        self, lines: Iterable[Block], wanted: Sequence[WantedColumns]
+    ) -> Iterator[Part]:
+        delimiter = " " if self.suffix in TREC_SUFFIXES else FIELD_DELIMITERS.get(self.suffix, ",")
         layout, end = None, 0
-        readers: ColumnReaders = {}
         for block in lines:
             end += len(block.data)
             if layout is None:
-                header = self._header(block)
-                if header is None:  # all lines are blank
+                if not block.data.strip():
                     continue
-                layout, block = header
-                readers = choose(list(layout.places))
+                header, block = header_of(self.name, block, delimiter)
+                names = self._choose(header, wanted)
+                places = {ours: header.index(theirs) for ours, theirs in names.items()}
+                layout = FieldLayout(places, len(header), delimiter)
             fields, numbers, wrong = block.fields(layout)
-            columns = [layout.column(fields, name) for name in readers]
-            yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
+            columns = [layout.column(fields, name) for name in self.readers]
+            yield Part(columns, np.array(numbers, np.int64), wrong, end)
 
-    def _header(self, block: Block) -> tuple[FieldLayout, Block] | None:
-        """Where the columns are, and the lines after the header."""
-        delimiter = " " if self.suffix in TREC_SUFFIXES else FIELD_DELIMITERS.get(self.suffix, ",")
-        first = block.first_line()
-        if first is None:
-            return None
-        line, rest = first
-        try:
-            header = fields_of(line.decode().rstrip("\r"), delimiter)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{self}: the header is not valid UTF-8 at byte {error.start}."
-            ) from None
-        except RowError as error:
-            raise ValueError(f"{self}: the header is {error}.") from None
-        if delimiter == " ":
-            if len(header) not in TREC_NAMES:
-                raise ValueError(
-                    f"{self}: lines must have 4 fields, as qrels do, or 6, as runs do, "
-                    f"got {len(header)}."
-                )
-            header, rest = TREC_NAMES[len(header)], block
-        else:
-            header = [name.strip().lower() for name in header]
-        if len(set(header)) != len(header):
-            raise ValueError(f"{self}: the columns must have different names.")
-        names = self.names(header)
-        places = {ours: header.index(theirs) for ours, theirs in names.items()}
-        return FieldLayout(places, len(header), delimiter), rest
-
-    def _from_objects(self, lines: Iterable[Block], choose: Choose) -> Iterator[Part]:
+    def _from_objects(
+        self, lines: Iterable[Block], wanted: Sequence[WantedColumns]
+    ) -> Iterator[Part]:
         layout, end = None, 0
-        readers: ColumnReaders = {}
         for block in lines:
             end += len(block.data)
             rows, numbers, wrong = block.objects()
             if self.documents:
                 rows = list(map(unwrapped, rows))
             if layout is None and rows:
-                layout, readers = self._object_layout(rows, choose)
-            columns = [] if layout is None else [layout.column(rows, name) for name in readers]
-            yield Part(readers, columns, np.array(numbers, np.int64), wrong, end)
+                layout = self._object_layout(rows, wanted)
+            columns = [] if layout is None else [layout.column(rows, name) for name in self.readers]
+            yield Part(columns, np.array(numbers, np.int64), wrong, end)
 
     def _object_layout(
-        self, rows: list[dict[str, Any]], choose: Choose
-    ) -> tuple[ObjectLayout, ColumnReaders]:
-        """Columns of the first object that has what is wanted."""
+        self, rows: list[dict[str, Any]], wanted: Sequence[WantedColumns]
+    ) -> ObjectLayout:
+        """Layout of the first object with the wanted columns."""
         reasons: list[ValueError] = []
         for found in rows:
             try:
                 absent = [name for name in self.columns.values() if name not in found]
                 nested = absent if self.documents else [name for name in absent if "." in name]
-                names = self.names([*found, *nested])
-                readers = choose(list(names))
+                names = self._choose([*found, *nested], wanted)
             except ValueError as error:
                 reasons.append(error)
                 continue
-            paths = {
-                ours: (theirs,) if theirs in found else tuple(theirs.split("."))
-                for ours, theirs in names.items()
-            }
-            return ObjectLayout(paths), readers
+            return ObjectLayout(
+                {
+                    ours: (theirs,) if theirs in found else tuple(theirs.split("."))
+                    for ours, theirs in names.items()
+                }
+            )
         raise reasons[0]
 
     def table(self) -> Any:
@@ -303,29 +314,32 @@ class Source:
 
         return Table(self.given) if isinstance(self.given, Path) else Frame(self.given)
 
-    def _from_table(self, choose: Choose) -> Iterator[Part]:
+    def _from_table(self, wanted: Sequence[WantedColumns]) -> Iterator[Part]:
         table, end = self.table(), 0
-        names = self.names(table.names)
-        readers = choose(list(names))
-        for columns in table.columns([names[name] for name in readers]):
-            n = len(columns[0])
-            yield Part(readers, columns, np.arange(end + 1, end + n + 1), {}, end := end + n)
+        names = self._choose(table.names, wanted)
+        for columns in table.columns(list(names.values())):
+            places = columns[0].places if isinstance(columns[0], EncodedColumn) else columns[0]
+            n = len(places)
+            yield Part(columns, np.arange(end + 1, end + n + 1), {}, end := end + n)
 
-    def _from_array(self, choose: Choose, widths: Sequence[Sequence[str]]) -> Iterator[Part]:
-        given = mapped_array(self.path, "feedback")
-        names = next((names for names in widths if given.shape[1:] == (len(names),)), None)
-        if names is None or given.dtype.kind not in "fiu":
-            wanted = " or ".join(",".join(names) for names in widths)
+    def _from_array(self, wanted: Sequence[WantedColumns]) -> Iterator[Part]:
+        given = mapped_array(self.path, self.what)
+        names = next(
+            (list(x.required) for x in wanted if given.shape[1:] == (len(x.required),)), []
+        )
+        if not names or given.dtype.kind not in "fiu":
+            choices = " or ".join(",".join(one.required) for one in wanted)
             raise ValueError(
-                f"{self}: feedback must be a matrix of numbers with the columns {wanted}, "
+                f"{self}: {self.what} must be a matrix of numbers with the columns {choices}, "
                 f"got shape {given.shape} and dtype {given.dtype}."
             )
-        readers, end = choose(names), 0
+        self._choose(names, wanted)
+        end = 0
         for start in range(0, len(given), limits.BATCH_ROWS):
             rows = np.asarray(given[start : start + limits.BATCH_ROWS])
             end += rows.nbytes
-            columns = [FileColumn(rows[:, names.index(name)]) for name in readers]
-            yield Part(readers, columns, np.arange(start + 1, start + len(rows) + 1), {}, end)
+            numbers = np.arange(start + 1, start + len(rows) + 1)
+            yield Part([rows[:, names.index(name)] for name in self.readers], numbers, {}, end)
 
 
 def _qrels(folder: Path) -> Path:

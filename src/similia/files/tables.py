@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.exceptions import MissingExtraError
 from similia.files import limits
-from similia.files.columns import FileColumn
+from similia.files.columns import EncodedColumn, RawValues
 from similia.files.locations import Location
 from similia.files.vectors import PARQUET_SUFFIXES
 
@@ -20,6 +20,9 @@ try:
     from pyarrow import compute, ipc, parquet
 except ImportError as error:
     raise MissingExtraError("similia.files.tables", "pyarrow", "io") from error
+
+#: values of a column, or its different values and their places
+TableColumn: TypeAlias = "RawValues | EncodedColumn"
 
 _IS_LIST = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -49,14 +52,14 @@ class Frame:
         self.n_rows = int(self.table.num_rows)
         self.names = column_names("feedback", self.table.schema)
 
-    def columns(self, names: Sequence[str]) -> Iterator[list[FileColumn]]:
+    def columns(self, names: Sequence[str]) -> Iterator[list[TableColumn]]:
         """Yield the named columns in batches."""
         for batch in self.table.to_batches(max_chunksize=limits.BATCH_ROWS):
             yield [file_column(nested_column(batch, name)) for name in names]
 
 
 class Table:
-    """A Parquet or Arrow file, here or by URL, read in batches.
+    """A Parquet or Arrow file, local or remote, read in batches.
 
     Parts are what a file stores together: groups of rows, or record batches. What Parquet unpacks
     at a time is checked before; `allowed` bytes are fine.
@@ -89,7 +92,7 @@ class Table:
 
     @contextmanager
     def _file(self, options: Any = None, *, encoded: bool = False) -> Iterator[Any]:
-        """The opened file; texts of Parquet are encoded if asked for, so that each is held once."""
+        """The open file; with `encoded`, Parquet texts are dictionary-encoded."""
         texts = self._texts if encoded and self.is_parquet else None
         try:
             with self._source() as source:
@@ -113,7 +116,7 @@ class Table:
             pass
         return pa.memory_map(self.name)
 
-    def columns(self, names: Sequence[str]) -> Iterator[list[FileColumn]]:
+    def columns(self, names: Sequence[str]) -> Iterator[list[TableColumn]]:
         """Yield the named columns in batches."""
         known = self.schema.names
         outer = dict.fromkeys(name if name in known else name.split(".")[0] for name in names)
@@ -121,7 +124,7 @@ class Table:
             yield [file_column(nested_column(batch, name)) for name in names]
 
     def parts(self, start: int = 0, stop: int | None = None) -> range:
-        """Parts that some of the rows are in; all by default."""
+        """Parts that contain the given rows; all by default."""
         ends = np.cumsum(self._rows)
         first = int(np.searchsorted(ends, start, "right")) if start else 0
         last = len(ends) if stop is None else int(np.searchsorted(ends, stop)) + 1
@@ -156,7 +159,7 @@ class Table:
                     yield batch.slice(start, size)
 
     def check_room(self, wanted: int) -> None:
-        """Refuse to take more memory than a file of this size should need."""
+        """Raise ValueError if a file of this size should not need so much memory."""
         size = (
             self.given.mark()["size"]
             if isinstance(self.given, Location)
@@ -165,7 +168,7 @@ class Table:
         limits.check_unpacked(self.name, self.what, wanted, size, self.allowed)
 
     def _unpacked(self, file: Any, names: list[str], parts: range) -> Iterator[int]:
-        """Bytes of the named columns of each part, as the footer of a Parquet file has them."""
+        """Unpacked bytes of the named columns of each part, from the Parquet footer."""
         for number in parts:
             group, total = file.metadata.row_group(number), 0
             for place in range(group.num_columns):
@@ -200,7 +203,7 @@ def nested_column(batch: Any, name: str) -> Any:
 
 
 def _check_kind(name: str, kind: Any) -> None:
-    """Refuse types whose values may share memory without end."""
+    """Refuse nested types, whose values may share memory without bound."""
     if pa.types.is_dictionary(kind) or is_list(kind):
         _check_kind(name, kind.value_type)
     elif pa.types.is_struct(kind):
@@ -213,24 +216,24 @@ def _check_kind(name: str, kind: Any) -> None:
 # -- values ------------------------------------------------------------------------------------
 
 
-def file_column(column: Any) -> FileColumn:
-    """Values of a column of Arrow: numbers as they are, each text once, the rest as Python's."""
+def file_column(column: Any) -> TableColumn:
+    """Values of an Arrow column: numbers as an array, texts encoded, the rest as Python objects."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.float64())
-        return FileColumn(column.to_numpy(zero_copy_only=False) / 1e6)
+        return column.to_numpy(zero_copy_only=False) / 1e6
     if any(test(kind) for test in _IS_TEXT):
         column = column.dictionary_encode()
     if pa.types.is_dictionary(column.type):
         places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return FileColumn(column.dictionary.to_pylist(), places.astype(np.int64))
+        return EncodedColumn(column.dictionary.to_pylist(), places.astype(np.int64))
     if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not column.null_count):
-        return FileColumn(column.to_numpy(zero_copy_only=False))
-    return FileColumn(plain_values(column))
+        return column.to_numpy(zero_copy_only=False)
+    return plain_values(column)
 
 
 def plain_values(column: Any) -> list[Any]:
-    """Values of a column; equal texts are one object, so that long repeats take no memory."""
+    """Values of a column as Python objects; equal texts share one."""
     kind = column.type
     if is_list(kind):
         rest = iter(plain_values(column.flatten()))

@@ -44,6 +44,8 @@ class VectorFile(NamedTuple):
 
     X: Side
     ids: Ids
+    #: how the rows of a table became views, if they did
+    layout: Any = None
 
     def are_the_rows_of(self, items: "VectorFile | None") -> bool:
         """Whether these queries are the items."""

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from similia.contract import Array, Matrix
-from similia.files.columns import NUMBER, TEXT, ColumnReaders, Reader
+from similia.files.columns import NUMBER, TEXT, Reader, WantedColumns
 from similia.files.ids import Ids
 from similia.files.lines import FIELD_DELIMITERS, JSON_SUFFIXES, json_object, opened
 from similia.files.rows import BadRows, RowError
@@ -65,9 +65,10 @@ class ViewFiles:
         }
         for name, path in self.texts.items():
             texts = _aligned(path, *_read_texts(path, name), file.ids)
-            self._bm25[name] = BM25().fit(texts)
+            if name not in self._bm25:
+                self._bm25[name] = BM25().fit(texts)
             found[name] = self._bm25[name].items(texts)
-        return _together(file, found)
+        return self._together(file, found)
 
     def of_queries(self, file: VectorFile) -> VectorFile:
         """Queries with their further views."""
@@ -80,7 +81,7 @@ class ViewFiles:
                 self._bm25[name] = BM25().fit(_read_texts(self.texts[name], name)[0])
             texts = _aligned(path, *_read_texts(path, name), file.ids)
             found[name] = self._bm25[name].queries(texts)
-        return _together(file, found)
+        return self._together(file, found)
 
     def of_both(
         self, queries: VectorFile, items: VectorFile | None
@@ -105,18 +106,34 @@ class ViewFiles:
         if not self.texts:
             return self.of_items(queries), None
         comparing = {name: path for name, path in self.items.items() if not _is_field(path, name)}
+        found = self.of_items(queries)
         asked = ViewFiles(self.items, comparing, self.texts, self.texts)
-        return asked.of_queries(queries), self.of_items(queries)
+        asked._bm25 = self._bm25
+        return asked.of_queries(queries)._replace(layout=self), found
+
+    def _together(self, file: VectorFile, views: dict[str, Matrix]) -> VectorFile:
+        if not views or isinstance(file.X, Views):
+            return file
+        return VectorFile(Views(**{VECTORS: file.X}, **views), file.ids, self)
+
+    def state(self) -> dict[str, Any]:
+        """The files, and the statistics of their words, as plain values and arrays."""
+        sides = {"items": self.items, "queries": self.queries}
+        sides |= {"texts": self.texts, "query_texts": self.query_texts}
+        files = {side: {n: str(path) for n, path in some.items()} for side, some in sides.items()}
+        return {"files": files, "words": {n: bm25.state() for n, bm25 in self._bm25.items()}}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """The views of such a state."""
+        files = {s: {n: Path(p) for n, p in some.items()} for s, some in state["files"].items()}
+        found = cls(**files)
+        found._bm25 = {name: BM25.restored(words) for name, words in state["words"].items()}
+        return found
 
 
 def _is_field(path: Path, name: str) -> bool:
     return _read_view(path, name)[0].shape[1] == 1
-
-
-def _together(file: VectorFile, views: dict[str, Matrix]) -> VectorFile:
-    if not views or isinstance(file.X, Views):
-        return file
-    return VectorFile(Views(**{VECTORS: file.X}, **views), file.ids)
 
 
 def _aligned(path: Path, rows: Any, names: Sequence[Any] | None, ids: Ids) -> Any:
@@ -140,7 +157,7 @@ def _named_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
     names = _column_names(path)
     if name not in names and len(names) > 2:  # of ids and vectors, whatever they are called
         raise ValueError(
-            f"{path}: a view must be a column named {name}, got {','.join(names)!r:.120}."
+            f"{path}: a view must have the column {name}, got {','.join(names)!r:.120}."
         )
     try:
         return _read_view(path, name)
@@ -216,18 +233,9 @@ def _read_column(
     path: Path, wanted: list[str], reader: Reader
 ) -> tuple[Array, Sequence[Any] | None]:
     """The first column of those names that a table has, and its ids, if any."""
-    source, parts, ids = Source(path), [], []
-
-    def choose(names: Sequence[str]) -> ColumnReaders:
-        column = next((name for name in wanted if name in names), None)
-        if column is None:
-            raise ValueError(
-                f"{path}: a view must be a column named {' or '.join(wanted)}, "
-                f"got {','.join(names)!r:.120}."
-            )
-        return {column: reader, **({ID_COLUMN: ANY_TEXT} if ID_COLUMN in names else {})}
-
-    for found, _ in source.batches(choose, (), BadRows()):
+    source, parts, ids = Source(path, what="a view"), [], []
+    choices = [WantedColumns({name: reader}, {ID_COLUMN: ANY_TEXT}) for name in wanted]
+    for found, _ in source.batches(choices, BadRows()):
         values, *names = found.values()
         parts.append(values)
         ids += [str(name) for name in names[0].tolist()] if names else []

@@ -140,6 +140,12 @@ class Index:
                     "model to build_index as well."
                 )
             Q = query_vectors(model, Q)
+            if np.shape(Q)[1] != self.n_features:
+                raise ValueError(
+                    f"Index.search: model must rank by the {self.n_features} features that the "
+                    f"index holds, got {np.shape(Q)[1]}: it learnt from further views; build its "
+                    "own index (similia index ITEMS --model MODEL)."
+                )
         return self._checked("Index.search", "queries", _one_matrix(Q))
 
     def _checked(self, owner: str, name: str, X: ArrayLike | Matrix) -> Matrix:

@@ -11,7 +11,7 @@ from similia.index.exact import SparseItems
 from similia.validation import check_parameters, positive_integer
 
 #: candidates that the library finds for each query
-CANDIDATES = 500
+RERANKED = 500
 
 
 class RerankedItems(SparseItems):
@@ -26,7 +26,7 @@ class RerankedItems(SparseItems):
 
     def __init__(self, library: Any, space: Space, **options: Any) -> None:
         super().__init__(space)
-        self._candidates = options.pop("candidates", CANDIDATES)
+        self._candidates = options.pop("candidates", RERANKED)
         rules = {"candidates": positive_integer}
         check_parameters("build_index", rules, {"candidates": self._candidates})
         self._library, self._space = library, space

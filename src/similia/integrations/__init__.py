@@ -1,1 +1,1 @@
-"""Learnt similarities inside other frameworks; each module needs its own framework only."""
+"""Learnt similarities in other frameworks; each module needs only its own."""

@@ -6,11 +6,13 @@ compare by inner product, or hold vectors of length one.
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from similia.contract import Searchable
 from similia.exceptions import MissingExtraError
 from similia.integrations.in_use import InUse
+from similia.integrations.reranking import TextReranker
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -69,6 +71,30 @@ class QueryAdapter:
     def from_dict(cls, data: dict[str, Any]) -> "QueryAdapter":
         """Component that `to_dict` serialised."""
         return default_from_dict(cls, data)
+
+
+@component
+class Reranker:
+    """Reorders documents by a model that learnt from texts.
+
+    Parameters
+    ----------
+    reranker : similia.integrations.reranking.TextReranker
+    top_k : int, optional
+        The most documents to keep.
+    """
+
+    def __init__(self, reranker: TextReranker, *, top_k: int | None = None) -> None:
+        self.reranker, self.top_k = reranker, top_k
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, documents: list[Document], top_k: int | None = None
+    ) -> dict[str, list[Document]]:
+        """The best documents, in order."""
+        rows = [(one.content or "", one.meta) for one in documents]
+        found = self.reranker.rerank(query, rows, k=self.top_k if top_k is None else top_k)
+        return {"documents": [replace(documents[place], score=score) for place, score in found]}
 
 
 def _vector(one: Document | Sequence[float]) -> Sequence[float]:

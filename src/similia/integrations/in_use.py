@@ -1,4 +1,4 @@
-"""The model in use: a learner, a file, or a folder of generations, followed as it changes."""
+"""The model in use: a learner, a file or a folder of generations, reloaded when it changes."""
 
 import os
 from pathlib import Path
@@ -13,12 +13,12 @@ from similia.persistence import load
 from similia.registry import LEARNERS, learner_class
 from similia.trust.generations import HISTORY, Generations
 
-#: one judgement at a time, whoever gives it
+#: serializes judgements from several threads
 _LEARNING = Lock()
 
 
 class InUse:
-    """The model that maps queries at present; none while the base is in use.
+    """The model that maps queries now; None while the base is in use.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class InUse:
         self.path = Path(model) if isinstance(model, str | os.PathLike) else None
         self._learner: Any = None if self.path else self._checked(model)
         self._seen: tuple[int, ...] | None = ()
-        self.learner()  # a model that cannot be loaded is refused here
+        self.learner()  # raises if the model cannot be loaded
 
     def learner(self) -> Any:
         """Learner in use, or None if the base ranks or nothing was learnt yet."""
@@ -59,7 +59,7 @@ class InUse:
         return model
 
     def check_teachable(self, owner: str, learner: Any) -> None:
-        """Refuse a learner, the given one or else the model, that cannot learn from feedback.
+        """Raise unless the learner, or else the model, can learn from feedback.
 
         A model that learns nothing may still be searched by.
         """
@@ -77,7 +77,7 @@ class InUse:
     def prefer(
         self, owner: str, learner: Any, query: ArrayLike, better: ArrayLike, worse: ArrayLike
     ) -> None:
-        """Teach `learner`, or else the one in use, that one item answers a query better.
+        """Teach `learner`, or the one in use, that one item answers a query better.
 
         Arguments are vectors of the base. A file or a folder is never taught: it changes by
         promotion.
@@ -95,8 +95,25 @@ class InUse:
             taught.learn(asked, [[0, 0, 1]], items=items)
 
 
+def query_map(owner: str, learner: Any) -> Array:
+    """The matrix by which a learner maps queries; of a Blend, without what single queries have."""
+    W = learner.query_matrix() if hasattr(learner, "query_matrix") else None
+    names = getattr(learner, "names_", ())
+    if W is None and len(names) == 1 and hasattr(learner, "trust_"):
+        W = learner.query_vectors(np.eye(learner.n_features_in_), remembered=False)
+    if W is None:
+        views = f" of the views {', '.join(names)}" if len(names) > 1 else ""
+        raise ValueError(
+            f"{owner}: learner must be one whose queries are mapped by a matrix (a similarity, a "
+            f"Mahalanobis distance, or a Blend of vectors alone), got {type(learner).__name__}"
+            f"{views}; learn from the vectors alone to export it."
+        )
+    found: Array = np.asarray(W)
+    return found
+
+
 def teachable_learners() -> str:
-    """Names of the learners that can be told which of two items answers a query better."""
+    """Names of learners that take comparisons of two items."""
     return ", ".join(name for name in LEARNERS if learner_class(name).learns_from == "triplets")
 
 
@@ -118,7 +135,7 @@ def _loaded(path: Path) -> Any:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is replaced; None if there is none."""
+    """Identity of a file's version; None without a file."""
     try:
         about = path.stat()
     except FileNotFoundError:

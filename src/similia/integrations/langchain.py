@@ -5,6 +5,7 @@ compare by inner product, or hold vectors of length one.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from similia.contract import Searchable
@@ -13,7 +14,7 @@ from similia.integrations.in_use import InUse
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
-    from langchain_core.documents import Document
+    from langchain_core.documents import BaseDocumentCompressor, Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
@@ -48,6 +49,24 @@ class AdaptedEmbeddings(Embeddings):
         return self.model.query_vector(self.base.embed_query(text))
 
 
+class RerankingCompressor(BaseDocumentCompressor):
+    """Reorders the documents of any retriever by a model that learnt from texts.
+
+    Metadata of a document are the columns that it shares with the items learnt from. `n` is the
+    most documents to keep.
+    """
+
+    reranker: Any
+    n: int | None = None
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Any = None
+    ) -> list[Document]:
+        """The best documents, in order."""
+        rows = [(one.page_content, one.metadata) for one in documents]
+        return [documents[place] for place, _ in self.reranker.rerank(query, rows, k=self.n)]
+
+
 class FeedbackRetriever(BaseRetriever):
     """Retriever over a vector store that can be told which document is better.
 
@@ -67,10 +86,10 @@ class FeedbackRetriever(BaseRetriever):
         self.embeddings.model.check_teachable(type(self).__name__, self.learner)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         vector = self.embeddings.embed_query(query)
-        return self.store.similarity_search_by_vector(vector, k=self.k)
+        return self.store.similarity_search_by_vector(vector, k=self.k if k is None else k)
 
     def feedback(self, query: str, better: Document | str, worse: Document | str) -> None:
         """Teach that one document answers a query better than another; by document or text."""

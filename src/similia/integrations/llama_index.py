@@ -14,6 +14,7 @@ from similia.integrations.in_use import InUse
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.embeddings import BaseEmbedding
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
     from pydantic import PrivateAttr
 except ImportError as error:
@@ -107,7 +108,23 @@ class RetrieverWithFeedback(BaseRetriever):
         )
 
 
+class RerankPostprocessor(BaseNodePostprocessor):
+    """Reorders nodes by a model that learnt from texts, and keeps the first `top_n`."""
+
+    reranker: Any
+    top_n: int | None = None
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise ValueError("RerankPostprocessor: query must be given, got none.")
+        rows = [(node.node.get_content(), node.node.metadata) for node in nodes]
+        found = self.reranker.rerank(query_bundle.query_str, rows, k=self.top_n)
+        return [NodeWithScore(node=nodes[place].node, score=score) for place, score in found]
+
+
 def _embedded(node: NodeWithScore | BaseNode) -> str:
-    """Text of a node as it was embedded: with the metadata that is meant for it."""
+    """Text of a node as embedded, with its embedding metadata."""
     inner = node.node if isinstance(node, NodeWithScore) else node
     return inner.get_content(metadata_mode=MetadataMode.EMBED)

@@ -5,12 +5,12 @@ language, without similia.
 """
 
 import os
-from typing import Any
 
 import numpy as np
 
 from similia.contract import Array, Searchable
 from similia.exceptions import MissingExtraError
+from similia.integrations.in_use import query_map
 from similia.safety.whole import replacing
 
 try:
@@ -33,11 +33,12 @@ def export_queries(learner: Searchable, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     learner : fitted learner
-        Whose queries are mapped by one matrix: bilinear similarities and Mahalanobis distances.
+        Whose queries are mapped by one matrix: bilinear similarities, Mahalanobis distances, and
+        `Blend` of vectors alone, of which what is remembered of single queries is left out.
     path : path
         File to write, usually ``*.onnx``.
     """
-    W = np.ascontiguousarray(_matrix(learner))
+    W = np.ascontiguousarray(query_map("export_queries", learner))
     element = helper.np_dtype_to_tensor_dtype(W.dtype)
     graph = helper.make_graph(
         [helper.make_node("MatMul", [INPUT, QUERY_WEIGHT], [OUTPUT])],
@@ -58,19 +59,8 @@ def export_queries(learner: Searchable, path: str | os.PathLike[str]) -> None:
 
 
 def query_matrix_of(path: str | os.PathLike[str]) -> Array:
-    """W of an exported model: the way back, as in ``OASIS(prior=W, prior_scale=1.0)``."""
+    """W of an exported model, to continue from: ``OASIS(prior=W, prior_scale=1.0)``."""
     for tensor in load(os.fspath(path)).graph.initializer:
         if tensor.name == QUERY_WEIGHT:
             return np.array(numpy_helper.to_array(tensor))
     raise ValueError(f"query_matrix_of: path must be a model of export_queries, got {path}.")
-
-
-def _matrix(learner: Any) -> Array:
-    W = learner.query_matrix() if hasattr(learner, "query_matrix") else None
-    if W is None:
-        raise ValueError(
-            "export_queries: learner must be one whose queries are mapped by a matrix (not Blend, "
-            f"not KernelPOLA), got {type(learner).__name__}."
-        )
-    found: Array = W
-    return found

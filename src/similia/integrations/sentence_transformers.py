@@ -21,6 +21,7 @@ from safetensors.numpy import load_file, save_file
 
 from similia.contract import Array, Searchable
 from similia.exceptions import ModelFileError
+from similia.integrations.in_use import query_map
 
 MODULES_FILE, SETTINGS_FILE = "modules.json", "config_sentence_transformers.json"
 ROUTER_TYPE, DENSE_TYPE = (
@@ -34,7 +35,7 @@ DENSE_WEIGHT = "linear.weight"
 def export(
     learner: Searchable, base: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> None:
-    """Write a model that maps queries as learnt, from the base whose vectors were learnt from.
+    """Write a model that embeds with the base and maps queries as learnt.
 
     Scores are inner products, and the new model says so (``similarity_fn_name``).
 
@@ -71,7 +72,7 @@ def export(
 
 
 def query_matrix_of(folder: str | os.PathLike[str]) -> Array:
-    """W of an exported model: the way back, as in ``OASIS(prior=W, prior_scale=1.0)``."""
+    """W of an exported model, to continue from: ``OASIS(prior=W, prior_scale=1.0)``."""
     folder = Path(folder)
     # sentence-transformers itself names the module in which its version keeps the class
     routers = [
@@ -89,12 +90,12 @@ def query_matrix_of(folder: str | os.PathLike[str]) -> Array:
 
 
 def _square_matrix(learner: Any) -> Array:
-    if getattr(learner, "geometry", None) != "inner_product" or not hasattr(learner, "W_"):
+    if getattr(learner, "geometry", None) != "inner_product":
         raise ValueError(
-            f"export: learner must be a bilinear similarity (FactoredAROMA, DiagonalAROMA or "
-            f"OASIS), got {type(learner).__name__}."
+            "export: learner must be a bilinear similarity (FactoredAROMA, DiagonalAROMA, OASIS) "
+            f"or a Blend of vectors alone, got {type(learner).__name__}."
         )
-    W: Array = learner.query_matrix()
+    W = query_map("export", learner)
     if W.shape[0] != W.shape[1]:
         raise ValueError(f"export: W must be square, as one base embeds both, got {W.shape}.")
     return W

@@ -10,21 +10,8 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from similia.linalg.bound import gemm
-from similia.linalg.forms import row_product, sparse_forms, sparse_quadratic
+from similia.linalg.bound import gemm, sparse_forms, sparse_quadratic
 from similia.linalg.threads import SMALL, processors, side_by_side
-
-__all__ = [
-    "add_cross_products",
-    "bilinear_forms",
-    "panels",
-    "products",
-    "quadratic_forms",
-    "row_product",
-    "row_products",
-    "sparse_rows",
-    "wide_row_products",
-]
 
 PANEL = 96  #: fewest rows or columns of a panel that still keep a processor busy
 

@@ -1,4 +1,4 @@
-"""scipy's BLAS for compiled code and from Python: in place, accumulating, without Python's lock.
+"""Products without Python's lock: scipy's BLAS, in place and accumulating; forms of sparse rows.
 
 Arrays are C-ordered, or panels of such; BLAS sees each transposed, so factors are handed over in
 reverse. Each function of a bare verb is for compiled code, which has checked its arrays.
@@ -166,3 +166,52 @@ cdef void multiply_symmetric(
         ssymv(&lower, &size, &one, a, &size, x_, &step, &zero, &y[0], &step)
     else:
         dsymv(&lower, &size, &one, a, &size, x_, &step, &zero, &y[0], &step)
+
+
+def sparse_forms(
+    const floating[:, :] W,
+    const Py_ssize_t[::1] q_ptr,
+    const Py_ssize_t[::1] q_index,
+    const floating[::1] q_value,
+    const Py_ssize_t[::1] p_ptr,
+    const Py_ssize_t[::1] p_index,
+    const floating[::1] p_value,
+):
+    """q_tᵀ W p_t for rows in CSR form."""
+    forms = np.zeros(q_ptr.shape[0] - 1, np.asarray(W).dtype)
+    cdef floating[::1] into = forms
+    cdef Py_ssize_t i, a, b
+    cdef double total, score
+    with nogil:
+        for i in range(into.shape[0]):
+            total = 0.0
+            for a in range(q_ptr[i], q_ptr[i + 1]):
+                score = 0.0
+                for b in range(p_ptr[i], p_ptr[i + 1]):
+                    score += W[q_index[a], p_index[b]] * p_value[b]
+                total += q_value[a] * score
+            into[i] = <floating>total
+    return forms
+
+
+def sparse_quadratic(
+    const floating[:, :] A,
+    const Py_ssize_t[::1] ptr,
+    const Py_ssize_t[::1] index,
+    const floating[::1] value,
+):
+    """zᵀAz for rows in CSR form without duplicates; A is symmetric."""
+    forms = np.empty(ptr.shape[0] - 1, np.asarray(A).dtype)
+    cdef floating[::1] into = forms
+    cdef Py_ssize_t i, a, b
+    cdef double total, half
+    with nogil:
+        for i in range(into.shape[0]):
+            total = 0.0
+            for a in range(ptr[i], ptr[i + 1]):
+                half = 0.5 * A[index[a], index[a]] * value[a]
+                for b in range(a + 1, ptr[i + 1]):
+                    half += A[index[a], index[b]] * value[b]
+                total += value[a] * half
+            into[i] = <floating>(2.0 * total)
+    return forms

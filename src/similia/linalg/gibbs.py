@@ -13,13 +13,15 @@ import numpy as np
 from scipy import linalg
 
 from similia.linalg.eigen_update import (
+    divided_difference,
     eigen_workspace,
     orthogonality_defect,
     orthogonalize,
+    rank_one_gibbs_line,
     real_components,
     update_eigenpairs,
+    weighted_sum,
 )
-from similia.linalg.gibbs_sums import divided_difference, rank_one_gibbs_line, weighted_sum
 from similia.linalg.spectral import gibbs_weights, log_trace_exp
 
 __all__ = ["LOOK", "GibbsState", "divided_difference", "gibbs_line", "rank_one_gibbs_line"]

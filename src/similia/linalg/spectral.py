@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import linalg
+from scipy.special import kl_div
 
 
 def hermitian_part(X):
@@ -64,3 +65,25 @@ def quick_factor(A):
     L = np.empty((rank, len(A)), A.dtype)
     L[:, pivots - 1] = np.triu(factor[:rank])
     return L
+
+
+def von_neumann_divergence(B, A):
+    """tr(B log B - B log A - B + A), from F(W) = tr(W log W - W), ∇F(W) = log W.
+
+    The Bregman divergence D(B, A) = F(B) - F(A) - tr((B - A) ∇F(A)): never negative, and zero only
+    for B = A. A, B ⪰ 0; infinite where B has a component in the null space of A. For trace one it
+    is the quantum relative entropy, for diagonal matrices that of Kullback and Leibler
+    [Tsuda2005, 2.4].
+    """
+    (b, Q), (a, R) = linalg.eigh(B), linalg.eigh(A)
+    for name, values in (("B", b), ("A", a)):
+        if values[0] < -null_threshold(values):
+            rule = f"{name} must be positive semidefinite, got an eigenvalue of {values[0]:.3g}"
+            raise ValueError(f"von_neumann_divergence: {rule}.")
+    b, a = (np.where(v > null_threshold(v), v, 0.0) for v in (b, a))
+    overlap = np.abs(Q.conj().T @ R) ** 2
+    outside = a == 0.0
+    if (b @ overlap[:, outside]).sum() > null_threshold(b):
+        return np.inf
+    # Rows and columns of the overlap have sum one, so this is a mean of scalar divergences.
+    return float(np.sum(overlap[:, ~outside] * kl_div(b[:, None], a[~outside])))

@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
 from similia.linalg.blocks import row_blocks, squared
-from similia.linalg.memory import aligned_empty, aligned_zeros
 from similia.linear.examples import Examples, TrainingSplit
 from similia.losses import Loss
 from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrink
 from similia.updates.slnd import block_pass
+
+LINE = 64  #: bytes that the processor fetches at a time
 
 #: bytes of projected rows kept in memory; beyond, each block is projected when it is needed
 MAX_STORED_BYTES = 2**31
@@ -130,9 +133,20 @@ class StepFrame:
 
 def projected(examples: Examples, rows: Indices, basis: Array) -> Array:
     """Rows u = basisᵀx, computed in blocks that read X in memory order."""
-    U = aligned_empty((len(rows), basis.shape[1]), basis.dtype)
+    U = aligned_zeros((len(rows), basis.shape[1]), basis.dtype)
     places = np.argsort(rows, kind="stable")
     for block in row_blocks(len(rows), 1024):
         some = places[block]
         U[some] = products((examples.at(rows[some], basis.dtype), basis))[0]
     return U
+
+
+def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Array:
+    """Zeros that begin with a line of the cache.
+
+    numpy's own begin 16 bytes later, so that every second 32-byte read touches two lines.
+    """
+    size = prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(dtype).reshape(shape)

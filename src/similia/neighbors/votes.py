@@ -28,6 +28,10 @@ class VotesByMaps(
     A subclass learns the attributes declared here and calls `_remember_vectors` when they change.
     """
 
+    #: maps learn from vectors alone, and from labels as they are
+    layout_ = None
+    assumed_ = ""
+
     n_neighbors: int
     search: str
     U_: Array

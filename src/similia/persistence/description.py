@@ -52,12 +52,12 @@ def describe(path: PathLike) -> ModelInfo:
             tensors=tensors,
             versions=document["versions"],
         )
-    except Exception as error:  # whatever the contents cause, the file is at fault
+    except Exception as error:  # any error here means that the file is damaged
         raise damaged(path, f"the header is not readable ({error})") from error
 
 
 def read_shares(path: PathLike) -> dict[str, dict[str, float]]:
-    """Weights of the views of a blend before any feedback and now, and how far parts are trusted.
+    """View weights of a blend at the start and now, and the trust in its parts.
 
     Only what ranks is read, and no learner is imported.
     """
@@ -73,12 +73,12 @@ def read_shares(path: PathLike) -> dict[str, dict[str, float]]:
             "weights": dict(zip(views, weights.tolist(), strict=True)),
             "trust": {"clicks": trust, "W": float(numbers[4]) / steepness},
         }
-    except Exception as error:  # whatever the contents cause, the file is at fault
+    except Exception as error:  # any error here means that the file is damaged
         raise damaged(path, f"what ranks is not readable ({error})") from error
 
 
 def learner_document(path: PathLike) -> Document:
-    """Document of a file that holds a learner of this version."""
+    """Document of a file with a learner that this version knows."""
     document = read_document(path)
     name = document["class"]
     if name not in ALL_LEARNERS:

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from similia.contract import State, Stateful
+from similia.files import ViewFiles
 from similia.persistence.description import learner_document
 from similia.persistence.reading import rebuilt
 from similia.persistence.saving import Named, PathLike
 from similia.registry import LEARNERS, learner_class
+from similia.tabular.layout import ViewLayout
 
 #: largest number of judgements, features or items: exact in double precision, too
 MAX_COUNT = 2**53
@@ -33,10 +35,16 @@ def load(path: PathLike) -> Any:
 
 
 def restored(name: str, parameters: Named, state: Named) -> Any:
-    """A learner of this class with a state from a file; ValueError if the two do not fit."""
-    found: _Checkable = learner_class(name)(**parameters).set_state(state)
+    """A learner with a state from a file; raises ValueError if they do not fit."""
+    learnt = dict(state)
+    layout, assumed = learnt.pop("layout_", None), learnt.pop("assumed_", "")
+    found: _Checkable = learner_class(name)(**parameters).set_state(learnt)
     if name in LEARNERS:  # batch learners check their state themselves
         _check_consistency(found)
+    if assumed:
+        found.assumed_ = str(assumed)
+    if layout is not None:
+        found.layout_ = (ViewLayout if "kinds" in layout else ViewFiles).restored(layout)
     return found
 
 
@@ -52,6 +60,8 @@ class _Checkable(Stateful, Protocol):
 
     n_features_in_: int
     learns_from: str
+    layout_: ViewLayout | ViewFiles
+    assumed_: str
 
     def _shapes(self) -> dict[str, tuple[int, ...]]: ...
 
@@ -61,7 +71,7 @@ class _Checkable(Stateful, Protocol):
 
 
 class _Size(NamedTuple):
-    """A number of features or classes: of the small learner, and of the loaded one."""
+    """A number of features or classes, in the small and in the loaded learner."""
 
     small: int
     full: int

@@ -1,4 +1,4 @@
-"""Files of `similia.persistence.saving`, checked as they are read."""
+"""Read and check files of `similia.persistence.saving`."""
 
 import hashlib
 import json
@@ -162,7 +162,7 @@ def read_document_of(path: PathLike, name: str, words: str) -> Document:
 
 
 def damaged(path: PathLike, reason: str) -> ModelFileError:
-    """Error for a file that is ours but not as it was written."""
+    """Error for a damaged file of ours."""
     return ModelFileError(
         f"{path} is damaged: {reason}; restore the file from a copy, or save the model again."
     )
@@ -172,7 +172,7 @@ def damaged(path: PathLike, reason: str) -> ModelFileError:
 
 
 def rebuilt(path: PathLike, document: Document, make: Callable[[Named, Named], T]) -> T:
-    """make(parameters, attributes) of the file with this document, once all checksums match."""
+    """Call make(parameters, attributes) once all checksums of the file match."""
     try:
         tensors = _read_tensors(path, document["tensors"])
         parameters = decode_all(document["parameters"], tensors)
@@ -182,7 +182,7 @@ def rebuilt(path: PathLike, document: Document, make: Callable[[Named, Named], T
         return make(parameters, attributes)
     except OSError:
         raise
-    except Exception as error:  # whatever the contents cause, the file is at fault
+    except Exception as error:  # any error here means that the file is damaged
         reason = f"{error}".rstrip(".") or type(error).__name__
         raise damaged(path, reason) from error
 
@@ -202,7 +202,7 @@ def _read_tensor(file: Any, name: str, entry: Json) -> "Array":
     tensor = restored(file.get_tensor(name), entry["dtype"], entry["shape"])
     if stored(tensor)[1] != entry:
         raise ValueError(f"the tensor {name} does not match its checksum")
-    encode(name, tensor, {})  # refuses values that `save` would refuse, such as NaN
+    encode(name, tensor, {})  # raises for values that `save` would refuse, such as NaN
     return tensor
 
 
@@ -213,5 +213,5 @@ def read_some(path: PathLike, document: Document, names: Sequence[str]) -> Tenso
             return {name: _read_tensor(file, name, document["tensors"][name]) for name in names}
     except OSError:
         raise
-    except Exception as error:  # whatever the contents cause, the file is at fault
+    except Exception as error:  # any error here means that the file is damaged
         raise damaged(path, f"{error}".rstrip(".") or type(error).__name__) from error

@@ -1,4 +1,4 @@
-"""Objects to one safetensors file with a sealed document, written whole or not at all.
+"""Write objects to one safetensors file with a sealed document, whole or not at all.
 
 A safetensors file is eight bytes of length, a JSON header, and the bytes of the tensors. The
 document is a JSON string in the header's metadata. Its last entry is the SHA-256 of the length and
@@ -68,7 +68,12 @@ def save(learner: "Stateful", path: PathLike) -> None:
     if name not in ALL_LEARNERS or type(learner) is not learner_class(name):
         raise ValueError(f"save: learner must be one of {', '.join(ALL_LEARNERS)}, got {name}.")
     with turn_of(learner):
-        write(path, name, learner.get_params(deep=False), learner.get_state())
+        state, layout = learner.get_state(), getattr(learner, "layout_", None)
+        if layout is not None:
+            state = {**state, "layout_": layout.state()}
+        if assumed := getattr(learner, "assumed_", ""):
+            state = {**state, "assumed_": assumed}
+        write(path, name, learner.get_params(deep=False), state)
 
 
 def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> None:
@@ -100,7 +105,7 @@ def write(path: PathLike, name: str, parameters: Named, attributes: Named) -> No
 
 
 def check_target(path: PathLike) -> Path:
-    """Where a file would be written; raise what writing would raise, such as before long work."""
+    """Resolve the target; raise now what writing would raise later."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # /dev/null would be replaced by a file
         kind = "folder" if target.is_dir() else "device or pipe"
@@ -113,7 +118,7 @@ def check_target(path: PathLike) -> Path:
 
 
 def _read_back(path: Path, text: str, entries: dict[str, Json]) -> None:
-    """Raise OSError unless a new file holds the document and tensors that it should."""
+    """Raise OSError unless a new file reads back as written."""
     with safe_open(path, framework="np") as file:
         whole = (
             len(file.metadata()[METADATA_KEY]) == len(text)
@@ -184,12 +189,12 @@ def encode(name: str, value: object, tensors: Tensors) -> Json:
 
 
 def spares_memory(strings: list[str], dtype: np.dtype[Any]) -> bool:
-    """Whether an array of strings takes only a moderate multiple of their letters."""
+    """Whether padding wastes little memory in an array of strings."""
     return len(strings) * dtype.itemsize <= 256 * sum(len(text) + 3 for text in strings) + 4096
 
 
 def stored(array: "Array") -> "tuple[Array, dict[str, Json]]":
-    """The array as the file has it (contiguous, little-endian, real), and its entry."""
+    """The array as stored (contiguous, little-endian, real), and its entry."""
     tensor = np.array(array, order="C", copy=None, subok=False)
     if array.dtype.name in COMPLEX_PARTS:
         tensor = tensor.astype(array.dtype.newbyteorder("="), copy=False)

@@ -20,12 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.linalg.threads import processors, side_by_side, single_blas_thread
-from similia.retrieval.counting import count_tile, fill_measured, inner_products
-from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.measures import Wanted
+from similia.retrieval.measures import Wanted, count_tile, fill_measured, inner_products
 from similia.retrieval.relevance import members
 from similia.retrieval.scorers import Scores
-from similia.retrieval.vectors import Products, is_sparse
+from similia.retrieval.vectors import Floats, Integers, Products, is_sparse
 
 #: queries and items of a tile: large enough for the product, small enough for the cache
 QUERIES, ITEMS = 512, 1024

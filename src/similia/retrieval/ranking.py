@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Side
-from similia.retrieval.grid import Floats
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, Scores, scores_of
 from similia.retrieval.selection import fill_best
+from similia.retrieval.vectors import Floats
 from similia.validation import boolean, check_parameters, positive_integer
 
 _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positive_integer}

@@ -1,7 +1,7 @@
 from cython cimport floating
 
 from similia.linalg.clones cimport void_clones
-from similia.retrieval.grid cimport Grid
+from similia.retrieval.selection cimport Grid
 
 
 cdef class Room:
@@ -18,7 +18,6 @@ cdef Py_ssize_t rank_items(
     const Py_ssize_t[::1] items,
     Py_ssize_t excluded,
 ) noexcept nogil
-cdef bint all_finite(const floating[::1] scores) noexcept nogil
 cdef void_clones count_band(
     const floating[::1] scores,
     Py_ssize_t start,

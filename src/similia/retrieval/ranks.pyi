@@ -1,3 +1,3 @@
-from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.vectors import Floats, Integers
 
 def relevant_ranks(scores: Floats, items: Integers, excluded: int) -> tuple[Integers, Integers]: ...

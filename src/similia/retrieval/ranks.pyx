@@ -4,7 +4,7 @@ import numpy as np
 
 from cython cimport floating
 from similia.linalg.clones cimport void_clones
-from similia.retrieval.grid cimport TILE, Grid, fill_cells, set_best_first, set_grid
+from similia.retrieval.selection cimport TILE, Grid, fill_cells, set_best_first, set_grid
 
 cdef enum:
     FEW = 20  # relevant items up to which one comparison of the row for each is fastest
@@ -82,26 +82,6 @@ cdef Py_ssize_t rank_items(
                 )
             kept += 1
     return kept
-
-
-cdef bint all_finite(const floating[::1] scores) noexcept nogil:
-    """Whether no score is infinite or NaN."""
-    cdef int finite = 0
-    _count_finite[floating](scores, &finite)
-    return finite == scores.shape[0]
-
-
-cdef void_clones _count_finite(const floating[::1] scores, int* finite) noexcept nogil:
-    # Counters as wide as a score let the compiler compare as many at once as fit into a register.
-    cdef int single = 0
-    cdef long long twice = 0
-    cdef Py_ssize_t i
-    for i in range(scores.shape[0]):
-        if floating is float:
-            single += scores[i] - scores[i] == 0
-        else:
-            twice += scores[i] - scores[i] == 0
-    finite[0] = single + <int>twice
 
 
 cdef void_clones count_band(

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Array, Matrix
-from similia.retrieval.grid import Floats, Integers
-from similia.retrieval.vectors import is_sparse
+from similia.retrieval.vectors import Floats, Integers, is_sparse
 from similia.safety.bounds import check_sparse
 from similia.safety.numeric import check_unmasked
 

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from similia.contract import Geometry, Matrix, Scorer, Searchable, Side
-from similia.retrieval.grid import Floats, Integers
 from similia.retrieval.vectors import (
+    Floats,
+    Integers,
     Products,
     floating,
     is_finite,

@@ -1,6 +1,7 @@
 from similia.contract import Array
-from similia.retrieval.grid import Floats, Integers
+from similia.retrieval.vectors import Floats, Integers
 
+def best_first(values: Floats) -> Integers: ...
 def fill_best(
     indices: Integers, best: Floats, own: Integers, scores: Floats, queries: Integers
 ) -> int: ...

@@ -5,15 +5,17 @@ from functools import partial
 from typing import Any, TypeGuard, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from similia.contract import Geometry, Matrix, Searchable, Side
 from similia.linalg.blas import sparse_rows
 from similia.linalg.threads import SMALL, processors, side_by_side, single_blas_thread
-from similia.retrieval.grid import Floats
 from similia.retrieval.selection import fill_products
 from similia.validation import check_parameters, one_of
 
+Floats = NDArray[np.floating[Any]]
+Integers = NDArray[np.integer[Any]]
 ResultT = TypeVar("ResultT")
 
 geometry = one_of(*get_args(Geometry))

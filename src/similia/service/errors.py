@@ -1,23 +1,64 @@
 """What can go wrong in a service, each with the status that HTTP gives it."""
 
-from typing import ClassVar
+import math
+from collections.abc import Mapping
 
 
 class ServiceError(Exception):
-    """An error that a client can act on."""
+    """An error that a client can act on.
 
-    status: ClassVar[int] = 500
+    Attributes
+    ----------
+    status : int
+        Status of HTTP.
+    rows : dict
+        What is wrong with single rows of a batch, by their places.
+    headers : dict
+        Further headers of the answer.
+    pause : float
+        Seconds until it is sent.
+    """
+
+    status = 500
+    pause = 0.0
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, message: str = "", rows: Mapping[int, str] | None = None) -> None:
+        super().__init__(message)
+        self.rows = dict(rows or {})
+
+
+class Gone(Exception):
+    """The client left before its answer; whatever it asked for can be dropped."""
+
+
+class Problem(ServiceError):
+    """A request that is refused before it reaches a tenant, with its status."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        rows: Mapping[int, str] | None = None,
+        pause: float = 0.0,
+    ) -> None:
+        super().__init__(message, rows)
+        self.status = status
+        self.pause = pause
+        self.headers = dict(headers or {})
+        if retry_after is not None:
+            self.headers["retry-after"] = str(max(1, math.ceil(retry_after)))
+        if status in (408, 413):  # the rest of the body is not read
+            self.headers["connection"] = "close"
 
 
 class Invalid(ServiceError, ValueError):
     """The request breaks a rule; nothing was stored."""
 
     status = 422
-
-    def __init__(self, message: str, rows: dict[int, str] | None = None) -> None:
-        super().__init__(message)
-        #: what is wrong with single rows of a batch, by their places
-        self.rows = rows or {}
 
 
 class NotFound(ServiceError, LookupError):
@@ -35,15 +76,12 @@ class Conflict(ServiceError):
 
     status = 409
 
-    def __init__(self, message: str, rows: dict[int, str] | None = None) -> None:
-        super().__init__(message)
-        self.rows = rows or {}
-
 
 class Unavailable(ServiceError):
     """The log cannot be written at the moment; nothing of the request counts as stored."""
 
     status = 503
+    headers = {"retry-after": "1"}
 
 
 class Busy(Unavailable):

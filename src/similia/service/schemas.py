@@ -32,13 +32,23 @@ Scope: TypeAlias = Literal["read", "feedback", "admin"]
 
 Number: TypeAlias = Annotated[float, Meta(ge=-limits.MAX_FLOAT32, le=limits.MAX_FLOAT32)]
 Numbers: TypeAlias = Annotated[list[Number], Meta(min_length=1)]
-Vectors: TypeAlias = Annotated[dict[Id, Numbers], Meta(max_length=limits.MAX_VIEWS)]
+VectorsByView: TypeAlias = Annotated[dict[Id, Numbers], Meta(max_length=limits.MAX_VIEWS)]
 Fields: TypeAlias = Annotated[dict[Id, Text | float | bool], Meta(max_length=limits.MAX_FIELDS)]
 Weight: TypeAlias = Annotated[float, Meta(ge=0, le=limits.MAX_WEIGHT)]
 Grade: TypeAlias = Annotated[float, Meta(ge=0, le=limits.MAX_GRADE)]
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=limits.MAX_MILLISECONDS)]
 Position: TypeAlias = Annotated[int, Meta(ge=1, le=limits.MAX_POSITION)]
 _SHOWN = Meta(min_length=1, max_length=limits.MAX_SHOWN)
+
+
+class Error(Struct, frozen=True, omit_defaults=True):
+    """Why a request failed; nothing of it was stored."""
+
+    error: str
+    status: int
+    request_id: str
+    #: what is wrong with single rows of a batch, by their places from 0
+    rows: dict[str, str] | None = None
 
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,7 +60,7 @@ class NewQuery(Query, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
     id: Id | None = None
     text: QueryText | None = None
-    vectors: Vectors | None = None
+    vectors: VectorsByView | None = None
     item: Id | None = None
 
 
@@ -58,7 +68,7 @@ class NewItem(Item, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     """Something to find: a vector for each view, and what people see of it."""
 
     id: Id
-    vectors: Vectors = {}
+    vectors: VectorsByView = {}
     text: Text | None = None
     fields: Fields = {}
     image: Text | None = None
@@ -182,7 +192,7 @@ class NewItems(Strict, frozen=True, kw_only=True):
 class ItemBody(Strict, frozen=True, kw_only=True):
     """An item whose id is in the path."""
 
-    vectors: Vectors = {}
+    vectors: VectorsByView = {}
     text: Text | None = None
     fields: Fields = {}
     image: Text | None = None

@@ -16,6 +16,16 @@ from similia.service.log.limits import MAX_RANKED
 VARIABLE_PREFIX = "SIMILIA_"
 #: variables of the environment that other parts of the project read
 NOT_SETTINGS = {"SIMILIA_DATA", "SIMILIA_CACHE", "SIMILIA_KEY"}
+#: the first setting of each group, for help and documents
+GROUPS = {
+    "host": "Where",
+    "items_at": "Items that are elsewhere",
+    "max_body": "Limits",
+    "timeout": "Seconds",
+    "embedder": "Typed queries",
+    "hold_out": "Learning",
+    "log_level": "Operation",
+}
 #: values that are never printed
 SECRET = "***"
 
@@ -97,7 +107,7 @@ class Settings:
     embedder: str = setting(
         "",
         "What turns texts into vectors: the URL of a /v1/embeddings endpoint, or "
-        "sentence-transformers:FOLDER for a model on the disk.",
+        "sentence-transformers:FOLDER for a model on the disk. A table of items brings its own.",
     )
     embedder_model: str = setting("", "Name of the model, for an endpoint.")
     embedder_key: str = setting("", "Key of the endpoint. Better in the environment.", secret=True)
@@ -276,3 +286,12 @@ def _parsed(kind: type, text: str) -> Any:
         return kind(text)
     except ValueError:
         return text
+
+
+def grouped_settings() -> dict[str, str]:
+    """Group of each setting, by its name, in their order."""
+    found, group = {}, ""
+    for each in fields(Settings):
+        group = GROUPS.get(each.name, group)
+        found[each.name] = group
+    return found

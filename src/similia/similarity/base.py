@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import Learner, accepts_one_query, validated
 from similia.contract import Array, Geometry, Indices, Matrix, Revision
-from similia.feedback.sampling import TRIPLET_SAMPLERS, UniformTriplets
-from similia.feedback.sampling.labels import triplets_drawn
+from similia.feedback.sampling import TRIPLET_SAMPLERS, UniformTriplets, triplets_drawn
 from similia.linalg.blas import bilinear_forms, products
 from similia.linalg.blocks import dense, row_blocks, rows_of, triplet_rows
 from similia.linalg.threads import single_blas_thread

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 
-#: how a database of Qdrant is named; what follows is an address or a folder
+#: prefix of the address or folder of a Qdrant database
 QDRANT_SCHEME = "qdrant:"
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 
-Vectors: TypeAlias = dict[str, NDArray[np.float32]]
+VectorsById: TypeAlias = dict[str, NDArray[np.float32]]
 
 
 class StoreError(ConnectionError):
@@ -34,13 +34,13 @@ class Store(Protocol):
     def check(self) -> None:
         """Raise ValueError if it cannot be searched by inner products."""
 
-    def nearest(self, vector: Array, k: int) -> Vectors:
+    def nearest(self, vector: Array, k: int) -> VectorsById:
         """Vectors of items with large inner products, by id; an index may miss some."""
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of those of these items that exist, by id."""
 
-    def some(self, n: int) -> Vectors:
+    def some(self, n: int) -> VectorsById:
         """Vectors of up to n items, whichever, by id."""
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.stores import StoreError, Vectors
+from similia.stores import StoreError, VectorsById
 
 try:
     import psycopg
@@ -96,7 +96,7 @@ class PgvectorStore:
         if found:
             self._names["type"] = sql.SQL(found[0][0])
 
-    def nearest(self, vector: Array, k: int) -> Vectors:
+    def nearest(self, vector: Array, k: int) -> VectorsById:
         """Vectors of items with large inner products, by id; an index may miss some."""
         found = self._ask(
             "SELECT {id}::text, {vector}::real[] FROM {table} WHERE {vector} IS NOT NULL "
@@ -107,7 +107,7 @@ class PgvectorStore:
         )
         return _vectors(found)
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of those of these items that exist, by id."""
         try:
             found = self._ask(
@@ -120,7 +120,7 @@ class PgvectorStore:
             return {name: vector for each in alone for name, vector in each.items()}
         return _vectors(found)
 
-    def some(self, n: int) -> Vectors:
+    def some(self, n: int) -> VectorsById:
         """Vectors of up to n items, whichever, by id."""
         columns = "SELECT {id}::text, {vector}::real[] FROM {table}"
         return _vectors(self._ask(f"{columns} WHERE {{vector}} IS NOT NULL LIMIT %s", n))
@@ -163,5 +163,5 @@ class PgvectorStore:
         return sql.SQL(text).format(**self._names, **more)
 
 
-def _vectors(rows: list[tuple[Any, ...]]) -> Vectors:
+def _vectors(rows: list[tuple[Any, ...]]) -> VectorsById:
     return {str(id): np.asarray(vector, np.float32) for id, vector in rows}

@@ -8,14 +8,14 @@ import numpy as np
 
 from similia.contract import Array
 from similia.exceptions import MissingExtraError
-from similia.stores import StoreError, Vectors
+from similia.stores import StoreError, VectorsById
 
 try:
     from qdrant_client import QdrantClient, models
 except ImportError as error:
     raise MissingExtraError(__name__, "qdrant_client", "qdrant") from error
 
-#: distances that order as a geometry does; the first is that of a new collection
+#: distances with the same order as each geometry; new collections use the first
 DISTANCES = {
     "inner_product": (models.Distance.DOT, models.Distance.COSINE),
     "l2": (models.Distance.EUCLID,),
@@ -88,7 +88,7 @@ class QdrantStore:
                 f"got {params.distance.value}."
             )
 
-    def nearest(self, vector: Array, k: int) -> Vectors:
+    def nearest(self, vector: Array, k: int) -> VectorsById:
         """Vectors of items with large inner products, by id."""
         found = self._ask(
             "query_points",
@@ -100,7 +100,7 @@ class QdrantStore:
         )
         return self._vectors(found.points)
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of those of these items that exist, by id."""
         options: dict[str, Any] = {"with_vectors": self._wanted}
         if self._id is not None:
@@ -110,7 +110,7 @@ class QdrantStore:
         points = [point for point in map(_known_point, ids) if point is not None]
         return self._vectors(self._ask("retrieve", ids=points, **options)) if points else {}
 
-    def some(self, n: int) -> Vectors:
+    def some(self, n: int) -> VectorsById:
         """Vectors of up to n items, whichever, by id."""
         return self._vectors(self._ask("scroll", limit=n, with_vectors=self._wanted)[0])
 
@@ -125,12 +125,12 @@ class QdrantStore:
     def _ask(self, operation: str, **options: Any) -> Any:
         try:
             return getattr(self._client, operation)(self._collection, **options)
-        except Exception as error:  # one kind for each way to fail, of three libraries
+        except Exception as error:  # three libraries, each with its own errors
             raise StoreError(
                 f"Qdrant did not answer ({type(error).__name__}: {error!s:.200})"
             ) from error
 
-    def _vectors(self, points: Sequence[Any]) -> Vectors:
+    def _vectors(self, points: Sequence[Any]) -> VectorsById:
         found = {}
         for point in points:
             vector = point.vector

@@ -1,4 +1,4 @@
-"""Feedback as it arrives: learnt in chunks, each scored first; counted, and asked for."""
+"""Feedback streams: scored, then learnt in chunks; counted; and questions to ask."""
 
 from similia.stream.checkpoint import Checkpoint
 from similia.stream.feedback import FeedbackReport, MajorityVote, feedback_report, majority

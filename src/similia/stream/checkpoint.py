@@ -13,21 +13,20 @@ from scipy import sparse
 from similia.contract import StreamLearner
 from similia.feedback import Judgements
 from similia.persistence import load, save
+from similia.persistence.loading import MAX_COUNT
 from similia.persistence.reading import read_document
 from similia.safety.whole import make_folder, remove_leftovers, replace_text
 from similia.stream.lessons import Tally
 from similia.views import Views
 
-#: 3 counts queries not met before; 4 is sealed, and knows feedback by its content
+#: 3 counts new queries; 4 is sealed, and recognizes feedback by content
 CHECKPOINT_FORMAT = 4
 PROGRESS = "progress.json"
-MODEL = re.compile(r"model-\d{12}\.safetensors")
-#: counts and sums of a run are below this: exact in double precision
-MAX_TALLY = 2**53
+MODEL_FILE = re.compile(r"model-\d{12}\.safetensors")
 
 
 class Checkpoint:
-    """A folder with a model and how far it has come.
+    """A folder with a model and its progress.
 
     The model is written under a new name; then one file that names it is replaced atomically. At
     any moment the folder therefore holds either the old state or the new one. `task` holds the
@@ -37,7 +36,7 @@ class Checkpoint:
     def __init__(self, folder: Path | str, task: dict[str, Any]) -> None:
         self.folder = Path(folder)
         self.task = task
-        #: digest of the judgements that the state was learnt from, once read
+        #: digest of the judgements learnt so far; set by `read`
         self.learnt = ""
 
     @property
@@ -46,7 +45,7 @@ class Checkpoint:
         return (self.folder / PROGRESS).exists()
 
     def trail(self) -> "Trail":
-        """Digest of a stream, to be kept with the state and compared when resuming."""
+        """A new digest, kept with the state and compared on resuming."""
         return Trail()
 
     def write(self, model: StreamLearner, tally: Tally, learnt: str = "") -> None:
@@ -63,7 +62,7 @@ class Checkpoint:
         document, path = self._document(), self.folder / PROGRESS
         try:
             tally, name = _checked_tally(document["tally"]), document["model"]
-            if type(name) is not str or not MODEL.fullmatch(name):
+            if type(name) is not str or not MODEL_FILE.fullmatch(name):
                 raise ValueError("it names no model of a checkpoint")
             self.learnt = document["learnt"]
         except (ValueError, KeyError, TypeError) as error:
@@ -75,7 +74,7 @@ class Checkpoint:
         return model, tally
 
     def finish(self, output: Path | str, tally: Tally) -> None:
-        """Note that the model is in `output`, then delete the checkpoint.
+        """Record that the model is in `output`, then delete the checkpoint.
 
         A run that is killed in between is resumed from `output`.
         """
@@ -85,7 +84,7 @@ class Checkpoint:
         self.remove()
 
     def finished(self, output: Path | str) -> tuple[StreamLearner, Tally] | None:
-        """Model in `output` and tally, if all that is left to do is to delete the checkpoint."""
+        """Model in `output` and tally, if only the deletion of the checkpoint is left."""
         if not self.exists or "saved" not in (document := self._document()):
             return None
         try:
@@ -136,21 +135,21 @@ class Checkpoint:
         return document
 
     def _sweep(self, keep: str) -> None:
-        """Remove other models, and what killed runs have left."""
+        """Remove other models, and leftovers of killed runs."""
         for path in self.folder.glob("model-*.safetensors"):
-            if path.name != keep and MODEL.fullmatch(path.name):
+            if path.name != keep and MODEL_FILE.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         remove_leftovers(self.folder)
 
 
 class Trail:
-    """Running digest of judgements, by which a stream is known again up to any point."""
+    """Running digest of judgements, which identifies a stream up to any point."""
 
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
 
     def add(self, part: Judgements) -> None:
-        """Take note of a chunk."""
+        """Add a chunk."""
         lists = part.lists
         arrays = [part.tuples, part.values]
         if lists is not None:
@@ -197,7 +196,7 @@ def _damaged(path: Path, reason: object) -> ValueError:
 
 
 def _checked_tally(found: Any) -> Tally:
-    """A tally that a run could have written, or ValueError."""
+    """The tally; raises ValueError unless a run could have written it."""
     tally = Tally(**found)
     kinds = {name: type(value) for name, value in asdict(Tally()).items()}
     points: list[Any] = tally.curve if type(tally.curve) is list else [None]
@@ -205,7 +204,7 @@ def _checked_tally(found: Any) -> Tally:
     if any(type(point) is not list or len(point) != 4 for point in points):
         raise ValueError("its curve is none")
     numbers += [number for point in points for number in point]
-    if not all(type(number) in (int, float) and 0 <= number < MAX_TALLY for number in numbers):
+    if not all(type(number) in (int, float) and 0 <= number < MAX_COUNT for number in numbers):
         raise ValueError("its counts are none")
     if not all(type(found[name]) is int for name, kind in kinds.items() if kind is int):
         raise ValueError("its counts are not whole")

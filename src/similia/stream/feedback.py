@@ -1,5 +1,6 @@
 """Reports on feedback: repeats and contradictions, and a vote that settles them."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from similia.contract import Array, Indices
 from similia.feedback import Judgements
 from similia.validation import check_tuples, tuple_array
 
-#: judgements of a stream among which repeats and contradictions are counted
+#: judgements examined for repeats and contradictions
 MAX_EXAMINED = 1_000_000
 
 
@@ -45,7 +46,7 @@ class FeedbackReport:
 
 
 class MajorityVote(NamedTuple):
-    """Triplets that a majority supports, and the votes."""
+    """Triplets with a majority, and the votes."""
 
     #: in the order in which their questions first occur, of shape (m, 3)
     triplets: Indices
@@ -146,29 +147,56 @@ def counted(rows: Indices, signs: NDArray[np.int8] | None = None) -> FeedbackRep
     )
 
 
+#: lists from which on a log should have more than one query
+MANY_LISTS = 20
+
+
 @dataclass
 class Witness:
-    """Counts the judgements that pass by, and keeps the first ones to report on."""
+    """Counts judgements, and keeps the first ones to report on."""
 
     limit: int = MAX_EXAMINED
     n: int = 0
     #: items in lists, and those of them that were clicked
     n_shown: int = 0
     n_chosen: int = 0
+    #: those of them that were first in their list
+    n_first: int = 0
     _tuples: list[Array] = field(default_factory=list)
     _values: list[Array] = field(default_factory=list)
 
     def add(self, part: Judgements) -> None:
-        """Take note of a batch."""
+        """Add a batch."""
         room = max(0, self.limit - self.n)
-        # Copies: views would keep everything alive that was read together with them.
+        # Copies, as views would keep whole batches alive.
         self._tuples.append(part.tuples[:room].astype(np.int32))
         if part.lists is not None:
             self.n_shown += len(part.lists.items)
             self.n_chosen += int(np.count_nonzero(part.lists.gains))
+            self.n_first += int(np.count_nonzero(part.lists.gains[part.lists.starts[:-1]]))
         if part.values is not None:
             self._values.append(part.values[:room].copy())
         self.n += len(part)
+
+    def doubts(self) -> Iterator[str]:
+        """Signs that a log is not what it seems, in words."""
+        if not self.n_shown:
+            return
+        if not self.n_chosen:
+            yield (
+                f"nothing was clicked in {self.n} lists, so they say only that what was shown was "
+                "not chosen; is the column of clicks the right one?"
+            )
+        elif self.n_first == self.n_chosen:
+            yield (
+                "every click is on the first place, so clicks say nothing about the others; "
+                "is the log sorted by clicks, or does it hold only what was clicked?"
+            )
+        if self.n >= MANY_LISTS and len(np.unique(np.concatenate(self._tuples))) == 1:
+            yield (
+                f"all {self.n} lists are of one query, so nothing is known of others; "
+                "is the column of queries the right one?"
+            )
 
     def report(self) -> dict[str, int]:
         """Counts of `feedback_report`; of items in lists; of the classes of labels."""

@@ -1,8 +1,9 @@
 """Learning from a file of judgements."""
 
 import warnings
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,11 +23,14 @@ from similia.stream.lessons import (
     CHECKPOINT_EVERY,
     CHUNK,
     Tally,
-    feedback_kind,
     learn_stream,
     lessons_for,
 )
+from similia.stream.shown import shown_by_base
 from similia.views import Views
+
+#: note in a model that learnt from clicks alone
+SHOWN_ASSUMED = "clicks came without what was shown; people are taken to have seen the best"
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Learning:
     tally: Tally
     #: rows skipped
     bad_rows: BadRows
+    #: columns recognized under another name
+    read_as: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model as plain values, ready for JSON."""
@@ -55,7 +61,7 @@ class Learning:
         }
 
     def in_words(self) -> dict[str, str]:
-        """The same for people, without the curve."""
+        """The same in words, without the curve."""
         counts, bad, shares = self.feedback, self.bad_rows, self.tally.accuracies()
         if "n_distinct" in counts:
             examined = f"; of the first {counts['n_examined']}" if "n_examined" in counts else ""
@@ -72,6 +78,8 @@ class Learning:
         else:
             feedback = f"{counts['n']} labels of {counts['n_classes']} classes"
         fields = {"learner": type(self.model).__name__, "feedback": feedback}
+        if self.read_as:
+            fields["columns"] = ", ".join(f"{ours} is {n}" for ours, n in self.read_as.items())
         for name, meaning in (
             ("accuracy_at_start", "the model before this feedback"),
             ("progressive_accuracy", "each judgement before it was learnt"),
@@ -109,6 +117,7 @@ def learn_file(
     checkpoint: Path | str | None = None,
     every: int = CHECKPOINT_EVERY,
     resume: bool = False,
+    shown: int | None = None,
     verbose: bool = False,
 ) -> Learning:
     r"""Learn from a file of judgements, scoring each before it is learnt.
@@ -143,6 +152,9 @@ def learn_file(
         Judgements between two checkpoints, rounded up to whole chunks.
     resume : bool
         Continue from the checkpoint, if there is one; otherwise an existing one is an error.
+    shown : int, optional
+        For clicks without what was shown: assume that people saw so many of the best items of
+        today's ranking. The model says so afterwards.
     verbose : bool
         Show progress on a terminal.
 
@@ -177,6 +189,9 @@ def learn_file(
         )
     if output is not None:
         check_target(output)
+    if shown is not None:
+        source = Source(path)
+        path = shown_by_base(source, vectors, items, length=shown, bad_rows=bad_rows)
     labels = learner.learns_from == "labels"
     # Classifiers read their feedback twice: all labels must be known before the first is learnt.
     with spooled(path) if labels else nullcontext(Source(path)) as source:
@@ -185,17 +200,18 @@ def learn_file(
             fitted = learner.__sklearn_is_fitted__()
             known = cast(LabelLearner, learner)
             classes = known.classes_ if fitted else classes_in(source, vectors.ids)
-        lessons = lessons_for(learner, vectors.X, items and items.X, classes)
         file = FeedbackFile(
             source,
-            feedback_kind(learner),
+            learner.learns_from,
             vectors.ids,
             items and items.ids,
+            lists=learner.learns_lists,
             classes=classes,
             bad_rows=bad_rows,
             unjudged=unjudged,
             clicks=clicks,
         )
+        lessons = lessons_for(learner, vectors.X, items and items.X, classes)
         kept = None
         if checkpoint is not None:
             task = {
@@ -238,19 +254,18 @@ def learn_file(
                 message = f"{checkpoint} is kept, add --resume to continue"
                 raise KeyboardInterrupt(message) from None
     if not witness.n:
-        graded = file.layout is not None and "relevance" in file.layout
+        graded = "relevance" in file.layout
         advice = "; no item is graded above another of its query, try --unjudged worse" * graded
         raise ValueError(
             f"{file.source}: feedback must be at least one judgement, got none{advice}."
         )
-    if witness.n_shown and not witness.n_chosen:
-        warnings.warn(
-            f"{file.source}: nothing was clicked in {witness.n} lists, so they say only that what "
-            "was shown was not chosen; is the column of clicks the right one?",
-            UserWarning,
-            stacklevel=2,
-        )
-    found = Learning(model, witness.report(), tally, bad_rows)
+    for doubt in witness.doubts():
+        warnings.warn(f"{file.source}: {doubt}", UserWarning, stacklevel=2)
+    taught: Any = model  # keeps how a table became its views, and what was assumed
+    taught.layout_ = (items or vectors).layout or taught.layout_
+    if shown is not None:
+        taught.assumed_ = f"{SHOWN_ASSUMED} {shown} of today's ranking"
+    found = Learning(model, witness.report(), tally, bad_rows, dict(file.rows.read_as))
     if output is not None and done is None:
         save(model, output)
     if kept is not None and output is not None:
@@ -272,14 +287,14 @@ def _task(learner: StreamLearner, vectors: VectorFile, items: VectorFile | None)
 
 
 def _start(learner: StreamLearner) -> str:
-    """A fitted learner, told from others by its contents."""
+    """A fitted learner, identified by its contents."""
     state = learner.get_state()
     digest = content(*(part for name in sorted(state) for part in (name, state[name])))
     return f"{learner.n_seen_} judgements, contents {digest[:16]}"
 
 
 def _form(value: Any) -> str:
-    """Vectors or a parameter, told from others by their contents."""
+    """Vectors or a parameter, identified by their contents."""
     if isinstance(value, Views):
         return f"{value!r}, contents {content(value)[:16]}"
     if isinstance(value, np.ndarray) or sparse.issparse(value):

@@ -34,7 +34,7 @@ CHUNK = 2048
 FIRST_CHUNK = 128
 #: judgements at the start of a stream that are all scored
 ALL_SCORED = 512
-#: thereafter one in so many: the first of each chunk, which the model has just come up to
+#: afterwards one in so many, the first of each chunk: the model has just learnt what precedes them
 SCORED_ONE_IN = 8
 #: judgements between two checkpoints
 CHECKPOINT_EVERY = 100_000
@@ -69,7 +69,7 @@ class Lessons(Protocol):
 
 @dataclass
 class _Rows:
-    """Vectors whose values are checked when a judgement first names their row.
+    """Vectors whose rows are checked on first use.
 
     So a stream over a large file pays for what it uses. The rest was checked at the start.
     """
@@ -192,11 +192,6 @@ def lessons_for(
     return _LabelLessons(X, classes)
 
 
-def feedback_kind(model: StreamLearner) -> str:
-    """Kind of judgement to read for a learner; see `FeedbackFile`."""
-    return "lists" if model.learns_lists else model.learns_from
-
-
 def base_of(model: M, X: Side, items: Side | None = None) -> M:
     """Unlearnt counterpart of a similarity or distance: same parameters, initial state."""
     if model.learns_from == "labels":
@@ -204,6 +199,10 @@ def base_of(model: M, X: Side, items: Side | None = None) -> M:
             f"{type(model).__name__} is a classifier and has no similarity to begin with; "
             "give learners of triplets or of pairs."
         )
+    start = getattr(model, "start", None)
+    if callable(start) and model.__sklearn_is_fitted__():
+        started: M = start()  # with the views as measured when it began to learn
+        return started
     base: M = clone(model)
     lessons_for(base, X, items).start(base)
     return base
@@ -292,7 +291,7 @@ def learn_stream(
     witness: Callable[[Judgements], None] | None = None,
     watch: Callable[[Tally], None] | None = None,
 ) -> tuple[StreamLearner, Tally]:
-    """Learn from judgements as they arrive, and count those that were right beforehand.
+    """Learn from judgements as they arrive, and count those that were right before.
 
     Each is scored by the current model and by the model as it was at the start. A judgement that
     the learner refuses (an unknown label, a vector that is not finite) is a bad row, found by
@@ -362,7 +361,7 @@ def learn_stream(
 def _teach(
     model: StreamLearner, lessons: Lessons, part: Judgements, source: str, bad_rows: BadRows
 ) -> None:
-    """Teach a chunk; halve it if the learner refuses, as a refusal changes nothing."""
+    """Teach a chunk; if the learner refuses, halve it: a refusal changes nothing."""
     try:
         lessons.teach(model, part)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Comparisons whose answers would teach a model most."""
+"""The most instructive comparisons to ask about."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from similia.retrieval import top_k
 
 
 class Suggestions(NamedTuple):
-    """Comparisons in the order that the model believes in, most instructive first."""
+    """Comparisons ordered as the model believes, most instructive first."""
 
     #: rows (query, better, worse), of shape (n, 3)
     tuples: Indices

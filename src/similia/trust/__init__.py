@@ -28,38 +28,36 @@ if TYPE_CHECKING:
         evaluate_model,
         order_evaluations,
     )
+    from similia.trust.exam import Split, held_out
     from similia.trust.from_files import promote_file, split_file
     from similia.trust.interleaving import Interleaving, Preference, team_draft
     from similia.trust.outcome import Outcome
     from similia.trust.promotion import Promotion
-    from similia.trust.split import Split, held_out
 
-_MODULES = {
-    "ACCURACY": "agreement",
-    "Adaptation": "evaluation",
-    "Calibration": "calibrating",
-    "Contestant": "evaluation",
-    "Interleaving": "interleaving",
-    "Outcome": "outcome",
-    "Preference": "interleaving",
-    "Promotion": "promotion",
-    "Split": "split",
-    "calibration": "calibrating",
-    "calibration_of": "calibrating",
-    "calibration_on": "calibrating",
-    "chosen_scale": "calibrating",
-    "contest": "evaluation",
-    "evaluate_file": "evaluation",
-    "evaluate_model": "evaluation",
-    "held_out": "split",
-    "order_evaluations": "evaluation",
-    "pairs_as_triplets": "agreement",
-    "promote_file": "from_files",
-    "split_file": "from_files",
-    "team_draft": "interleaving",
-    "triplet_evaluation": "agreement",
-    "triplet_margins": "agreement",
+_NAMES = {
+    "agreement": ("ACCURACY", "pairs_as_triplets", "triplet_evaluation", "triplet_margins"),
+    "calibrating": (
+        "Calibration",
+        "calibration",
+        "calibration_of",
+        "calibration_on",
+        "chosen_scale",
+    ),
+    "evaluation": (
+        "Adaptation",
+        "Contestant",
+        "contest",
+        "evaluate_file",
+        "evaluate_model",
+        "order_evaluations",
+    ),
+    "exam": ("Split", "held_out"),
+    "from_files": ("promote_file", "split_file"),
+    "interleaving": ("Interleaving", "Preference", "team_draft"),
+    "outcome": ("Outcome",),
+    "promotion": ("Promotion",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "ACCURACY",
     "Adaptation",

@@ -29,13 +29,13 @@ from similia.validation import (
 )
 from similia.views import Views
 
-#: learners that rank, and so can be judged
+#: learners that rank
 RankingLearner: TypeAlias = TripletLearner | PairLearner
 #: the measure of triplets: share of them in the right order, ties counting half
 ACCURACY = "pairwise_accuracy"
-#: width of judgements, and whether something is known of each
+#: columns of judgements, and whether they come with y
 _FORMS = {"triplets": (3, "without"), "pairs": (2, "with")}
-#: judgements whose vectors are held at once
+#: judgements whose vectors are in memory at once
 MARGIN_BLOCK = 1024
 
 

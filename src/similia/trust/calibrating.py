@@ -15,13 +15,13 @@ from similia.validation import check_parameters, positive, positive_integer
 
 #: calibration error above which a warning is given, if it is beyond chance
 _LARGE = 0.1
-#: triplets of a file on which calibration is measured, at most: their vectors are in memory
+#: maximum number of triplets to measure calibration on; their vectors are in memory
 MAX_TRIPLETS = 200_000
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Confidence in the preferred order against how often that order is right."""
+    """Confidence in the preferred order, and how often it is right."""
 
     #: mean confidence of the judgements in each bin, and the share of them whose preferred order is
     #: right; NaN in an empty bin, of shape (n_bins,)
@@ -238,7 +238,7 @@ def _standardized(margins: Array, std: Array) -> Array:
     """Quotient margin / std, 0 for a margin of 0 even where std is 0."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         z = np.where(margins == 0, 0.0, margins / std)
-    return np.clip(z, -1e150, 1e150)  # beyond any probability, and its square still a number
+    return np.clip(z, -1e150, 1e150)  # far beyond any probability, yet its square is finite
 
 
 def _log_loss(z: Array) -> float:

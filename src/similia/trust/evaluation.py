@@ -1,4 +1,4 @@
-"""Models on judgements in files: measured, beside their base, or several against each other."""
+"""Models evaluated on judgements in files: alone, beside their base, or against each other."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,18 +10,17 @@ from scipy import sparse
 
 from similia.contract import AnyLearner, Array, Ranker, Searchable, Side
 from similia.feedback import FeedbackFile, Judgements, classes_in, in_chunks, joined, kind_of
-from similia.feedback.lists import Keep
+from similia.feedback.feedback_file import Keep
 from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.linalg.threads import single_blas_thread
 from similia.retrieval import MEASURES, Comparison, Evaluation, compare_all, evaluate
 from similia.retrieval.names import cut_offs, names_among
 from similia.stream import Tally, base_of, learn_stream, lessons_for
-from similia.stream.lessons import feedback_kind
 from similia.trust.agreement import ACCURACY, pairs_as_triplets, triplet_margins
-from similia.trust.exam import queries_first
-from similia.trust.split import held_out
+from similia.trust.exam import held_out, queries_first
+from similia.views import Views
 
-#: triplets whose vectors are held at a time
+#: triplets whose vectors are in memory at once
 TRIPLETS_AT_ONCE = 2**14
 
 
@@ -88,7 +87,7 @@ def order_evaluations(
     batches: Iterable[Judgements],
     part: tuple[int, int] = (0, 1),
 ) -> dict[str, Evaluation]:
-    """Share of each query's triplets in the right order, from a stream in flat memory.
+    """Share of each query's triplets in the right order; streams in flat memory.
 
     Equals `triplet_evaluation` of each scorer on all triplets, which are read once.
     """
@@ -115,7 +114,7 @@ def order_evaluations(
 
 
 def joined_order(parts: Sequence[Evaluation]) -> Evaluation:
-    """Whole of an evaluation of order whose triplets were counted in parts, to the last bit."""
+    """Join evaluations of order that were counted in parts, to the last bit."""
     counts = np.array([part.n_relevant for part in parts])
     shares = np.array([part.per_query[ACCURACY] for part in parts])
     right = np.rint(2 * shares * counts).sum(axis=0) / 2  # a triplet counts 0, ½ or 1
@@ -166,13 +165,17 @@ def highest_grades(
 class Adaptation:
     """An adapted similarity beside its base, on the same queries."""
 
-    #: both with the same measures
+    #: all with the same measures
     base: Evaluation
     adapted: Evaluation
     #: level of the intervals and of the test
     level: float = 0.95
     #: measures that are compared, by default all
     measures: Sequence[str] | None = None
+    #: the model before it learnt anything, where that is not the base
+    start: Evaluation | None = None
+    #: what the base is
+    base_name: str = "base"
 
     def to_dict(self) -> dict[str, Any]:
         """Measures of both with intervals and paired tests as plain values, ready for JSON.
@@ -188,6 +191,7 @@ class Adaptation:
             base, adapted = (e.interval(name, self.level) for e in (self.base, self.adapted))
             measures[name] = {
                 "base": {"mean": pair.mean_b, "interval": list(base)},
+                **self._start(name),
                 "adapted": {"mean": pair.mean_a, "interval": list(adapted)},
                 **plain(pair, "adapted", "base"),
             }
@@ -195,9 +199,16 @@ class Adaptation:
             "n_queries": self.base.n_judged,
             "n_items": self.base.n_items,
             "level": self.level,
+            "base": self.base_name,
             "n_tests": len(measures),
             "measures": measures,
         }
+
+    def _start(self, name: str) -> dict[str, Any]:
+        if self.start is None:
+            return {}
+        interval = list(self.start.interval(name, self.level))
+        return {"start": {"mean": self.start.judged(name).mean().item(), "interval": interval}}
 
 
 def plain(found: Comparison, a: str, b: str) -> dict[str, Any]:
@@ -226,19 +237,49 @@ def evaluate_model(
     bad_rows: BadRows | None = None,
     verbose: bool = False,
 ) -> Adaptation:
-    """Compare a model with a base, by default itself before it learnt anything.
+    """Compare a model with a base, by default today's ranking: its first view as it is.
 
     The judgements should be new to the model. `measures` are those to compare, also by the names of
     ir-measures, by default all. Other parameters are those of `evaluate_file`.
     """
     k = cut_offs("measure", measures, k)
-    if base is None:
-        base = base_of(model, vectors.X, items and items.X)
-    scorers = {"base": base, "adapted": model}
+    scorers = contenders(model, vectors.X, items and items.X, base)
     found = evaluate_file(
         scorers, vectors, path, items=items, k=k, bad_rows=bad_rows, verbose=verbose
     )
-    return Adaptation(found["base"], found["adapted"], level, measures)
+    return adaptation(found, base_in_words(scorers["base"], vectors.X), level, measures)
+
+
+def contenders(model: Any, X: Side, Z: Side | None, base: Ranker | str | None) -> dict[str, Any]:
+    """What is compared: a base, the model before it learnt anything, and the model."""
+    first = todays_ranking(model) if base is None else base
+    return {"base": first, "start": base_of(model, X, Z), "adapted": model}
+
+
+def adaptation(
+    found: Mapping[str, Evaluation], base: str, level: float, measures: Sequence[str] | None
+) -> Adaptation:
+    """Evaluations of `contenders` side by side, without a start that is the base."""
+    start = found["start"]
+    same = all(
+        np.array_equal(start.judged(name), found["base"].judged(name)) for name in start.per_query
+    )
+    return Adaptation(
+        found["base"], found["adapted"], level, measures, None if same else start, base
+    )
+
+
+def todays_ranking(model: Any) -> str:
+    """The one base of all comparisons: vectors as they are, compared as the model compares."""
+    return "euclidean" if getattr(model, "geometry", "") == "l2" else "inner_product"
+
+
+def base_in_words(base: Any, X: Side) -> str:
+    """What a base is: of several views, a plain similarity ranks by the first."""
+    if not isinstance(base, str):
+        return f"a {type(base).__name__}"
+    view = f" of {next(iter(X))}" if isinstance(X, Views) else ""
+    return f"{base.replace('_', ' ')}{view}"
 
 
 # -- several learners --------------------------------------------------------------------------
@@ -284,7 +325,13 @@ def contest(
     for name, model in learners.items():
         bad_rows, ids = BadRows(action), (vectors.ids, items and items.ids)
         file = FeedbackFile(
-            path, feedback_kind(model), *ids, bad_rows=bad_rows, unjudged=unjudged, keep=learning
+            path,
+            model.learns_from,
+            *ids,
+            lists=model.learns_lists,
+            bad_rows=bad_rows,
+            unjudged=unjudged,
+            keep=learning,
         )
         started = time.perf_counter()
         lessons = lessons_for(model, X, Z)

@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from similia.contract import Array
 from similia.retrieval import Comparison, Evaluation
 
-#: stakes, and the share of the wealth given to each; large gains need large stakes
+#: stakes, and the wealth on each; large gains need large stakes
 STAKES = np.array([1 / 32, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 0.99])
 STAKE_SHARES = np.array([0.05, 0.05, 0.1, 0.15, 0.15, 0.5])
 #: share of the first attempt
@@ -38,7 +38,7 @@ def counted(differences: Array, most: float) -> NDArray[np.float64]:
 
 
 def log_wealth(differences: Array) -> NDArray[np.float64]:
-    """Logarithm of what each stake has made of 1, of shape (n_stakes,)."""
+    """Logarithm of the wealth that each stake has made of 1, of shape (n_stakes,)."""
     return np.log1p(np.multiply.outer(STAKES, differences)).sum(axis=1)
 
 
@@ -48,7 +48,7 @@ def log_e_value(wealth: Array) -> Any:
 
 
 def anytime_interval(differences: Array, level: float) -> tuple[float, float]:
-    """Interval that holds the mean difference at all sample sizes at once, with this probability.
+    """Confidence interval of the mean difference, valid at all sample sizes at once.
 
     It is the set of means that neither bet can refute.
     """
@@ -88,7 +88,7 @@ def anytime_comparison(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What all challenges of a champion by one kind of challenger amount to.
+    """Evidence from all challenges of a champion by one kind of challenger.
 
     Every challenge opens an attempt, which bets on the queries of this challenge, and on those that
     are new to it in later ones. The first attempt has two thirds of the wealth, attempt j > 1 has
@@ -161,7 +161,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Power:
-    """How likely a difference is to be found with so many queries, and how many would do.
+    """Chance of finding a difference with these queries, and the number that would suffice.
 
     `enough` queries find it four times in five. Where these queries leave open how much queries
     differ, the chance is an average; the 80 % of cases in the middle are within `interval`.
@@ -172,7 +172,7 @@ class Power:
     chance: float
     enough: int
     interval: tuple[float, float] = (0.0, 1.0)
-    #: what is sampled, one and many
+    #: unit of the sample: singular, plural
     unit: tuple[str, str] = ("query", "queries")
 
     @property
@@ -211,7 +211,7 @@ def power(differences: Array, difference: float, *, level: float, most: float) -
     over: each of some `_WORLDS` gives them other weights first (the Bayesian bootstrap). A few
     queries are then drawn and bet on; of many, the logarithms of the wealth are nearly Gaussian.
     """
-    # Two more queries, so that a few equal differences do not look certain.
+    # Two pseudo-queries, so that a few equal differences do not look certain.
     edge = min(1.0, max(0.2, 2 * difference))
     d = np.append(differences, [-edge, edge])
     bets = counted(d, most)

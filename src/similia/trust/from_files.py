@@ -14,17 +14,15 @@ from similia.feedback.feedback_file import GRADED
 from similia.files import BadRows, FeedbackLike, Source, VectorFile
 from similia.safety.whole import replacing
 from similia.stream import learn_stream, lessons_for
-from similia.stream.lessons import feedback_kind
 from similia.trust.agreement import ACCURACY, NamedJudgements, RankingLearner
 from similia.trust.evaluation import highest_grades
-from similia.trust.exam import RANKING_MEASURE, queries_first
+from similia.trust.exam import RANKING_MEASURE, Split, queries_first
 from similia.trust.outcome import Outcome
 from similia.trust.promotion import Promotion
-from similia.trust.split import Split
 
 
 class _Sides:
-    """The two sides of a feedback file, read once: one streams by, the other is kept."""
+    """Both sides of a feedback file, read once: one is streamed, the other kept."""
 
     def __init__(
         self, promotion: Promotion, file: FeedbackFile, *, everything: bool = False
@@ -91,8 +89,15 @@ def promote_file(
             f"got {type(learner).__name__}, a classifier."
         )
     X, Z = vectors.X, None if items is None else items.X
-    ids, read = (vectors.ids, items and items.ids), feedback_kind(learner)
-    file = FeedbackFile(path, read, *ids, bad_rows=bad_rows, unjudged=unjudged)
+    file = FeedbackFile(
+        path,
+        kind,
+        vectors.ids,
+        items and items.ids,
+        lists=learner.learns_lists,
+        bad_rows=bad_rows,
+        unjudged=unjudged,
+    )
     sides = _Sides(promotion, file, everything=learnt and unseen)
     if learnt:
         for _ in sides.learning():
@@ -103,9 +108,11 @@ def promote_file(
         challenger, n = learner, learner.n_seen_
     else:
         challenger = copy.deepcopy(learner)
-        batches = file.drawn(sides.learning(), feedback_kind(learner))
+        batches = file.drawn(sides.learning(), file.kind)
         lessons = lessons_for(challenger, X, Z)
         _, tally = learn_stream(challenger, lessons, batches, bad_rows=bad_rows, source=file.source)
+        taught: Any = challenger
+        taught.layout_ = (items or vectors).layout or taught.layout_
         n = tally.n
         if not n:
             raise ValueError(f"{file.source}: some query must be left to learn from, got none.")

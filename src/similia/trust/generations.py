@@ -121,7 +121,7 @@ class Generations:
             yield
 
     def promote(self, learner: "Stateful", figures: Event) -> int:
-        """Save a learner as the next generation and put it to use; only while `changing`."""
+        """Save a learner as the next generation and make it current; only while `changing`."""
         from similia.persistence import save
 
         number = max(self._promotions(), default=0) + 1
@@ -131,7 +131,7 @@ class Generations:
         return number
 
     def roll_back(self, to: int | None) -> int:
-        """Put an earlier generation to use, by default the one that the current replaced."""
+        """Make an earlier generation current, by default the one before."""
         if not self.folder.is_dir():
             raise FileNotFoundError(f"{self.folder}: no folder of generations.")
         with self.changing():
@@ -143,7 +143,7 @@ class Generations:
             if isinstance(target, bool) or not isinstance(target, int) or target < 0:
                 raise ValueError(f"Promotion.rollback: to must be a generation, got {target!r}.")
             if target:
-                self.check(target)  # what cannot be used must not become current
+                self.check(target)  # a damaged generation must not become current
             self.record("rollback", {}, target)
         return target
 
@@ -166,7 +166,7 @@ class Generations:
         to: int | None = None,
         evidence: "Mapping[str, Evidence] | None" = None,
     ) -> None:
-        """Append an event, and put generation `to` to use; only while `changing`.
+        """Append an event and make generation `to` current; only while `changing`.
 
         Evidence is about the champion, and so is forgotten when another one comes into use.
         """
@@ -193,7 +193,7 @@ class Generations:
 
 
 def _check_history(current: Any, events: Any) -> None:
-    """Refuse a history that the rest of the package could not have written."""
+    """Raise ValueError for a history that this package cannot have written."""
     generations = {0}
     for entry in events:
         kinds = {"event": str, "time": str, "from": int, "to": int}

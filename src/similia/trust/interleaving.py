@@ -18,16 +18,15 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
 from similia.contract import Array, Searchable
-from similia.feedback.interleaved import (
+from similia.feedback.rankings import (
     NO_GENERATION,
     TEAMS,
     read_drafts,
-    read_named,
     write_drafts,
 )
-from similia.files import BadRows, FeedbackLike, VectorFile
+from similia.files import BadRows, FeedbackLike, Source, VectorFile
 from similia.files.columns import TEXT
-from similia.files.keys import key
+from similia.files.ids import key
 from similia.retrieval import top_k
 from similia.trust.evidence import log_e_value, log_wealth
 from similia.validation import (
@@ -199,7 +198,7 @@ class Interleaving:
         return list(self._shown[search].items())
 
     def click(self, search: Hashable, item: Hashable) -> None:
-        """Note a click; further clicks on the same item of a search count no more."""
+        """Record a click; repeated clicks on an item in one search count once."""
         if item not in self._shown.get(search, {}):
             raise ValueError(
                 f"Interleaving.click: item must be one that was shown for search {search!r}, "
@@ -286,7 +285,7 @@ def draft_file(
     ----------
     output : path
         A CSV with a row for each item to show, and a column click to be filled in; see
-        `similia.feedback.interleaved`.
+        `similia.feedback.rankings`.
     challenger, champion : dicts of sequences
         Items by query, best first.
     searches : path or table, optional
@@ -304,7 +303,7 @@ def draft_file(
     test = Interleaving(length=length, random_state=seed)
     asked: list[tuple[str, str]] = [(str(query), str(query)) for query in challenger]
     if searches is not None:
-        columns: list[Array] = read_named(searches, {"search": TEXT, "query": TEXT}, bad_rows)
+        columns: list[Array] = Source(searches).read({"search": TEXT, "query": TEXT}, bad_rows)
         asked = list(zip(*(column.tolist() for column in columns), strict=True))
     known = [
         (search, query) for search, query in asked if query in challenger and query in champion

@@ -1,4 +1,4 @@
-"""The outcome of a challenge: base, champion and challenger side by side, and the verdict."""
+"""Outcome of a challenge: base, champion, challenger, and the verdict."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +60,8 @@ class Outcome:
     n_held_out: int
     #: whether the judgements are mere clicks
     clicks: bool = False
+    #: mean of the challenger before it learnt anything, if it can say so
+    start: float | None = None
 
     @property
     def promoted(self) -> bool:
@@ -68,7 +70,7 @@ class Outcome:
 
     @property
     def _objection(self) -> str:
-        """What speaks against the challenger even if there is enough evidence."""
+        """Objection to the challenger that evidence cannot overrule."""
         gain, beside = self.against_champion.difference, self.beside
         if self.against_champion.better == "b":
             return f"the challenger is worse by {-gain:.4f}"
@@ -117,8 +119,10 @@ class Outcome:
     @property
     def figures(self) -> dict[str, float]:
         """Means of the measure over the held-out queries."""
+        start = {} if self.start is None else {"start": self.start}
         return {
             "base": self.against_base.mean_b,
+            **start,
             "champion": self.against_champion.mean_b,
             "challenger": self.against_base.mean_a,
         }

@@ -14,15 +14,16 @@ from similia.trust.evidence import Evidence, anytime_comparison, counted, power
 from similia.trust.exam import (
     RANKING_MEASURE,
     Exam,
+    Split,
     check_any,
     exam_of_clicks,
     exam_of_grades,
     exam_of_triplets,
+    held_out,
 )
 from similia.trust.generations import Event, Generations
 from similia.trust.interleaving import Interleaving
 from similia.trust.outcome import Outcome, standard_error
-from similia.trust.split import Split, held_out
 from similia.validation import between, check_parameters, non_negative_integer, none, positive
 
 _RULES = {
@@ -357,6 +358,9 @@ class Promotion:
         kind = exam.kind(challenger)
         names = np.asarray(exam.names)[ours.n_relevant > 0].tolist()
         before = exam.mark(self.base)
+        start, unlearnt = None, getattr(challenger, "start", None)
+        if callable(unlearnt):  # of some learners it is a parameter
+            start = float(exam.mark(unlearnt()).judged(exam.measure).mean())
         options = {"level": self.level, "most": self.most if exam.cut else 1.0}
         against_base = anytime_comparison(ours, before, exam.measure, **options)
         while True:
@@ -368,7 +372,7 @@ class Promotion:
             found = replace(power(differences, self.worthwhile, **options), unit=exam.unit)
             with self._generations.changing():
                 if self.current != champion:
-                    continue  # another challenger was promoted meanwhile: compare with that one
+                    continue  # another challenger was promoted meanwhile; compare with it
                 evidence = self._generations.evidence(kind)
                 if not clicks:
                     bets = counted(differences, options["most"])
@@ -386,6 +390,7 @@ class Promotion:
                     n_learnt,
                     int(ours.n_relevant.sum()),
                     clicks,
+                    start,
                 )
                 return self._recorded(challenger, outcome, {} if clicks else {kind: evidence})
 

@@ -5,15 +5,10 @@ RATE: int
 RATIO: int
 PLACE: int
 ABOVE: int
+AGAIN: int
+FALL: int
 STEEP: int
 ONE: int
-ALONE_PLACE: int
-ALONE_ABOVE: int
-LEVEL: int
-JUDGED_LEVEL: int
-STEEPNESS: int
-ALONE_STEEP: int
-ALONE_NUISANCE: int
 CLICKS: int
 PASSES: int
 MARGIN: int
@@ -31,11 +26,13 @@ WORST: float
 BEST: float
 BELIEF: float
 OBSERVATIONS: float
+LEAST_LOOK: float
 STEP: float
 
 def sigmoid(x: float) -> float: ...
 def solve(A, x) -> None: ...
-def publish(theta, numbers, ranks) -> None: ...
+def trust(evidence: float) -> float: ...
+def publish(theta, evidence, ranks) -> None: ...
 def learn_lists(
     starts,
     kinds,
@@ -57,19 +54,13 @@ def learn_lists(
     alone_prior,
     alone,
     alone_precision,
-    numbers,
+    evidence,
     ranks,
     known,
     pairs,
     told,
     wanted,
     margins,
-    moved,
-    gradient,
-    slopes,
-    alone_gradient,
-    alone_slopes,
-    room,
 ) -> None: ...
 def follow_lists(starts, slots, fresh, left, wanted, rows, spread, vectors, sweeps) -> None: ...
 def obey_vector(vector, better, gaps, margin, sweeps) -> None: ...

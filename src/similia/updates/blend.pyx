@@ -4,14 +4,16 @@ An item is relevant to a query with the probability ρ. A relevant item that is 
 with the rate r₁, another with r₀; the place, and whether something was clicked above, say how
 probably it is looked at. With what is remembered of the pair, m, before a list is learnt:
 
-    logit ρ = βᵀx + m,   m = A·clicks - B·passes,   A = log r₁/r₀,   B = log (1-r₀)/(1-r₁)
+    logit ρ = level + (s β₀ + β - β₀)ᵀx + m,   m = A·clicks - B·passes,   A = log r₁/r₀,  B = log (1-r₀)/(1-r₁)
     P(click at place k) = e (r₀ + (r₁-r₀) ρ),       log e = -γ log k - κ (clicked above?)
     clicks += click,   passes += log((1-e r₀)/(1-e r₁))/B  where there is none
-    θ = (logit r₁, A, γ, κ, β):   P += Jᵀ diag(1/μ(1-μ)) J,   θ += P⁻¹Jᵀ (click-μ)/(μ(1-μ))
+    θ = (logit r₁, A, γ, κ, s, level, β):   P += Jᵀ diag(1/μ(1-μ)) J,   θ += P⁻¹Jᵀ (click-μ)/(μ(1-μ))
 
 The first line is Bayes' rule for each item. θ takes one online Newton step a list, within bounds.
 What a trusted person judged is the same with e = 1 and known rates. A comparison is learnt by its
-margin, P(better) = ε/2 + (1-ε) σ(τ (logit of better - logit of worse)).
+margin, P(better) = ε/2 + (1-ε) σ(τ (logit of better - logit of worse)). The start alone learns the
+same with β as it was, and of what was shown before only that it was: evidence is how much better
+than that lists are predicted.
 """
 
 import numpy as np
@@ -24,16 +26,18 @@ cdef double SLIP = 0.1
 cdef double JUDGED_SLIP = 0.05
 # bounds of the evidence: trust can come back soon, and can go again
 cdef double WORST = -5.0, BEST = 20.0
-# belief, before any evidence, that what was learnt ranks better; lists that say nothing reach some
-# log-likelihood by chance
-cdef double BELIEF = 0.1
+# belief, before any evidence, that what was learnt ranks better: less than half, as lists that say
+# nothing reach some log-likelihood by chance
+cdef double BELIEF = 0.2
 # observations of a pair that count at most; beyond, the older count less, as tastes change
 cdef double OBSERVATIONS = 16.0
+# least probability that an item is looked at, so that no click is impossible
+cdef double LEAST_LOOK = 1e-4
 # log odds that a comparison adds to the better item, and takes from the other, if unexpected
 cdef double STEP = 1.0
 
 # from Python, too
-globals().update(SLIP=SLIP, JUDGED_SLIP=JUDGED_SLIP, WORST=WORST, BEST=BEST, BELIEF=BELIEF, OBSERVATIONS=OBSERVATIONS, STEP=STEP)
+globals().update(SLIP=SLIP, JUDGED_SLIP=JUDGED_SLIP, WORST=WORST, BEST=BEST, BELIEF=BELIEF, OBSERVATIONS=OBSERVATIONS, STEP=STEP, LEAST_LOOK=LEAST_LOOK)
 
 
 cpdef double sigmoid(double x) noexcept nogil:
@@ -87,35 +91,35 @@ cdef void add_observation(
     double pull,
     double information,
 ) noexcept nogil:
-    """Add slopes·pull to the gradient, and information·slopes slopesᵀ to the precision."""
+    """Add slopes·pull to the gradient, and information·slopes slopesᵀ to the lower triangle."""
     cdef Py_ssize_t v, w
     for v in range(gradient.shape[0]):
         gradient[v] += pull * slopes[v]
         if slopes[v] != 0.0:
-            for w in range(gradient.shape[0]):
+            for w in range(v + 1):
                 precision[v, w] += information * slopes[v] * slopes[w]
 
 
 
 cdef void newton_step(
     double[::1] theta,
-    const double[:, ::1] precision,
+    double[:, ::1] precision,
     const double[:, ::1] prior,
     double[::1] gradient,
     double[:, ::1] room,
 ) noexcept nogil:
-    """θ += P⁻¹g, within the bounds of the prior; the gradient is lost."""
+    """θ += P⁻¹g, within the bounds of the prior; of P the lower triangle counts, and g is lost."""
     cdef Py_ssize_t v, w
     for v in range(theta.shape[0]):
         for w in range(v + 1):
-            room[v, w] = precision[v, w]
+            room[v, w] = precision[w, v] = precision[v, w]
     solve_in_place(room, gradient)
     for v in range(theta.shape[0]):
         theta[v] = min(max(theta[v] + gradient[v], prior[v, 2]), prior[v, 3])
 
 
 
-cdef double trust(double evidence) noexcept nogil:
+cpdef double trust(double evidence) noexcept nogil:
     """Share with which ranks what has this evidence: (p - b)/(1 - b), p the posterior of b.
 
     Nothing without evidence or against it.
@@ -124,19 +128,19 @@ cdef double trust(double evidence) noexcept nogil:
     return max((p - BELIEF) / (1.0 - BELIEF), 0.0)
 
 
-def publish(const double[::1] theta, const double[::1] numbers, double[::1] ranks):
+def publish(const double[::1] theta, const double[::1] evidence, double[::1] ranks):
     """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, and weights."""
-    publish_in_place(theta, numbers, ranks)
+    publish_in_place(theta, evidence, ranks)
 
 
 cdef void publish_in_place(
-    const double[::1] theta, const double[::1] numbers, double[::1] ranks
+    const double[::1] theta, const double[::1] evidence, double[::1] ranks
 ) noexcept nogil:
     cdef Py_ssize_t v
     cdef double high, low
     high = sigmoid(theta[RATE])
     low = high * exp(-theta[RATIO])
-    ranks[TRUST] = trust(numbers[0])
+    ranks[TRUST] = trust(evidence[0])
     ranks[UP] = theta[RATIO]
     ranks[DOWN] = log((1.0 - low) / (1.0 - high))
     ranks[TAU] = theta[STEEP]
@@ -207,6 +211,110 @@ cdef double remembered(
 
 
 
+cdef double looked_at(
+    const double[::1] theta, double place, bint above, bint judged
+) noexcept nogil:
+    """Probability that an item at a place is looked at."""
+    return 1.0 if judged else max(exp(-theta[PLACE] * place - theta[ABOVE] * above), LEAST_LOOK)
+
+
+
+cdef double log_probability(double mu, double gain) noexcept nogil:
+    """Logarithm of the probability of a click, or of none, or of something between."""
+    return gain * log(mu) + (1 - gain) * log(1 - mu)
+
+
+
+cdef double observe_list(
+    Py_ssize_t begin,
+    Py_ssize_t end,
+    bint judged,
+    double weight,
+    const double[:] gains,
+    const double[:] places,
+    const double[:] orders,
+    double first,
+    const double[:, ::1] x,
+    const double[::1] known,
+    const unsigned char[::1] met,
+    const double[::1] start,
+    const double[::1] theta,
+    double[:, ::1] precision,
+    double[::1] gradient,
+    double[::1] slopes,
+) noexcept nogil:
+    """Log-likelihood of a list by θ; its slopes go to the gradient and to the precision.
+
+    Of items that were not met before, it is that beyond the weights of the start: rates and levels
+    that were learnt in another order are no reason to rank otherwise.
+    """
+    cdef double high = sigmoid(theta[RATE]), low = high * exp(-theta[RATIO]), total = 0.0
+    cdef double before, moved, others, look, rho, one, none, mu, slope, certain, gain
+    cdef bint above
+    cdef Py_ssize_t j, v, n_views = start.shape[0]
+    for j in range(begin, end):
+        before = moved = 0.0
+        others = known[j] + theta[AGAIN] * met[j]
+        for v in range(x.shape[1]):
+            if 1 <= v <= n_views:
+                before += start[v - 1] * x[j, v]
+                moved += (theta[ONE + v] - start[v - 1]) * x[j, v]
+            else:
+                others += theta[ONE + v] * x[j, v]
+        above = first < orders[j]
+        look, rho = looked_at(theta, places[j], above, judged), sigmoid(theta[FALL] * before + moved + others)
+        one = 1 - JUDGED_SLIP if judged else look * high
+        none = JUDGED_SLIP if judged else look * low
+        mu = none + (one - none) * rho
+        slope = (one - none) * rho * (1 - rho)
+        for v in range(x.shape[1]):
+            slopes[ONE + v] = slope * x[j, v]
+        slopes[RATE] = 0.0 if judged else mu * (1 - high)
+        slopes[RATIO] = 0.0 if judged else -none * (1 - rho)
+        slopes[PLACE] = 0.0 if judged else -mu * places[j]
+        slopes[ABOVE] = 0.0 if judged else -mu * above
+        slopes[AGAIN], slopes[FALL], slopes[STEEP] = slope * met[j], slope * before, 0.0
+        certain, gain = weight / (mu * (1 - mu)), gains[j]
+        add_observation(precision, gradient, slopes, certain * (gain - mu), certain)
+        total += weight * log_probability(mu, gain)
+        if not met[j]:
+            rho = sigmoid(theta[FALL] * before + others)
+            total -= weight * log_probability(none + (one - none) * rho, gain)
+    return total
+
+
+
+cdef double observe_comparison(
+    Py_ssize_t better,
+    double weight,
+    const double[:, ::1] x,
+    const double[::1] known,
+    const double[::1] theta,
+    double[:, ::1] precision,
+    double[::1] gradient,
+    double[::1] slopes,
+    double* margin,
+) noexcept nogil:
+    """The same of a comparison, of an item and the next; the margin is what the weights say."""
+    cdef double logit = 0.0, q, likelihood, slope, bend
+    cdef Py_ssize_t v
+    for v in range(theta.shape[0]):
+        slopes[v] = 0.0
+    for v in range(1, x.shape[1]):
+        slopes[ONE + v] = theta[STEEP] * (x[better, v] - x[better + 1, v])
+        logit += theta[ONE + v] * (x[better, v] - x[better + 1, v])
+    margin[0] = theta[STEEP] * logit
+    logit += known[better] - known[better + 1]
+    slopes[STEEP] = logit
+    q = sigmoid(theta[STEEP] * logit)
+    likelihood = SLIP / 2 + (1 - SLIP) * q
+    slope = (1 - SLIP) * q * (1 - q) / likelihood
+    bend = max(slope * slope - slope * (1 - 2 * q), 0.0)
+    add_observation(precision, gradient, slopes, weight * slope, weight * bend)
+    return weight * log(likelihood)
+
+
+
 def learn_lists(
     const Py_ssize_t[:] starts,
     const Py_ssize_t[:] kinds,
@@ -219,7 +327,7 @@ def learn_lists(
     const double[:] places,
     const double[:] orders,
     double[:, ::1] x,
-    const double[:] start,
+    const double[::1] start,
     double fading,
     Py_ssize_t n_before,
     const double[:, ::1] prior,
@@ -228,44 +336,40 @@ def learn_lists(
     const double[:, ::1] alone_prior,
     double[::1] alone,
     double[:, ::1] alone_precision,
-    double[::1] numbers,
+    double[::1] evidence,
     double[::1] ranks,
     unsigned long long[:, ::1] known,
     double[:, :, ::1] pairs,
     double[:, ::1] told,
     double[::1] wanted,
     double[::1] margins,
-    double[::1] moved,
-    double[::1] gradient,
-    double[::1] slopes,
-    double[::1] alone_gradient,
-    double[::1] alone_slopes,
-    double[:, ::1] room,
 ):
     """Learn lists, one after the other.
 
-    Rows of x are one, the views and the nuisances of what was shown; `start` are the weights before
-    any feedback. `places` and `orders` are logarithms of places, on their page and in the list; of
-    a comparison the better item comes first. `slots` are where queries are remembered, or -1,
-    `fresh` whether in place of another, and `left` the share that has not faded. To `wanted` goes
-    what is remembered of each item afterwards, to `margins` what the weights made of each
-    comparison before. The last arrays are room for steps.
+    Rows of x are one, the views and the nuisances of what was shown. `places` and `orders` are
+    logarithms of places, on their page and in the list; of a comparison the better item comes
+    first. `slots` are where queries are remembered, or -1, `fresh` whether in place of another, and
+    `left` the share that has not faded. To `wanted` goes what is remembered of each item
+    afterwards, to `margins` what the weights made of each comparison before.
     """
     cdef const unsigned char[::1] new = np.ascontiguousarray(fresh).view(np.uint8)
-    cdef Py_ssize_t p = theta.shape[0], k = alone.shape[0], n_views = start.shape[0]
-    cdef Py_ssize_t t, begin, end, slot, place, kind, j, v, which, level
-    cdef double weight, high, low, up, down, mean, first, gained, logit, base, gap, q, likelihood
-    cdef double slope, bend, above, look, alone_look, rho, one, none, mu, certain, gain, odds
+    cdef Py_ssize_t p = theta.shape[0], n_views = start.shape[0], t, begin, end, slot, place, kind, j, v
+    cdef double[::1] nothing = np.zeros(len(items)), moved = np.zeros(len(items))
+    cdef unsigned char[::1] met = np.zeros(len(items), np.uint8)
+    cdef double[::1] gradient = np.zeros(p), alone_gradient = np.zeros(p), slopes = np.zeros(p)
+    cdef double[:, ::1] room = np.zeros((p, p))
+    cdef double weight, high, low, up, down, mean, first, gained, look, odds, unused, logit
     cdef bint judged
+    odds = log((1 - JUDGED_SLIP) / JUDGED_SLIP)
     with nogil:
         for t in range(kinds.shape[0]):
             begin, end, slot, weight = starts[t], starts[t + 1], slots[t], weights[t]
             if (n_before + t) % PUBLISHED == 0:
-                publish_in_place(theta, numbers, ranks)
+                publish_in_place(theta, evidence, ranks)
             if fading < 1.0:
                 fade(precision, prior, fading)
                 fade(alone_precision, alone_prior, fading)
-                numbers[0] *= fading
+                evidence[0] *= fading
             if slot >= 0:
                 if new[t]:
                     for place in range(known.shape[1]):
@@ -293,118 +397,36 @@ def learn_lists(
                     place = find_pair(known, slot, items[j])
                     if place >= 0:
                         wanted[j] = remembered(pairs, slot, place, up, down)
+                        met[j] = 1
                 if gains[j] > 0.0:
                     first = min(first, orders[j])
             for v in range(p):
-                gradient[v] = 0.0
-            for v in range(k):
-                alone_gradient[v] = 0.0
-            gained = 0.0
+                gradient[v] = alone_gradient[v] = 0.0
             if kinds[t] == COMPARED:
-                logit, base = wanted[begin] - wanted[begin + 1], 0.0
-                margins[t] = 0.0
-                for v in range(p):
-                    slopes[v] = 0.0
-                for v in range(k):
-                    alone_slopes[v] = 0.0
-                for v in range(1, x.shape[1]):
-                    gap = x[begin, v] - x[begin + 1, v]
-                    slopes[ONE + v] = theta[STEEP] * gap
-                    margins[t] += theta[STEEP] * theta[ONE + v] * gap
-                    logit += theta[ONE + v] * gap
-                    if v <= n_views:
-                        alone_slopes[ALONE_STEEP] += start[v - 1] * gap
-                    else:
-                        alone_slopes[ALONE_NUISANCE + v - 1 - n_views] = gap
-                slopes[STEEP] = logit
-                logit *= theta[STEEP]
-                for v in range(k):
-                    base += alone[v] * alone_slopes[v]
-                for which in range(2):
-                    q = sigmoid(base if which else logit)
-                    likelihood = SLIP / 2 + (1 - SLIP) * q
-                    slope = (1 - SLIP) * q * (1 - q) / likelihood
-                    bend = slope * slope - slope * (1 - 2 * q)
-                    if which:
-                        gained -= weight * log(likelihood)
-                        add_observation(
-                            alone_precision,
-                            alone_gradient,
-                            alone_slopes,
-                            weight * slope,
-                            weight * max(bend, 0.0),
-                        )
-                    else:
-                        gained += weight * log(likelihood)
-                        add_observation(
-                            precision, gradient, slopes, weight * slope, weight * max(bend, 0.0)
-                        )
+                gained = observe_comparison(
+                    begin, weight, x, wanted, theta, precision, gradient, slopes, &margins[t]
+                ) - observe_comparison(
+                    begin, weight, x, nothing, alone, alone_precision, alone_gradient,
+                    slopes, &unused,
+                )
+                logit = margins[t] + theta[STEEP] * (wanted[begin] - wanted[begin + 1])
                 moved[begin] = STEP * weight * (1.0 - sigmoid(logit))
                 moved[begin + 1] = -moved[begin]
             else:
                 judged = kinds[t] == JUDGED
-                for j in range(begin, end):
-                    logit, base = wanted[j], 0.0
-                    for v in range(x.shape[1]):
-                        logit += theta[ONE + v] * x[j, v]
-                        if 1 <= v <= n_views:
-                            base += start[v - 1] * x[j, v]
-                    above = 1.0 if first < orders[j] else 0.0
-                    look = alone_look = 1.0
-                    if not judged:
-                        look = exp(-theta[PLACE] * places[j] - theta[ABOVE] * above)
-                        alone_look = exp(
-                            -alone[ALONE_PLACE] * places[j] - alone[ALONE_ABOVE] * above
-                        )
-                    rho = sigmoid(logit)
-                    one = 1 - JUDGED_SLIP if judged else look * high
-                    none = JUDGED_SLIP if judged else look * low
-                    mu = none + (one - none) * rho
-                    mu = min(max(mu, 1e-5), 1 - 1e-5)
-                    slope = (one - none) * rho * (1 - rho)
-                    for v in range(x.shape[1]):
-                        slopes[ONE + v] = slope * x[j, v]
-                    slopes[STEEP] = 0.0
-                    slopes[RATE] = 0.0 if judged else mu * (1 - high)
-                    slopes[RATIO] = 0.0 if judged else -none * (1 - rho)
-                    slopes[PLACE] = 0.0 if judged else -mu * places[j]
-                    slopes[ABOVE] = 0.0 if judged else -mu * above
-                    certain = weight / (mu * (1 - mu))
-                    gain = gains[j]
-                    add_observation(precision, gradient, slopes, certain * (gain - mu), certain)
-                    gained += weight * (gain * log(mu) + (1 - gain) * log(1 - mu))
-                    # the start alone
-                    level = JUDGED_LEVEL if judged else LEVEL
-                    logit = alone[level] + alone[STEEPNESS] * base
-                    for v in range(n_views + 1, x.shape[1]):
-                        logit += alone[ALONE_NUISANCE + v - 1 - n_views] * x[j, v]
-                    rho = sigmoid(logit)
-                    one = 1 - JUDGED_SLIP if judged else alone_look
-                    none = JUDGED_SLIP if judged else 0.0
-                    mu = none + (one - none) * rho
-                    mu = min(max(mu, 1e-5), 1 - 1e-5)
-                    slope = (one - none) * rho * (1 - rho)
-                    for v in range(k):
-                        alone_slopes[v] = 0.0
-                    alone_slopes[level] = slope
-                    alone_slopes[STEEPNESS] = slope * base
-                    for v in range(n_views + 1, x.shape[1]):
-                        alone_slopes[ALONE_NUISANCE + v - 1 - n_views] = slope * x[j, v]
-                    if not judged:
-                        alone_slopes[ALONE_PLACE] = -mu * places[j]
-                        alone_slopes[ALONE_ABOVE] = -mu * above
-                    certain = weight / (mu * (1 - mu))
-                    add_observation(
-                        alone_precision, alone_gradient, alone_slopes, certain * (gain - mu), certain
-                    )
-                    gained -= weight * (gain * log(mu) + (1 - gain) * log(1 - mu))
-                    # how surely the item was looked at and left
-                    moved[j] = 1.0
-                    if not judged:
-                        moved[j] = log((1 - look * low) / (1 - look * high)) / down
+                gained = observe_list(
+                    begin, end, judged, weight, gains, places, orders, first, x, wanted,
+                    met, start, theta, precision, gradient, slopes,
+                ) - observe_list(
+                    begin, end, judged, weight, gains, places, orders, first, x, nothing,
+                    met, start, alone, alone_precision, alone_gradient, slopes,
+                )
+                for j in range(begin, end):  # how surely the item was looked at and left
+                    look = looked_at(theta, places[j], first < orders[j], judged)
+                    moved[j] = log((1 - look * low) / (1 - look * high)) / down
             newton_step(theta, precision, prior, gradient, room)
             newton_step(alone, alone_precision, alone_prior, alone_gradient, room)
-            numbers[0] = min(max(numbers[0] + gained, WORST), BEST)
+            evidence[0] = min(max(evidence[0] + gained, WORST), BEST)
             if slot < 0:
                 continue
             for j in range(begin, end):
@@ -412,7 +434,6 @@ def learn_lists(
                 if kinds[t] == COMPARED:
                     pairs[slot, place, MARGIN] += moved[j]
                 elif kinds[t] == JUDGED:
-                    odds = log((1 - JUDGED_SLIP) / JUDGED_SLIP)
                     pairs[slot, place, JUDGEMENT] += weight * (2 * gains[j] - 1) * odds
                 else:
                     pairs[slot, place, CLICKS] += weight * gains[j]

@@ -17,8 +17,7 @@ from similia.linalg.spectral import from_eigenpairs, hermitian_part, null_thresh
 from libc.math cimport exp, fabs, hypot, isfinite, sqrt
 from scipy.linalg.cython_blas cimport dsyrk
 from similia.linalg.bound cimport mirror
-from similia.linalg.eigen_update cimport Work, step_eigenpairs
-from similia.linalg.gibbs_sums cimport set_gibbs_line
+from similia.linalg.eigen_update cimport Work, set_gibbs_line, step_eigenpairs
 
 #: accuracy of an implicit step, relative to the explicit error
 IMPLICIT = 1e-12

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from similia.feedback.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS, RelevanceTriplets
+from similia.feedback.grades import RelevanceTriplets
+from similia.feedback.sampling import PAIR_SAMPLERS, TRIPLET_SAMPLERS
 
 SAMPLERS = [*TRIPLET_SAMPLERS.values(), *PAIR_SAMPLERS.values()]
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from similia.feedback.sampling import RelevanceTriplets
+from similia.feedback.grades import RelevanceTriplets
 
 from .strategies import chi_square_p, seeds
 

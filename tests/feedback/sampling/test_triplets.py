@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from similia.feedback import sampling as labels_module
 from similia.feedback.sampling import (
     TRIPLET_SAMPLERS,
     BalancedTriplets,
     HardTriplets,
     UniformTriplets,
 )
-from similia.feedback.sampling import labels as labels_module
 
 from .strategies import chi_square_p, labels, seeds
 

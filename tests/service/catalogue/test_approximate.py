@@ -16,8 +16,8 @@ def tenant(tmp_path, monkeypatch):
     monkeypatch.setattr(approximate, "MIN_ROWS", 100)
     tenant = Tenant.create(tmp_path, "acme", TenantSettings(search="usearch"))
     tenant.put_items([item(i) for i in range(N)])
-    tenant._learner.wait(tenant.log.last, 60)
-    tenant._catalogue.approximate.build(tenant._learner.live.snapshot)
+    tenant.learner.wait(tenant.log.last, 60)
+    tenant._approximate.build(tenant.learner.live.snapshot)
     yield tenant
     tenant.close()
 
@@ -39,24 +39,24 @@ def test_candidates_hold_the_best_items_also_after_changes(tenant):
     tenant.put_items([item(i, seed=1) for i in range(0, N, 7)])
     tenant.delete_items([f"i{i}" for i in range(0, N, 5)])
     tenant.put_items([item(i) for i in range(N, N + 30)])
-    tenant._learner.wait(tenant.log.last, 60)
-    snapshot, right = tenant._learner.live.snapshot, 0
+    tenant.learner.wait(tenant.log.last, 60)
+    snapshot, right = tenant.learner.live.snapshot, 0
     vector = np.zeros(WIDTH, np.float32)
-    rows = tenant._catalogue.approximate.candidates(snapshot, vector, 10)
+    rows = tenant._approximate.candidates(snapshot, vector, 10)
     assert rows is not None
     assert len(rows) < len(snapshot)
     assert not np.isin(rows, snapshot.dead).any()
     for number in range(50):
         approximately = found(tenant, query(number))
-        library, tenant._catalogue.approximate = tenant._catalogue.approximate, None
+        library, tenant._approximate = tenant._approximate, None
         exactly = found(tenant, query(number))
-        tenant._catalogue.approximate = library
+        tenant._approximate = library
         right += len(set(approximately) & set(exactly))
     assert right >= 0.95 * 500
 
 
 def test_without_an_index_search_is_exact_until_one_is_built(tenant):
-    tenant._catalogue.approximate._built = None
+    tenant._approximate._built = None
     assert len(found(tenant, query(0))) == 10
 
 

@@ -8,14 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from similia.service.catalogue import items, shared
-from similia.service.catalogue.items import Items
-from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.items import Items, Layout
 from similia.service.engine import fold, snapshots
 from similia.service.errors import Damaged, Invalid
-from similia.service.log import records
-from similia.service.log.records import Query, Triplet, View
+from similia.service.log.records import View
 from similia.service.tenants import upkeep
-from similia.service.tenants.intake import Intake, ItemsNotReady
 from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
     bits,
@@ -143,8 +140,8 @@ def test_items_that_change_under_many_judges_are_followed_exactly(tenants, often
     stop.set()
     changing.join()
     assert not errors
-    owner._learner.wait(owner.log.last, PATIENCE)
-    assert owner._learner.items._rows.floor > 0  # it was compacted meanwhile
+    owner.learner.wait(owner.log.last, PATIENCE)
+    assert owner.learner.items._rows.floor > 0  # it was compacted meanwhile
     for team in teams:
         assert bits(learner(team)) == expected(team, owner)
 
@@ -160,10 +157,10 @@ def test_items_that_were_compacted_away_are_read_from_the_owners_log(tmp_path, o
     tenants.close()
     shutil.rmtree(tmp_path / "one" / "snapshots")
     tenants = Tenants(tmp_path)
-    assert tenants.get("owner")._learner.items.as_of(one._learner.mark) is None
+    assert tenants.get("owner").learner.items.as_of(one.learner.mark) is None
     one, two = tenants.get("one"), tenants.get("two")
     assert [bits(learner(team)) for team in (one, two)] == live
-    assert one._learner._fold.items._past is None  # and not kept
+    assert one.learner._fold.items._past is None  # and not kept
     one.feedback([triplet(i) for i in range(30, 50)])
     assert bits(learner(one)) == expected(one, tenants.get("owner"))
     one.retract("t3")  # of the first versions, learnt in a block
@@ -183,7 +180,7 @@ def test_follow_rows_are_written_only_when_items_have_changed(tenants):
     assert follows() == 1
     assert one.entries_at_once([triplet(9)]) is not None
     owner.put_items([item(0, seed=5)])
-    owner._learner.wait(owner.log.last, PATIENCE)
+    owner.learner.wait(owner.log.last, PATIENCE)
     # Somebody must wait for the row that follows.
     assert one.entries_at_once([triplet(9)]) is None
     one.feedback([triplet(9)])
@@ -192,22 +189,14 @@ def test_follow_rows_are_written_only_when_items_have_changed(tenants):
 
 def test_items_of_a_row_that_is_half_done_are_not_judged_yet():
     """They are not there as of any row that could be followed."""
-
-    class Half:
-        items = Items(Layout([View("a", 1)]))
-        is_behind = True
-
-    Half.items.put(item(0), [1.0], 5)
-    asked = Query(vectors={"a": [1.0]})
-    told = Triplet(query=asked, better="i0", worse="i1")
-    intake = Intake(Half, records.TenantSettings, follower=type("F", (), {"mark": 9}))
-    assert intake.at_once([told]) is None
-    assert intake._view().has("i0") is False
-    Half.items.put(item(1), [1.0], 5)
-    Half.items.changed = 5
-    assert len(intake.at_once([told])) == 1
-    with pytest.raises(ItemsNotReady):
-        intake._knowing(intake._view())("i2")
+    half = Items(Layout([View("a", 1)]))
+    half.put(item(0), [1.0], 5)
+    assert "i0" in half
+    assert not half.latest().has("i0")
+    half.put(item(1), [1.0], 5)
+    half.changed = 5
+    assert half.latest().has("i0")
+    assert half.latest().seq == 5
 
 
 # -- items as of a row -------------------------------------------------------------------------
@@ -267,7 +256,7 @@ def kept(tmp_path):
     one.feedback([triplet(i) for i in range(10)])
     list(upkeep.backup(str(store), tmp_path / "old"))
     owner.put_items([item(3, seed=1)])
-    owner._learner.wait(owner.log.last, PATIENCE)
+    owner.learner.wait(owner.log.last, PATIENCE)
     one.feedback([triplet(i) for i in range(10, 20)])
     live = bits(learner(one))
     tenants.close()
@@ -280,14 +269,14 @@ def test_a_backup_while_it_runs_is_whole(tmp_path, monkeypatch):
     tenants = Tenants(store)
     owner, one, _ = filled(tenants)
     one.feedback([triplet(0)])
-    copy = upkeep.backup_tenant
+    copy = upkeep.copy_log
 
     def slow(where, name, target):
         owner.put_items([item(0, seed=len(list(owner.log.rows())))])
         one.feedback([triplet(owner.log.last)])
         copy(where, name, target)
 
-    monkeypatch.setattr(upkeep, "backup_tenant", slow)
+    monkeypatch.setattr(upkeep, "copy_log", slow)
     order = [name for name, _, _ in upkeep.backup(str(store), copies)]
     assert order[-1] == "owner"
     tenants.close()

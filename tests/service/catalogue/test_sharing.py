@@ -43,13 +43,13 @@ def test_items_are_in_memory_once(tenants, monkeypatch):
     for team in (one, two):
         team.feedback([judgement(i) for i in range(40)])
         learner(team)
-    shelves = [tenant._learner.live.snapshot for tenant in (owner, one, two)]
+    shelves = [tenant.learner.live.snapshot for tenant in (owner, one, two)]
     for snapshot in shelves:
         assert snapshot.rows is shelves[0].rows
         assert np.shares_memory(snapshot.matrix, shelves[0].matrix)
-    assert one._catalogue is two._catalogue is owner._catalogue  # and so are indices
-    assert 0 < len(one._learner._fold.items._copied) <= 120  # rows that wait to be learnt
-    assert one._learner._fold.items._past is None
+    assert one._texts is two._texts is owner._texts  # and so are indices
+    assert 0 < len(one.learner._fold.items._copied) <= 120  # rows that wait to be learnt
+    assert one.learner._fold.items._past is None
 
 
 def test_what_the_owner_changes_is_ranked_at_once(tenants):
@@ -81,13 +81,13 @@ def test_items_are_searched_as_their_owner_does(tenants, monkeypatch):
     owner = tenants.create("fast", TenantSettings(search="usearch"))
     owner.put_items(some_items(60))
     team = tenants.create("team", TenantSettings(shares="fast"))
-    owner._catalogue.approximate.build(owner._learner.live.snapshot)
+    owner._approximate.build(owner.learner.live.snapshot)
     built = []
     monkeypatch.setattr(approximate.Approximate, "build", lambda *_: built.append(1))
     team.feedback([Triplet(query=Query(item="i0"), better="i5", worse="i9")])
     learner(team)
     assert len(ids(team.rank(Query(item="i0"), 10))) == 10
-    assert team._learner.settings.search == "usearch"
+    assert team.learner.settings.search == "usearch"
     assert not built
 
 
@@ -178,27 +178,27 @@ def test_the_same_on_every_database(place, name, tmp_path):
     assert all(found.parts for found in why)
     assert any(found.parts["decisions"] for found in why)
     assert len(one.next(5)) == 5
-    assert one.evaluate().n_queries > 0
-    assert one.promote().reason
+    assert one.champions.evaluate().n_queries > 0
+    assert one.champions.promote().reason
     assert one.query_vectors(query(0))[0]
     assert ids(one.rank(Query(text="item 17"), 1)) == ["i17"]
-    assert one.models()[0].generation == 0
-    assert one.history(datetime.now(UTC)).seq <= one.log.last
+    assert one.champions.models()[0].generation == 0
+    assert one.champions.history(datetime.now(UTC)).seq <= one.log.last
     assert ids(two.rank(query(0), 30)) == before  # nobody else has learnt anything
     owner.put_items([item(3, seed=9)])
     one.retract(told[4].id)
     for other in (two, owner):
-        assert other._learner.live.learner is None
+        assert other.learner.live.learner is None
         assert other.judgements() == []
         assert other.status().judgements == 0
-        assert other.evaluate().n_judgements == 0
+        assert other.champions.evaluate().n_judgements == 0
     live = bits(learner(one))
     assert live == expected(one, owner)
     assert [name for name, _ in upkeep.check(place, one.name)] == [one.name]
     tenants.close()
     again = Tenants(place, cache=tmp_path / "another")
     assert bits(learner(again.get(one.name))) == live
-    assert again.get(two.name)._learner.live.learner is None
+    assert again.get(two.name).learner.live.learner is None
     again.close()
 
 

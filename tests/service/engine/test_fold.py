@@ -11,7 +11,6 @@ from similia.service.catalogue import items
 from similia.service.engine import fold as folding
 from similia.service.engine import snapshots
 from similia.service.engine.fold import Fold
-from similia.service.log.log import Entry, Row
 from similia.service.log.records import (
     Configured,
     Delete,
@@ -21,6 +20,7 @@ from similia.service.log.records import (
     query_key,
     with_id,
 )
+from similia.service.log.rows import Entry, Row
 from similia.service.tenants.tenant import Tenant
 from tests.service.problems import (
     SETTINGS,

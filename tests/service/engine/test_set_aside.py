@@ -1,11 +1,18 @@
 """A row that cannot be learnt all the same is set aside by a row that says so; learning goes on."""
 
+import time
+
+import apsw
 import numpy as np
 import pytest
+from msgspec import msgpack
 
 from similia.service.engine import fold as folding
-from similia.service.log.log import Entry
-from similia.service.log.records import Item, Put, decoded, encoded
+from similia.service.engine.learner import LiveLearner
+from similia.service.errors import Damaged
+from similia.service.log.records import Item, Put, TenantSettings, decoded, encoded
+from similia.service.log.rows import Entry
+from similia.service.log.sqlite import LOG_FILE, sqlite_log
 from similia.service.tenants import upkeep
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
@@ -113,6 +120,82 @@ def test_items_that_do_not_fit_are_set_aside_and_others_learnt_from(tmp_path):
         assert again.item("i1") == before
 
 
+@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x90", msgpack.encode([{"kind": "later"}, []])])
+@pytest.mark.parametrize("kind", ["triplet", "put", "decision"])
+def test_rows_that_hold_no_record_are_set_aside(tmp_path, kind, body):
+    tenant = filled(tmp_path)
+    tenant.feedback([triplet(i) for i in range(3)])
+    judged = {"id": "odd", "query": "q", "judge": "ann"} if kind == "triplet" else {}
+    (place,) = tenant.log.append([Entry(kind, body, **judged)])
+    tenant.feedback([triplet(i) for i in range(3, 6)])
+    assert learner(tenant).n_seen_ == 6
+    assert list(asides(tenant.log)) == [place.seq]
+    for each in (tenant, Tenant):
+        if each is Tenant:
+            tenant.close()
+            tenant = Tenant.open(tmp_path, "acme")
+        assert len(tenant.judgements()) == 6
+        assert tenant.next(3, judge="ann")
+        assert tenant.judges.standings() == []
+        assert tenant.champions.models()
+        assert tenant.rank(query(0)).results
+    tenant.close()
+    ((_, found),) = upkeep.check(str(tmp_path))
+    assert not found.unlearnable
+
+
+def test_learning_goes_on_after_rows_were_set_aside_at_the_start(tmp_path, monkeypatch):
+    """The row that says so comes while the tenant is being opened."""
+    tenant = filled(tmp_path)
+    tenant.feedback([triplet(i) for i in range(3)])
+    tenant.close()
+    log = sqlite_log(tmp_path / "acme")
+    log.append([Entry("put", b"\xc1")])
+    log.close()
+    aside = LiveLearner._set_aside
+
+    def slowly(self, error):
+        aside(self, error)
+        time.sleep(0.3)  # time for another thread to learn what was written
+
+    monkeypatch.setattr(LiveLearner, "_set_aside", slowly)
+    again = Tenant.open(tmp_path, "acme")
+    again.feedback([triplet(10)])
+    assert learner(again).n_seen_ == 4
+    assert len(asides(again.log)) == 1
+    again.close()
+
+
+def test_a_row_that_was_changed_on_the_disk_is_not_set_aside(tmp_path):
+    tenant = filled(tmp_path)
+    seq = tenant.feedback([triplet(i) for i in range(3)])[1].seq
+    tenant.close()
+    connection = apsw.Connection(str(tmp_path / "acme" / LOG_FILE))
+    connection.execute("UPDATE rows SET body = x'c1' WHERE seq = ?", (seq,))
+    connection.close()
+    with pytest.raises(Damaged, match=f"row {seq} .* restore"):
+        Tenant.open(tmp_path, "acme")
+    with pytest.raises(Damaged, match=f"row {seq} "):
+        list(upkeep.check(str(tmp_path)))
+
+
+def test_items_set_aside_by_their_owner_are_not_shared(tmp_path):
+    tenants = Tenants(tmp_path)
+    owner = filled_in(tenants, "owner")
+    owner.log.append([Entry("put", b"\xc1")])
+    owner.put_items([item(3, seed=1)])
+    team = tenants.create("team", TenantSettings(shares="owner"))
+    team.feedback([triplet(i) for i in range(5)])
+    assert len(asides(owner.log)) == 1
+    assert asides(team.log) == {}
+    live = bits(learner(team))
+    tenants.close()
+    assert [found.unlearnable for _, found in upkeep.check(str(tmp_path))] == [{}, {}]
+    with_team = Tenants(tmp_path)
+    assert bits(learner(with_team.get("team"))) == live
+    with_team.close()
+
+
 def test_other_tenants_learn_on(tmp_path, misread):
     tenants = Tenants(tmp_path)
     one, other = (filled_in(tenants, name) for name in ("one", "other"))
@@ -136,7 +219,7 @@ def test_a_check_names_rows_that_cannot_be_learnt_and_sets_them_aside(tmp_path):
     tenant.feedback([triplet(i) for i in range(5)])
     learner(tenant)
     log = tenant.log
-    tenant._learner._closed = True  # nobody learns any more
+    tenant.learner._closed = True  # nobody learns any more
     wrong = Put(items=[Item(id="i1", vectors={"meaning": [1.0]})])
     log.subscribe(lambda _: None)
     (place,) = log.append([Entry("put", encoded(wrong))])

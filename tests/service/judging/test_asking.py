@@ -28,7 +28,7 @@ def asked_by(tmp_path, n_queries, n, monkeypatch):
         tenant.put_items(some_items())
         seq = tenant.feedback([Triplet(query=pool[0], better="i1", worse="i2")])[-1].seq
         until(lambda: tenant.status().learnt_seq >= seq)
-        monkeypatch.setattr(asking, "RANDOM", 10**9)
+        monkeypatch.setattr(asking, "RANDOM_ONE_IN", 10**9)
         monkeypatch.setattr(Blend, "suggest", noted)
         found = tenant.next(n, "ann", pool)
     finally:
@@ -46,8 +46,8 @@ def test_questions_are_chosen_from_a_hundred_comparisons_each(tmp_path, monkeypa
 
 def test_no_more_queries_are_searched_for_than_candidates_need(tmp_path, monkeypatch):
     candidates = asked_by(tmp_path, 100, 30, monkeypatch)
-    assert len(candidates) == asking.CANDIDATES
-    assert len(set(candidates[:, 0])) == asking.CANDIDATES // asking.EACH
+    assert len(candidates) == asking.MAX_CHOICES
+    assert len(set(candidates[:, 0])) == asking.MAX_CHOICES // asking.CHOICES_A_QUERY
 
 
 def test_only_random_questions_are_about_held_out_queries(tmp_path):
@@ -65,7 +65,7 @@ def test_only_random_questions_are_about_held_out_queries(tmp_path):
         seq = tenant.feedback(judged)[-1].seq
         until(lambda: tenant.status().learnt_seq >= seq)
         found = [question for _ in range(5) for question in tenant.next(40, "ann", pool)]
-        chosen = tenant._learner.settings
+        chosen = tenant.learner.settings
     finally:
         tenant.close()
     held = np.array([is_held_out(query_key(question.query), chosen) for question in found])

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from similia.service.judging.judges import Count, krippendorff_alpha
 from similia.service.log.records import Query, Triplet
@@ -51,6 +52,15 @@ def test_consistency_is_told_from_repeats_and_check_questions(tenant):
     found = tenant.judges.standing("ann")
     assert (found.repeats, found.gold) == (Count(2, 1), Count(1, 1))
     assert tenant.judges.standing("bea").gold == Count(1, 0)
+
+
+def test_a_question_counts_once_however_often_it_is_answered(tenant):
+    tenant.feedback([said("ann", 1, 2), said("owner", 5, 6, "gold")])
+    for took in range(5):
+        again = [said("ann", 1, 2, "repeat"), said("ann", 5, 6, "check")]
+        tenant.feedback([structs.replace(each, milliseconds=took) for each in again])
+    found = tenant.judges.standing("ann")
+    assert (found.repeats, found.gold) == (Count(1, 1), Count(1, 1))
 
 
 def test_agreement_counts_comparisons_that_several_answered(tenant):

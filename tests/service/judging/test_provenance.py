@@ -43,7 +43,7 @@ def answered(each, by=None, /, **changes):
 
 def exams(tenant):
     learner(tenant)
-    found = tenant.evaluate()
+    found = tenant.champions.evaluate()
     return found.n_judgements
 
 
@@ -52,7 +52,7 @@ def asked(tenant, judge, n=20):
 
 
 def held_out(tenant):
-    return [query for query in pool(40) if is_held_out(f"id:{query.id}", tenant._learner.settings)]
+    return [query for query in pool(40) if is_held_out(f"id:{query.id}", tenant.learner.settings)]
 
 
 def test_what_a_request_calls_random_is_feedback(tenant):
@@ -140,7 +140,7 @@ def test_promotions_say_who_spoke_and_hold_without_those_who_favour_them_most(tm
             said = answered(each, judge, better=str(better), worse=str(worse))
             tenant.feedback([said], uploaded=False)
     learner(tenant)
-    verdict = tenant.promote()
+    verdict = tenant.champions.promote()
     assert not verdict.promoted
     spoken = verdict.figures["judges"]
     assert {each["judge"] for each in spoken} == set(judges)

@@ -2,12 +2,13 @@
 
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from msgspec.structs import astuple
 
 from similia.service.errors import Conflict, Unavailable
-from similia.service.log.log import Entry
+from similia.service.log.rows import Entry
 
 
 def entry(number, body=None, **more):
@@ -141,7 +142,7 @@ def test_rows_can_be_found(log):
 
 
 def test_a_backup_is_a_log_in_one_state_of_the_original(log, tmp_path):
-    from similia.service.log.sqlite import check_log
+    from similia.service.log.sqlite import read_sqlite, write_log
 
     log.append([entry(i) for i in range(50)])
     stop = threading.Event()
@@ -155,11 +156,12 @@ def test_a_backup_is_a_log_in_one_state_of_the_original(log, tmp_path):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        log.backup(tmp_path / "copy.sqlite")
+        write_log(tmp_path / "copy.sqlite", log.rows())
     finally:
         stop.set()
         writer.join()
-    found = check_log(tmp_path / "copy.sqlite")
+    with closing(read_sqlite(tmp_path / "copy.sqlite")) as copy:
+        found = copy.check()
     assert 50 <= found.rows <= log.last
     assert log.row(found.rows).hash.hex() == found.head
     assert [path.name for path in tmp_path.glob("copy*")] == ["copy.sqlite"]

@@ -53,17 +53,17 @@ def test_held_out_queries_follow_the_public_rule_and_it_is_said(tenants):
     held = held_out(np.array(keys, object), 0.5)
     rows = [row.seq for row in team.log.rows() if row.kind == "triplet"]
     expected = {seq for seq, out in zip(rows, held, strict=True) if out and seq not in gone}
-    assert set(team._learner.exams()[1]) == expected
+    assert set(team.learner.exams()[1]) == expected
     assert expected
-    assert "no secret" in team.evaluate().note
+    assert "no secret" in team.champions.evaluate().note
 
 
 def test_feedback_goes_on_as_before(tenants):
     """Rows since follow the rule of their log: what calls itself random is an exam's."""
     team = tenants.get("team")
     asked = next(q for i in range(99) if held_out(np.array([query_key(q := query(i))]), 0.5)[0])
-    before = len(team._learner.exams()[1])
+    before = len(team.learner.exams()[1])
     told = Triplet(query=asked, better="i1", worse="i2", source="random")
     seq = team.feedback([told], uploaded=False)[-1].seq
-    team._learner.wait(seq, 60)
-    assert len(team._learner.exams()[1]) == before + 1
+    team.learner.wait(seq, 60)
+    assert len(team.learner.exams()[1]) == before + 1

@@ -1,6 +1,7 @@
 """What is particular to logs in a PostgreSQL database."""
 
 import shutil
+from contextlib import closing
 
 import pytest
 
@@ -9,10 +10,16 @@ pytest.importorskip("psycopg", reason="needs psycopg")
 import psycopg
 
 from similia.service.errors import Damaged, NotFound, Unavailable
-from similia.service.log.opening import backup_tenant, check_tenant
-from similia.service.log.postgres import POSTGRES_MIGRATIONS, PostgresLog, schema_of, tenants_in
+from similia.service.log.opening import read_log
+from similia.service.log.postgres import POSTGRES_MIGRATIONS, postgres_log, schema_of, tenants_in
 from similia.service.tenants.tenant import Tenant
+from similia.service.tenants.upkeep import copy_log
 from tests.service.problems import bits, filled, judgement, learner, query
+
+
+def check_log(where, name):
+    with closing(read_log(where, name)) as log:
+        return log.check()
 
 
 def test_nothing_is_lost_when_the_database_is_restarted(server, name, tmp_path):
@@ -43,9 +50,9 @@ def test_a_copy_in_sqlite_is_the_same_tenant(server, name, tmp_path):
     live = bits(learner(tenant))
     folder = tmp_path / "tenants" / "copy"
     folder.mkdir(parents=True)
-    backup_tenant(server.url, name, folder / "log.sqlite")  # while it is in use
-    found = check_tenant(server.url, name)
-    assert found == tenant.log.check() == check_tenant(tmp_path / "tenants", "copy")
+    copy_log(server.url, name, folder / "log.sqlite")  # while it is in use
+    found = check_log(server.url, name)
+    assert found == tenant.log.check() == check_log(tmp_path / "tenants", "copy")
     tenant.close()
     again = Tenant.open(tmp_path / "tenants", "copy")
     assert bits(learner(again)) == live
@@ -54,7 +61,7 @@ def test_a_copy_in_sqlite_is_the_same_tenant(server, name, tmp_path):
 
 
 def test_a_check_finds_what_was_changed(server, name):
-    log = PostgresLog(server.url, name)
+    log = postgres_log(server.url, name)
     from tests.service.log.test_log import entry
 
     log.append([entry(i) for i in range(9)])
@@ -75,16 +82,16 @@ def test_a_schema_of_the_first_version_migrates(server, name):
         connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
         connection.execute("INSERT INTO version VALUES (1)")
         connection.execute(POSTGRES_MIGRATIONS[0].encode())
-        PostgresLog(server.url, name).close()
+        postgres_log(server.url, name).close()
         found = connection.execute("SELECT number FROM version").fetchall()
         assert found == [(len(POSTGRES_MIGRATIONS),)]
         connection.execute("UPDATE version SET number = 99")
     with pytest.raises(Damaged, match="upgrade similia"):
-        PostgresLog(server.url, name)
+        postgres_log(server.url, name)
 
 
 def test_tenants_of_a_database_are_listed(server, name):
-    PostgresLog(server.url, name).close()
+    postgres_log(server.url, name).close()
     assert name in tenants_in(server.url)
     with pytest.raises(NotFound):
-        check_tenant(server.url, "nobody")
+        check_log(server.url, "nobody")

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from similia.service.errors import Invalid, Unavailable
-from similia.service.log.log import Entry
+from similia.service.log.rows import Entry
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def log(open_log):
 def together(log, batches):
     """Answers to batches that are committed as one."""
     answers, inside, go = {}, threading.Event(), threading.Event()
-    insert = log._store.insert
+    insert = log.writer.database.insert
 
     def slowly(rows):
         inside.set()
@@ -31,17 +31,17 @@ def together(log, batches):
         except (Invalid, Unavailable) as error:
             answers[number] = error
 
-    log._store.insert = slowly
+    log.writer.database.insert = slowly
     first = threading.Thread(target=append, args=(-1, [Entry("triplet", b"first", "first", "q")]))
     first.start()
     assert inside.wait(60)
     threads = [threading.Thread(target=append, args=each) for each in enumerate(batches)]
     for thread in threads:
         thread.start()
-    while len(log._writer._waiting) < len(batches):
+    while len(log.writer._waiting) < len(batches):
         pass
     go.set()
-    log._store.insert = insert
+    log.writer.database.insert = insert
     for thread in (first, *threads):
         thread.join()
     return answers
@@ -75,9 +75,9 @@ def test_a_batch_with_such_a_row_is_not_stored_at_all(log):
 
 
 def test_texts_that_postgresql_does_not_take_are_refused(server, name):
-    from similia.service.log.postgres import PostgresLog
+    from similia.service.log.postgres import postgres_log
 
-    log = PostgresLog(server.url, name)
+    log = postgres_log(server.url, name)
     try:
         good = [[Entry("triplet", b"%d" % i, f"g{i}", "q")] for i in range(2)]
         wide = "".join(chr(0x4E00 + i * 7919 % 20000) for i in range(3000))

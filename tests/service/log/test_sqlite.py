@@ -2,20 +2,27 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import apsw
 import pytest
 
 from similia.service.errors import Damaged, Full, NotFound, Unavailable
-from similia.service.log.log import GENESIS, Entry, first_link
+from similia.service.log.rows import GENESIS, Entry, first_link
 from similia.service.log.sqlite import (
-    NAME,
+    LOG_FILE,
     SQLITE_MIGRATIONS,
-    SQLiteLog,
-    backup_log,
-    check_log,
     check_version,
+    read_sqlite,
+    sqlite_log,
+    write_log,
 )
+from similia.service.tenants.upkeep import copy_log
+
+
+def check_log(path):
+    with closing(read_sqlite(path)) as log:
+        return log.check()
 
 
 def entry(number):
@@ -25,14 +32,14 @@ def entry(number):
 @pytest.fixture
 def folder(tmp_path):
     """Folder of a log with twenty rows."""
-    log = SQLiteLog(tmp_path / "log")
+    log = sqlite_log(tmp_path / "log")
     log.append([entry(i) for i in range(20)])
     log.close()
     return tmp_path / "log"
 
 
 def changed(folder, *statements):
-    connection = apsw.Connection(str(folder / NAME))
+    connection = apsw.Connection(str(folder / LOG_FILE))
     for statement in statements:
         connection.execute(statement)
     connection.close()
@@ -47,9 +54,9 @@ def test_an_sqlite_that_loses_commits_is_refused():
 
 
 def test_every_commit_is_synchronous(folder):
-    log = SQLiteLog(folder)
-    assert log._store._connection.pragma("synchronous") == 2
-    assert log._store._connection.pragma("journal_mode") == "wal"
+    log = sqlite_log(folder)
+    assert log.writer.database._connection.pragma("synchronous") == 2
+    assert log.writer.database._connection.pragma("journal_mode") == "wal"
     log.close()
 
 
@@ -57,21 +64,21 @@ def test_a_log_of_the_first_version_migrates(tmp_path, folder):
     rows = list(hashed_as_then(_rows_of(folder)))
     old = tmp_path / "old"
     old.mkdir()
-    connection = apsw.Connection(str(old / NAME))
+    connection = apsw.Connection(str(old / LOG_FILE))
     connection.execute(SQLITE_MIGRATIONS[0])
     connection.pragma("application_id", 0x73696D69)
     connection.pragma("user_version", 1)
     connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     connection.close()
-    log = SQLiteLog(old)
-    assert log._store._connection.pragma("user_version") == len(SQLITE_MIGRATIONS) == 3
+    log = sqlite_log(old)
+    assert log.writer.database._connection.pragma("user_version") == len(SQLITE_MIGRATIONS) == 3
     assert list(log.rows()) == rows
     assert log.append([entry(3), entry(77)]) == [(4, True), (21, False)]
     assert log.check().rows == 21
     log.close()
     changed(old, "UPDATE rows SET judge = 'x' WHERE seq = 7")
     with pytest.raises(Damaged, match="row 7 "):
-        check_log(old / NAME)
+        check_log(old / LOG_FILE)
 
 
 def hashed_as_then(rows):
@@ -83,7 +90,7 @@ def hashed_as_then(rows):
 
 
 def _rows_of(folder):
-    log = SQLiteLog(folder)
+    log = sqlite_log(folder)
     yield from log.rows()
     log.close()
 
@@ -91,18 +98,18 @@ def _rows_of(folder):
 def test_a_log_of_a_later_version_is_refused(folder):
     changed(folder, "PRAGMA user_version = 99")
     with pytest.raises(Damaged, match="upgrade similia"):
-        SQLiteLog(folder)
+        sqlite_log(folder)
     with pytest.raises(Damaged, match="upgrade similia"):
-        check_log(folder / NAME)
+        check_log(folder / LOG_FILE)
 
 
 def test_a_foreign_database_is_refused(tmp_path):
     changed(tmp_path, "CREATE TABLE mine (x)")
     with pytest.raises(Damaged, match="another SQLite file"):
-        SQLiteLog(tmp_path)
-    (tmp_path / NAME).write_bytes(b"no database at all" * 100)
+        sqlite_log(tmp_path)
+    (tmp_path / LOG_FILE).write_bytes(b"no database at all" * 100)
     with pytest.raises(Damaged, match="damaged"):
-        SQLiteLog(tmp_path)
+        sqlite_log(tmp_path)
     with pytest.raises(NotFound):
         check_log(tmp_path / "nowhere")
 
@@ -120,10 +127,10 @@ def test_a_foreign_database_is_refused(tmp_path):
     ],
 )
 def test_a_check_finds_whatever_was_changed(folder, change, row):
-    assert check_log(folder / NAME).rows == 20
+    assert check_log(folder / LOG_FILE).rows == 20
     changed(folder, change)
     with pytest.raises(Damaged, match=f"row {row} "):
-        check_log(folder / NAME)
+        check_log(folder / LOG_FILE)
 
 
 def test_a_check_finds_rows_that_were_swapped(folder):
@@ -134,15 +141,16 @@ def test_a_check_finds_rows_that_were_swapped(folder):
         "UPDATE rows SET seq = 6 WHERE seq = 100",
     )
     with pytest.raises(Damaged, match="row 5 "):
-        check_log(folder / NAME)
+        check_log(folder / LOG_FILE)
 
 
 def test_a_restored_backup_continues(folder, tmp_path):
-    backup_log(folder / NAME, tmp_path / "copy.sqlite")
+    with closing(read_sqlite(folder / LOG_FILE)) as log:
+        write_log(tmp_path / "copy.sqlite", log.rows())
     shutil.rmtree(folder)
     folder.mkdir()
-    shutil.copy(tmp_path / "copy.sqlite", folder / NAME)
-    log = SQLiteLog(folder)
+    shutil.copy(tmp_path / "copy.sqlite", folder / LOG_FILE)
+    log = sqlite_log(folder)
     assert log.append([entry(3), entry(99)]) == [(4, True), (21, False)]
     assert log.check().rows == 21
     log.close()
@@ -152,15 +160,15 @@ def test_a_failed_backup_leaves_no_file(folder, tmp_path):
     (tmp_path / "copy.sqlite").write_text("before")
     changed(folder, "PRAGMA user_version = 99")
     with pytest.raises(Damaged):
-        backup_log(folder / NAME, tmp_path / "copy.sqlite")
+        copy_log(tmp_path, "log", tmp_path / "copy.sqlite")
     assert (tmp_path / "copy.sqlite").read_text() == "before"
     assert not list(tmp_path.glob(".copy*"))
 
 
 def test_a_full_disk_says_so_and_nothing_is_lost(tmp_path):
-    log = SQLiteLog(tmp_path / "log")
+    log = sqlite_log(tmp_path / "log")
     log.append([entry(1)])
-    connection = log._store._connection
+    connection = log.writer.database._connection
     connection.pragma("max_page_count", connection.pragma("page_count") + 2)
     big = Entry("put", bytes(100_000))
     with pytest.raises(Full, match="make room"):
@@ -216,7 +224,7 @@ def disk(monkeypatch):
 
 @pytest.mark.parametrize(("broken", "error"), [("write", Full), ("sync", Unavailable)])
 def test_what_was_not_flushed_is_not_acknowledged_and_recovers(tmp_path, disk, broken, error):
-    log = SQLiteLog(tmp_path / "log")
+    log = sqlite_log(tmp_path / "log")
     seen = []
     log.subscribe(seen.extend)
     log.append([entry(1)])
@@ -233,14 +241,14 @@ def test_what_was_not_flushed_is_not_acknowledged_and_recovers(tmp_path, disk, b
     assert [row.seq for row in seen] == [1, 2, 3, 4]
     assert log.check().rows == 4
     log.close()
-    log = SQLiteLog(tmp_path / "log")
+    log = sqlite_log(tmp_path / "log")
     assert log.check().rows == 4
     log.close()
 
 
 def test_a_disk_that_became_read_only_is_reported(folder):
-    log = SQLiteLog(folder)
-    log._store._connection.pragma("query_only", True)
+    log = sqlite_log(folder)
+    log.writer.database._connection.pragma("query_only", True)
     with pytest.raises(Unavailable, match="cannot be written"):
         log.append([entry(99)])
     assert log.append([entry(99)]) == [(21, False)]
@@ -249,8 +257,8 @@ def test_a_disk_that_became_read_only_is_reported(folder):
 
 def test_a_log_is_free_once_any_thread_has_closed_it(folder):
     with ThreadPoolExecutor(1) as another:
-        log = another.submit(SQLiteLog, folder).result()
+        log = another.submit(sqlite_log, folder).result()
         with pytest.raises(Unavailable, match="must be free"):
-            SQLiteLog(folder)
+            sqlite_log(folder)
         log.close()
-    SQLiteLog(folder).close()
+    sqlite_log(folder).close()

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from similia.service.engine.fold import Fold
 from similia.service.errors import Invalid
-from similia.service.log.log import Row
 from similia.service.log.records import (
     Clicks,
     Configured,
@@ -28,6 +27,7 @@ from similia.service.log.records import (
     View,
     encoded,
 )
+from similia.service.log.rows import Row
 from similia.service.tenants.checks import check_judgement, judged_entry
 from similia.service.tenants.tenant import Tenant
 from tests.service.conftest import some_items, until
@@ -61,6 +61,19 @@ def tenant(tmp_path):
         {"query": Query(vectors={"meaning": [2**70] * 6})},
         {"query": Query(vectors={"self": [1.0]})},
         {"query": Query(vectors={"meaning": ["a"] * 6})},
+        {"query": Query(vectors={"meaning": ["1"] * 6})},
+        {"query": Query(vectors={"meaning": [10**400] * 6})},
+        {"query": Query(vectors={"meaning": [None] * 6})},
+        {"query": Query(vectors={"meaning": [[1.0], [2.0, 3.0]] * 3})},
+        {"query": Query(vectors={"meaning": np.array(["2026-01-01"] * 6, "datetime64[D]")})},
+        {"query": Query(vectors={"meaning": np.ma.masked_array([1.0] * 6, [1, 0, 0, 0, 0, 0])})},
+        {"query": {"item": "i1"}},
+        {"query": None},
+        {"weight": 10**400},
+        {"weight": "1"},
+        {"trusted": "yes"},
+        {"time": "now"},
+        {"milliseconds": "5"},
         {"query": Query(item="i1", text="\ud800")},
     ],
     ids=lambda changes: next(iter(changes)),
@@ -81,6 +94,12 @@ def test_what_cannot_be_learnt_is_refused_whatever_its_kind(tenant, changes, kin
         {"id": "a\0b"},
         {"text": "\ud800"},
         {"fields": {"price": 1e300}},
+        {"fields": {"age": math.nan}},
+        {"fields": {"age": [1]}},
+        {"fields": None},
+        {"vectors": None},
+        {"vectors": {"meaning": None, "words": [0.0] * 3, "freshness": [0.0]}},
+        {"text": 5},
         {"fields": {"price": 2**2000}},
         {"fields": {"": 1.0}},
         {"fields": {f"f{i}": 1.0 for i in range(300)}},
@@ -105,6 +124,34 @@ def test_views_that_could_not_be_learnt_are_refused_with_the_first_item(tmp_path
         tenant.put_items([Item(id="a", vectors=vectors)])
     assert tenant.log.last == 1
     tenant.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"memory": 1.5},
+        {"memory": "1"},
+        {"memory": True},
+        {"memory": 10**30},
+        {"half_life": math.nan},
+        {"held_out": None},
+        {"views": ["a"]},
+        {"views": [View("a", 1.5)]},
+        {"views": [View("a", 1), View("a", 2)]},
+        {"fields": "ab"},
+        {"exam_sources": "random"},
+        {"exam_sources": [5]},
+        {"search": "nothing"},
+        {"secret": 5},
+        {"secret": "\ud800"},
+        {"shares": ""},
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_work_are_refused_and_leave_no_tenant(tmp_path, changes):
+    with pytest.raises(Invalid):
+        Tenant.create(tmp_path, "new", TenantSettings(**changes))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_view_may_have_any_name(tmp_path):

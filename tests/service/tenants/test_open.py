@@ -1,13 +1,16 @@
 """Many tenants, few of them open: idle ones are closed, and opened again when somebody asks."""
 
+import gc
 import os
 import threading
+import weakref
 
 import pytest
 
+from similia.service.engine import learner as learning
 from similia.service.errors import Damaged, NotFound, Unavailable
 from similia.service.log.records import TenantSettings
-from similia.service.log.sqlite import NAME
+from similia.service.log.sqlite import LOG_FILE
 from similia.service.tenants import tenants as opening
 from similia.service.tenants.tenants import Tenants
 from tests.service.problems import SETTINGS, bits, item, learner, query, triplet
@@ -78,6 +81,50 @@ def test_owners_of_shared_items_stay_open_as_long_as_those_who_share_them(tmp_pa
     tenants.close()
 
 
+def test_an_owner_stays_open_while_those_who_share_its_items_are_opened(tmp_path, few, monkeypatch):
+    tenants = Tenants(tmp_path)
+    filled(tenants, "owner")
+    filled(tenants, "team", TenantSettings(shares="owner")).feedback([triplet(0, 10)])
+    for number in range(8):
+        filled(tenants, f"t{number}")
+    check = learning.check_followed
+
+    def check_followed(log, owner):
+        for number in range(8):  # meanwhile others ask for other tenants
+            thread = threading.Thread(target=tenants.get, args=(f"t{number}",))
+            thread.start()
+            thread.join()
+        check(log, owner)
+
+    monkeypatch.setattr(learning, "check_followed", check_followed)
+    assert tenants.get("team").rank(query(0)).results
+    assert {"owner", "team"} <= named(tenants)
+    tenants.close()
+
+
+def test_nothing_of_a_closed_tenant_is_kept_by_those_who_keep_its_log(tmp_path):
+    tenants = Tenants(tmp_path)
+    tenant = filled(tenants, "t")
+    learner(tenant)
+    log, held = tenant.log, weakref.ref(tenant.learner)
+    tenants.close()
+    del tenant, tenants
+    gc.collect()
+    assert log.name == "t"
+    assert held() is None
+
+
+def test_a_log_that_was_emptied_is_not_begun_anew(tmp_path):
+    tenants = Tenants(tmp_path)
+    filled(tenants, "t").feedback([triplet(i, 10) for i in range(200)])
+    tenants.close()
+    (tmp_path / "t" / LOG_FILE).write_bytes(b"")
+    tenants = Tenants(tmp_path)
+    with pytest.raises(Damaged, match="empty, but there are snapshots"):
+        tenants.get_or_create("t")
+    tenants.close()
+
+
 def test_handles_and_threads_do_not_grow_with_tenants(tmp_path, few):
     tenants = Tenants(tmp_path)
 
@@ -104,13 +151,9 @@ def test_many_threads_ask_for_many_tenants(tmp_path, few):
         try:
             for step in range(12):
                 name = f"t{(own + step) % 8}"
-                while (tenant := tenants.take(name)) is None:
-                    tenants.get(name)
-                try:
+                with tenants.using(name) as tenant:
                     tenant.feedback([triplet(1000 * own + step, 10)])
                     assert tenant.rank(query(0), min_seq=tenant.log.last).results
-                finally:
-                    tenants.give(tenant)
         except BaseException as error:
             errors.append(error)
 
@@ -130,7 +173,7 @@ def test_a_damaged_log_is_the_business_of_its_tenant_alone(tmp_path, damaged):
     for number in range(4):
         filled(tenants, f"t{number}")
     tenants.close()
-    path = tmp_path / damaged / NAME
+    path = tmp_path / damaged / LOG_FILE
     path.write_bytes(b"no log" + path.read_bytes()[6:])
     tenants = Tenants(tmp_path)
     tenants.open_some()

@@ -102,7 +102,7 @@ def test_a_client_reads_its_own_writes(tenant):
 def test_scores_are_the_learners_own(tenant):
     tenant.feedback([judgement(i) for i in range(140)])
     model, asked = learner(tenant), query(5)
-    state = tenant._learner.live
+    state = tenant.learner.live
     row = state.layout.query_row({n: np.float32(v) for n, v in asked.vectors.items()})
     sides = state.layout.sides(row[None], state.snapshot.matrix)
     expected = model.pairwise_score(*sides)[0]
@@ -153,12 +153,12 @@ def test_a_typed_query_is_ranked_by_the_words_of_the_items(tenant):
     assert ids(tenant.rank(Query(text="item 12"), 5, items=["i3", "i12"]))[0] == "i12"
     shoes = Item(id="new", vectors=item(0).vectors, text="red shoes")
     receipt = tenant.put_items([shoes])
-    tenant._catalogue.texts._read = None  # texts are not read again at once
+    tenant._texts._read = None  # texts are not read again at once
     assert ids(tenant.rank(Query(text="shoes"), 5, min_seq=receipt.seq)) == ["new"]
 
 
 def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
-    with tenant._learner._folding:  # the learner stands still
+    with tenant.learner._folding:  # the learner stands still
         (receipt,) = tenant.feedback([triplet(0)])
         with pytest.raises(Timeout, match="ask again"):
             tenant.rank(query(0), min_seq=receipt.seq, timeout=0.05)
@@ -171,7 +171,7 @@ def test_waiting_for_what_is_not_learnt_in_time_is_a_timeout(tenant):
 def test_a_log_waits_for_a_learner_that_is_far_behind(tenant, monkeypatch):
     monkeypatch.setattr(learning, "MAX_UNLEARNT_ROWS", 3)
     told = [threading.Thread(target=tenant.feedback, args=([triplet(i)],)) for i in range(40)]
-    with tenant._learner._folding:  # the learner stands still
+    with tenant.learner._folding:  # the learner stands still
         for thread in told:
             thread.start()
             thread.join(0.01)
@@ -230,9 +230,9 @@ def test_items_are_searched_while_they_are_replaced_over_and_over(tenant, monkey
     assert not errors
     asked = query(0)
     live = tenant.rank(asked, 30, min_seq=tenant.log.last)
-    assert len(tenant._learner.live.snapshot.matrix) < 100  # the dead were cleared away
+    assert len(tenant.learner.live.snapshot.matrix) < 100  # the dead were cleared away
     for result in live.results:
-        state = tenant._learner.live
+        state = tenant.learner.live
         assert state.snapshot.id(state.snapshot.row(result.id)) == result.id
 
 
@@ -383,12 +383,12 @@ def test_history_names_what_ranked_at_a_time(tenant):
     tenant.feedback([triplet(0)])
     first = tenant.judgements()[0]
     tenant.feedback([triplet(1)])
-    assert tenant.history(first.time).seq >= first.seq
-    assert tenant.history(datetime.now(UTC)).seq == tenant.log.last
+    assert tenant.champions.history(first.time).seq >= first.seq
+    assert tenant.champions.history(datetime.now(UTC)).seq == tenant.log.last
     with pytest.raises(NotFound):
-        tenant.history(first.time - timedelta(days=1))
+        tenant.champions.history(first.time - timedelta(days=1))
     with pytest.raises(Invalid, match="time zone"):
-        tenant.history(datetime(2026, 1, 1))
+        tenant.champions.history(datetime(2026, 1, 1))
 
 
 def test_judgements_come_in_pages(tenant):

@@ -1,4 +1,4 @@
-"""What a place does to clicks, learnt from items that were shown in several places."""
+"""Position bias, estimated from items that were shown in several positions."""
 
 import warnings
 from collections.abc import Iterable
@@ -11,18 +11,76 @@ from scipy import optimize, sparse
 from scipy.sparse.csgraph import connected_components
 
 from similia.contract import Indices
-from similia.feedback.clicks.counts import PairCounts, counted_pairs, places
-from similia.feedback.impressions import Impressions
+from similia.feedback.impressions import Impressions, check_impressions
 from similia.validation import between, check_parameters
 
-#: standard deviation of the prior of log-propensities: finite where clicks are few, else no matter
+#: pairs held before they are summed
+MAX_PAIRS_HELD = 2**20
+
+
+class PairCounts(NamedTuple):
+    """Sums over lists, sorted by query, item and place."""
+
+    query: Indices
+    item: Indices
+    #: from 1; all 0 if places were not asked for
+    place: Indices
+    clicks: NDArray[np.float64]
+    views: NDArray[np.float64]
+
+
+def counted_pairs(
+    impressions: Impressions | Iterable[Impressions], *, by_place: bool = True
+) -> PairCounts:
+    """Sum gains and weights by query, item and, if asked, place."""
+    batches = [impressions] if isinstance(impressions, Impressions) else impressions
+    empty = np.zeros(0, np.intp)
+    whole, held = PairCounts(empty, empty, empty, np.zeros(0), np.zeros(0)), []
+    for batch in batches:
+        check_impressions("clicks", batch)
+        held.append(_of_batch(batch, by_place))
+        if sum(len(part.query) for part in held) > max(MAX_PAIRS_HELD, len(whole.query)):
+            whole, held = _summed([whole, *held]), []
+    return _summed([whole, *held])
+
+
+def places(impressions: Impressions) -> Indices:
+    """Place of each item shown; raise ValueError if the log does not say."""
+    if "position" not in impressions.nuisance:
+        raise ValueError(
+            "clicks: impressions must have positions, got none; without them no click can be told "
+            "from the effect of its place."
+        )
+    return np.rint(np.exp(impressions.nuisance["position"])).astype(np.intp)
+
+
+def _of_batch(batch: Impressions, by_place: bool) -> PairCounts:
+    lengths = np.diff(batch.starts)
+    weights = np.repeat(batch.weights if len(batch.weights) else np.ones(len(batch)), lengths)
+    place = places(batch) if by_place else np.zeros(len(batch.items), np.intp)
+    query = np.repeat(batch.queries, lengths)
+    return _summed([PairCounts(query, batch.items, place, batch.gains * weights, weights)])
+
+
+def _summed(parts: list[PairCounts]) -> PairCounts:
+    query, item, place, clicks, views = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.lexsort((place, item, query))
+    keys = [column[order] for column in (query, item, place)]
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    starts = np.flatnonzero(new)
+    sums = [np.add.reduceat(x[order], starts) if len(starts) else x for x in (clicks, views)]
+    return PairCounts(*(key[starts] for key in keys), *sums)
+
+
+#: prior standard deviation of log-propensities: keeps them finite where clicks are few
 LOG_PROPENSITY_DEVIATION = 3.0
-#: standard error of a log-propensity beyond which it is not known
+#: a log-propensity with a larger standard error counts as unknown
 UNKNOWN_ERROR = 0.5
 
 
 class Correction(NamedTuple):
-    """Lists whose gains are corrected for their places, and what that cost."""
+    """Lists with gains corrected for position, and what the correction cost."""
 
     #: gains divided by propensities, without the nuisance "position"
     impressions: Impressions
@@ -46,7 +104,7 @@ class Propensities:
 
     #: of shape (n_places,); 1 at the first
     values: NDArray[np.float64]
-    #: standard errors of their logarithms, infinite where the log cannot tell
+    #: standard errors of their logarithms; infinite if not identifiable
     errors: NDArray[np.float64]
     #: pairs of a query and an item that were clicked and shown in several places
     n_swapped: int
@@ -83,7 +141,7 @@ class Propensities:
 
 
 def estimate_propensities(impressions: Impressions | Iterable[Impressions]) -> Propensities:
-    """Estimate what each place does to clicks from items that the log shows in several places.
+    """Estimate position bias from items that the log shows in several places.
 
     Such swaps come from random orders, from several rankers or from a ranking that changed [1]_. If
     an item's rate at place k is p_k times a rate of its own, then its clicks are spread over its
@@ -135,7 +193,7 @@ def estimate_propensities(impressions: Impressions | Iterable[Impressions]) -> P
 
 
 class _Swapped(NamedTuple):
-    """PairCounts that were clicked and shown in several places, numbered."""
+    """Counts of pairs that were clicked and shown in several places, renumbered."""
 
     pair: Indices
     place: Indices

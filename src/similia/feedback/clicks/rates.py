@@ -1,4 +1,4 @@
-"""How often an item is clicked for a query, shrunk towards the usual by how often it was shown."""
+"""Click rates per query and item, shrunk towards the overall rate."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Indices
-from similia.feedback.clicks.counts import counted_pairs
-from similia.feedback.clicks.propensity import Propensities
+from similia.feedback.clicks.propensity import Propensities, counted_pairs
 from similia.feedback.impressions import Impressions
 from similia.validation import check_parameters, none, positive
 
-#: views that the usual rate is worth, at least
+#: minimum weight of the usual rate, in views
 LEAST_STRENGTH = 1.0
 
 
@@ -29,7 +28,7 @@ class ClickRates(NamedTuple):
     rate: NDArray[np.float64]
     #: clicks per view of all pairs together
     usual: float
-    #: views that it is worth
+    #: its weight, in views
     strength: float
 
 
@@ -83,7 +82,7 @@ def click_rates(
 def shrunk_rates(
     clicks: NDArray[np.float64], views: NDArray[np.float64], strength: float | None = None
 ) -> tuple[NDArray[np.float64], float, float]:
-    """Clicks per view, shrunk towards the usual rate; that rate, and the views it is worth."""
+    """Shrunk click rates, the usual rate, and its weight in views."""
     usual = float(clicks.sum() / views.sum()) if len(views) else 0.0
     if strength is None:
         strength = max(LEAST_STRENGTH, _strength(clicks, views, usual))
@@ -91,7 +90,7 @@ def shrunk_rates(
 
 
 def _strength(clicks: NDArray[np.float64], views: NDArray[np.float64], usual: float) -> float:
-    """Views that the usual rate is worth, from the spread of the rates.
+    """Weight of the usual rate in views, from the spread of the rates.
 
     With rates m and variance m(1-m)/(s+1), E sum v(c/v - m)² = m(1-m)(n + (V-n)/(s+1)) for n pairs
     with V views in all; if they spread no more than by chance, s is as large as it gets.

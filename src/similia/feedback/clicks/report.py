@@ -1,4 +1,4 @@
-"""What a log of clicks can tell, place by place, and the same log in our own columns."""
+"""A report on a log of clicks, place by place, and the log in our columns."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ LOG_COLUMNS = ("impression", "query", "item", "position", "click")
 
 @dataclass(frozen=True)
 class LogReport:
-    """Lists, clicks and places of a log, and what correcting for places would leave of it."""
+    """Lists, clicks and places of a log, and the effect of correcting for position."""
 
     n_lists: int
     n_shown: int
@@ -61,7 +61,7 @@ class LogReport:
 
 
 def report_log(lists: Iterable[Impressions], *, clip: float = 0.1) -> LogReport:
-    """Read a log twice: for the effect of places, and for what a correction leaves.
+    """Report on a log in two passes: position bias, then the effect of a correction.
 
     Parameters
     ----------

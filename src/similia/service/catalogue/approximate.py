@@ -1,4 +1,4 @@
-"""Approximate search among items that change: an index of most rows, and the newest one by one.
+"""Approximate search among changing items: an index of most rows, and the newest scored exactly.
 
 Rows are written once, so an index of the first n of them stays true. Later rows are scored exactly
 until so many have come that another index is built, beside the searches. The index proposes; scores
@@ -17,11 +17,11 @@ from similia.service.catalogue.items import ItemSnapshot
 
 logger = logging.getLogger("similia.service")
 
-#: rows below which exact search is as fast
+#: rows below which exact search is used
 MIN_ROWS = 10_000
-#: share of rows outside of the index above which it is built anew
+#: share of rows outside the index that triggers a rebuild
 REBUILD_ABOVE = 0.2
-#: candidates for each item asked for, and at least
+#: candidates for each requested item, and at least in all
 CANDIDATES_EACH, MIN_CANDIDATES = 10, 200
 
 
@@ -40,7 +40,7 @@ class Approximate:
         self._building = threading.Lock()
 
     def candidates(self, snapshot: ItemSnapshot, vector: Array, k: int) -> Indices | None:
-        """Rows that are worth scoring; None if all are, as there are few or no index is ready."""
+        """Rows to score; None for all, if they are few or no index is ready."""
         n = len(snapshot.matrix)
         if n < MIN_ROWS:
             return None
@@ -64,7 +64,7 @@ class Approximate:
         def build() -> None:
             try:
                 self.build(snapshot)
-            except Exception:  # searches go on without
+            except Exception:  # searches stay exact
                 logger.exception("No index was built.")
             finally:
                 self._building.release()

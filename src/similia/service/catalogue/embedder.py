@@ -12,9 +12,13 @@ import msgspec
 from similia.exceptions import MissingExtraError
 from similia.service.errors import Unavailable
 from similia.service.settings import Settings
+from similia.tabular.embedding import embedded
+from similia.tabular.words import WordVectors
 
 LOCAL = "sentence-transformers:"
-#: texts whose vectors are kept
+#: any model of this machine, and the words of a file that `serve` has made of its items
+MODEL, WORDS = "local:", "words:"
+#: texts whose vectors are cached
 REMEMBERED = 10_000
 LONGEST_ANSWER = 4 * 2**20
 
@@ -33,12 +37,16 @@ def open_embedder(settings: Settings) -> Embedder | None:
         return None
     if source.startswith(LOCAL):
         return Remembering(LocalEmbedder(source.removeprefix(LOCAL)))
+    if source.startswith(WORDS):
+        return WordEmbedder(source.removeprefix(WORDS))
+    if source.startswith(MODEL):
+        return Remembering(ModelEmbedder(source.removeprefix(MODEL)))
     if source.startswith(("http://", "https://")):
         key = settings.embedder_key
         return Remembering(HttpEmbedder(source, settings.embedder_model, key, settings.timeout / 2))
     raise ValueError(
-        f"settings: embedder must be a URL or {LOCAL}FOLDER, got {source!r:.80}; "
-        "texts are ranked by the text views without one."
+        f"settings: embedder must be a URL, {LOCAL}FOLDER, {MODEL}MODEL or {WORDS}FILE, "
+        f"got {source!r:.80}; texts are ranked by the text views without one."
     )
 
 
@@ -119,6 +127,34 @@ class LocalEmbedder:
         async with self._one:
             found = await asyncio.to_thread(self._model.encode, [text], show_progress_bar=False)
         return _checked(found[0].tolist())
+
+
+class ModelEmbedder:
+    """A model that made the vectors of the items (`--embed`)."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._one = asyncio.Lock()
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text."""
+        async with self._one:
+            found = await asyncio.to_thread(embedded, self._model, [text])
+        return _checked(found[0].tolist())
+
+
+class WordEmbedder:
+    """Words of the items, as short vectors."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._words: WordVectors | None = None
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text; zeros if the items have none of its words."""
+        if self._words is None:  # the file is made when the items are read
+            self._words = WordVectors.load(self._path)
+        return _checked(self._words.queries([text])[0].tolist())
 
 
 def _checked(vector: list[float]) -> list[float]:

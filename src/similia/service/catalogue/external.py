@@ -1,4 +1,4 @@
-"""Items in a database elsewhere: it proposes, the service learns and ranks.
+"""Items in an external database, which proposes candidates that the service ranks.
 
 The database is asked with the base view of the query's vector, as changed by what was learnt, and
 its candidates are put in order by all that is known. Items that somebody judges are copied into the
@@ -14,33 +14,33 @@ from msgspec import structs
 from similia.service.errors import Unavailable
 from similia.service.log.records import Item, Judgement, Query, Vector, named_items
 from similia.service.settings import Settings
-from similia.stores import QDRANT_SCHEME, Store, StoreError, Vectors, is_store, open_store
+from similia.stores import QDRANT_SCHEME, Store, StoreError, VectorsById, is_store, open_store
 
 if TYPE_CHECKING:
     from similia.service.tenants.tenant import Tenant
 
-#: items that a new tenant begins with
+#: items copied for a new tenant
 N_COPIED = 1000
 
 
 class ExternalItems:
-    """A database in the service of a tenant; raises Unavailable if it does not answer."""
+    """An external database of items; raises Unavailable if it does not answer."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def nearest(self, vector: Vector, k: int) -> Vectors:
+    def nearest(self, vector: Vector, k: int) -> VectorsById:
         """Vectors of items with large inner products, by id."""
         with _translated():
             return self._store.nearest(vector, k)
 
-    def vectors(self, ids: Sequence[str]) -> Vectors:
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of those of these items that exist, by id."""
         with _translated():
             return self._store.vectors(ids)
 
     def begin(self, tenant: "Tenant", view: str) -> None:
-        """Copy some items for a new tenant: a learner measures on them what is typical."""
+        """Copy some items for a new tenant, on which its learner measures what is typical."""
         if tenant.base is None:
             with _translated():
                 sample = self._store.some(N_COPIED)
@@ -51,7 +51,7 @@ class ExternalItems:
             tenant.put_items([_item(id, vector, view) for id, vector in sample.items()])
 
     def bring(self, tenant: "Tenant", judgements: Sequence[Judgement]) -> None:
-        """Copy items that judgements name and the log does not know."""
+        """Copy items that judgements name but the log lacks."""
         named = {id for judgement in judgements for id in named_items(judgement)}
         named |= {j.query.item for j in judgements if j.query.item is not None}
         ids = [id for id in sorted(named) if not tenant.has(id)]
@@ -62,7 +62,7 @@ class ExternalItems:
                 tenant.put_items(items)
 
     def asked(self, tenant: "Tenant", query: Query) -> Query:
-        """The query with the vector of its item, if the log does not know that."""
+        """The query with its item's vector, if the log lacks the item."""
         if query.item is None or query.vectors or tenant.base is None or tenant.has(query.item):
             return query
         found = self.vectors([query.item]).get(query.item)
@@ -80,7 +80,7 @@ def _item(id: str, vector: Vector, view: str) -> Item:
 
 
 def open_external(settings: Settings) -> ExternalItems | None:
-    """The database of the settings; None if items are in the log alone."""
+    """The configured database; None if all items are in the log."""
     where = settings.items_at
     if not where:
         return None

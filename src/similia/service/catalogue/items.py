@@ -9,20 +9,142 @@ of the log, also while they change; of what went before the last compaction noth
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
-from similia.service.catalogue.layout import Layout
-from similia.service.log.records import Body, Configured, Delete, Item, Put
+from similia.service.errors import Invalid
+from similia.service.log.records import Body, Configured, Delete, Item, Packed, Put, View, is_number
+from similia.views import Views
 
 #: share of dead rows above which the living are moved together
 COMPACT_ABOVE = 0.5
 #: rows below which they never are
 MIN_COMPACTED = 1024
+
+
+class Layout:
+    """Where each view is in a row."""
+
+    def __init__(self, views: Sequence[View], fields: Sequence[str] = ()) -> None:
+        self.views = [*views, *(View(name, 1, compared=False) for name in fields)]
+        self.fields = set(fields)
+        ends = np.cumsum([0, *(view.width for view in self.views)]).tolist()
+        pairs = zip(self.views, ends, ends[1:], strict=False)
+        self.places = {view.name: slice(begin, end) for view, begin, end in pairs}
+        self.width = ends[-1]
+        self.base = self.views[0].name
+        self._compared = [view for view in self.views if view.compared]
+        self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
+
+    def sides(self, queries: Array, items: Array) -> tuple[Views, Views]:
+        """Views of rows that stand for queries, and of rows of items."""
+        compared = {view.name: queries[:, self.places[view.name]] for view in self._compared}
+        return Views(**compared), self.items(items)
+
+    def items(self, rows: Array) -> Views:
+        """Views of rows of items."""
+        return Views(**{view.name: rows[:, self.places[view.name]] for view in self.views})
+
+    def queries(self, rows: Array) -> Views:
+        """Views of rows that stand for queries."""
+        return Views(**{view.name: rows[:, self.places[view.name]] for view in self._compared})
+
+    def query_row(self, vectors: Mapping[str, Array]) -> NDArray[np.float32]:
+        """Vectors of a query as a row; missing views are zero."""
+        row = np.zeros(self.width, np.float32)
+        for view in self._compared:
+            if view.name in vectors:
+                row[self.places[view.name]] = vectors[view.name]
+        return row
+
+    def item_row(self, item: Item, vectors: Packed) -> NDArray[np.float32]:
+        """Vectors and fields of an item as a row."""
+        row = np.zeros(self.width, np.float32)
+        for name, place in self.places.items():
+            if name in self.fields:
+                value = item.fields.get(name, 0.0)
+                row[place] = float(value) if is_number(value) else 0.0
+            elif name in vectors:
+                row[place] = np.frombuffer(vectors[name], "<f4").reshape(place.stop - place.start)
+        return row
+
+    def query_bytes(self, vectors: Packed) -> bytes | None:
+        """A query row from the bytes of vectors; None if the widths differ."""
+        if len(self._parts) == 1:
+            row = vectors.get(self.base)
+            return row if row is not None and len(row) == 4 * self.width else None
+        parts = [vectors.get(name, zeros) if own else zeros for name, own, zeros in self._parts]
+        row = b"".join(parts)
+        return row if len(row) == 4 * self.width else None
+
+    def split(self, row: Array) -> dict[str, list[float]]:
+        """A row as vectors by name."""
+        return {name: row[place].tolist() for name, place in self.places.items()}
+
+    # -- checks --------------------------------------------------------------------------------
+
+    def check_query(self, vectors: Mapping[str, object]) -> None:
+        """Refuse vectors of other names or widths, or without the base."""
+        compared = {view.name: view.width for view in self._compared}
+        if self.base not in vectors:
+            raise Invalid(f"query: vectors must have {self.base!r}, got {_names(vectors)}.")
+        for name, vector in vectors.items():
+            if name not in compared:
+                raise Invalid(f"query: vectors must be of {_names(compared)}, got {name!r:.80}.")
+            check_vector(f"query: {name}", vector, compared[name])
+
+    def check_item(self, item: Item) -> None:
+        """Refuse an item without all views, or with others."""
+        wanted = {view.name: view.width for view in self.views if view.name not in self.fields}
+        for name in (*wanted, *item.vectors):
+            if name not in wanted or name not in item.vectors:
+                raise Invalid(
+                    f"item {item.id!r:.80}: vectors must be {_names(wanted)}, "
+                    f"got {_names(item.vectors)}."
+                )
+            check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
+        for name in self.fields & item.fields.keys():
+            value = item.fields[name]
+            if not is_number(value) or abs(float(value)) > largest_number(1):
+                raise Invalid(
+                    f"item {item.id!r:.80}: the field {name!r} must be a number up to "
+                    f"{largest_number(1):.1e}, got {value!r:.80}."
+                )
+
+
+def check_vector(name: str, vector: object, width: int) -> None:
+    """Refuse all but `width` finite numbers within range."""
+    try:
+        found = np.asarray(vector)
+    except ValueError:  # ragged lists
+        found = np.asarray(None)
+    masked = isinstance(vector, np.ma.MaskedArray)
+    if found.dtype.kind not in "iuf" or masked:
+        raise Invalid(f"{name} must be {width} numbers, got something else.")
+    if found.shape != (width,):
+        raise Invalid(f"{name} must be {width} numbers, got shape {found.shape}.")
+    limit = largest_number(width)
+    if not (np.abs(found.astype(np.float64, copy=False)) <= limit).all():
+        raise Invalid(
+            f"{name} must be finite numbers up to {limit:.1e}, got NaN or a larger one; scale it "
+            "down."
+        )
+
+
+def largest_number(width: int) -> float:
+    """Largest value in a vector: learners multiply two squared norms."""
+    return float(np.finfo(np.float32).max) ** 0.25 / width**0.5
+
+
+def _names(given: Mapping[str, object]) -> str:
+    return ", ".join(map(repr, given))[:200] or "none"
+
+
+# -- rows ------------------------------------------------------------------------------------------
 
 
 class ItemRows:
@@ -45,7 +167,7 @@ class ItemRows:
         self._keying = threading.Lock()
 
     def append(self, id: str, row: Array, seq: int = 0) -> None:
-        """Add a version; readers see all of it or nothing."""
+        """Append a version; readers see it whole or not at all."""
         n = len(self.ids)
         if n == len(self.matrix):
             larger = np.zeros((2 * n, self.matrix.shape[1]), np.float32)
@@ -62,14 +184,14 @@ class ItemRows:
         self.place[id] = n
 
     def keys(self, n: int, of: Callable[[Array], NDArray[np.uint64]]) -> NDArray[np.uint64]:
-        """Numbers that a learner gives to the first rows, each made once."""
+        """A learner's keys of the first rows, computed once."""
         with self._keying:
             if len(self._keys) < n:
                 self._keys = np.concatenate([self._keys, of(self.matrix[len(self._keys) : n])])
             return self._keys[:n]
 
     def end(self, id: str, seq: int) -> bool:
-        """Take the present version away, if there is one."""
+        """End the present version, if there is one."""
         row = self.place.get(id)
         if row is None:
             return False
@@ -94,6 +216,10 @@ class ItemVersions(NamedTuple):
         while row is not None and rows.born[row] > seq:
             row = rows.before.get(row)
         return None if row is None or rows.died.get(row, seq + 1) <= seq else row
+
+    def has(self, id: str) -> bool:
+        """Whether an item was there then."""
+        return self.row(id) is not None
 
     def sample(self, most: int) -> NDArray[np.float32]:
         """Rows that lived then, in order, evenly thinned out to at most so many."""
@@ -165,14 +291,14 @@ class Items:
         return iter(self._kept)
 
     def put(self, item: Item, row: Array, seq: int = 0) -> None:
-        """Add an item, or put it in place of the one with its id."""
-        self._kept.pop(item.id, None)  # the order is that of the last versions
+        """Add or replace an item."""
+        self._kept.pop(item.id, None)  # keep the order of the last versions
         self._rows.append(item.id, row, seq)
         self._kept[item.id] = item
         self.version += 1
 
     def delete(self, id: str, seq: int = 0) -> None:
-        """Take an item away, if it is there."""
+        """Delete an item, if it exists."""
         if self._rows.end(id, seq):
             del self._kept[id]
             self.version += 1
@@ -186,6 +312,12 @@ class Items:
         found: NDArray[np.float32] = self._rows.matrix[np.asarray(rows, np.intp)]
         return found
 
+    def latest(self) -> ItemVersions:
+        """Items as of the last row that was applied whole."""
+        while (found := self.as_of(self.changed)) is None:
+            pass  # compacted just now
+        return found
+
     def as_of(self, seq: int) -> ItemVersions | None:
         """Items as they were after a row of the log; None if compaction has forgotten that."""
         rows = self._rows
@@ -193,7 +325,7 @@ class Items:
 
     def get(self, id: str) -> Item | None:
         """An item with its vectors as lists."""
-        rows = self._rows  # compaction may put others in their place
+        rows = self._rows  # compaction may replace them
         item, row = self._kept.get(id), rows.place.get(id)
         if item is None or row is None:
             return None
@@ -206,7 +338,7 @@ class Items:
         return {item.id: item.text for item in list(self._kept.values()) if item.text}
 
     def snapshot(self) -> ItemSnapshot:
-        """What readers see from now on."""
+        """A snapshot for readers."""
         rows = self._rows
         return ItemSnapshot(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
 
@@ -217,12 +349,12 @@ class Items:
 
     @property
     def wastes(self) -> bool:
-        """Whether too many rows are dead."""
+        """Whether compaction is due."""
         n = len(self._rows.ids)
         return n >= MIN_COMPACTED and len(self._rows.died) >= COMPACT_ABOVE * n
 
     def compact(self) -> None:
-        """Move the living together; the order stays, row numbers do not."""
+        """Drop dead rows; order stays, row numbers change."""
         old = self._rows
         alive = self.snapshot().some(len(old.ids))
         rows = ItemRows(self.layout.width, max(64, 2 * len(alive)), self.changed)
@@ -234,11 +366,11 @@ class Items:
 
 
 def fed(items: Items | None, seq: int, body: Body) -> Items | None:
-    """Items after one more row of the log; there are some once their views are known."""
+    """Items after one more row of the log; None until their views are known."""
     match body.record:
         case Put(items=given) if items is not None:
             rows = [items.layout.item_row(*each) for each in zip(given, body.vectors, strict=True)]
-            for item, row in zip(given, rows, strict=True):  # all of them or none
+            for item, row in zip(given, rows, strict=True):  # all or none
                 items.put(item, row, seq)
             items.changed = seq
         case Delete(items=ids) if items is not None:

@@ -7,35 +7,26 @@ among items that are read from the owner's log for as long as they are needed.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.service.catalogue.items import Items, ItemVersions, fed
-from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.items import Items, ItemVersions, Layout, fed
 from similia.service.errors import Damaged, Invalid
-from similia.service.log.log import Entry, Log, Row
-from similia.service.log.records import Configured, Follow, decoded, encoded
+from similia.service.log.log import Log
+from similia.service.log.records import Configured, Follow, decoded, encoded, readable
+from similia.service.log.rows import Entry
 
-#: rows kept for lessons to come; beyond it, those of full blocks are learnt and dropped
+#: copied rows above which full blocks are learnt and their copies dropped
 MAX_COPIED = 1024
-
-
-class RowReader(Protocol):
-    """The part of a log that items follow from."""
-
-    def rows(
-        self, after: int = 0, up_to: int | None = None, *, others: bool = False
-    ) -> Iterator[Row]:
-        """Rows with after < seq <= up_to; with `others` those that are no judgements."""
 
 
 class SharedSource(NamedTuple):
     """Where shared items are: their owner's log, and what follows from it now, if it is known."""
 
-    log: RowReader
+    log: Log
     items: Callable[[], Items | None]
 
     def followed(self, seq: int, before: "SharedItems | None") -> "SharedItems":
@@ -48,7 +39,10 @@ class SharedSource(NamedTuple):
 
     def _layout(self) -> Layout:
         """Views of the items, by the owner's log."""
+        aside = self.log.set_aside()
         for row in self.log.rows(others=True):
+            if row.seq in aside:
+                continue
             found = fed(None, row.seq, decoded(row.body))
             if found is not None:
                 return found.layout
@@ -112,7 +106,7 @@ class SharedItems:
         self._copied = self._copied[:0].copy()
 
     def rest(self) -> None:
-        """Hold nothing but copies: the owner may move its items meanwhile."""
+        """Release all but the copies: the owner may compact its items."""
         self._copy()
         self._versions = self._past = None
         self._read = 0
@@ -135,7 +129,10 @@ class SharedItems:
         return self._versions
 
     def _from_log(self) -> ItemVersions:
+        aside = self._source.log.set_aside()
         for row in self._source.log.rows(self._read, self.mark, others=True):
+            if row.seq in aside:
+                continue
             self._past = fed(self._past, row.seq, decoded(row.body))
             if self._past is not None and self._past.wastes:
                 self._past.compact()
@@ -148,8 +145,9 @@ class SharedItems:
 # -- what logs say of sharing ----------------------------------------------------------------------
 
 
-def shares(first: Row | None) -> str | None:
+def shares(log: Log) -> str | None:
     """Tenant whose items are shared, by the first row of a log."""
+    first = log.row(1)
     record = None if first is None else decoded(first.body).record
     return record.settings.shares if isinstance(record, Configured) else None
 
@@ -160,45 +158,44 @@ def unfindable(owner: str) -> Any:
 
 
 def missing(name: str, owner: str) -> str:
-    """What to say if the owner of shared items is not there."""
+    """Message for a missing owner of shared items."""
     return (
         f"log: {name} shares the items of {owner!r}, which is missing; restore the log of "
         f"{owner!r} from a backup that is as new."
     )
 
 
-def check_followed(
-    name: str, owner: str, rows: Iterable[Row], row_of: Callable[[int], Row | None]
-) -> None:
+def check_followed(log: Log, owner: Log) -> None:
     """Refuse an owner's log without the rows that another one follows; raises Damaged.
 
     The hash of the last of these rows covers all before it.
     """
-    found = (decoded(row.body).record for row in rows if row.kind == "follow")
+    found = (readable(row.body) for row in log.rows(others=True) if row.kind == "follow")
     follows = [record for record in found if isinstance(record, Follow)]
     last = max(follows, key=lambda follow: follow.seq, default=None)
     if last is None:
         return
-    row = row_of(last.seq)
+    row = owner.row(last.seq)
     if row is None or row.hash != last.hash:
         what = "which is not there" if row is None else "where another one is now"
         raise Damaged(
-            f"log: {name} shares the items of {owner!r} up to row {last.seq} of its log, {what}; "
-            f"restore a backup of {owner!r} that is as new, or one of {name} that is as old."
+            f"log: {log.name} shares the items of {owner.name!r} up to row {last.seq} of its log, "
+            f"{what}; restore a backup of {owner.name!r} that is as new, or one of {log.name} that "
+            "is as old."
         )
 
 
 class Follower:
-    """How far a log follows the items that its tenant shares."""
+    """Writes how far a log follows the owner of its items."""
 
     def __init__(self, log: Log, owner: Log, mark: int) -> None:
         self._log, self._owner = log, owner
         self._following = threading.Lock()
-        #: row of the owner's log, as the last row on the disk that names one says
+        #: last row of the owner's log that this log follows
         self.mark = mark
 
     def follow(self, seq: int) -> None:
-        """Let later judgements be about items as of a row; returns once that is on the disk."""
+        """Follow the owner up to a row; returns once that is on the disk."""
         if seq <= self.mark:
             return
         with self._following:

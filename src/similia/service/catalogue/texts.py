@@ -11,7 +11,7 @@ from similia.service.catalogue.items import Items
 from similia.service.errors import Invalid
 from similia.text import BM25
 
-#: how many times as long as it took to read all texts they are used before they are read again
+#: texts are used for at least so many times the time it took to fit them
 REREAD_RATIO = 10
 
 
@@ -27,7 +27,7 @@ class _Read(NamedTuple):
 
 
 class ItemTexts:
-    """The words of the items, read again when items have changed."""
+    """BM25 over the texts of items, refitted when items change."""
 
     def __init__(self) -> None:
         self._reading = threading.Lock()
@@ -48,7 +48,7 @@ class ItemTexts:
         return [(read.ids[i], float(scores[i])) for i in order if scores[i] > 0]
 
     def _current(self, items: Items) -> _Read:
-        """The texts as they are, or as they were a moment ago."""
+        """The texts as they are now, or were a moment ago."""
         with self._reading:
             read, now = self._read, time.monotonic()
             if read is not None:
@@ -59,7 +59,7 @@ class ItemTexts:
             ids, words = list(texts), list(texts.values())
             try:
                 bm25 = BM25().fit(words) if words else None
-            except ValueError:  # nothing but stop words
+            except ValueError:  # only stop words
                 bm25 = None
             matrix = sparse.csr_array((0, 0)) if bm25 is None else bm25.items(words)
             done = time.monotonic()

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from similia.service.answers import (
     Status,
     Verdict,
 )
-from similia.service.log.records import Item, Judgement, Query, Triplet
+from similia.service.log.records import EXAM, Item, Judgement, Query, Triplet
 from similia.service.schemas import (
     Created,
     LoggedJudgements,
@@ -122,17 +122,31 @@ def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = Non
 def feedback(judgements: Any) -> ServiceCall[list[Receipt]]:
     """Send judgements, all stored or none; on the disk once this returns.
 
-    They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow) with
-    the columns query,better,worse or query,item,relevance, in which queries are items. Each gets an
-    id, by which the service recognizes a retry.
+    They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow, a
+    dictionary of arrays) with the columns query,better,worse, query,item,relevance, or
+    query,item,click and what else a log has, in which queries are items. Each gets an id, by which
+    the service recognizes a retry.
     """
-    if hasattr(judgements, "columns"):
+    if hasattr(judgements, "columns") or (
+        isinstance(judgements, Mapping) and "query" in judgements
+    ):
         # Tables need more of the library than a client is to import.
         from similia.service.client.sending import judgements_of_table
 
         judgements = judgements_of_table(judgements)
     body = NewJudgements(judgements=[_identified(judgement) for judgement in judgements])
     return ServiceCall("POST", "feedback", Receipts, body, take=lambda answer: answer.results)
+
+
+def examine(judgements: Any) -> ServiceCall[list[Receipt]]:
+    """Upload judged queries for exams, as `feedback` takes them: nothing is learnt from them.
+
+    Needs a key for admin. Queries that something was learnt about do not count. Ask `evaluate`
+    then.
+    """
+    call = feedback(judgements)
+    body = [structs.replace(judgement, source=EXAM) for judgement in call.body.judgements]
+    return replace(call, body=NewJudgements(judgements=body))
 
 
 def prefer(query: Any, better: str, worse: str, **named: Any) -> ServiceCall[Receipt]:

@@ -1,27 +1,35 @@
 """Judgements of a file as a service takes them."""
 
-import csv
+import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec import structs
 
 from similia.exceptions import BadRowError
-from similia.service.log.records import Grades, Judgement, Query, Triplet, with_id
-from similia.validation import column_names
+from similia.files import BadRows, FeedbackLike, Source
+from similia.files.columns import AT_LEAST_0, AT_LEAST_1, CLICK, TEXT, WantedColumns
+from similia.files.lines import unwrapped
+from similia.service.http.ubi import judgements_of
+from similia.service.log.records import Clicks, Grades, Judgement, Query, Triplet, with_id
+from similia.service.schemas import UbiDocuments
 
 T = TypeVar("T")
 LINES = (".jsonl", ".ndjson")
-COLUMN_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-TRIPLET = {"query", "better", "worse"}
-GRADE = {"query", "item", "relevance"}
-#: what messages call a table
-TABLE = "judgements"
+#: what a row can be: a triplet, a grade, or an item of a list that was shown
+SENT_COLUMNS = (
+    WantedColumns(dict.fromkeys(("query", "better", "worse"), TEXT)),
+    WantedColumns({"query": TEXT, "item": TEXT, "relevance": AT_LEAST_0}),
+    WantedColumns(
+        {"query": TEXT, "item": TEXT, "click": CLICK},
+        {"impression": TEXT, "visit": TEXT, "position": AT_LEAST_1, "weight": AT_LEAST_0},
+    ),
+)
 
 
 def batches(rows: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -31,36 +39,52 @@ def batches(rows: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def judgements_in(path: Path, judge: str | None = None) -> Iterator[Judgement]:
+def judgements_in(
+    path: Path,
+    judge: str | None = None,
+    *,
+    events: Path | None = None,
+    columns: dict[str, str] | None = None,
+    queries: str = "item",
+) -> Iterator[Judgement]:
     """Judgements of a file, each with an id that follows from its place and contents.
 
-    So a file can be sent twice without counting twice, and equal rows of one file stay several.
+    So a file can be sent twice without counting twice, and equal rows of one file stay several. It
+    is what `similia learn` reads, lines of JSON as the API takes them, or searches of UBI with
+    their events. `queries` says what queries are: each an "item", an "id", or a "text".
     """
-    if str(path) == "-":
-        yield from _signed(_lines(sys.stdin, "-"), judge)
-        return
-    if path.suffix not in (*LINES, *COLUMN_DELIMITERS):
-        known = ", ".join((*COLUMN_DELIMITERS, *LINES))
-        raise ValueError(f"{path}: judgements to send must be in {known}, got {path.suffix!r}.")
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        read = _lines if path.suffix in LINES else _table
-        yield from _signed(read(file, str(path)), judge)
+    if events is not None:
+        documents = UbiDocuments(queries=_documents(path), events=_documents(events))
+        yield from _signed(iter(judgements_of(documents)), judge)
+    elif str(path) == "-" or (path.suffix in LINES and _is_api(path)):
+        piped = nullcontext(sys.stdin)
+        with piped if str(path) == "-" else open(path, encoding="utf-8-sig") as file:
+            yield from _signed(_lines(file, str(path)), judge)
+    else:
+        yield from _signed(_judged(Source(path, columns), queries), judge)
 
 
-def judgements_of_table(table: Any) -> Iterator[Judgement]:
+def judgements_of_table(table: FeedbackLike, queries: str = "item") -> Iterator[Judgement]:
     """Judgements of a table (pandas, polars, Arrow), by its columns, as of a file."""
-    names = column_names(table) or []
-    columns = {name: np.asarray(table[name]).tolist() for name in names if name in TRIPLET | GRADE}
-    for name in columns.keys() - {"relevance"}:
-        columns[name] = [_id(name, *found) for found in enumerate(columns[name], start=1)]
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    yield from _signed(_judged(names, rows, TABLE, 1), None)
+    yield from _signed(_judged(Source(table), queries), None)
 
 
-def _id(column: str, number: int, value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadRowError(f"{TABLE}: row {number}: {column} must be an id, got {value!r:.80}.")
-    return str(value)
+def _is_api(path: Path) -> bool:
+    """Whether lines are judgements of the API rather than rows of a table."""
+    with open(path, encoding="utf-8-sig") as file:
+        first = next((line for line in file if line.strip()), "")
+    try:
+        return "kind" in json.loads(first or "{}")
+    except (ValueError, TypeError):
+        return True  # which says what is wrong
+
+
+def _documents(path: Path) -> list[dict[str, Any]]:
+    with open(path, encoding="utf-8-sig") as file:
+        try:
+            return [unwrapped(json.loads(line)) for line in file if line.strip()]
+        except ValueError as error:
+            raise BadRowError(f"{path}: documents must be lines of JSON ({error}).") from None
 
 
 def _signed(judgements: Iterator[Judgement], judge: str | None) -> Iterator[Judgement]:
@@ -85,38 +109,58 @@ def _lines(file: IO[str], name: str) -> Iterator[Judgement]:
                 raise BadRowError(f"{name}: row {number}: {error}") from None
 
 
-def _table(file: IO[str], name: str) -> Iterator[Judgement]:
-    reader = csv.DictReader(file, delimiter=COLUMN_DELIMITERS[Path(name).suffix])
-    yield from _judged(reader.fieldnames or (), reader, name, 2)
-
-
-def _judged(
-    names: Iterable[str], rows: Iterable[dict[str, Any]], source: str, first: int
-) -> Iterator[Judgement]:
-    """Judgements of rows by column, of which `first` is the number of the first."""
-    columns = set(names)
-    if columns >= TRIPLET:
-        for row in rows:
-            yield Triplet(query=Query(item=row["query"]), better=row["better"], worse=row["worse"])
-    elif columns >= GRADE:
-        yield from _grades(rows, source, first)
-    else:
-        raise ValueError(
-            f"{source}: columns must be query,better,worse or query,item,relevance, "
-            f"got {','.join(sorted(columns))!r:.120}."
-        )
-
-
-def _grades(rows: Iterable[dict[str, Any]], name: str, first: int) -> Iterator[Judgement]:
-    """One judgement for each query; rows of a query need not be together."""
-    grades: dict[str, dict[str, float]] = {}
-    for number, row in enumerate(rows, start=first):
-        try:
+def _judged(source: Source, queries: str) -> Iterator[Judgement]:
+    """Judgements of rows by column; grades of a query, and rows of a list, are one."""
+    rows = _rows(source)
+    first = next(rows, None)
+    if first is None:
+        return
+    if "better" in first:
+        for row in (first, *rows):
+            query = _query(queries, row["query"])
+            yield Triplet(query=query, better=row["better"], worse=row["worse"])
+    elif "relevance" in first:
+        grades: dict[str, dict[str, float]] = {}
+        for row in (first, *rows):
             grades.setdefault(row["query"], {})[row["item"]] = float(row["relevance"])
-        except (ValueError, TypeError):
-            found = row["relevance"]
-            raise BadRowError(
-                f"{name}: row {number}: relevance must be a number, got {found!r:.80}."
-            ) from None
-    for query, found in grades.items():
-        yield Grades(query=Query(item=query), grades=found)
+        for name, found in grades.items():
+            yield Grades(query=_query(queries, name), grades=found)
+    else:
+        shown, last = [first], _list_of(first)
+        for row in rows:
+            if _list_of(row) != last:
+                yield _clicks(shown, queries)
+                shown, last = [], _list_of(row)
+            shown.append(row)
+        yield _clicks(shown, queries)
+
+
+def _rows(source: Source) -> Iterator[dict[str, Any]]:
+    for columns, _ in source.batches(SENT_COLUMNS, BadRows()):
+        values = [column.tolist() for column in columns.values()]
+        for row in zip(*values, strict=True):
+            yield dict(zip(columns, row, strict=True))
+
+
+def _list_of(row: dict[str, Any]) -> tuple[str, ...]:
+    """What successive rows of one list have in common."""
+    if "impression" in row:
+        return (row["impression"],)
+    return row["query"], row.get("visit", "")
+
+
+def _clicks(rows: list[dict[str, Any]], queries: str) -> Clicks:
+    positions = [int(row["position"]) for row in rows if "position" in row]
+    return Clicks(
+        query=_query(queries, rows[0]["query"]),
+        shown=[row["item"] for row in rows],
+        clicked=[row["item"] for row in rows if row["click"] > 0],
+        positions=positions or None,
+        weight=float(rows[0].get("weight", 1.0)),
+    )
+
+
+def _query(kind: str, value: str) -> Query:
+    if kind == "id":
+        return Query(id=value)
+    return Query(text=value) if kind == "text" else Query(item=value)

@@ -1,4 +1,4 @@
-"""Champions: which generation is in use, decided by exams and recorded in the log."""
+"""Champions: the generation in use, decided by exams and recorded in the log."""
 
 import logging
 import threading
@@ -25,12 +25,13 @@ from similia.service.engine.exams import (
     voices,
     without_favourers,
 )
-from similia.service.engine.fold import State
+from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import LiveLearner
 from similia.service.engine.ranking import revision
 from similia.service.errors import Invalid, NotFound
-from similia.service.log.log import Entry, Log, Row
+from similia.service.log.log import Log
 from similia.service.log.records import Decision, decoded, encoded
+from similia.service.log.rows import Entry, Row
 from similia.similarity.blend import Blend
 from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
@@ -41,7 +42,7 @@ from similia.views import Views
 
 logger = logging.getLogger("similia.service")
 
-#: what is said of exams of logs from version 0.2
+#: note on exams of logs from version 0.2
 PUBLIC_RULE = (
     "This log has no secret: whoever judges can tell which queries are held out, and say that an "
     "answer is one to a random question."
@@ -62,8 +63,8 @@ class Champions:
         """The generation in use."""
         return self._generations.current
 
-    def state(self) -> State:
-        """The champion's learner with the items as they are now."""
+    def state(self) -> FrozenState:
+        """The champion's learner with the present items."""
         number, learner = self._champion
         if number != self.current:
             number = self.current
@@ -90,12 +91,12 @@ class Champions:
         )
         return structs.replace(found, curve=curve, days=self._log.days(), note=note)
 
-    def _exam(self) -> tuple[State, HeldOutExam | None]:
+    def _exam(self) -> tuple[FrozenState, HeldOutExam | None]:
         state, rows = self._learner.exams()
         return state, exam_of(rows, state, self._log)
 
     def _curve(self, exam: HeldOutExam, base: Searchable) -> list[Point]:
-        """Marks of the snapshots that are kept, and of now: how learning went."""
+        """Learning curve: marks of the kept snapshots and of the live model."""
         before = float(mark(exam, base).judged(ACCURACY).mean())
         learners = {
             len(sealed.lists): sealed.learner
@@ -190,7 +191,7 @@ class LoggedGenerations(Generations):
     damaged is made again from the log.
     """
 
-    def __init__(self, folder: Path, log: Log, state_at: Callable[[int], State]) -> None:
+    def __init__(self, folder: Path, log: Log, state_at: Callable[[int], FrozenState]) -> None:
         self.folder = folder
         self.current = 0
         self.events: list[Event] = []
@@ -201,8 +202,10 @@ class LoggedGenerations(Generations):
         #: last row that the present challenger has learnt, and who judged it
         self.learnt = 0
         self.judges: list[dict[str, Any]] = []
+        aside = log.set_aside()
         for row in log.rows(others=True):
-            self.feed(row)
+            if row.seq not in aside:
+                self.feed(row)
 
     def feed(self, row: Row) -> None:
         """Take a row of the log."""
@@ -224,7 +227,7 @@ class LoggedGenerations(Generations):
         self.events = [*self.events, entry]
 
     def refresh(self) -> None:
-        """Nothing to do: one process writes the log, and feeds what it writes."""
+        """Nothing to do: this process alone writes the log."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -247,7 +250,7 @@ class LoggedGenerations(Generations):
         return learner
 
     def check(self, generation: int) -> None:
-        """Refuse a generation that cannot be loaded, nor learnt again from the log."""
+        """Refuse a generation that can be neither loaded nor learnt again from the log."""
         self.load(generation)
 
     def promote(self, learner: Stateful, figures: Event) -> int:

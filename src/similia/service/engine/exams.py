@@ -21,7 +21,7 @@ from scipy.stats import t
 from similia.contract import Indices, Searchable
 from similia.retrieval import Evaluation
 from similia.service.answers import Figures
-from similia.service.engine.fold import State
+from similia.service.engine.fold import FrozenState
 from similia.service.engine.lessons import Lesson, lessons_of
 from similia.service.engine.ranking import query_row
 from similia.service.log.log import Log
@@ -30,13 +30,13 @@ from similia.trust.agreement import ACCURACY, triplet_evaluation
 from similia.trust.evidence import anytime_comparison
 from similia.views import Views
 
-#: triplets of one judgement
+#: triplets taken from one judgement
 MAX_EXAM_TRIPLETS = 100
-#: answers of one judge, and of those without a name, that count for each day (UTC)
+#: answers that count for each judge and day (UTC); the unnamed count as one judge
 MAX_ANSWERS_A_DAY = 100
-#: one judge in so many is left out, those who speak most for a challenger; from so many judges on
+#: share of judges left out, those most in favour, and the least number of judges for it
 FAVOURERS_ONE_IN, MIN_JUDGES = 10, 3
-#: level of intervals, and what one query counts for at most: nothing is cut off
+#: level of intervals; largest difference of a query, which cuts nothing off
 LEVEL, CUT = 0.95, 1.0
 
 
@@ -58,7 +58,7 @@ class HeldOutExam(NamedTuple):
         return len({query for query, _ in self.units.values()})
 
     def only(self, names: set[str]) -> "HeldOutExam":
-        """The part of it in these units, of which there must be some."""
+        """The exam on some of its units, at least one."""
         kept = np.isin(self.names, sorted(names))
         units = {name: unit for name, unit in self.units.items() if name in names}
         n = len(np.unique(self.triplets[kept, 0]))
@@ -67,7 +67,7 @@ class HeldOutExam(NamedTuple):
         )
 
 
-def exam_of(rows: Sequence[int], state: State, log: Log) -> HeldOutExam | None:
+def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | None:
     """The exam of these rows of the log; None if there is nothing to judge by."""
     if state.snapshot is None or state.layout is None:
         return None
@@ -128,7 +128,7 @@ def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:
 
 
 def _has_training_feedback(log: Log, query: str, exams: set[int]) -> bool:
-    """Whether anything but exam questions was judged about a query."""
+    """Whether a query has feedback other than exams."""
     after = 0
     while found := log.search(after, 1000, query=query):
         for row, retracted in found:
@@ -153,7 +153,7 @@ def interval(marks: NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 class JudgeVoice(NamedTuple):
-    """What a judge's answers say: how many queries, and for a challenger or against it."""
+    """A judge's verdict: number of queries, and mean difference in favour."""
 
     judge: str
     queries: int
@@ -161,7 +161,7 @@ class JudgeVoice(NamedTuple):
 
 
 def voices(exam: HeldOutExam, challenger: Searchable, champion: Searchable) -> list[JudgeVoice]:
-    """What each judge says of a challenger, those who favour it most first."""
+    """Each judge's verdict on a challenger, the most favourable first."""
     gains = mark(exam, challenger).judged(ACCURACY) - mark(exam, champion).judged(ACCURACY)
     sums: Counter[str] = Counter()
     counts: Counter[str] = Counter()

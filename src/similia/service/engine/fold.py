@@ -1,4 +1,4 @@
-"""State from the log: state(n) is a function of rows 1 to n and of nothing else.
+"""FrozenState from the log: state(n) is a function of rows 1 to n and of nothing else.
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
 retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
@@ -13,22 +13,20 @@ names, so its state is a function of both logs up to there.
 """
 
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from similia.feedback.impressions import Impressions
-from similia.service.catalogue.items import Items, ItemSnapshot, fed
-from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.items import Items, ItemSnapshot, Layout, fed
 from similia.service.catalogue.shared import SharedItems, SharedSource
 from similia.service.engine.lessons import Lesson, impressions, lessons_of
-from similia.service.errors import ServiceError
-from similia.service.log.log import Entry, LearnerRow, Row
+from similia.service.errors import Damaged, ServiceError
 from similia.service.log.provenance import is_held_out
 from similia.service.log.records import (
+    EXAM,
     JUDGEMENTS,
+    UPLOADED,
     Configured,
     Follow,
     JudgedBody,
@@ -42,21 +40,22 @@ from similia.service.log.records import (
     decoded,
     encoded,
 )
+from similia.service.log.rows import Entry, LearnerRow, Row
 from similia.similarity.blend import Blend
 
-#: lists in a block; another number would be another state
+#: lists in a block; the state depends on it
 LISTS_PER_BLOCK = 128
-#: full blocks that are learnt in one go where nobody waits for the first of them
+#: full blocks learnt in one call
 BLOCKS_TOGETHER = 16
-#: rows of items, and queries, on which a learner measures what is typical
+#: items, and queries, on which a learner measures what is typical
 MAX_MEASURED = 2000
-#: distinct queries that tell what is typical of queries; below it items stand in for them
+#: distinct queries needed to measure; with fewer, items stand in
 MIN_QUERIES = 8
-#: pairs of a query that are remembered, and queries with pairs, those judged last
+#: pairs kept for a query, and queries with pairs; the oldest go first
 MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
 
 Rows: TypeAlias = NDArray[np.float32]
-#: items of a query that were judged alone, and whether each was similar
+#: judged items of a query, and whether each was similar
 Pairs: TypeAlias = dict[str, tuple[tuple[str, bool], ...]]
 
 
@@ -74,7 +73,7 @@ def set_aside_entry(seq: int, reason: str) -> Entry:
     return Entry("set_aside", encoded(record), target=seq)
 
 
-class State(NamedTuple):
+class FrozenState(NamedTuple):
     """A frozen state: what ranks, and what it ranks."""
 
     #: last row of the log in it
@@ -113,7 +112,7 @@ class Fold:
         *,
         careful: bool = False,
     ) -> None:
-        #: whether to find the row that cannot be learnt, at the cost of a copy for each block
+        #: whether to find rows that cannot be learnt, at the cost of a copy for each block
         self.careful = careful
         #: last row that was fed
         self.seq = 0
@@ -121,24 +120,21 @@ class Fold:
         self.items: Items | SharedItems | None = None
         #: where shared items are
         self._source = source
-        #: rows that were retracted or set aside; a later fold leaves them out from the start
+        #: rows retracted or set aside; the next fold skips them from the start
         self.retracted = dict(retracted or {})
         #: the learner after the last full block, and the row that completed it
         self.learner: Blend | None = None
         self.through = 0
         #: rows of the lists learnt by it
         self.lists: NDArray[np.int64] = np.zeros(0, np.int64)
-        #: judgements that are kept apart
+        #: rows of exam judgements
         self.exams: list[int] = []
-        #: pairs judged so far, by query: waiting for one of the other kind
+        #: pairs judged so far, by query
         self.pairs: Pairs = {}
         self._room: NDArray[np.int64] | None = None
         self._pending: list[Lesson] = []
-        #: lessons of full blocks that are to be learnt
+        #: lessons of full blocks that wait to be learnt
         self._full: list[Lesson] = []
-        #: where blocks of a replay are learnt, and those that are
-        self._beside: ThreadPoolExecutor | None = None
-        self._learning: Future[None] | None = None
         #: pairs as they were after the last full block, and rows of pairs since
         self.pairs_then: Pairs = {}
         self._pairs_since: set[int] = set()
@@ -155,37 +151,32 @@ class Fold:
     # -- rows ----------------------------------------------------------------------------------
 
     def feed(self, row: Row) -> bool:
-        """Take the next row; False if it asks for a fold from the start, as rows learnt changed."""
+        """Take the next row; False if the log must be folded again."""
         good = self.take(row)
         self.settle()
         return good
 
     def replay(self, rows: Iterable[Row | LearnerRow]) -> None:
-        """Take rows of a log whose retractions are known.
-
-        Blocks are learnt many at a time, while the rows after them are read.
-        """
-        with ThreadPoolExecutor(1, "replay") as self._beside:
-            try:
-                for row in rows:
-                    self.take(row)
-                self.settle()
-                self._join()
-            finally:
-                self._beside = None
+        """Take rows of a log whose retractions are known, and learn blocks many at a time."""
+        for row in rows:
+            self.take(row)
+        self.settle()
 
     def take(self, row: Row | LearnerRow) -> bool:
-        """The same, but full blocks may wait until `settle`; raises Unlearnable."""
+        """The same, but full blocks may wait for `settle`; raises Unlearnable."""
         self.seq = row.seq
         if row.seq in self.retracted:
             return True
         try:
             body = decoded(row.body)
+        except Damaged as error:
+            raise Unlearnable(row.seq, error) from error
+        try:
             if isinstance(body.record, JUDGEMENTS):
                 lessons = self._judged(row, body.record, body)
             else:
                 return self._other(row, body)
-        except ServiceError:  # a log that is damaged or away says nothing of its rows
+        except ServiceError:  # another log that is damaged or away says nothing of this row
             raise
         except Exception as error:
             raise Unlearnable(row.seq, error) from error
@@ -195,7 +186,7 @@ class Fold:
         return True
 
     def feed_other(self, row: Row) -> None:
-        """Take a row that is no judgement, to bring items and settings up to a snapshot."""
+        """Take a row other than a judgement, to restore items and settings for a snapshot."""
         if row.seq not in self.retracted and row.target is None:
             self.take(row)
 
@@ -221,9 +212,9 @@ class Fold:
         self.items = self._source.followed(mark, self.items)
 
     def _tidy(self) -> None:
-        """Move items together if many are gone; no lesson may be pending."""
+        """Compact items if many are gone; no lesson may be pending."""
         if self.items is not None and self.items.wastes:
-            self.settle()  # lessons name rows by their numbers, which change
+            self.settle()  # lessons hold row numbers, which change
             self.items.compact()
 
     def _retract(self, row: Row | LearnerRow) -> bool:
@@ -234,12 +225,12 @@ class Fold:
             return row.target in self.exams or not self._was_learnt(row.target)
         self.exams = [seq for seq in self.exams if seq != row.target]
         self._pending = [lesson for lesson in self._pending if lesson.seq != row.target]
-        return row.target not in self._pairs_since  # a pair is part of the lists of others
+        return row.target not in self._pairs_since  # pairs are in the lists of other pairs
 
     def _was_learnt(self, seq: int) -> bool:
         place = int(np.searchsorted(self.lists, seq))
         learnt = place < len(self.lists) and self.lists[place] == seq
-        # A pair may be part of the lists of others.
+        # A pair may be in the lists of other pairs.
         return learnt or any(self.pairs.values())
 
     # -- judgements ----------------------------------------------------------------------------
@@ -247,7 +238,7 @@ class Fold:
     def _judged(
         self, row: Row | LearnerRow, judgement: Judgement, body: JudgedBody
     ) -> list[Lesson]:
-        """Lessons of a judgement; none of one that is an exam's, or cannot be learnt by now."""
+        """Lessons of a judgement; none for exams, or if its items are gone."""
         if self.items is None or judgement.weight <= 0:
             return []
         if self.is_exam(judgement, row.query or "", body.provenance):
@@ -268,8 +259,10 @@ class Fold:
         return lessons
 
     def is_exam(self, judgement: Judgement, key: str, provenance: str) -> bool:
-        """Whether a judgement is kept apart: by its source and provenance, and by its query."""
+        """Whether a judgement is an exam, by its source, provenance and query."""
         settings = self.settings
+        if judgement.source == EXAM and provenance == UPLOADED:
+            return True
         if judgement.source not in settings.exam_sources and "*" not in settings.exam_sources:
             return False
         if settings.secret and not provenance:
@@ -277,14 +270,14 @@ class Fold:
         return is_held_out(key, settings)
 
     def _query(self, query: Query, vectors: list[Packed]) -> int | bytes | None:
-        """What stands for a query: the bytes of its vectors, or else the row of its item."""
+        """A query as the bytes of its vectors, or as the row of its item."""
         assert self.items is not None
         if vectors:
             return self.items.layout.query_bytes(vectors[0])
         return None if query.item is None else self.items.row(query.item)
 
     def _complete(self, seq: int) -> None:
-        """Count a full block, which this row completed."""
+        """Queue the block that this row has completed."""
         assert self.items is not None
         block = self._pending
         self._count([lesson.seq for lesson in block])
@@ -293,7 +286,7 @@ class Fold:
         if self._full and self._widens(block):
             self.settle()
         self._full += block
-        first = self.learner is None  # what is typical is measured now
+        first = self.learner is None  # it measures what is typical now
         if (
             first
             or len(block) != LISTS_PER_BLOCK
@@ -303,34 +296,19 @@ class Fold:
         self._tidy()
 
     def _widens(self, block: list[Lesson]) -> bool:
-        """Whether a block is the first with places: a call that has them makes room first."""
+        """Whether a block is the first with positions, for which the learner makes room."""
         if all(lesson.positions is None for lesson in block):
             return False
-        self._join()
         return self.learner is None or not self.learner.nuisances_
 
     def settle(self) -> None:
-        """Learn the full blocks that wait."""
+        """Learn all queued blocks."""
         full, self._full = self._full, []
-        if not full:
-            return
-        if self._beside is None or self.learner is None or self.careful:
+        if full:
             self.learner = self._learnt(self.learner, full)
-            return
-        queries, shown, lists = self._gathered(full)
-        sides = self._layout.sides(queries, shown)
-        self._join()
-        learn = self.learner.learn_checked
-        self._learning = self._beside.submit(learn, *sides, lists, every=LISTS_PER_BLOCK)
-
-    def _join(self) -> None:
-        """Wait for what is learnt beside."""
-        learning, self._learning = self._learning, None
-        if learning is not None:
-            learning.result()
 
     def _count(self, rows: list[int]) -> None:
-        """Add to the rows of the lists learnt; states share the memory, which only ever grows."""
+        """Append to the rows of learnt lists; states share this growing array."""
         n = len(self.lists)
         if self._room is None or n + len(rows) > len(self._room):
             self._room = np.zeros(2 * (n + len(rows)), np.int64)
@@ -339,7 +317,7 @@ class Fold:
         self.lists = self._room[: n + len(rows)]
 
     def _learnt(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
-        """Teach a learner lessons, block after block."""
+        """Teach a learner lessons in blocks."""
         if not self.careful:
             return self._taught(learner, lessons)
         try:
@@ -348,14 +326,17 @@ class Fold:
             raise Unlearnable(self._culprit(learner, lessons), error) from error
 
     def _taught(self, learner: Blend | None, lessons: list[Lesson]) -> Blend:
-        queries, shown, lists = self._gathered(lessons)
+        assert self.items is not None
+        shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
+        queries = self._queries(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
-        learner.learn_checked(*self._layout.sides(queries, shown), lists, every=LISTS_PER_BLOCK)
+        sides = self.items.layout.sides(queries, shown)
+        learner.learn_checked(*sides, impressions(lessons), every=LISTS_PER_BLOCK)
         return learner
 
     def _culprit(self, learner: Blend | None, lessons: list[Lesson]) -> int:
-        """Row of the last lesson of the shortest beginning that cannot be learnt."""
+        """Row of the first lesson that cannot be learnt, by bisection."""
         good, bad = 0, len(lessons)
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -366,35 +347,25 @@ class Fold:
                 bad = middle
         return lessons[bad - 1].seq
 
-    def _gathered(self, lessons: list[Lesson]) -> tuple[Rows, Rows, Impressions]:
-        """Rows of the queries and items of lessons, and the lists made of them."""
-        assert self.items is not None
-        shown = self.items.matrix([row for lesson in lessons for row in lesson.rows])
-        return self._queries(lessons), shown, impressions(lessons)
-
     def _queries(self, lessons: list[Lesson]) -> Rows:
-        """Rows that stand for the queries of lessons, those of items gathered at once."""
+        """Rows of the queries of lessons."""
         assert self.items is not None
         given = [lesson.query for lesson in lessons]
         places = [query for query in given if isinstance(query, int)]
         if len(places) == len(given):
             return self.items.matrix(places)
+        width = self.items.layout.width
         own = b"".join([query for query in given if isinstance(query, bytes)])
-        rows = np.frombuffer(own, "<f4").reshape(-1, self._layout.width)
+        rows = np.frombuffer(own, "<f4").reshape(-1, width)
         if not places:
             return rows
-        found = np.empty((len(given), self._layout.width), np.float32)
+        found = np.empty((len(given), width), np.float32)
         of_items = np.array([isinstance(query, int) for query in given])
         found[of_items], found[~of_items] = self.items.matrix(places), rows
         return found
 
-    @property
-    def _layout(self) -> Layout:
-        assert self.items is not None
-        return self.items.layout
-
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
-        """A learner that knows what is typical of the items there are, and of these queries."""
+        """A new learner, fitted to what is typical of the items and these queries."""
         assert self.items is not None
         settings, some = self.settings, self.items.sample(MAX_MEASURED)
         if not len(some):
@@ -406,14 +377,10 @@ class Fold:
         learner.begin(*self.items.layout.sides(asked, some))
         return learner
 
-    def blocks_since(self, seq: int) -> int:
-        """Number of full blocks learnt after a row."""
-        return (len(self.lists) - int(np.searchsorted(self.lists, seq, "right"))) // LISTS_PER_BLOCK
-
     # -- state ---------------------------------------------------------------------------------
 
-    def state(self) -> State:
-        """The state after the last row fed; nothing that is fed later changes it."""
+    def state(self) -> FrozenState:
+        """The state after the last row fed; later rows do not change it."""
         self.settle()
         learner = None if self.learner is None else copied(self.learner)
         if self._pending:
@@ -423,4 +390,4 @@ class Fold:
         if isinstance(self.items, SharedItems):
             self.items.rest()
         since = tuple(lesson.seq for lesson in self._pending)
-        return State(self.seq, learner, layout, snapshot, self.lists, since)
+        return FrozenState(self.seq, learner, layout, snapshot, self.lists, since)

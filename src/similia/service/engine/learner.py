@@ -11,27 +11,27 @@ from pathlib import Path
 from similia.linalg.threads import single_blas_thread
 from similia.service.catalogue.items import Items
 from similia.service.catalogue.shared import SharedItems, SharedSource, check_followed
-from similia.service.engine.fold import Fold, State, Unlearnable, set_aside_entry
+from similia.service.engine.fold import Fold, FrozenState, Unlearnable, set_aside_entry
 from similia.service.engine.snapshots import Snapshots
-from similia.service.errors import ServiceError, Timeout, Unavailable
-from similia.service.log.log import Log, Row
+from similia.service.errors import Damaged, ServiceError, Timeout, Unavailable
+from similia.service.log.log import Log
+from similia.service.log.opening import SNAPSHOTS_FOLDER
 from similia.service.log.records import TenantSettings
+from similia.service.log.rows import Row
 
 logger = logging.getLogger("similia.service")
 
-#: how many times as long as it learnt a learner rests while nobody waits for it, and seconds
+#: rest after learning, while nobody waits: times the time it took, at most so many seconds
 REST_RATIO, MAX_REST_SECONDS = 19, 1.0
-#: rows that end its rest, and those that it takes at a time: many blocks in one go cost least
+#: waiting rows that end the rest, and rows taken at a time
 ROWS_ENDING_REST, ROWS_TAKEN = 50_000, 4096
-#: rows, and bytes of them, that may wait to be learnt; then the log waits, too
+#: rows and bytes that may wait to be learnt before the log blocks
 MAX_UNLEARNT_ROWS, MAX_UNLEARNT_BYTES = 100_000, 256_000_000
-#: seconds that anybody waits by default
+#: default timeout of waiting readers, in seconds
 WAIT_SECONDS = 10.0
-#: seconds without rows after which the thread ends; the next row starts another
-IDLE_SECONDS = 5.0
-#: seconds until a log that is away is asked again
+#: seconds between attempts to read a log that is unavailable
 LOG_RETRY_SECONDS = 1.0
-#: seconds after which another thread has its turn
+#: the interpreter's switch interval, in seconds
 SWITCH_SECONDS = 0.0005
 
 
@@ -41,24 +41,20 @@ class LiveLearner:
     With an `owner` it learns and ranks the items of that one, which must be closed after it.
     """
 
-    def __init__(
-        self, log: Log, cache: Path, name: str, owner: "LiveLearner | None" = None
-    ) -> None:
-        self.name = name
+    def __init__(self, log: Log, cache: Path, owner: "LiveLearner | None" = None) -> None:
         self._log = log
         self._owner = owner
         source = None
         if owner is not None:
             source = SharedSource(owner._log, lambda: owner.items)
-            check_followed(name, owner.name, log.rows(others=True), owner._log.row)
-        self.snapshots = Snapshots(cache / "snapshots", log, source)
+            check_followed(log, owner._log)
+        self.snapshots = Snapshots(cache / SNAPSHOTS_FOLDER, log, source)
         self._folding = threading.Lock()
         self._changed = threading.Condition()
         self._rows: list[Row] = []
         self._bytes = 0
         self._resting = False
-        self._waiting = 0
-        #: whom to call once a row is learnt
+        #: callbacks, by the row that they wait for
         self._waiters: list[tuple[int, Callable[[], None]]] = []
         self._closed = self._setting_aside = False
         self._error: BaseException | None = None
@@ -68,7 +64,8 @@ class LiveLearner:
         log.subscribe(self._receive)
         self._aside = log.set_aside()
         self._thread: threading.Thread | None = None
-        self._fold, self._live = self._replayed(log.last)
+        with self._folding:  # rows that are set aside meanwhile wait
+            self._fold, self._live = self._replayed(log.last)
 
     # -- what readers ask ----------------------------------------------------------------------
 
@@ -103,8 +100,8 @@ class LiveLearner:
         return self.snapshots.newest
 
     @property
-    def live(self) -> State:
-        """The state that learns at once."""
+    def live(self) -> FrozenState:
+        """The published state."""
         if self._owner is None:
             return self._live
         there = self._owner.live
@@ -114,26 +111,19 @@ class LiveLearner:
         """Wait until a row is in the published state."""
         if self._live.seq >= seq:
             return
-        with self._changed:
-            self._waiting += 1
-            self._changed.notify_all()
-            try:
-                there = self._changed.wait_for(
-                    lambda: self._live.seq >= seq or self._error is not None, timeout
-                )
-            finally:
-                self._waiting -= 1
+        reached = threading.Event()
+        self.when_learnt(seq, reached.set)
+        reached.wait(timeout)
         if self._live.seq >= seq:
             return
         if self._error is not None:
             raise Unavailable(
                 f"learner: learning has stopped ({self._error}); restart the service."
             )
-        if not there:
-            raise Timeout(
-                f"rank: row {seq} must be learnt within {timeout:g} s, got as far as row "
-                f"{self._live.seq}; ask again."
-            )
+        raise Timeout(
+            f"rank: row {seq} must be learnt within {timeout:g} s, got as far as row "
+            f"{self._live.seq}; ask again."
+        )
 
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
         """Call `done` once a row is in the published state, or learning has stopped.
@@ -147,20 +137,20 @@ class LiveLearner:
                 return
         done()
 
-    def exams(self) -> tuple[State, list[int]]:
-        """The published state, and the rows that were kept apart until then."""
+    def exams(self) -> tuple[FrozenState, list[int]]:
+        """The published state, and the exam rows up to it."""
         with self._folding:
             fold = self._fold
             return self.live, [seq for seq in fold.exams if seq not in fold.retracted]
 
-    def state_at(self, seq: int) -> State:
-        """The state after some row, folded again from the log."""
+    def state_at(self, seq: int) -> FrozenState:
+        """The state after a given row, folded from the log."""
         return self._replayed(seq)[1]
 
     # -- the thread ----------------------------------------------------------------------------
 
     def _receive(self, rows: list[Row]) -> None:
-        """Take rows of a commit; with far too many, the log writes no others meanwhile."""
+        """Take the rows of a commit; block the log if too many wait."""
         with self._changed:
             if self._error is not None:
                 return
@@ -168,7 +158,7 @@ class LiveLearner:
             self._bytes += sum([len(row.body) for row in rows])
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._run, name=f"learner {self.name}", daemon=True
+                    target=self._run, name=f"learner {self._log.name}", daemon=True
                 )
                 self._thread.start()
             elif not self._resting or len(self._rows) >= ROWS_ENDING_REST:
@@ -191,13 +181,13 @@ class LiveLearner:
         except BaseException as error:
             with self._changed:
                 self._error = error
-                self._drop_waiting()
+                self._rows, self._bytes = [], 0  # the log has them
+                self._changed.notify_all()
             self._call_waiters()
             raise
 
     def _taken(self) -> list[Row]:
         with self._changed:
-            self._changed.wait_for(lambda: self._rows or self._closed, IDLE_SECONDS)
             rows, self._rows = self._rows[:ROWS_TAKEN], self._rows[ROWS_TAKEN:]
             self._bytes -= sum([len(row.body) for row in rows])
             if not rows:
@@ -205,13 +195,8 @@ class LiveLearner:
             self._changed.notify_all()
             return rows
 
-    def _drop_waiting(self) -> None:
-        """Forget rows that wait: the log has them."""
-        self._rows, self._bytes = [], 0
-        self._changed.notify_all()
-
     def _advance(self, rows: list[Row]) -> None:
-        """Learn rows and publish the state; where that fails, start again from the log."""
+        """Learn rows and publish the state; if that fails, fold the log again."""
         try:
             if all(self._fold.take(row) for row in rows if row.seq > self._fold.seq):
                 self._publish(self._fold.state())
@@ -230,7 +215,7 @@ class LiveLearner:
                     logger.warning("The log cannot be read or written: %s", error)
                     self._changed.wait_for(lambda: self._closed, LOG_RETRY_SECONDS)
 
-    def _publish(self, state: State) -> None:
+    def _publish(self, state: FrozenState) -> None:
         with self._changed:
             self._live = state
             self._changed.notify_all()
@@ -245,21 +230,16 @@ class LiveLearner:
             done()
 
     def _rest(self, seconds: float) -> None:
-        """Leave the processor to others for longer than learning took, unless somebody waits."""
+        """Rest in proportion to the time that learning took, unless somebody waits."""
         with self._changed:
             self._resting = True
             self._changed.wait_for(
-                lambda: (
-                    self._waiting
-                    or self._waiters
-                    or self._closed
-                    or len(self._rows) >= ROWS_ENDING_REST
-                ),
+                lambda: self._waiters or self._closed or len(self._rows) >= ROWS_ENDING_REST,
                 min(REST_RATIO * seconds, MAX_REST_SECONDS),
             )
             self._resting = False
 
-    def _replayed(self, last: int) -> tuple[Fold, State]:
+    def _replayed(self, last: int) -> tuple[Fold, FrozenState]:
         """The fold after row `last`, from the newest snapshot that still holds, and its state.
 
         Rows that cannot be learnt are set aside.
@@ -288,10 +268,18 @@ class LiveLearner:
                 careful = True  # find the row
 
     def _set_aside(self, error: Unlearnable) -> None:
-        """Say in the log that a row cannot be learnt; from then on no fold takes it."""
-        logger.error("A row of %s is set aside: %s", self.name, error)
+        """Record in the log that a row cannot be learnt; folds skip it from then on.
+
+        Raises Damaged if the row is not what was written.
+        """
+        if not self._log.is_intact(error.seq):
+            raise Damaged(
+                f"log: {error}, and is not what was written; restore the log of "
+                f"{self._log.name!r} from a backup."
+            ) from error
+        logger.error("A row of %s is set aside: %s", self._log.name, error)
         with self._changed:
-            self._setting_aside = True  # else the log might wait for this thread
+            self._setting_aside = True  # or the log could block on this thread
             self._changed.notify_all()
         try:
             self._log.append([set_aside_entry(error.seq, str(error))])
@@ -318,7 +306,7 @@ class LiveLearner:
 
 
 def lower_switch_interval() -> None:
-    """Let threads of this process take turns more often: an answer must not wait for a lesson.
+    """Switch threads more often, so that answers do not wait for learning.
 
     A thread that has work to do otherwise keeps the interpreter for five milliseconds.
     """

@@ -1,11 +1,11 @@
-"""From a judgement of the log to a lesson: a list of items that was shown, and its gains."""
+"""Judgements of the log as lessons: lists of shown items with their gains."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from similia.feedback.impressions import TIE, Impressions
+from similia.feedback.impressions import TIE_WEIGHT, Impressions
 from similia.service.log.records import (
     Clicks,
     Grades,
@@ -16,7 +16,7 @@ from similia.service.log.records import (
     Triplet,
 )
 
-#: items of the other kind that a judged pair is compared with
+#: opposite items that a judged pair is compared with
 OPPOSITES = 4
 BETTER_WORSE = (1.0, 0.0)
 
@@ -28,11 +28,11 @@ class Lesson(Struct, frozen=True, gc=False):
     """One list: rows of the items shown, their gains and places, and how much it counts."""
 
     seq: int
-    #: what stands for the query: the number of an item's row, or the bytes of a row of its own
+    #: the query: the row number of an item, or the bytes of its own row
     query: int | bytes
     rows: Sequence[int]
     gains: Sequence[float]
-    #: logarithms of the places, of clicks only
+    #: log positions; clicks only
     positions: list[float] | None
     weight: float
     trusted: bool
@@ -50,7 +50,7 @@ def lessons_of(
     `pairs` are earlier items of this query and whether each was similar.
     """
     weight, trusted = judgement.weight, judgement.trusted is not False
-    if isinstance(judgement, Triplet):  # most are, and a log has millions
+    if isinstance(judgement, Triplet):  # the most frequent kind
         better, worse = row(judgement.better), row(judgement.worse)
         if better is None or worse is None:
             return []
@@ -75,8 +75,9 @@ def lessons_of(
 
     match judgement:
         case Tie(items=(one, other)):
-            # A little in each direction, and no decision.
-            both, part = ([(one, 1.0), (other, 0.0)], [(one, 0.0), (other, 1.0)]), weight * TIE / 2
+            # Half the weight in each direction, and no decision.
+            both = [(one, 1.0), (other, 0.0)], [(one, 0.0), (other, 1.0)]
+            part = weight * TIE_WEIGHT / 2
             return [found for gains in both for found in lesson(gains, weight=part, trusted=False)]
         case NoneOfThese(shown=shown):
             return lesson([(id, 0.0) for id in shown], least=1)
@@ -100,7 +101,7 @@ def lessons_of(
 
 
 def impressions(lessons: Sequence[Lesson]) -> Impressions:
-    """Lessons as one batch: list i asks query i, and items are numbered as they come."""
+    """Lessons as one batch: list i is about query i, items numbered in order."""
     sizes = [len(lesson.rows) for lesson in lessons]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
     nuisance = {}

@@ -11,14 +11,14 @@ from similia.linalg.threads import processors, side_by_side
 from similia.service.answers import Ranked, Ranking
 from similia.service.catalogue.approximate import CANDIDATES_EACH, MIN_CANDIDATES, Approximate
 from similia.service.catalogue.external import ExternalItems
-from similia.service.catalogue.items import ItemSnapshot
-from similia.service.catalogue.layout import Layout
-from similia.service.engine.fold import State
+from similia.service.catalogue.items import Items, ItemSnapshot, Layout
+from similia.service.catalogue.texts import ItemTexts
+from similia.service.engine.fold import FrozenState
 from similia.service.errors import Invalid, Unavailable
 from similia.service.log.limits import MAX_RANKED
-from similia.service.log.log import Row
 from similia.service.log.records import Packed, Query, Vector, packed, unpacked
-from similia.stores import Vectors
+from similia.service.log.rows import Row
+from similia.stores import VectorsById
 
 #: pieces of the items for each processor
 PIECES_EACH = 2
@@ -28,20 +28,20 @@ RowOfLog: TypeAlias = Callable[[int], Row | None]
 
 
 def check_k(k: int) -> None:
-    """Refuse a number of items that cannot be answered with."""
+    """Refuse an unanswerable number of items."""
     if not 1 <= k <= MAX_RANKED:
         raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
 
 
-def revision(state: State, model: str) -> str:
-    """Name of the state that ranked."""
+def revision(state: FrozenState, model: str) -> str:
+    """Revision of a ranking."""
     return f"{model}-{state.seq}"
 
 
 def query_row(
-    state: State, query: Query, vectors: Packed | None = None
+    state: FrozenState, query: Query, vectors: Packed | None = None
 ) -> NDArray[np.float32] | None:
-    """Row that stands for a query: of its vectors, else of its item; None if that is gone."""
+    """Row of a query, from its vectors or its item; None if the item is gone."""
     assert state.layout is not None
     assert state.snapshot is not None
     if vectors or query.vectors:
@@ -50,8 +50,8 @@ def query_row(
     return rows[0] if ids else None
 
 
-def asked_row(state: State, query: Query) -> NDArray[np.float32]:
-    """Row that stands for a query; raises Invalid if there is none."""
+def asked_row(state: FrozenState, query: Query) -> NDArray[np.float32]:
+    """Row of a query; raises Invalid if there is none."""
     row = query_row(state, query)
     if row is None:
         raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
@@ -59,7 +59,7 @@ def asked_row(state: State, query: Query) -> NDArray[np.float32]:
 
 
 def query_vector(
-    state: State, row: NDArray[np.float32], *, remembered: bool = True
+    state: FrozenState, row: NDArray[np.float32], *, remembered: bool = True
 ) -> NDArray[np.float32]:
     """Vector whose inner products with rows of items are nearly their scores.
 
@@ -75,7 +75,7 @@ def query_vector(
     return np.asarray(vectors, np.float32)[0]
 
 
-def vectors(state: State, query: Query, model: str) -> tuple[dict[str, list[float]], str]:
+def vectors(state: FrozenState, query: Query, model: str) -> tuple[dict[str, list[float]], str]:
     """Vectors by view, to search elsewhere with."""
     assert state.layout is not None
     assert state.snapshot is not None
@@ -103,7 +103,7 @@ class Bonus(NamedTuple):
 NO_BONUS = Bonus(np.zeros(0, np.intp), np.zeros(0, np.float32))
 
 
-def bonus(state: State, row: NDArray[np.float32]) -> Bonus:
+def bonus(state: FrozenState, row: NDArray[np.float32]) -> Bonus:
     """What is known of single items for a query."""
     learner, layout, snapshot = state.learner, state.layout, state.snapshot
     if learner is None or layout is None or snapshot is None:
@@ -122,9 +122,9 @@ def bonus(state: State, row: NDArray[np.float32]) -> Bonus:
 
 
 def _bonus_of(
-    state: State, row: NDArray[np.float32], found: NDArray[np.float32]
+    state: FrozenState, row: NDArray[np.float32], found: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The same for rows of items that may be anywhere."""
+    """The same, for rows that may come from elsewhere."""
     amounts = np.zeros(len(found), np.float32)
     if state.learner is not None and state.layout is not None and len(found):
         ((places, own),) = state.learner.boosts(*state.layout.sides(row[None], found))
@@ -153,7 +153,7 @@ def best(
     approximate: Approximate | None = None,
     known: Bonus = NO_BONUS,
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Rows of the k best living items, and their scores; of equal ones the earlier comes first."""
+    """Rows and scores of the k best living items; ties go to the earlier row."""
     k = min(k, len(snapshot) - len(without))
     if k <= 0:
         return np.zeros(0, np.intp), np.zeros(0, np.float32)
@@ -176,7 +176,7 @@ def best(
 
 
 def ranked(
-    state: State,
+    state: FrozenState,
     query: Query,
     k: int,
     model: str,
@@ -224,10 +224,29 @@ def ranked(
     return Ranking(revision(state, model), state.seq, model, results)
 
 
+def ranked_by_words(
+    state: FrozenState,
+    known: Items | None,
+    texts: ItemTexts,
+    text: str,
+    k: int,
+    items: Sequence[str] | None,
+) -> Ranking:
+    """The k items, among all or some, whose texts match a text best."""
+    check_k(k)
+    if known is None:
+        raise Invalid("query: there must be items before anything is asked, got none.")
+    found = texts.best(known, text, k if items is None else len(known))
+    wanted = None if items is None else set(items)
+    kept = [(id, score) for id, score in found if wanted is None or id in wanted]
+    results = [Ranked(id=id, score=score) for id, score in kept[:k]]
+    return Ranking(revision(state, "text"), state.seq, "text", results)
+
+
 def _rows(
-    state: State, ids: list[str], there: Vectors | None
+    state: FrozenState, ids: list[str], there: VectorsById | None
 ) -> tuple[list[str], NDArray[np.float32]]:
-    """Rows of items: what the log knows of them, and the base view as the store has it."""
+    """Rows of items: as in the log, with the base view of the store."""
     layout, snapshot = state.layout, state.snapshot
     assert layout is not None
     assert snapshot is not None
@@ -246,7 +265,7 @@ def _rows(
 
 
 def _fitting(layout: Layout, id: str, vector: Vector) -> Vector:
-    """A vector of the store; raises if the learner knows others."""
+    """A vector of the store; raises Unavailable if the learner expects another kind."""
     place = layout.places[layout.base]
     if vector.shape != (place.stop - place.start,) or not np.isfinite(vector).all():
         raise Unavailable(
@@ -270,9 +289,9 @@ def _in_order(
 
 
 def _deviations(
-    state: State, row: NDArray[np.float32], found: NDArray[np.float32]
+    state: FrozenState, row: NDArray[np.float32], found: NDArray[np.float32]
 ) -> list[float | None]:
-    """Deviation of each item's distance to the best one; of that, to the second."""
+    """Standard deviation of each score's gap to the best (for the best, to the second)."""
     n = len(found)
     if state.learner is None or state.layout is None or n < 2:
         return [None] * n
@@ -285,7 +304,7 @@ def _deviations(
 
 
 def _explained(
-    state: State,
+    state: FrozenState,
     row: NDArray[np.float32],
     found: NDArray[np.float32],
     results: list[Ranked],

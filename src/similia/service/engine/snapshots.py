@@ -19,7 +19,7 @@ from similia.exceptions import ModelFileError
 from similia.persistence import reading, saving
 from similia.persistence.loading import restored
 from similia.safety.whole import make_folder, remove_leftovers
-from similia.service.catalogue.layout import Layout
+from similia.service.catalogue.items import Layout
 from similia.service.catalogue.shared import SharedSource
 from similia.service.engine import fold as folding
 from similia.service.engine.fold import Fold, Pairs, Unlearnable, copied
@@ -29,17 +29,17 @@ from similia.similarity.blend import Blend
 logger = logging.getLogger("similia.service")
 
 CLASS = "Snapshot"
-#: full blocks after which another one is written
+#: full blocks between snapshots
 BLOCKS_BETWEEN = 64
-#: the newest that are kept; of older ones every other, at growing distances
+#: newest snapshots, all kept; older ones are kept at growing distances
 N_NEWEST = 2
 ARRAYS = ("lists", "exams", "retracted")
 
 
 class Sealed(NamedTuple):
-    """What a snapshot holds."""
+    """Contents of a snapshot."""
 
-    #: last row in it, and that row's hash, by which the log is recognized
+    #: last row in it, and that row's hash, which identifies the log
     seq: int
     hash: str
     learner: Blend
@@ -60,14 +60,14 @@ class Snapshots:
         self.newest = max(self.numbers(), default=0)
 
     def numbers(self) -> list[int]:
-        """Last rows of the snapshots there are, in order."""
+        """Last rows of the existing snapshots, in order."""
         found = (path.stem.removeprefix("snapshot-") for path in self.folder.glob("snapshot-*"))
         return sorted(int(number) for number in found if number.isdecimal())
 
     # -- reading -------------------------------------------------------------------------------
 
     def restored(self, retracted: dict[int, int], last: int) -> Fold:
-        """A fold that starts from the newest snapshot up to row `last` that still holds."""
+        """A fold from the newest valid snapshot up to row `last`."""
         for sealed in self.all(last):
             if not self._holds(sealed, retracted):
                 continue
@@ -93,7 +93,7 @@ class Snapshots:
             yield sealed
 
     def _holds(self, sealed: Sealed, retracted: dict[int, int]) -> bool:
-        """Whether nothing that a snapshot has learnt was retracted since."""
+        """Whether nothing that the snapshot learnt has been retracted."""
         now = {row for row in retracted if row <= sealed.seq}
         changed = np.array(sorted(now ^ set(sealed.retracted.tolist())), np.int64)
         learnt = changed[~np.isin(changed, sealed.exams)]
@@ -112,7 +112,8 @@ class Snapshots:
 
     def keep(self, fold: Fold) -> None:
         """Write a snapshot beside learning, if the last one is old."""
-        if fold.blocks_since(self.newest) < BLOCKS_BETWEEN or self._writing is not None:
+        n_new = len(fold.lists) - int(np.searchsorted(fold.lists, self.newest, "right"))
+        if n_new < BLOCKS_BETWEEN * folding.LISTS_PER_BLOCK or self._writing is not None:
             return
         sealed = self._sealed(fold)
         self._writing = threading.Thread(
@@ -123,13 +124,13 @@ class Snapshots:
     def _write_beside(self, sealed: Sealed) -> None:
         try:
             self._write(sealed)
-        except OSError as error:  # a cache that cannot be written is no reason to stop
+        except OSError as error:  # snapshots are only a cache
             logger.warning("No snapshot was written: %s", error)
         finally:
             self._writing = None
 
     def write(self, fold: Fold) -> int:
-        """Write a snapshot, unless there is one already; return the last row in it."""
+        """Write a snapshot if there is none yet; return its last row."""
         writing = self._writing
         if writing is not None:
             writing.join()
@@ -169,12 +170,12 @@ def widths(layout: Layout) -> dict[str, tuple[int, int]]:
 
 
 def widths_of(learner: Blend) -> dict[str, tuple[int, int]]:
-    """The same, of what a learner takes."""
+    """The same, as a learner has them."""
     return {name: (m, n) for name, m, n in learner.widths_}
 
 
 def superfluous(numbers: list[int]) -> list[int]:
-    """Those to remove: what is left lies at distances from the newest that double."""
+    """Snapshots to remove, so that distances from the newest roughly double."""
     newest, kept = numbers[-1], 0
     found = []
     for place, number in enumerate(reversed(numbers)):

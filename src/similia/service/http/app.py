@@ -1,10 +1,10 @@
-"""The service: its parts in one place, how it begins and ends, and the application made of it."""
+"""The service: its parts, startup and shutdown, and routing."""
 
 import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
@@ -17,43 +17,32 @@ import similia
 from similia.exceptions import MissingExtraError
 from similia.service.catalogue.embedder import Embedder, open_embedder
 from similia.service.catalogue.external import ExternalItems, open_external
-from similia.service.engine.warming import warm_up
-from similia.service.errors import Conflict, Damaged, Invalid, Unavailable
-from similia.service.http import feedback, health, journal, owners, pages, rankings
-from similia.service.http.auth import Auth
-from similia.service.http.budgets import Budget
-from similia.service.http.endpoints import Call, Endpoint, Routes
-from similia.service.http.exchange import Exchange
-from similia.service.http.feedback import Commits
-from similia.service.http.images import IMAGES_PATH, Images
-from similia.service.http.keys import Keys
-from similia.service.http.lanes import open_lanes
-from similia.service.http.metrics import Metrics
+from similia.service.errors import Conflict, Damaged, Invalid, Problem, Unavailable
+from similia.service.http import feedback, journal, owners, rankings
+from similia.service.http.budgets import Budget, open_lanes
+from similia.service.http.calls import Call, answer
+from similia.service.http.endpoints import V1, Endpoint, endpoints_of
+from similia.service.http.keys import Auth, Keys
 from similia.service.http.openapi import document
-from similia.service.http.problems import Problem
-from similia.service.http.telemetry import Telemetry
+from similia.service.http.pages import IMAGES_PATH, Images, page_router
+from similia.service.http.telemetry import Metrics, Traces
 from similia.service.judging import judging
-from similia.service.log import records
-from similia.service.log.records import Query
+from similia.service.log.records import Query, TenantSettings
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
-from similia.service.tenants.tenants import Tenants
+from similia.service.tenants.tenants import Tenants, warm_up
 
-#: seconds after which logs that were out of reach are tried again
+#: seconds between attempts to open logs that are out of reach
 RETRY_SECONDS = 1.0
 
 ENDPOINTS: list[Endpoint] = [
-    *feedback.FEEDBACK_ENDPOINTS,
-    *rankings.RANKING_ENDPOINTS,
-    *owners.OWNER_ENDPOINTS,
-    *judging.JUDGING_ENDPOINTS,
-    *health.HEALTH_ENDPOINTS,
+    each for room in (feedback, rankings, judging, owners) for each in endpoints_of(room)
 ]
 
 
 class Service:
-    """Parts of a running service."""
+    """A running service, as an ASGI application: the API, then pages and pictures."""
 
     def __init__(
         self,
@@ -70,87 +59,88 @@ class Service:
                 f"settings: host must be a loopback address without keys, got {settings.host!r}; "
                 "make a key first: similia keys add."
             )
-        self.embedder: Embedder | None = open_embedder(settings)
-        self._elsewhere = open_external(settings)
-        self.telemetry = Telemetry() if settings.telemetry else None
-        self.auth = Auth(settings, self.keys)
-        self.calls = Budget("requests", settings.max_requests)
-        self.received = Budget("large requests", settings.max_buffered, settings.max_body)
-        self.unread = Budget("answers that nobody reads", settings.max_unread)
-        self.lanes = open_lanes(settings)
-        self._commits: dict[str, Commits] = {}
-        #: requests that are here, also those that are refused
-        self.present = 0
-        self.metrics = Metrics(self.standing, lambda: self.present)
-        self.endpoints = list(ENDPOINTS)
-        self.items = items
-        self.images = images
         if images is not None and self.keys.needed:
             raise ValueError(
                 "images: the service must have no keys, as browsers send none for pictures, got "
                 f"some in {self.keys.path}; use another store, or put pictures into items as data:."
             )
+        self.embedder: Embedder | None = open_embedder(settings)
+        self._elsewhere = open_external(settings)
+        self.traces = Traces() if settings.telemetry else None
+        self.auth = Auth(settings, self.keys)
+        self.calls = Budget("requests", settings.max_requests)
+        self.received = Budget("large requests", settings.max_buffered, settings.max_body)
+        self.unread = Budget("answers that nobody reads", settings.max_unread)
+        self.lanes = open_lanes(settings)
+        #: group commit of each tenant's log, by tenant
+        self.commits: dict[str, feedback.Commits] = {}
+        #: requests in progress, refused ones included
+        self.present = 0
+        self.metrics = Metrics(self)
+        self.endpoints = list(ENDPOINTS)
+        self._routes = Routes(self.endpoints)
+        self._pages: Router = page_router(images, try_page=settings.try_page)
+        self.items = items
         self.query_file = queries
-        #: queries known by id, by tenant
+        #: queries known by their ids, by tenant
         self.queries: defaultdict[str, KnownQueries] = defaultdict(KnownQueries)
-        self._tenants: Tenants | None = None
+        self.tenants = Tenants(settings.store, cache=settings.cache or None)
         self.ready = False
+        #: called when everything is loaded
+        self.on_ready: Callable[[], None] = lambda: None
         self.draining = False
         self._ending = asyncio.Event()
         #: why the logs could not be opened
         self.failure: BaseException | None = None
-        #: why the files to start with could not be read
+        #: why the files given at the start could not be read
         self.unreadable: Exception | None = None
 
-    @property
-    def tenants(self) -> Tenants:
-        """Tenants by name; there once the logs are replayed."""
-        if self._tenants is None:
-            raise Problem(503, "the service is not ready; try again later.", retry_after=1)
-        return self._tenants
+    # -- requests --------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or run the lifespan."""
+        if scope["type"] == "http":
+            await Call(self, scope, receive, send).serve(self._answer)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:  # no web sockets here
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _answer(self, call: Call) -> None:
+        with nullcontext() if self.traces is None else self.traces.span(call):
+            path, method = call.scope["path"], call.scope["method"]
+            endpoints, call.path = self._routes.find(path)
+            if not endpoints:
+                if path.startswith(IMAGES_PATH):
+                    self.auth.identify(call)
+                else:
+                    self.auth.visitor(call)
+                await call.delegate(self._pages)
+                return
+            call.route = next(iter(endpoints.values())).path
+            if method not in endpoints:
+                allowed = ", ".join(sorted(endpoints))
+                sentence = f"the method must be one of {allowed}, got {method:.20}."
+                raise Problem(405, sentence, headers={"allow": allowed})
+            call.endpoint = endpoints[method]
+            await answer(call)
+
+    # -- shared by operations --------------------------------------------------------------------
 
     @cached_property
     def document(self) -> dict[str, Any]:
         """OpenAPI of all endpoints."""
         return document(self.endpoints, similia.__version__)
 
-    # -- what settings bound ---------------------------------------------------------------------
-
-    def check_batch(self, what: str, rows: Sized) -> None:
-        """Refuse batches that are too long."""
-        most = self.settings.max_batch
-        if len(rows) > most:
-            raise Invalid(f"{what} in one request must be at most {most}, got {len(rows)}.")
-
-    def check_vectors(self, name: str, vectors: Mapping[str, Sized]) -> None:
-        """Refuse vectors that are too long."""
-        most, found = self.settings.max_features, max(map(len, vectors.values()), default=0)
-        if found > most:
-            raise Invalid(f"numbers in {name} must be at most {most}, got {found}.")
-
-    def check_ranking(self, k: int) -> None:
-        """Refuse a ranking that is too long."""
-        if k > self.settings.max_k:
-            raise Invalid(f"k must be at most {self.settings.max_k}, got {k}.")
-
-    # -- what operations share -------------------------------------------------------------------
-
     def elsewhere(self, tenant: Tenant) -> ExternalItems | None:
-        """The database that has a tenant's items."""
+        """The database that holds a tenant's items, if it is not the log."""
         return self._elsewhere if tenant.name == self.settings.tenant else None
 
-    def commits(self, tenant: Tenant) -> Commits:
-        """What appends to a tenant's log."""
-        found = self._commits.get(tenant.name)
-        if found is None or found.log is not tenant.log:
-            found = self._commits[tenant.name] = Commits(tenant.log)
-        return found
-
     async def resolved(self, call: Call, query: Query) -> Query:
-        """The query with vectors: its own, those known by its id, or those of its text."""
+        """The query with vectors: its own, those known for its id, or those of its text."""
         elsewhere = self.elsewhere(call.tenant)
         if query.vectors is not None:
-            self.check_vectors("query.vectors", query.vectors)
+            call.check_vectors("query.vectors", query.vectors)
         if query.item and elsewhere is not None:
             return await call.run_in("search", elsewhere.asked, call.tenant, query)
         if query.item or query.vectors:
@@ -165,24 +155,8 @@ class Service:
         vector = await self.embedder.embed(query.text)
         return structs.replace(query, vectors={self.settings.embedder_view: vector})
 
-    async def learnt(self, tenant: Tenant, seq: int) -> None:
-        """Wait until a row of the log is known to rankings; no thread waits."""
-        loop = asyncio.get_running_loop()
-        reached: asyncio.Future[None] = loop.create_future()
-
-        def wake() -> None:
-            if not reached.done():
-                reached.set_result(None)
-
-        def done() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
-                loop.call_soon_threadsafe(wake)
-
-        tenant.when_learnt(seq, done)
-        await reached
-
     def create(self, name: str, shares: str | None = None) -> bool:
-        """Make a tenant; False if it is there, with the same items."""
+        """Make a tenant; False if it exists with the same items."""
         if shares is not None and self._elsewhere is not None and shares == self.settings.tenant:
             raise Invalid(f"tenant: shares must have its items here, got {shares!r} (items_at).")
         try:
@@ -199,25 +173,13 @@ class Service:
         return True
 
     @property
-    def _new_tenant(self) -> records.TenantSettings:
-        return records.TenantSettings(held_out=self.settings.hold_out, search=self.settings.search)
+    def _new_tenant(self) -> TenantSettings:
+        return TenantSettings(held_out=self.settings.hold_out, search=self.settings.search)
 
-    def standing(self) -> Iterator[tuple[str, dict[str, float]]]:
-        """Numbers of each tenant that is open, for metrics."""
-        if not self.ready or self._tenants is None:
-            return
-        for name in list(self._tenants.unusable):
-            yield name, {"usable": 0.0}
-        for tenant in self._tenants.opened():
-            status = tenant.status()
-            numbers = ("seq", "learnt_seq", "items", "judgements", "queries")
-            found = {number: float(getattr(status, number)) for number in numbers}
-            yield tenant.name, {"usable": 1.0, **found}
+    # -- startup and shutdown --------------------------------------------------------------------
 
-    # -- life ------------------------------------------------------------------------------------
-
-    async def lifespan(self, receive: Receive, send: Send) -> None:
-        """Listen at once, replay beside that, then be ready; at the end, drain and close."""
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Listen at once and replay meanwhile; at the end, drain and close."""
         await receive()
         opening = asyncio.create_task(self._open())
         await send({"type": "lifespan.startup.complete"})
@@ -240,16 +202,16 @@ class Service:
                 journal.logger.exception("the logs could not be opened")
             return
         self.failure = None
+        self.on_ready()
         self.ready = True
-        self.metrics.ready.set(1)
         journal.note(logging.INFO, "ready")
         if self.settings.warm_up == "beside":
             await asyncio.to_thread(self._warm_up)
 
     async def _reach_logs(self) -> bool:
-        """Open the logs, if need be once a database answers, or another service lets them go.
+        """Open the logs, retrying while a database is away or another service holds them.
 
-        False if the service ends before.
+        Returns False if the service ends first.
         """
         while not self._ending.is_set():
             try:
@@ -259,9 +221,8 @@ class Service:
                 if str(error) != str(self.failure):
                     journal.note(logging.WARNING, "the logs are out of reach", reason=str(error))
                 self.failure = error
-            if self._tenants is not None:
-                await asyncio.to_thread(self._tenants.close)
-                self._tenants = None
+            await asyncio.to_thread(self.tenants.close)
+            self.tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), RETRY_SECONDS)
         return False
@@ -271,12 +232,14 @@ class Service:
         journal.note(logging.INFO, "warm", seconds=round(seconds, 1))
 
     def _open_tenants(self) -> None:
-        self._tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
         first: Tenant | None = None
-        with contextlib.suppress(Damaged):  # the others are served all the same
-            first = self._tenants.get_or_create(self.settings.tenant, self._new_tenant)
-        self._tenants.open_some()
-        for name, error in self._tenants.unusable.items():
+        with contextlib.suppress(Damaged):  # other tenants are served all the same
+            first = self.tenants.get_or_create(
+                self.settings.tenant,
+                structs.replace(self._new_tenant, fields=self.items.numbers if self.items else []),
+            )
+        self.tenants.open_some()
+        for name, error in self.tenants.unusable.items():
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))
         if first is None:
             return
@@ -290,7 +253,7 @@ class Service:
             raise
 
     def _check_apart(self, first: Tenant) -> None:
-        """Refuse to share items that are elsewhere: what one judges would be copied for all."""
+        """Refuse to share items that are elsewhere: those judged by one would be copied for all."""
         sharing = self.tenants.sharing(first.name)
         if sharing or first.shares is not None:
             raise ValueError(
@@ -307,53 +270,49 @@ class Service:
             self.queries[tenant.name] = KnownQueries(self.query_file.queries(views[0].name))
 
     def close(self) -> None:
-        """Finish what runs, write what waits."""
+        """Finish running work and write what is pending."""
         for lane in self.lanes.values():
             lane.close()
-        if self._tenants is not None:
-            self._tenants.close()
+        self.tenants.close()
         if self._elsewhere is not None:
             self._elsewhere.close()
-        if self.telemetry is not None:
-            self.telemetry.close()
+        if self.traces is not None:
+            self.traces.close()
 
 
-class Application:
-    """The service as an ASGI application: the API by its endpoints, then pages and pictures."""
+class Routes:
+    """Finds the endpoints of a path. An id in a path may contain slashes."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._routes = Routes(service, service.endpoints)
-        pictures = [] if service.images is None else [service.images.route()]
-        self._pages = Router(
-            [*pictures, *pages.routes(try_page=service.settings.try_page)],
-            redirect_slashes=False,
-            default=_nothing,
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        #: endpoints by method, by path
+        self._plain: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in endpoints:
+            methods = self._plain.setdefault(endpoint.path, {})
+            methods[endpoint.method] = endpoint
+            if endpoint.method == "GET":
+                methods["HEAD"] = endpoint
+        #: what comes before and after an id, with its path; the longest end first
+        self._of_ids = sorted(
+            (
+                (*path.removeprefix(V1).split("{id}"), path)
+                for path in self._plain
+                if "{id}" in path
+            ),
+            key=lambda each: -len(each[1]),
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or live and end."""
-        if scope["type"] == "http":
-            await Exchange(self.service, scope, receive, send).run(self._serve)
-        elif scope["type"] == "lifespan":
-            await self.service.lifespan(receive, send)
-        else:  # web sockets: nothing here speaks them
-            await send({"type": "websocket.close", "code": 1003})
-
-    async def _serve(self, exchange: Exchange) -> None:
-        telemetry = self.service.telemetry
-        with nullcontext() if telemetry is None else telemetry.span(exchange):
-            path = exchange.scope["path"]
-            resource, names = self._routes.find(path)
-            if resource is not None:
-                await resource.serve(exchange, names)
-                return
-            if path.startswith(IMAGES_PATH):
-                self.service.auth.caller(exchange)
-            else:
-                self.service.auth.visitor(exchange)
-            await exchange.delegate(self._pages)
-
-
-async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    raise Problem(404, "there is nothing here.")
+    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]]:
+        """The endpoints of a path by method, empty if there is nothing, and the names in it."""
+        if path in self._plain and "{" not in path:
+            return self._plain[path], {}
+        start, v1, tenant = (*path.split("/", 3), "", "")[:3]
+        if start or v1 != "v1" or not tenant:
+            return {}, {}
+        below = path[len(f"/v1/{tenant}") :]
+        if V1 + below in self._plain and "{" not in below:
+            return self._plain[V1 + below], {"tenant": tenant}
+        for before, after, pattern in self._of_ids:
+            id = below[len(before) : len(below) - len(after)]
+            if id and below.startswith(before) and below.endswith(after):
+                return self._plain[pattern], {"tenant": tenant, "id": id}
+        return {}, {}

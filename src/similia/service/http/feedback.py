@@ -10,13 +10,13 @@ from msgspec import structs
 
 from similia.service import schemas as s
 from similia.service.answers import Logged, Receipt
-from similia.service.errors import Invalid, ServiceError
-from similia.service.http.endpoints import JUDGE, READ, V1, Call, Endpoint
-from similia.service.http.keys import Key
-from similia.service.http.problems import Problem
+from similia.service.errors import Invalid, Problem, ServiceError
+from similia.service.http.calls import Call
+from similia.service.http.endpoints import JUDGE, READ, V1, endpoint
 from similia.service.http.ubi import judgements_of
-from similia.service.log.log import Appended, Entry, Log
+from similia.service.log.log import Log
 from similia.service.log.records import Judgement
+from similia.service.log.rows import Appended, Entry
 from similia.service.log.writer import Request
 from similia.service.tenants.checks import receipts
 
@@ -28,6 +28,9 @@ ROWS_A_PART = 50
 _encode = msgspec.json.encode
 
 
+@endpoint(
+    "POST", f"{V1}/feedback", JUDGE, body=s.NewJudgement, batch=s.NewJudgements, errors=(409, 507)
+)
 async def feedback(call: Call) -> s.Receipts:
     """Store judgements and learn from them.
 
@@ -39,6 +42,7 @@ async def feedback(call: Call) -> s.Receipts:
     return await stored(call, body.judgements if isinstance(body, s.NewJudgements) else [body])
 
 
+@endpoint("POST", f"{V1}/feedback/ubi", JUDGE, body=s.UbiDocuments, errors=(409, 507))
 async def feedback_ubi(call: Call) -> s.Receipts:
     """Store searches and clicks of User Behavior Insights.
 
@@ -51,46 +55,47 @@ async def feedback_ubi(call: Call) -> s.Receipts:
 async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     """Check judgements, find their queries' vectors, and store them."""
     service, tenant = call.service, call.tenant
-    service.check_batch("judgements", given)
-    ready = await _with_vectors(call, [_signed(judgement, call.key) for judgement in given])
+    call.check_batch("judgements", given)
+    ready = await _ready(call, given)
     if not ready:
         return s.Receipts([])
     elsewhere = service.elsewhere(tenant)
     if elsewhere is not None:
-        await call.run_in("write", elsewhere.bring, tenant, ready)
+        await call.run_in("search", elsewhere.bring, tenant, ready)
     uploaded = "admin" in call.key.scopes
     entries = tenant.entries_at_once(ready, uploaded=uploaded) if _is_small(ready) else None
     if entries is None:
-        entries = await call.run_in("write", tenant.entries, ready, uploaded=uploaded)
-    found = receipts(entries, await service.commits(tenant).append(entries))
+        entries = await call.run_in("check", tenant.entries, ready, uploaded=uploaded)
+    commits = service.commits.get(tenant.name)
+    if commits is None or commits.log is not tenant.log:
+        commits = service.commits[tenant.name] = Commits(tenant.log)
+    found = receipts(entries, await commits.append(entries))
     known = sum([receipt.duplicate for receipt in found])
-    service.metrics.acknowledge(tenant.name, len(found) - known, known)
+    for n, duplicate in ((len(found) - known, "false"), (known, "true")):
+        if n:
+            service.metrics.acknowledged(tenant.name, duplicate).inc(n)
     return s.Receipts(found)
 
 
-def _signed(judgement: Judgement, key: Key) -> Judgement:
-    """A judge's key signs with the judge's name; only owners say what is trusted."""
-    if judgement.trusted and "admin" not in key.scopes:
-        raise Problem(403, "trusted judgements need a key for admin.")
-    if key.judge is None or judgement.judge == key.judge:
-        return judgement
-    if judgement.judge is not None:
-        raise Problem(403, "judge must be the judge of the key, or be left out.")
-    return structs.replace(judgement, judge=key.judge)
-
-
-async def _with_vectors(call: Call, given: list[Judgement]) -> list[Judgement]:
-    """Judgements whose queries have what is known of them."""
-    service = call.service
+async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
+    """Judgements signed by the judge of the key, with the vectors that are known of queries."""
+    service, key = call.service, call.key
+    elsewhere = service.elsewhere(call.tenant)
     found = []
     for row, judgement in enumerate(given):
+        if judgement.trusted and "admin" not in key.scopes:
+            raise Problem(403, "trusted judgements need a key for admin.")
+        if key.judge is not None and judgement.judge != key.judge:
+            if judgement.judge is not None:
+                raise Problem(403, "judge must be the judge of the key, or be left out.")
+            judgement = structs.replace(judgement, judge=key.judge)
         query = judgement.query
         if query.vectors is not None:
             try:
-                service.check_vectors("query.vectors", query.vectors)
+                call.check_vectors("query.vectors", query.vectors)
             except Invalid as error:
                 raise Invalid(str(error), {row: str(error)}) from None
-        elif query.item is None or service.elsewhere(call.tenant) is not None:
+        elif query.item is None or elsewhere is not None:
             judgement = structs.replace(judgement, query=await service.resolved(call, query))
         found.append(judgement)
     return found
@@ -149,6 +154,7 @@ def _wake(requests: list[Request]) -> None:
             request.waiter.set_result(None)
 
 
+@endpoint("POST", f"{V1}/feedback/{{id}}/retract", JUDGE, errors=(507,), lane="write")
 async def retract(call: Call) -> Receipt:
     """Take a judgement back.
 
@@ -162,6 +168,7 @@ async def retract(call: Call) -> Receipt:
     return await call.run(call.tenant.retract, call.path["id"], by=judge or call.key.id)
 
 
+@endpoint("GET", f"{V1}/feedback", READ, returns=s.LoggedJudgements, query=s.LogPage, lane="bulk")
 async def judgements(call: Call) -> AsyncIterator[bytes]:
     """List judgements in the order of the log."""
     page: s.LogPage = call.query
@@ -175,42 +182,10 @@ async def judgements(call: Call) -> AsyncIterator[bytes]:
         while found:
             yield before + b",".join(map(_encode, found))
             before, left = b",", left - len(found)
-            found = await call.go_on("bulk", rows, found[-1].seq, left) if left else []
+            if left:
+                found = await call.run_in("bulk", rows, found[-1].seq, left, admitted=True)
+            else:
+                found = []
         yield b"]}" if before == b"," else before + b"]}"
 
     return parts(await call.run(rows, page.after, page.limit), page.limit)
-
-
-FEEDBACK_ENDPOINTS = [
-    Endpoint(
-        "POST",
-        f"{V1}/feedback",
-        feedback,
-        JUDGE,
-        s.Receipts,
-        body=s.NewJudgement,
-        batch=s.NewJudgements,
-        errors=(409, 507),
-    ),
-    Endpoint(
-        "GET", f"{V1}/feedback", judgements, READ, s.LoggedJudgements, query=s.LogPage, lane="bulk"
-    ),
-    Endpoint(
-        "POST",
-        f"{V1}/feedback/ubi",
-        feedback_ubi,
-        JUDGE,
-        s.Receipts,
-        body=s.UbiDocuments,
-        errors=(409, 507),
-    ),
-    Endpoint(
-        "POST",
-        f"{V1}/feedback/{{id}}/retract",
-        retract,
-        JUDGE,
-        Receipt,
-        errors=(507,),
-        lane="write",
-    ),
-]

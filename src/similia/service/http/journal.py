@@ -5,9 +5,9 @@ import contextlib
 import logging
 import queue
 import sys
+import threading
 import time
 from datetime import UTC, datetime
-from logging.handlers import BufferingHandler, QueueHandler, QueueListener
 from typing import Any, TextIO
 
 import msgspec
@@ -58,78 +58,61 @@ def _plain(value: Any) -> str:
     return text if text.isprintable() else repr(text)
 
 
-class Handler(QueueHandler):
-    """Hands records to the thread that writes them."""
+class LineWriter(logging.Handler):
+    """Writes records from a thread of its own, in order; a stream that was closed takes nothing.
 
-    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Leave the formatting to that thread, too."""
-        return record
-
-
-class Writer(BufferingHandler):
-    """Writes many lines at once; a stream that was closed takes nothing."""
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(MAX_LINES)
-        self._stream = stream
-
-    def flush(self) -> None:
-        """Write what was handed over."""
-        records, self.buffer = self.buffer, []
-        text = "".join([f"{self.format(record)}\n" for record in records])
-        with contextlib.suppress(ValueError, OSError):
-            if text:
-                self._stream.write(text)
-                self._stream.flush()
-
-
-class Listener(QueueListener):
-    """Takes records from the queue: lines of requests a moment after the first of them.
-
-    A thread that woke up for each would cost more than the requests.
+    Lines of requests wait a moment for others: to wake a thread for each would cost more than the
+    requests.
     """
 
-    def __init__(self, waiting: "queue.SimpleQueue[Any]", writer: Writer) -> None:
-        super().__init__(waiting, writer)
-        self._waiting, self._writer = waiting, writer
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        #: records, or the attributes of a request's record; None at the end
+        self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
 
-    def prepare(self, record: Any) -> logging.LogRecord:
-        """A record; lines of requests become one here, not where requests are served."""
-        found: logging.LogRecord = record
-        return logging.makeLogRecord(record) if isinstance(record, dict) else found
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a record over."""
+        self.waiting.put(record)
 
-    def dequeue(self, block: bool) -> Any:
-        """What comes next."""
-        if not self._waiting.empty():
-            return self._waiting.get(block)
-        self._writer.flush()
-        record = self._waiting.get(block)
-        if isinstance(record, dict):
-            time.sleep(FLUSH_INTERVAL)
-        return record
+    def _run(self) -> None:
+        found: list[Any] = []
+        while None not in found:
+            found = [self.waiting.get()]
+            if isinstance(found[0], dict):
+                time.sleep(FLUSH_INTERVAL)
+            found += [self.waiting.get() for _ in range(min(self.waiting.qsize(), MAX_LINES))]
+            records = [
+                logging.makeLogRecord(each) if isinstance(each, dict) else each
+                for each in found
+                if each is not None
+            ]
+            with contextlib.suppress(ValueError, OSError):
+                self._stream.write("".join([f"{self.format(record)}\n" for record in records]))
+                self._stream.flush()
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self.waiting.put(None)
+        self._thread.join()
+        super().close()
 
 
 def set_up(form: str, level: str) -> None:
     """Log to standard error from a thread of its own, uvicorn's messages included."""
-    writer = Writer(sys.stderr)
+    writer = LineWriter(sys.stderr)
     writer.setFormatter(JsonLines() if form == "json" else Lines())
-    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    listener = Listener(waiting, writer)
-    listener.start()
-    atexit.register(_end, listener, writer)
+    atexit.register(writer.close)
     for name in ("similia.service", "uvicorn"):
         found = logging.getLogger(name)
-        found.handlers[:] = [Handler(waiting)]
+        found.handlers[:] = [writer]
         found.setLevel(level.upper())
         found.propagate = False
     logging.getLogger("uvicorn.access").disabled = True
     # No line names a thread or a process, and to find their names costs time for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-
-
-def _end(listener: QueueListener, writer: Writer) -> None:
-    listener.stop()
-    writer.flush()
 
 
 def note(level: int, message: str, **details: Any) -> None:
@@ -142,7 +125,7 @@ def line(level: int, details: dict[str, Any]) -> None:
     name = logging.getLevelName(level)
     given = {"levelno": level, "levelname": name, "msg": "request", "details": details}
     for handler in logger.handlers:
-        if isinstance(handler, Handler):
-            handler.enqueue({**given, "created": time.time()})  # type: ignore[arg-type]
+        if isinstance(handler, LineWriter):
+            handler.waiting.put({**given, "created": time.time()})
             return
     logger.handle(logging.makeLogRecord({**given, "name": logger.name}))

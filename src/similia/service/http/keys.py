@@ -1,13 +1,15 @@
-"""API keys: hashed in one file, which is read again whenever it changes.
+"""API keys in a file that is read again whenever it changes, and what each may call.
 
 A key is ``sk_ID_SECRET`` with a secret of 256 random bits. Slow hashes are for passwords, which can
 be guessed; nobody guesses 256 bits, so a fast keyed hash (BLAKE2b) loses nothing, and keeps a
 request cheap. The file's own salt keys it, so equal secrets in two files do not look alike.
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
+import logging
 import os
 import secrets
 import threading
@@ -16,26 +18,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from filelock import FileLock
 
 from similia.safety.whole import make_folder, replacing
+from similia.service.errors import Problem
+from similia.service.http import journal
+from similia.service.http.budgets import Rates
+from similia.service.settings import Settings
 
-#: what a key may do: see, judge, or everything
+if TYPE_CHECKING:
+    from similia.service.http.calls import Call
+
+#: what a key may do: read, judge, or everything
 SCOPES = ("read", "feedback", "admin")
 #: a key of all tenants
 EVERY = "*"
 TOKEN_PREFIX = "sk"
 MAX_TOKEN_LENGTH = 128
-#: compared with where no key has the id, so that both take as long
+#: hash to compare with if there is no such key, so that both take the same time
 DUMMY_HASH = "0" * 64
+#: names of this machine in `Host`
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+#: headers that proxies add, beside those that begin with `x-forwarded-`
+FORWARDING_HEADERS = {b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"x-original-host"}
+FORWARDING_PREFIX = b"x-forwarded-"
+#: requests with a wrong key, and for pages, that one address may make at once
+MAX_WRONG_BURST, MAX_PAGE_BURST = 20, 250
 
 
 @dataclass(frozen=True)
 class Key:
-    """What is known of a key; its secret is not."""
+    """A key, without its secret."""
 
     id: str
     tenant: str
@@ -55,9 +73,9 @@ class Key:
         return "admin" in self.scopes or any(scope in self.scopes for scope in scopes)
 
 
-#: whoever can reach a service without keys, which then listens on loopback only
+#: any caller of a service without keys, which listens on loopback only
 LOCAL_OWNER = Key("local", EVERY, SCOPES, name="local owner")
-#: whoever asks for what needs no key
+#: a caller whose key is not known, or not needed
 VISITOR = Key("", "", ())
 
 
@@ -82,19 +100,15 @@ class Keys:
     @property
     def needed(self) -> bool:
         """Whether requests need a key."""
-        self._look()
-        return self._needed
+        return self.look()
 
     def find(self, token: str) -> Key | None:
         """The key of a token, or None if it is unknown, expired or revoked."""
-        return self.look_up(token)[1]
+        self.look()
+        return self.known(token)
 
-    def look_up(self, token: str | None) -> tuple[bool, Key | None]:
-        """Whether requests need a key, and that of a token: one look at the file for both."""
-        self._look()
-        return self._needed, None if token is None else self._find(token)
-
-    def _find(self, token: str) -> Key | None:
+    def known(self, token: str) -> Key | None:
+        """The same as of the last look at the file."""
         prefix, _, rest = token[:MAX_TOKEN_LENGTH].partition("_")
         identifier, _, secret = rest.partition("_")
         known = self._keys.get(identifier)
@@ -106,7 +120,7 @@ class Keys:
 
     def list(self, tenant: str | None = None) -> list[Key]:
         """All keys, or those of a tenant."""
-        self._look()
+        self.look()
         return [key for key in self._keys.values() if tenant in (None, key.tenant)]
 
     def add(
@@ -146,22 +160,22 @@ class Keys:
 
     # -- the file ------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Read the file again if it has changed, so that a key revoked elsewhere ends at once."""
+    def look(self) -> bool:
+        """Read the file again if it has changed; whether requests need a key."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
             if self._stamp is not None:
                 with self._lock:
                     self._stamp, self._keys = None, {}
-            return
+            return self._needed
         self._needed = True
         stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if stamp == self._stamp:
-            return
-        with self._lock:
-            self._salt, self._keys = _read(self.path)
-            self._stamp = stamp
+        if stamp != self._stamp:
+            with self._lock:
+                self._salt, self._keys = _read(self.path)
+                self._stamp = stamp
+        return True
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[dict[str, Key], str]]:
@@ -180,7 +194,7 @@ class Keys:
                 text = json.dumps({"version": 1, "salt": salt, "keys": kept}, indent=1)
                 temporary.write_text(text, encoding="utf-8")
             self.path.chmod(0o600)
-        self._look()
+        self.look()
 
 
 def described(key: Key) -> dict[str, Any]:
@@ -196,6 +210,94 @@ def bearer(header: bytes | None) -> str | None:
         return None
     scheme, _, token = header.decode("latin-1").partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+
+
+# -- who may call what -----------------------------------------------------------------------------
+
+
+class Auth:
+    """Admits callers by their keys or, without keys, whoever is on this machine.
+
+    Nothing of a request is read, stored or waited for before that.
+    """
+
+    def __init__(self, settings: Settings, keys: Keys) -> None:
+        self.keys = keys
+        self._known = Rates(settings.rate, settings.burst)
+        self._wrong = Rates(settings.wrong_rate, MAX_WRONG_BURST)
+        self._pages = Rates(settings.page_rate, MAX_PAGE_BURST)
+        #: whether keys are needed; None until the file is looked at in this turn of the loop
+        self._needed: bool | None = None
+
+    def admit(self, call: "Call") -> None:
+        """Admit a call if its key is for the endpoint; otherwise 401, 403 or 429."""
+        endpoint = call.endpoint
+        key = self.identify(call)
+        place = call.path.get("tenant") if endpoint.place == "tenant" else None
+        if endpoint.place == "any":
+            place = key.tenant
+        if not key.allows(place, endpoint.scopes or ()):
+            raise Problem(403, f"the key must be for {' or '.join(endpoint.scopes or ())} here.")
+        self._known.check(key.id)
+
+    def identify(self, call: "Call") -> Key:
+        """Find the caller's key, of any tenant; otherwise 401, 403 or 429."""
+        if self._needed is None:  # one look for all requests that came before it
+            try:
+                self._needed = self.keys.look()
+            except (ValueError, OSError) as error:
+                journal.note(logging.ERROR, "keys cannot be read", reason=str(error))
+                raise Problem(503, "keys cannot be read.", retry_after=5) from None
+            asyncio.get_running_loop().call_soon(setattr, self, "_needed", None)
+        if self._needed:
+            token = bearer(call.headers.get(b"authorization"))
+            key = None if token is None else self.keys.known(token)
+        else:
+            _check_local(call)
+            key = LOCAL_OWNER
+        if key is None:
+            self._wrong.check(call.address, stranger=True)
+            raise Problem(
+                401,
+                "a known key must be sent: Authorization: Bearer sk_…",
+                headers={"www-authenticate": "Bearer"},
+            )
+        call.connection.known()
+        call.key = key
+        call.details["key"] = key.id
+        return key
+
+    def visitor(self, call: "Call") -> None:
+        """Count a request for a page, which needs no key; 429 beyond the rate."""
+        self._pages.check(call.address, stranger=True)
+
+
+def _check_local(call: "Call") -> None:
+    """Without keys, refuse proxies, other machines' names, and pages of other sites."""
+    headers = call.headers
+    forwarded = [name for name in headers if name.startswith(FORWARDING_PREFIX)]
+    if forwarded or not FORWARDING_HEADERS.isdisjoint(headers):
+        raise Problem(403, "without keys, requests must not come through a proxy; make a key.")
+    server = call.scope["server"]
+    port = None if server is None else server[1]
+    if not _is_own(headers.get(b"host", b""), headers.get(b"origin"), port):
+        raise Problem(403, "without keys, requests must come from this machine and this site.")
+
+
+@lru_cache(maxsize=16)
+def _is_own(host: bytes, origin: bytes | None, port: int | None) -> bool:
+    """Whether a program on this machine asks, for this port; or a page of this service."""
+    if set(host) & set(b"/@?#\\"):
+        return False
+    try:
+        asked = urlsplit(f"//{host.decode('latin-1')}")
+        own = asked.hostname in LOOPBACK_NAMES and (asked.port or 80) == port
+    except ValueError:  # half an address, or no port
+        return False
+    return own and (origin is None or origin.partition(b"://")[2] == host)
+
+
+# -- the file --------------------------------------------------------------------------------------
 
 
 def _new(

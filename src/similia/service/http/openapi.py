@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from similia.service.http.calls import JSON
 from similia.service.http.endpoints import Endpoint
-from similia.service.http.exchange import JSON
-from similia.service.http.problems import Error
+from similia.service.schemas import Error
 
 JSON_TYPE = JSON.decode()
 #: what any request may be answered with

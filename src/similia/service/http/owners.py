@@ -1,48 +1,66 @@
-"""Operations for owners: models, questions, tenants, keys."""
+"""Operations for owners and operators: models, questions, tenants, keys, health."""
 
 import time
+from typing import Any
 
 from similia.service import schemas as s
 from similia.service.answers import Figures, Model, ModelAt, Verdict
-from similia.service.errors import Invalid, NotFound
-from similia.service.http.endpoints import ADMIN, JUDGE, READ, V1, Call, Endpoint
+from similia.service.errors import Invalid, NotFound, Problem
+from similia.service.http.calls import Call
+from similia.service.http.endpoints import ADMIN, JUDGE, READ, V1, endpoint
 from similia.service.http.keys import EVERY, Key
+from similia.service.http.telemetry import PROMETHEUS_MEDIA
 
 
+@endpoint("GET", f"{V1}/next", JUDGE, query=s.NextPage, lane="ask")
 async def next_questions(call: Call) -> s.Questions:
     """What to ask a person next."""
     judge = call.key.judge or call.query.judge
     return s.Questions(await call.run(call.tenant.next, call.query.n, judge=judge))
 
 
+@endpoint("GET", f"{V1}/models", READ)
 async def models(call: Call) -> s.Models:
     """List the generations that were promoted."""
-    return s.Models(await call.run(call.tenant.models))
+    return s.Models(await call.run(call.tenant.champions.models))
 
 
+@endpoint("POST", f"{V1}/promote", ADMIN, errors=(409, 507), lane="long")
 async def promote(call: Call) -> Verdict:
     """Promote what was learnt, if held-out queries show that it is better."""
-    return await call.run(call.tenant.promote)
+    return await call.run(call.tenant.champions.promote)
 
 
+@endpoint(
+    "POST",
+    f"{V1}/rollback",
+    ADMIN,
+    body=s.Rollback,
+    optional_body=True,
+    errors=(409, 507),
+    lane="long",
+)
 async def rollback(call: Call) -> Model:
     """Go back to an earlier generation."""
-    return await call.run(call.tenant.rollback, call.body.to)
+    return await call.run(call.tenant.champions.rollback, call.body.to)
 
 
+@endpoint("GET", f"{V1}/history", READ, query=s.At, lane="long")
 async def history(call: Call) -> ModelAt:
     """Which model ranked at a time."""
-    return await call.run(call.tenant.history, call.query.at)
+    return await call.run(call.tenant.champions.history, call.query.at)
 
 
+@endpoint("GET", f"{V1}/evaluate", READ, lane="long")
 async def evaluate(call: Call) -> Figures:
     """How good the ranking is on queries that were held out from the start."""
-    return await call.run(call.tenant.evaluate)
+    return await call.run(call.tenant.champions.evaluate)
 
 
 # -- keys and tenants ----------------------------------------------------------------------------
 
 
+@endpoint("POST", f"{V1}/keys", ADMIN, body=s.NewKey)
 async def make_key(call: Call) -> s.MadeKey:
     """Make a key of this tenant; it is shown once.
 
@@ -65,12 +83,14 @@ async def make_key(call: Call) -> s.MadeKey:
     return s.MadeKey(key.id, token)
 
 
+@endpoint("GET", f"{V1}/keys", ADMIN)
 async def list_keys(call: Call) -> s.KeyList:
     """List the keys of this tenant, without their secrets."""
     found = await call.run(call.service.keys.list, call.path["tenant"])
     return s.KeyList([_about(key) for key in found])
 
 
+@endpoint("DELETE", f"{V1}/keys/{{id}}", ADMIN)
 async def revoke_key(call: Call) -> s.KeyInfo:
     """Revoke a key of this tenant, at once."""
     try:
@@ -86,12 +106,23 @@ def _about(key: Key) -> s.KeyInfo:
     )
 
 
+@endpoint("GET", "/v1", READ, place="any")
 async def tenants(call: Call) -> s.Tenancy:
     """List the tenants that the key can see."""
     names = await call.run(call.service.tenants.names)
     return s.Tenancy([name for name in names if call.key.tenant in (EVERY, name)])
 
 
+@endpoint(
+    "PUT",
+    V1,
+    ADMIN,
+    body=s.NewTenant,
+    optional_body=True,
+    errors=(409, 507),
+    place="service",
+    lane="open",
+)
 async def create_tenant(call: Call) -> s.Created:
     """Make a tenant. Needs a key of all tenants.
 
@@ -101,37 +132,37 @@ async def create_tenant(call: Call) -> s.Created:
     return s.Created(name, await call.run(call.service.create, name, shares), shares)
 
 
-OWNER_ENDPOINTS = [
-    Endpoint("GET", f"{V1}/next", next_questions, JUDGE, s.Questions, query=s.NextPage, lane="ask"),
-    Endpoint("GET", f"{V1}/models", models, READ, s.Models),
-    Endpoint("POST", f"{V1}/promote", promote, ADMIN, Verdict, errors=(409, 507), lane="long"),
-    Endpoint(
-        "POST",
-        f"{V1}/rollback",
-        rollback,
-        ADMIN,
-        Model,
-        body=s.Rollback,
-        optional_body=True,
-        errors=(409, 507),
-        lane="long",
-    ),
-    Endpoint("GET", f"{V1}/history", history, READ, ModelAt, query=s.At, lane="long"),
-    Endpoint("GET", f"{V1}/evaluate", evaluate, READ, Figures, lane="long"),
-    Endpoint("GET", f"{V1}/keys", list_keys, ADMIN, s.KeyList),
-    Endpoint("POST", f"{V1}/keys", make_key, ADMIN, s.MadeKey, body=s.NewKey),
-    Endpoint("DELETE", f"{V1}/keys/{{id}}", revoke_key, ADMIN, s.KeyInfo),
-    Endpoint("GET", "/v1", tenants, READ, s.Tenancy, place="any"),
-    Endpoint(
-        "PUT",
-        V1,
-        create_tenant,
-        ADMIN,
-        s.Created,
-        body=s.NewTenant,
-        optional_body=True,
-        errors=(409, 507),
-        place="service",
-        lane="write",
-    ),
-]
+# -- health --------------------------------------------------------------------------------------
+
+
+@endpoint("GET", "/livez", None, always=True)
+async def livez(call: Call) -> s.Health:
+    """Whether the process answers."""
+    return s.Health("alive")
+
+
+@endpoint("GET", "/readyz", None, always=True)
+async def readyz(call: Call) -> s.Health:
+    """Whether the logs are replayed and requests are served."""
+    service = call.service
+    if service.draining:
+        raise Problem(503, "not ready: shutting down.", retry_after=1)
+    if not service.ready:
+        why = "the logs could not be opened; see the log." if service.failure else "replaying."
+        raise Problem(503, f"not ready: {why}", retry_after=1)
+    return s.Health("ready")
+
+
+@endpoint(
+    "GET", "/metrics", READ, media=PROMETHEUS_MEDIA, always=True, place="service", lane="bulk"
+)
+async def metrics(call: Call) -> bytes:
+    """Counts and times, for Prometheus. Needs a key of all tenants."""
+    return await call.run(call.service.metrics.page)
+
+
+@endpoint("GET", "/openapi.json", None, always=True)
+async def openapi(call: Call) -> dict[str, Any]:
+    """Describe the API: OpenAPI."""
+    call.service.auth.visitor(call)
+    return call.service.document

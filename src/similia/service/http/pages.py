@@ -1,12 +1,20 @@
-"""Pages for browsers: files of this package, under a policy that lets in nothing else."""
+"""Files for browsers: the pages of this package, and pictures of items from a folder.
+
+Pages have a policy that lets in nothing else.
+"""
 
 import hashlib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
+from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import Receive, Scope, Send
+
+from similia.service.errors import Problem
 
 PAGE_POLICY = "; ".join(
     (
@@ -31,18 +39,32 @@ PAGE_MEDIA = {
     ".txt": "text/plain; charset=utf-8",
     ".woff2": "font/woff2",
 }
+#: what is served, and as what; nothing that can hold a script
+IMAGE_MEDIA = {
+    ".avif": "image/avif",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+}
+IMAGES_PATH = "/images/"
 
 
-def routes(*, try_page: bool) -> list[BaseRoute]:
-    """The page to try the API at /docs, and the pages of `static` at / and /assets/."""
+def page_router(images: "Images | None" = None, *, try_page: bool = True) -> Router:
+    """The page to try the API at /docs, those of `static` at / and /assets/, and pictures."""
     package = files("similia.service")
-    found: list[BaseRoute] = []
+    routes: list[BaseRoute] = [] if images is None else [images.route()]
     if try_page:
-        found += folder(package / "explorer", "/docs", "/docs/")
+        routes += folder(package / "explorer", "/docs", "/docs/")
     static = package / "static"
     if static.is_dir():
-        found += folder(static, "/", "/assets/")
-    return found
+        routes += folder(static, "/", "/assets/")
+    return Router(routes, redirect_slashes=False, default=_nothing)
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Problem(404, "there is nothing here.")
 
 
 def folder(source: Traversable, index: str, prefix: str) -> list[BaseRoute]:
@@ -80,3 +102,42 @@ def _route(path: str, content: bytes, media: str) -> Route:
         return Response(content, headers=headers, media_type=media)
 
     return Route(path, page, methods=["GET"])
+
+
+class Images:
+    """Pictures that were in a folder when it was looked at; no other file is ever opened."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise ValueError(f"images: folder must be one that exists, got {str(folder)!r:.200}.")
+        self.folder, root = folder, folder.resolve()
+        #: files by their path below the folder
+        self._files = {
+            path.relative_to(folder).as_posix(): path
+            for path in sorted(folder.rglob("*"))
+            if path.suffix.lower() in IMAGE_MEDIA
+            and path.is_file()
+            and path.resolve().is_relative_to(root)
+        }
+        if not self._files:
+            raise ValueError(
+                f"images: folder must hold {', '.join(IMAGE_MEDIA)}, got none of them in "
+                f"{str(folder)!r:.200}."
+            )
+        self._stems = {name.rpartition(".")[0]: name for name in self._files}
+
+    def address(self, id: str) -> str | None:
+        """Where the picture of an item is: the file named like its id, with or without a suffix."""
+        name = id if id in self._files else self._stems.get(id)
+        return None if name is None else IMAGES_PATH + quote(name)
+
+    def route(self) -> Route:
+        """The files; whoever asks has been let in."""
+
+        async def image(request: Request) -> FileResponse:
+            file = self._files.get(request.path_params["name"])
+            if file is None or not file.is_file():
+                raise Problem(404, "there is no such picture.")
+            return FileResponse(file, media_type=IMAGE_MEDIA[file.suffix.lower()])
+
+        return Route(IMAGES_PATH + "{name:path}", image, methods=["GET"])

@@ -1,5 +1,7 @@
 """Operations on items, and what is found among them."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
@@ -7,9 +9,10 @@ from msgspec import structs
 
 from similia.service import schemas as s
 from similia.service.answers import Ranking, Receipt, Status
-from similia.service.errors import NotFound
-from similia.service.http.endpoints import ADMIN, READ, SEE, V1, Call, Endpoint
-from similia.service.http.lanes import LaneName
+from similia.service.errors import Invalid, NotFound
+from similia.service.http.budgets import LaneName
+from similia.service.http.calls import Call
+from similia.service.http.endpoints import ADMIN, READ, SEE, V1, endpoint
 from similia.service.log.records import Item, Query
 from similia.service.tenants.tenant import Tenant
 
@@ -21,6 +24,7 @@ QUERIES_A_PIECE = 10
 _encode = msgspec.json.encode
 
 
+@endpoint("POST", f"{V1}/rank", READ, body=s.Rank, lane="search")
 async def rank(call: Call) -> Ranking:
     """Rank items for a query by what was learnt.
 
@@ -28,12 +32,15 @@ async def rank(call: Call) -> Ranking:
     """
     asked: s.Rank = call.body
     service, tenant = call.service, call.tenant
-    service.check_ranking(asked.k)
+    most = service.settings.max_k
+    if asked.k > most:
+        raise Invalid(f"k must be at most {most}, got {asked.k}.")
     query = await service.resolved(call, asked.query)
-    if asked.min_seq is not None:
-        await service.learnt(tenant, asked.min_seq)
     elsewhere = service.elsewhere(tenant)
     lane: LaneName = "bulk" if asked.explain and asked.k > MAX_PROMPT_EXPLANATIONS else "search"
+    if asked.min_seq is not None:
+        await _learnt(tenant, asked.min_seq)
+        lane = "wait" if lane == "search" else lane  # what is learnt wakes many at once
     return await call.run_in(
         lane,
         tenant.rank,
@@ -46,10 +53,30 @@ async def rank(call: Call) -> Ranking:
     )
 
 
+async def _learnt(tenant: Tenant, seq: int) -> None:
+    """Wait until a row of the log is known to rankings; no thread waits."""
+    loop = asyncio.get_running_loop()
+    reached: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not reached.done():
+            reached.set_result(None)
+
+    def done() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+            loop.call_soon_threadsafe(wake)
+
+    tenant.when_learnt(seq, done)
+    await reached
+
+
+@endpoint(
+    "POST", f"{V1}/query-vectors", READ, returns=s.QueryVectors, body=s.Queries, lane="search"
+)
 async def query_vectors(call: Call) -> AsyncIterator[bytes]:
     """Vectors to search with elsewhere, by what was learnt."""
     asked: s.Queries = call.body
-    call.service.check_batch("queries", asked.queries)
+    call.check_batch("queries", asked.queries)
     queries = [await call.service.resolved(call, query) for query in asked.queries]
     lane: LaneName = "search" if len(queries) <= QUERIES_A_PIECE else "bulk"
 
@@ -61,7 +88,7 @@ async def query_vectors(call: Call) -> AsyncIterator[bytes]:
     async def parts(found: list[tuple[dict[str, list[float]], str]]) -> AsyncIterator[bytes]:
         yield b'{"vectors":[' + _joined(found)
         for piece in pieces[1:]:
-            found = await call.go_on(lane, _transformed, *piece)
+            found = await call.run_in(lane, _transformed, *piece, admitted=True)
             yield b"," + _joined(found)
         yield b'],"revision":%s}' % _encode(found[-1][1])
 
@@ -78,21 +105,24 @@ def _transformed(
     return [tenant.query_vectors(query, model=model) for query in queries]
 
 
+@endpoint("POST", f"{V1}/items", ADMIN, body=s.NewItems, errors=(507,), lane="write")
 async def put_items(call: Call) -> Receipt:
     """Add items, or put them in place of those with the same ids."""
-    call.service.check_batch("items", call.body.items)
+    call.check_batch("items", call.body.items)
     for item in call.body.items:
-        call.service.check_vectors("vectors", item.vectors)
+        call.check_vectors("vectors", item.vectors)
     return await call.run(call.tenant.put_items, call.body.items)
 
 
+@endpoint("PUT", f"{V1}/items/{{id}}", ADMIN, body=s.ItemBody, errors=(507,), lane="write")
 async def put_item(call: Call) -> Receipt:
     """Add an item, or put it in place of the one with the same id."""
     item = Item(id=call.path["id"], **structs.asdict(call.body))
-    call.service.check_vectors("vectors", item.vectors)
+    call.check_vectors("vectors", item.vectors)
     return await call.run(call.tenant.put_items, [item])
 
 
+@endpoint("GET", f"{V1}/items/{{id}}", SEE)
 async def item(call: Call) -> Item:
     """An item."""
     found = await call.run(call.tenant.item, call.path["id"])
@@ -101,42 +131,15 @@ async def item(call: Call) -> Item:
     return found
 
 
+@endpoint("DELETE", f"{V1}/items/{{id}}", ADMIN, errors=(507,), lane="write")
 async def delete_item(call: Call) -> Receipt:
     """Delete an item."""
     return await call.run(call.tenant.delete_items, [call.path["id"]])
 
 
+@endpoint("GET", f"{V1}/status", SEE)
 async def status(call: Call) -> Status:
     """Where the tenant stands: counts, what is learnt, how far it is trusted."""
-    return await call.run(call.tenant.status)
-
-
-RANKING_ENDPOINTS = [
-    Endpoint("POST", f"{V1}/rank", rank, READ, Ranking, body=s.Rank),
-    Endpoint("POST", f"{V1}/query-vectors", query_vectors, READ, s.QueryVectors, body=s.Queries),
-    Endpoint(
-        "POST",
-        f"{V1}/items",
-        put_items,
-        ADMIN,
-        Receipt,
-        body=s.NewItems,
-        errors=(507,),
-        lane="write",
-    ),
-    Endpoint("GET", f"{V1}/items/{{id}}", item, SEE, Item),
-    Endpoint(
-        "PUT",
-        f"{V1}/items/{{id}}",
-        put_item,
-        ADMIN,
-        Receipt,
-        body=s.ItemBody,
-        errors=(507,),
-        lane="write",
-    ),
-    Endpoint(
-        "DELETE", f"{V1}/items/{{id}}", delete_item, ADMIN, Receipt, errors=(507,), lane="write"
-    ),
-    Endpoint("GET", f"{V1}/status", status, SEE, Status),
-]
+    tenant = call.tenant
+    # What needs no reading needs no thread: two that take turns would keep rankings waiting.
+    return tenant.status() if tenant.log.is_counted else await call.run(tenant.status)

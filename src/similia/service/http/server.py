@@ -1,23 +1,172 @@
-"""Run a service: listen, serve, and on SIGTERM finish what is under way."""
+"""Run a service on uvicorn, with deadlines for heads and slow readers, which uvicorn lacks.
 
+uvicorn takes any asyncio protocol as its `http` option, so `Connection` stands in front of
+uvicorn's own and sees what passes; requests find it in their ASGI state.
+"""
+
+import asyncio
 import contextlib
 import gc
 import logging
 import signal
 import socket
+from collections import OrderedDict
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from similia.service.http import journal
-from similia.service.http.app import Application, Service
-from similia.service.http.connection import Door
+from similia.service.http.app import Service
+from similia.service.http.calls import CONNECTION
+from similia.service.settings import Settings
 
+#: bytes of a head
+MAX_HEAD_BYTES = 64 * 1024
+#: bytes of a request that are neither head nor body that anybody reads: trailers, a body that
+#: waits. A read of the socket is up to 256 KiB, and uvicorn reads on until it holds 64 KiB
+MAX_UNREAD_BYTES = 512 * 1024
+#: heads in one read from a caller without a known key
+MAX_UNKNOWN_HEADS = 32
+TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 #: part of the connections that the system allows, for callers without a known key
 UNKNOWN_SHARE = 1 / 2
 #: connections where the system does not say how many it allows
 CONNECTIONS = 1024
+
+
+class Door:
+    """Connections without a known key; beyond a number, the oldest is closed."""
+
+    def __init__(self, settings: Settings, places: int) -> None:
+        self.header_timeout = settings.header_timeout
+        self.write_timeout = settings.write_timeout
+        self.places = places
+        self.unknown: OrderedDict[Connection, None] = OrderedDict()
+
+    def protocol(self, *, app_state: dict[str, Any], **given: Any) -> "Connection":
+        """A connection, as uvicorn asks for one."""
+        return Connection(self, app_state, given)
+
+    def enter(self, connection: "Connection") -> None:
+        """Let a new connection in."""
+        self.unknown[connection] = None
+        if len(self.unknown) > self.places:
+            oldest, _ = self.unknown.popitem(last=False)
+            oldest.abort()
+
+
+class Connection(asyncio.Protocol):
+    """A connection in front of uvicorn's."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, door: Door, app_state: dict[str, Any], given: dict[str, Any]) -> None:
+        self.door = door
+        uvicorns: Any = AutoHTTPProtocol
+        self._inner = uvicorns(app_state={**app_state, CONNECTION: self}, **given)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._requests = 0
+        #: bytes received since a request last read any
+        self.unread = 0
+        self.closed = False
+
+    # -- what asyncio calls ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a head."""
+        self.transport = transport
+        self.door.enter(self)
+        self._timer = self._loop.call_later(self.door.header_timeout, self._head_is_late)
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass data on, unless it never amounts to a request."""
+        if self.closed or self.transport.is_closing():
+            return
+        self.unread += len(data)
+        if self._requests == 0 and self._timer is None:
+            self._timer = self._loop.call_later(self.door.header_timeout, self._head_is_late)
+        most = MAX_UNREAD_BYTES if self._requests else MAX_HEAD_BYTES + len(data)
+        heads = data.count(b"\r\n\r\n") if self in self.door.unknown else 0
+        if self.unread > most or heads > MAX_UNKNOWN_HEADS:
+            self.abort()
+        else:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Pass the end on."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Wait for a slow reader, but not for ever."""
+        self._inner.pause_writing()
+        self._drained = self._drained or self._loop.create_future()
+        if self._write_timer is None:
+            self._write_timer = self._loop.call_later(self.door.write_timeout, self.abort)
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        self._stop_waiting_for_reader()
+        self._inner.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the connection."""
+        self.closed = True
+        self.door.unknown.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stop_waiting_for_reader()
+        self._inner.connection_lost(error)
+
+    # -- what requests call ----------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A head is complete."""
+        self._requests += 1
+        self.unread = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def known(self) -> None:
+        """The caller has a known key."""
+        self.door.unknown.pop(self, None)
+
+    def end(self) -> None:
+        """A request is answered."""
+        self._requests -= 1
+        self.unread = 0
+
+    async def drain(self) -> None:
+        """Wait until the reader has taken most of what was sent, or is cut off."""
+        if self._drained is not None:
+            await asyncio.shield(self._drained)
+
+    def abort(self) -> None:
+        """Close at once."""
+        self.transport.abort()
+
+    # -- timers ----------------------------------------------------------------------------------
+
+    def _head_is_late(self) -> None:
+        self._timer = None
+        if self.unread:
+            self.transport.write(TOO_LATE)
+        self.transport.close()
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
 
 
 class Server(uvicorn.Server):
@@ -29,7 +178,7 @@ class Server(uvicorn.Server):
         self.door = Door(settings, int(_raise_file_limit() * UNKNOWN_SHARE))
         super().__init__(
             uvicorn.Config(
-                Application(service),
+                service,
                 http=self.door.protocol,  # type: ignore[arg-type]  # called like a class
                 ws="none",
                 lifespan="on",
@@ -84,13 +233,20 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
-    # Items are many and stay, so looking through all of them seldom is enough.
+    # A collection stops all threads, and what is loaded stays: look through it rarely.
     gc.set_threshold(10_000, 20, 20)
+    service.on_ready = _freeze
     server = Server(service, listener)
     started(url)
     server.run()
     if service.unreadable is not None:
         raise service.unreadable
+
+
+def _freeze() -> None:
+    """Exempt everything loaded so far from garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def _raise_file_limit() -> int:

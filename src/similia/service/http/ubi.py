@@ -13,7 +13,7 @@ from similia.service.log.records import Clicks, Judgement, Query
 from similia.service.schemas import UbiDocuments
 
 #: actions that mean that an item was wanted
-WANTED = {"click", "click_through", "add_to_cart", "purchase", "watch"}
+WANTED_ACTIONS = {"click", "click_through", "add_to_cart", "purchase", "watch"}
 IMPRESSION = "impression"
 
 
@@ -46,7 +46,7 @@ def _clicks(query: dict[str, Any], events: list[dict[str, Any]], where: str) -> 
         shown = list(dict.fromkeys(map(str, hits)))
     if not shown:
         return None
-    wanted = {_object(event) for event in events if event.get("action_name") in WANTED}
+    wanted = {_object(event) for event in events if event.get("action_name") in WANTED_ACTIONS}
     text = query.get("user_query")
     user = _text(query, "client_id", where, needed=False)
     positions = [place for place in map(places.get, shown) if place is not None]

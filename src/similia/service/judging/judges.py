@@ -1,4 +1,4 @@
-"""Judges: what each has answered, how well they agree with themselves, and with each other.
+"""Judges: their answers, and how well they agree with themselves and each other.
 
 Some questions are asked again with the sides swapped (source "repeat"), and some have an answer
 that an administrator gave (source "gold"; a judge's answer to it has the source "check"). Neither
@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from similia.service.log.log import LearnerRow, Log
+from similia.service.errors import Damaged
+from similia.service.log.log import Log
 from similia.service.log.records import (
     UPLOADED,
     JudgedBody,
@@ -24,19 +25,20 @@ from similia.service.log.records import (
     decoded,
     query_key,
 )
+from similia.service.log.rows import LearnerRow
 
 #: a query, and two items in order of their ids
-Comparison: TypeAlias = tuple[str, str, str]
+JudgedPair: TypeAlias = tuple[str, str, str]
 
 K = TypeVar("K")
 
 REPEAT, CHECK, GOLD = "repeat", "check", "gold"
-#: answers that figures are about, the last ones, and rows of the log that are read to find them
+#: latest answers kept for figures, and rows of the log read to find them
 MAX_ANSWERS, MAX_ROWS_READ = 20_000, 50_000
 
 
 class Count(Struct, frozen=True):
-    """How often something was asked, and how often the answer was right, or the same."""
+    """Questions asked, and answers that were right, or the same as before."""
 
     asked: int = 0
     right: int = 0
@@ -62,7 +64,7 @@ class Answered(NamedTuple):
     """A comparison, the item that was preferred ("" if none was), and where it came from."""
 
     seq: int
-    comparison: Comparison
+    comparison: JudgedPair
     choice: str
     source: str | None
     judge: str
@@ -78,7 +80,7 @@ class JudgeFigures:
         self._seq: int | None = None
         self._answers: dict[int, Answered] = {}
         self._by_judge: dict[str, dict[int, Answered]] = defaultdict(dict)
-        self._gold: dict[Comparison, dict[int, Answered]] = defaultdict(dict)
+        self._gold: dict[JudgedPair, dict[int, Answered]] = defaultdict(dict)
 
     def answers(self, judge: str) -> list[Answered]:
         """Answers of a judge, oldest first."""
@@ -101,7 +103,7 @@ class JudgeFigures:
             self._read_on()
             return self._standing(judge)
 
-    def golden(self) -> dict[Comparison, Answered]:
+    def golden(self) -> dict[JudgedPair, Answered]:
         """Comparisons with an administrator's answer, the last one."""
         with self._lock:
             self._read_on()
@@ -109,7 +111,7 @@ class JudgeFigures:
 
     def agreement(self) -> Agreement:
         """Agreement between judges on the comparisons that at least two of them answered."""
-        said: dict[Comparison, dict[str, str]] = defaultdict(dict)
+        said: dict[JudgedPair, dict[str, str]] = defaultdict(dict)
         with self._lock:
             self._read_on()
             for answered in self._answers.values():
@@ -119,15 +121,20 @@ class JudgeFigures:
         return Agreement(krippendorff_alpha(shared), len(shared)) if shared else Agreement()
 
     def _standing(self, judge: str) -> Standing:
-        first: dict[Comparison, str] = {}
+        first: dict[JudgedPair, str] = {}
         repeats, checks = [], []
+        counted: set[tuple[str | None, JudgedPair]] = set()
         given = list(self._by_judge.get(judge, {}).values())
         for answered in given:
-            gold = self._gold.get(answered.comparison)
+            gold, once = self._gold.get(answered.comparison), (answered.source, answered.comparison)
+            if once in counted:  # a question is asked once, however often it is answered
+                continue
             if answered.source == REPEAT and answered.comparison in first:
                 repeats.append(answered.choice == first[answered.comparison])
+                counted.add(once)
             elif answered.source == CHECK and gold:
                 checks.append(answered.choice == self._last(gold).choice)
+                counted.add(once)
             first.setdefault(answered.comparison, answered.choice)
         return Standing(
             judge,
@@ -158,7 +165,10 @@ class JudgeFigures:
         self._seq = last
 
     def _take(self, row: LearnerRow) -> None:
-        answered = _answered(row.seq, decoded(row.body), self._settings())
+        try:
+            answered = _answered(row.seq, decoded(row.body), self._settings())
+        except Damaged:  # it holds no answer
+            return
         if answered is None:
             return
         self._answers[row.seq] = self._by_judge[answered.judge][row.seq] = answered

@@ -1,4 +1,4 @@
-"""Operations of the page on which people judge."""
+"""Operations behind the judging page."""
 
 import secrets
 from collections.abc import Sequence
@@ -8,7 +8,8 @@ from msgspec import Meta, Struct, structs
 
 from similia.service import schemas as s
 from similia.service.answers import Point, Question
-from similia.service.http.endpoints import JUDGE, READ, SEE, V1, Call, Endpoint
+from similia.service.http.calls import Call
+from similia.service.http.endpoints import JUDGE, READ, SEE, V1, endpoint
 from similia.service.http.feedback import stored
 from similia.service.http.keys import EVERY, SCOPES
 from similia.service.judging.judges import (
@@ -19,15 +20,25 @@ from similia.service.judging.judges import (
     Answered,
     Standing,
 )
-from similia.service.log.records import Item, Judgement, NoneOfThese, Query, Skip, Tie, Triplet
+from similia.service.log.records import (
+    JUDGEMENTS,
+    Item,
+    Judgement,
+    NoneOfThese,
+    Query,
+    Skip,
+    Tie,
+    Triplet,
+    readable,
+)
 from similia.service.tenants.files import bare
 from similia.service.tenants.tenant import Tenant
 
-#: judge of those who have no key
+#: name of a judge without a key
 UNNAMED_JUDGE = "owner"
-#: one question in so many is asked again, or has an answer already
+#: one question in so many is a repeat or a gold question
 REPEAT_ONE_IN = 10
-#: answers that must lie between a question and its repetition
+#: answers between a question and its repeat
 ANSWERS_APART = 10
 
 
@@ -146,6 +157,7 @@ class Progress(Struct, frozen=True):
 # -- operations ----------------------------------------------------------------------------------
 
 
+@endpoint("GET", f"{V1}/judging/me", SEE)
 async def me(call: Call) -> Me:
     """Who is asking, and what they may do."""
     names = await call.run(call.service.tenants.names)
@@ -154,6 +166,7 @@ async def me(call: Call) -> Me:
     return Me(_judge(call), scopes, seen, call.service.keys.needed)
 
 
+@endpoint("GET", f"{V1}/judging/questions", JUDGE, query=SheetPage, lane="ask")
 async def questions(call: Call) -> Sheet:
     """Comparisons for this judge, with the items to show.
 
@@ -164,6 +177,7 @@ async def questions(call: Call) -> Sheet:
     return await call.run(_sheet, call.tenant, _judge(call), call.query.n, pool)
 
 
+@endpoint("POST", f"{V1}/judging/answers", JUDGE, body=Answer, errors=(409, 507))
 async def answer(call: Call) -> s.Receipts:
     """Store the answer to a comparison.
 
@@ -175,40 +189,23 @@ async def answer(call: Call) -> s.Receipts:
     return await stored(call, [_judgement(given, _judge(call))])
 
 
+@endpoint("POST", f"{V1}/judging/items", SEE, body=ItemIds)
 async def contents(call: Call) -> Contents:
     """Items as people see them."""
     return Contents(_shown(await call.run(call.tenant.contents, call.body.ids)))
 
 
+@endpoint("GET", f"{V1}/judging/queries", READ, query=Offered)
 async def offer(call: Call) -> Offer:
     """Queries that the service knows."""
     known = call.service.queries[call.tenant.name]
     return Offer(await call.run(known.some, call.tenant, call.query.limit))
 
 
+@endpoint("GET", f"{V1}/judging/progress", READ, lane="long")
 async def progress(call: Call) -> Progress:
     """Learning curve on held-out queries, judgements a day, calibration, agreement."""
     return await call.run(_progress, call.tenant)
-
-
-JUDGING_ENDPOINTS = [
-    Endpoint("GET", f"{V1}/judging/me", me, SEE, Me),
-    Endpoint(
-        "GET", f"{V1}/judging/questions", questions, JUDGE, Sheet, query=SheetPage, lane="ask"
-    ),
-    Endpoint(
-        "POST",
-        f"{V1}/judging/answers",
-        answer,
-        JUDGE,
-        s.Receipts,
-        body=Answer,
-        errors=(409, 507),
-    ),
-    Endpoint("POST", f"{V1}/judging/items", contents, SEE, Contents, body=ItemIds),
-    Endpoint("GET", f"{V1}/judging/queries", offer, READ, Offer, query=Offered),
-    Endpoint("GET", f"{V1}/judging/progress", progress, READ, Progress, lane="long"),
-]
 
 
 # -- work ----------------------------------------------------------------------------------------
@@ -243,7 +240,7 @@ def _sheet(tenant: Tenant, judge: str, n: int, pool: Sequence[Query]) -> Sheet:
 
 
 def _maybe_again(tenant: Tenant, judge: str, given: list[Answered], question: Question) -> Question:
-    """The question, or now and then one that has an answer already."""
+    """The question, or occasionally one that was answered before."""
     chance = secrets.randbelow(2 * REPEAT_ONE_IN)
     again: Question | None = None
     if chance == 0:
@@ -262,11 +259,14 @@ def _maybe_again(tenant: Tenant, judge: str, given: list[Answered], question: Qu
 
 
 def _again(tenant: Tenant, known: list[Answered], judge: str, source: str) -> Question | None:
-    """One of these comparisons, its sides swapped; None if there is none."""
+    """One of these comparisons with its sides swapped; None if there is none."""
     if not known:
         return None
     each = secrets.choice(known)
-    judgement = tenant.judgement(each.seq)
+    row = tenant.log.row(each.seq)
+    judgement = None if row is None else readable(row.body)
+    if not isinstance(judgement, JUDGEMENTS):
+        return None
     _, one, other = each.comparison
     left, right = (other, one) if judgement.left == one else (one, other)
     return tenant.signed(Question("", judgement.query, left, right, source), judge)
@@ -281,7 +281,7 @@ def _judgement(given: Answer, judge: str) -> Judgement:
         "question": given.question,
         "left": given.left,
         "milliseconds": given.milliseconds,
-        # Answers about consistency are no feedback: it was given before.
+        # Repeats and checks are not new feedback.
         "weight": 0.0 if given.source in (REPEAT, CHECK) else 1.0,
     }
     both = [given.left, given.right]
@@ -299,8 +299,8 @@ def _judgement(given: Answer, judge: str) -> Judgement:
 
 
 def _progress(tenant: Tenant) -> Progress:
-    figures = tenant.evaluate()
-    calibration = tenant.calibration()
+    figures = tenant.champions.evaluate()
+    calibration = tenant.champions.calibration()
     bins = []
     if calibration is not None:
         rows = zip(calibration.confidence, calibration.accuracy, calibration.count, strict=True)

@@ -1,4 +1,4 @@
-"""What to ask a person: comparisons that would teach most, and random ones for exams."""
+"""Questions for people: the most instructive comparisons, and random ones for exams."""
 
 import secrets
 from collections.abc import Sequence
@@ -9,27 +9,25 @@ from msgspec import structs
 
 from similia.contract import Indices
 from similia.service.answers import Question
-from similia.service.engine.fold import State
+from similia.service.engine.fold import FrozenState
 from similia.service.engine.ranking import asked_row, best, query_vector
 from similia.service.errors import Invalid
 from similia.service.log.log import Log
 from similia.service.log.provenance import is_held_out, question_id
-from similia.service.log.records import JUDGEMENTS, Query, TenantSettings, query_key, whole
+from similia.service.log.records import JUDGEMENTS, Query, TenantSettings, query_key, readable
 from similia.similarity.blend import Blend
 
-#: queries that questions are about, of the last judgements
-RECENT = 200
-#: one question in so many is random
-RANDOM = 5
-#: items of a query that are compared
-DEPTH = 20
-#: comparisons that the most instructive ones are chosen from, how many there are for each, and
-#: how many are about one query
-CANDIDATES, CHOICE, EACH = 1200, 100, 16
+#: last judgements whose queries are asked about, or items if there are none
+N_RECENT = 200
+RANDOM_ONE_IN = 5
+#: items that rank first for a query are compared
+N_COMPARED = 20
+#: comparisons to choose from: at most, for each that is asked, and about one query
+MAX_CHOICES, CHOICES_EACH, CHOICES_A_QUERY = 1200, 100, 16
 
 
 def questions(
-    state: State,
+    state: FrozenState,
     log: Log,
     n: int,
     judge: str | None,
@@ -50,7 +48,7 @@ def questions(
     if state.learner is None or not taught:
         found = _random(state, known, n, rng)
     else:
-        by_chance = int((rng.integers(RANDOM, size=n) == 0).sum())
+        by_chance = int((rng.integers(RANDOM_ONE_IN, size=n) == 0).sum())
         found = _random(state, exams or known, by_chance, rng)
         found += suggested(state, state.learner, taught, n - by_chance, rng)
         found = [found[place] for place in rng.permutation(len(found))]
@@ -64,7 +62,9 @@ def signed(question: Question, judge: str | None, settings: TenantSettings) -> Q
     return structs.replace(question, id=id)
 
 
-def _random(state: State, queries: list[Query], n: int, rng: np.random.Generator) -> list[Question]:
+def _random(
+    state: FrozenState, queries: list[Query], n: int, rng: np.random.Generator
+) -> list[Question]:
     found = []
     for query in islice(cycle(queries), n):
         rows = _first(state, query)
@@ -75,15 +75,15 @@ def _random(state: State, queries: list[Query], n: int, rng: np.random.Generator
 
 
 def suggested(
-    state: State, learner: Blend, queries: list[Query], n: int, rng: np.random.Generator
+    state: FrozenState, learner: Blend, queries: list[Query], n: int, rng: np.random.Generator
 ) -> list[Question]:
     """The comparisons that would teach most, of some drawn at random from what ranks first."""
     assert state.layout is not None
     assert state.snapshot is not None
     if n == 0:
         return []
-    drawn = min(CANDIDATES, CHOICE * n)
-    asked = queries[: max(1, drawn // EACH)]
+    drawn = min(MAX_CHOICES, CHOICES_EACH * n)
+    asked = queries[: max(1, drawn // CHOICES_A_QUERY)]
     each = -(-drawn // len(asked))
     candidates = []
     for place, query in enumerate(asked):
@@ -106,16 +106,16 @@ def suggested(
     ]
 
 
-def _first(state: State, query: Query) -> Indices:
-    """Rows of the items that rank first for a query, but for itself."""
+def _first(state: FrozenState, query: Query) -> Indices:
+    """Rows of the items that rank first for a query, except itself."""
     assert state.snapshot is not None
     own = state.snapshot.row(query.item) if query.item is not None else None
     vector = query_vector(state, asked_row(state, query))
-    return best(state.snapshot, vector, DEPTH, [] if own is None else [own])[0]
+    return best(state.snapshot, vector, N_COMPARED, [] if own is None else [own])[0]
 
 
 def _question(
-    state: State, query: Query, pair: Indices, source: str, rng: np.random.Generator
+    state: FrozenState, query: Query, pair: Indices, source: str, rng: np.random.Generator
 ) -> Question:
     """The sides are random."""
     assert state.snapshot is not None
@@ -124,7 +124,7 @@ def _question(
 
 
 def _queries(
-    state: State,
+    state: FrozenState,
     log: Log,
     rng: np.random.Generator,
     judge: str | None,
@@ -133,8 +133,8 @@ def _queries(
     assert state.snapshot is not None
     known = {query_key(query): query for query in pool}
     mine = set()
-    for row, _ in log.search(max(0, log.last - RECENT), RECENT):
-        record = whole(row.body)
+    for row, _ in log.search(max(0, log.last - N_RECENT), N_RECENT):
+        record = readable(row.body)
         if isinstance(record, JUDGEMENTS) and row.query is not None:
             query = record.query
             if _is_rankable(state, query):
@@ -143,12 +143,12 @@ def _queries(
                 mine.add(row.query)
     found = [query for key, query in known.items() if key not in mine] or list(known.values())
     if not found:
-        rows = state.snapshot.some(RECENT)
+        rows = state.snapshot.some(N_RECENT)
         found = [Query(item=state.snapshot.id(row)) for row in rows.tolist()]
     return [found[i] for i in rng.permutation(len(found))]
 
 
-def _is_rankable(state: State, query: Query) -> bool:
+def _is_rankable(state: FrozenState, query: Query) -> bool:
     """Whether items can be ranked for a query of the log, which may be of other views."""
     assert state.layout is not None
     assert state.snapshot is not None

@@ -1,21 +1,24 @@
-"""Where a tenant's log is: in a folder, or in a PostgreSQL database."""
+"""Where a tenant's log is: in a folder, or in a PostgreSQL database.
+
+The adapter of PostgreSQL is imported only where it is asked for: psycopg is an extra.
+"""
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from similia.service.errors import Conflict, Invalid, NotFound
-from similia.service.log.log import Checked, Log, Row
-from similia.service.log.sqlite import NAME as FILE
-from similia.service.log.sqlite import SQLiteLog, backup_log, check_log, read_log
+from similia.service.errors import Conflict, Damaged, Invalid, NotFound
+from similia.service.log.log import Log
+from similia.service.log.sqlite import LOG_FILE, read_sqlite, sqlite_log
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
+#: folder of snapshots, beside a log or in the cache
+SNAPSHOTS_FOLDER = "snapshots"
+TENANT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 
 
 def check_name(name: str) -> None:
-    """Refuse names that are not safe in paths, addresses and schemas."""
-    if not NAME.fullmatch(name):
+    """Refuse names that are unsafe in paths, URLs and schemas."""
+    if not TENANT_NAME.fullmatch(name):
         raise Invalid(
             "tenant: name must be up to 50 small letters, digits, '-' and '_', beginning with a "
             f"letter or digit, got {name!r:.80}."
@@ -27,77 +30,51 @@ def is_url(where: str | Path) -> bool:
     return str(where).startswith(("postgres://", "postgresql://"))
 
 
-def opened_log(
-    where: str | Path, name: str, *, new: bool, cache: str | Path | None = None
-) -> tuple[Log, Path]:
-    """The log of a tenant, and the folder for what is computed from it."""
-    check_name(name)
-    if not new and not _exists(where, name):
-        raise NotFound(f"tenant: name must be that of a tenant, got {name!r}; create it first.")
-    log, folder = _opened(where, name, cache)
-    if new and log.last:  # an empty one is what is left if its maker was killed
-        log.close()
-        raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
-    return log, folder
-
-
-def _exists(where: str | Path, name: str) -> bool:
-    if is_url(where):
-        return name in names_in(where)
-    return (Path(where) / name / FILE).exists()
-
-
-def _opened(where: str | Path, name: str, cache: str | Path | None) -> tuple[Log, Path]:
-    if not is_url(where):
-        folder = Path(where) / name
-        return SQLiteLog(folder), folder if cache is None else Path(cache) / name
-    # The adapter is imported only where it is asked for: psycopg is an extra.
-    from similia.service.log.postgres import PostgresLog
-
-    folder = _cache_folder(cache) / name
-    return PostgresLog(str(where), name, folder), folder
-
-
 def names_in(where: str | Path) -> list[str]:
     """Names of the tenants in a folder or a database."""
     if is_url(where):
         from similia.service.log.postgres import tenants_in
 
         return tenants_in(str(where))
-    return sorted(path.parent.name for path in Path(where).glob(f"*/{FILE}"))
+    return sorted(path.parent.name for path in Path(where).glob(f"*/{LOG_FILE}"))
 
 
-def check_tenant(where: str | Path, name: str) -> Checked:
-    """Verify the log of a tenant, whether or not a service is using it; raises Damaged."""
+def read_log(where: str | Path, name: str) -> Log:
+    """A tenant's log, read only; a service may be using it."""
     check_name(name)
     if is_url(where):
-        from similia.service.log import postgres
+        from similia.service.log.postgres import read_postgres
 
-        return postgres.check_log(str(where), name)
-    return check_log(Path(where) / name / FILE)
+        return read_postgres(str(where), name)
+    return read_sqlite(Path(where) / name / LOG_FILE)
 
 
-def rows_of(
-    where: str | Path, name: str, after: int = 0, up_to: int | None = None, *, others: bool = False
-) -> Iterator[Row]:
-    """Rows of the log of a tenant, whether or not a service is using it."""
+def opened_log(
+    where: str | Path, name: str, *, new: bool, cache: str | Path | None = None
+) -> tuple[Log, Path]:
+    """A tenant's log, and the folder for what is computed from it."""
     check_name(name)
+    there = name in names_in(where) if is_url(where) else (Path(where) / name / LOG_FILE).exists()
+    if not new and not there:
+        raise NotFound(f"tenant: name must be that of a tenant, got {name!r}; create it first.")
     if is_url(where):
-        from similia.service.log import postgres
+        from similia.service.log.postgres import postgres_log
 
-        return postgres.read_log(str(where), name, after, up_to, others=others)
-    return read_log(Path(where) / name / FILE, after, up_to, others=others)
-
-
-def backup_tenant(where: str | Path, name: str, copy: str | Path) -> None:
-    """Copy the log of a tenant to an SQLite file, whether or not a service is using it."""
-    check_name(name)
-    if is_url(where):
-        from similia.service.log import postgres
-
-        postgres.backup_log(str(where), name, copy)
+        folder = _cache_folder(cache) / name
+        log = postgres_log(str(where), name, folder)
     else:
-        backup_log(Path(where) / name / FILE, copy)
+        folder = Path(where if cache is None else cache) / name
+        log = sqlite_log(Path(where) / name)
+        if not log.last and (Path(where) / name / SNAPSHOTS_FOLDER).exists():
+            log.close()
+            raise Damaged(
+                f"log: the log of {name!r} is empty, but there are snapshots of it; restore it "
+                "from a backup, or remove its folder to begin anew."
+            )
+    if new and log.last:  # it is empty if its creator was killed
+        log.close()
+        raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
+    return log, folder
 
 
 def _cache_folder(cache: str | Path | None) -> Path:

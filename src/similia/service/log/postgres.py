@@ -5,23 +5,15 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from similia.exceptions import MissingExtraError
 from similia.safety.whole import make_folder
 from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
-from similia.service.log.log import Checked, LearnerRow, Row, checked
-from similia.service.log.sql import (
-    HASHES,
-    INDICES,
-    LEARNER_COLUMNS,
-    LOG_COLUMNS,
-    ROWS_TABLE,
-    SqlLog,
-)
-from similia.service.log.sqlite import LOOKUP_NAME, write_log
+from similia.service.log.log import ROW_COLUMNS, Log
+from similia.service.log.rows import Row
+from similia.service.log.sqlite import HASHES, INDICES, LOOKUP_FILE, ROWS_TABLE
 from similia.service.log.writer import Head, LogWriter
 
 try:
@@ -30,16 +22,36 @@ try:
 except ImportError as error:
     raise MissingExtraError(__name__, "psycopg", "postgres") from error
 
-#: beginning of the names of our schemas
+#: prefix of our schemas
 SCHEMA_PREFIX = "similia_"
-#: rows read at a time
+#: rows fetched at a time
 ROWS_READ = 4096
-#: seconds to wait for the lock of a tenant
+#: seconds to wait for a tenant's lock
 LOCK_SECONDS = 2.0
-#: what leads from each version of the schema to the next
+#: one step from each version of the schema to the next
 POSTGRES_MIGRATIONS = (ROWS_TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
 Connection = psycopg.Connection[Any]
+
+
+def postgres_log(url: str, tenant: str, folder: Path | None = None) -> Log:
+    """The log of a tenant, for one process at a time; an index of it is in a folder."""
+    if folder is not None:
+        make_folder(folder)
+    with _translated():
+        database = PostgresDatabase(url, tenant)
+        try:
+            reader, writer = PostgresReader(url, tenant), LogWriter(database, tenant)
+        except BaseException:
+            database.close()
+            raise
+    return Log(tenant, reader, writer, None if folder is None else folder / LOOKUP_FILE)
+
+
+def read_postgres(url: str, tenant: str) -> Log:
+    """The log of a tenant that a service may be using, for reading alone."""
+    with _translated():
+        return Log(tenant, PostgresReader(url, tenant))
 
 
 def schema_of(tenant: str) -> str:
@@ -70,8 +82,8 @@ def tenants_in(url: str) -> list[str]:
     return sorted(name.removeprefix(SCHEMA_PREFIX) for (name,) in found)
 
 
-class _PostgresDatabase:
-    """The connection that writes, and holds the lock on its tenant."""
+class PostgresDatabase:
+    """The writing connection, which holds the tenant's lock."""
 
     def __init__(self, url: str, tenant: str) -> None:
         self._url, self._tenant = url, tenant
@@ -100,20 +112,23 @@ class _PostgresDatabase:
         return connection
 
     def head(self) -> Head:
+        """The last row."""
         found = self._connection.execute(
             "SELECT seq, time, hash FROM rows ORDER BY seq DESC LIMIT 1"
         ).fetchone()
         return Head(*found) if found else Head()
 
     def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """Row number and body by id, for ids that are taken."""
         found = self._connection.execute(
             "SELECT id, seq, body FROM rows WHERE id = ANY(%s)", (list(ids),)
         )
         return {id: (seq, body) for id, seq, body in found}
 
     def insert(self, rows: Sequence[Row]) -> bool:
+        """Insert rows in one transaction; True once on the disk, False if an id is taken."""
         marks = "%s, " * (len(Row._fields) - 1) + "%s"
-        statement = f"INSERT INTO rows ({LOG_COLUMNS}) VALUES ({marks})"
+        statement = f"INSERT INTO rows ({ROW_COLUMNS}) VALUES ({marks})"
         try:
             with self._connection.transaction(), self._connection.cursor() as cursor:
                 cursor.executemany(statement, rows)
@@ -122,25 +137,29 @@ class _PostgresDatabase:
         return True
 
     def after(self, seq: int) -> list[Row]:
+        """Rows after this one."""
         found = self._connection.execute(
-            f"SELECT {LOG_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq", (seq,)
+            f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq", (seq,)
         )
         return [Row(*row) for row in found]
 
     def reopen(self) -> None:
+        """Reconnect after an error."""
         self.close()
         self._connection = self._opened()
 
     def explained(self, error: Exception) -> ServiceError | None:
+        """Translate an error of PostgreSQL; None for any other error."""
         return explained(error)
 
     def close(self) -> None:
+        """Disconnect, which frees the lock."""
         with contextlib.suppress(psycopg.Error):
             self._connection.close()
 
 
 def _locked(connection: Connection, key: int) -> bool:
-    """Take the lock of a tenant; a process that was killed may hold it for another moment."""
+    """Take a tenant's lock; a killed process may hold it a moment longer."""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         found = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
@@ -152,7 +171,7 @@ def _locked(connection: Connection, key: int) -> bool:
 
 
 def migrate(connection: Connection, tenant: str) -> None:
-    """Bring the schema to the present version, step by step, each step whole or not at all."""
+    """Migrate the schema to the present version, one transaction for each step."""
     with connection.transaction():
         name = sql.Identifier(schema_of(tenant))
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
@@ -172,7 +191,7 @@ def migrate(connection: Connection, tenant: str) -> None:
 
 
 def explained(error: Exception) -> ServiceError | None:
-    """What an error of PostgreSQL means to a client."""
+    """Translate an error of PostgreSQL for clients."""
     if not isinstance(error, psycopg.Error):
         return None
     if isinstance(error, errors.ProgramLimitExceeded | psycopg.DataError):
@@ -198,8 +217,8 @@ def _translated() -> Iterator[None]:
         raise meaning from error
 
 
-class _Reader:
-    """A connection that reads, and finds its way back after the database was restarted."""
+class PostgresReader:
+    """A reading connection that reconnects after the database restarts."""
 
     def __init__(self, url: str, tenant: str) -> None:
         self._url, self._tenant = url, tenant
@@ -207,7 +226,7 @@ class _Reader:
         self._reading = threading.Lock()
 
     def read(self, statement: str, *given: Any) -> list[Any]:
-        """Rows of an answer; values stand for question marks."""
+        """Run a query; `given` replaces its question marks."""
         query = statement.replace("?", "%s").encode()
         with _translated(), self._reading:
             try:
@@ -217,107 +236,22 @@ class _Reader:
                 self._connection = connected(self._url, self._tenant)
                 return self._connection.execute(query, given).fetchall()
 
-    def rows(self, after: int, up_to: int | None, others: bool = False) -> Iterator[Row]:
-        """Rows with after < seq <= up_to."""
-        return map(Row._make, self.selected(LOG_COLUMNS, after, up_to, others))
-
-    def selected(
-        self, columns: str, after: int, up_to: int | None, others: bool = False
-    ) -> Iterator[Any]:
-        """Columns of the same rows, the number first."""
-        last = 2**62 if up_to is None else up_to
-        wanted = " AND query IS NULL" if others else ""
-        while True:
+    def stream(self, columns: str, where: str, after: int, up_to: int) -> Iterator[Any]:
+        """Columns of the rows with after < seq <= up_to, in pages."""
+        found = [(after,)]
+        while found:
             found = self.read(
-                f"SELECT {columns} FROM rows WHERE seq > ? AND seq <= ?{wanted} "
+                f"SELECT {columns} FROM rows WHERE seq > ? AND seq <= ? AND {where} "
                 f"ORDER BY seq LIMIT {ROWS_READ}",
-                after,
-                last,
+                found[-1][0],
+                up_to,
             )
             yield from found
-            if len(found) < ROWS_READ:
-                return
-            after = found[-1][0]
 
-    def last(self) -> int:
-        """Number of the last row."""
-        return int(self.read("SELECT coalesce(max(seq), 0) FROM rows")[0][0])
+    def verify(self) -> None:
+        """Nothing to do: the database checks its own pages."""
 
     def close(self) -> None:
         """Disconnect."""
         with self._reading:
             self._connection.close()
-
-
-class PostgresLog(SqlLog):
-    """A log in a database, for one process at a time."""
-
-    def __init__(self, url: str, tenant: str, folder: Path | None = None) -> None:
-        if folder is not None:
-            make_folder(folder)
-        super().__init__(None if folder is None else folder / LOOKUP_NAME)
-        self._tenant = tenant
-        with _translated():
-            self._store = _PostgresDatabase(url, tenant)
-            self._reader = _Reader(url, tenant)
-            self._writer = LogWriter(self._store, tenant)
-
-    def rows(
-        self, after: int = 0, up_to: int | None = None, *, others: bool = False
-    ) -> Iterator[Row]:
-        """Rows with after < seq <= up_to; with `others` those that are no judgements."""
-        return self._reader.rows(after, up_to, others)
-
-    def learner_rows(self, after: int = 0, up_to: int | None = None) -> Iterator[LearnerRow]:
-        """The same rows for a learner, with less work for each."""
-        return starmap(LearnerRow, self._reader.selected(LEARNER_COLUMNS, after, up_to))
-
-    def check(self) -> Checked:
-        """Verify the chain of hashes; raises Damaged."""
-        return checked(self._tenant, self.rows(0, self.last))
-
-    def backup(self, path: Path) -> None:
-        """Write a copy, as an SQLite file, while the log is in use."""
-        write_log(path, self.rows(0, self.last))
-
-    def close(self) -> None:
-        """Stop, and disconnect."""
-        self.stop()
-        self._lookup.close()
-        self._reader.close()
-
-    def _read(self, statement: str, *given: Any) -> list[Any]:
-        return self._reader.read(statement, *given)
-
-
-# -- without a service ---------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _reading(url: str, tenant: str) -> Iterator[_Reader]:
-    with _translated():
-        reader = _Reader(url, tenant)
-        try:
-            yield reader
-        finally:
-            reader.close()
-
-
-def check_log(url: str, tenant: str) -> Checked:
-    """Verify the numbers and the chain of hashes of a log; a service may be using it."""
-    with _reading(url, tenant) as reader:
-        return checked(tenant, reader.rows(0, reader.last()))
-
-
-def read_log(
-    url: str, tenant: str, after: int = 0, up_to: int | None = None, *, others: bool = False
-) -> Iterator[Row]:
-    """Rows of a log that a service may be using."""
-    with _reading(url, tenant) as reader:
-        yield from reader.rows(after, up_to, others)
-
-
-def backup_log(url: str, tenant: str, copy: Path | str) -> None:
-    """Copy a log that may be in use to an SQLite file; rows are never changed, so in one state."""
-    with _reading(url, tenant) as reader:
-        write_log(copy, reader.rows(0, reader.last()))

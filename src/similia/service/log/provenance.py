@@ -1,4 +1,4 @@
-"""What a tenant's secret decides: which queries are held out, and which questions are its own."""
+"""What a tenant's secret decides: held-out queries, and signatures of questions."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ from similia.service.log.records import (
     named_items,
     query_key,
 )
-from similia.trust.split import held_out
+from similia.trust.exam import held_out
 
 
 def new_secret() -> str:
@@ -24,7 +24,7 @@ def new_secret() -> str:
 
 
 def is_held_out(key: str, settings: TenantSettings) -> bool:
-    """Whether a query, by its key, is kept for exams; without a secret everybody can tell."""
+    """Whether a query is held out for exams; without a secret, anybody can tell."""
     if not settings.secret:
         return bool(held_out(np.array([key], object), settings.held_out)[0])
     digest = _digest(settings, 8, "held out", key)
@@ -34,7 +34,7 @@ def is_held_out(key: str, settings: TenantSettings) -> bool:
 def question_id(
     settings: TenantSettings, judge: str | None, query: Query, items: tuple[str, str], source: str
 ) -> str:
-    """Id of a new question, which proves that this tenant asked this judge."""
+    """Id of a new question, signed for this tenant and judge."""
     nonce = secrets.token_hex(8)
     return f"{nonce}{_signature(settings, nonce, judge, query, items, source)}"
 

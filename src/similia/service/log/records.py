@@ -32,7 +32,7 @@ class Query(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something to find: a vector for each view, and what people see of it."""
+    """Something to find: its vectors by view, and what people see."""
 
     id: str
     vectors: dict[str, list[float]] = {}
@@ -45,20 +45,20 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Judged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", gc=False):
-    """What all judgements have in common."""
+    """Fields of every judgement."""
 
     query: Query
     id: str | None = None
     judge: str | None = None
     weight: float = 1.0
     time: datetime | None = None
-    #: whether to obey at once on this query; by default a person's choice is, and a click is not
+    #: whether to obey it at once on its query; by default yes, except for clicks
     trusted: bool | None = None
     #: what kind of question it answers: "random" ones can serve as exam questions
     source: str | None = None
     #: id of the question of the service that it answers
     question: str | None = None
-    #: the item that stood on the left, or first, and how long the answer took
+    #: the item shown on the left, or first, and the time it took to answer
     left: str | None = None
     milliseconds: int | None = None
 
@@ -126,7 +126,7 @@ class View(Struct, frozen=True, omit_defaults=True):
 
 
 class TenantSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a tenant learns; part of the log, as it decides what follows from it."""
+    """How a tenant learns; in the log, since replay depends on it."""
 
     #: the base first; by default those of the first item, all of them compared
     views: list[View] | None = None
@@ -143,7 +143,7 @@ class TenantSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     search: str = "exact"
     #: tenant whose items are ranked; a tenant that shares has none of its own
     shares: str | None = None
-    #: with it questions are signed and held-out queries chosen, so that nobody can aim at exams;
+    #: signs questions and chooses held-out queries, so that nobody can aim at exams;
     #: "" in logs of version 0.2, whose choice is public
     secret: str = ""
 
@@ -238,10 +238,12 @@ MAX_KEY_TEXT = 512
 #: provenance of a judgement that answers a question of the service, and of one that an
 #: administrator sent; "" is feedback
 ASKED, UPLOADED = "asked", "uploaded"
+#: source of judged queries that an administrator uploads: exam questions, whatever their query
+EXAM = "exam"
 
 
 class Body(Struct, frozen=True, array_like=True, gc=False):
-    """What the bytes of a row hold."""
+    """Decoded bytes of a row."""
 
     record: Record
     #: of the query of a judgement, or of each item put
@@ -249,7 +251,7 @@ class Body(Struct, frozen=True, array_like=True, gc=False):
 
 
 class JudgedBody(Body, frozen=True, array_like=True, gc=False):
-    """The same of a judgement that is more than feedback."""
+    """Body of a judgement with provenance."""
 
     provenance: str = ""
 
@@ -281,7 +283,7 @@ def encoded(record: Record) -> bytes:
 
 
 def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
-    """A judgement without the vectors of its query, and those."""
+    """A judgement without its query's vectors, and the vectors."""
     query = judgement.query
     if query.vectors is None:
         return judgement, None
@@ -290,7 +292,7 @@ def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
 
 
 def judged_bytes(without: Judgement, vectors: Packed | None = None, provenance: str = "") -> bytes:
-    """Canonical bytes of a judgement whose query has its vectors apart, if any."""
+    """Canonical bytes of a judgement and the vectors of its query."""
     apart = [] if vectors is None else [vectors]
     if provenance:
         return _encoder.encode(JudgedBody(without, apart, provenance))
@@ -298,7 +300,7 @@ def judged_bytes(without: Judgement, vectors: Packed | None = None, provenance: 
 
 
 def decoded(body: bytes) -> JudgedBody:
-    """A record without its vectors, those, and its provenance; raises Damaged."""
+    """Record, vectors and provenance from the bytes of a row; raises Damaged."""
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError as error:
@@ -308,7 +310,7 @@ def decoded(body: bytes) -> JudgedBody:
 
 
 def whole(body: bytes) -> Record:
-    """A record with its vectors as lists of numbers, as it was given."""
+    """A record as it was given, vectors included."""
     found = decoded(body)
     record, vectors = found.record, found.vectors
     if isinstance(record, Put):
@@ -323,18 +325,26 @@ def whole(body: bytes) -> Record:
     return record
 
 
+def readable(body: bytes) -> Record | None:
+    """A record as it was given; None if the bytes hold none."""
+    try:
+        return whole(body)
+    except (Damaged, ValueError):
+        return None
+
+
 def _lists(vectors: Packed) -> dict[str, list[float]]:
     return {name: vector.tolist() for name, vector in unpacked(vectors).items()}
 
 
 def with_id(judgement: Judgement) -> tuple[Judgement, bytes]:
-    """A judgement and its bytes; without an id of its own it gets a digest of them."""
+    """A judgement with an id, by default a digest of its bytes, and the bytes."""
     id, body, _ = written(judgement)
     return judgement if judgement.id is not None else structs.replace(judgement, id=id), body
 
 
 def written(judgement: Judgement, provenance: str = "") -> tuple[str, bytes, Packed | None]:
-    """Id and bytes of a judgement, and its query's vectors; the id may be a digest of the rest."""
+    """Id, bytes and query vectors of a judgement; the id may be a digest of the rest."""
     without, vectors = _apart(judgement)
     id = judgement.id
     if id is None:
@@ -348,7 +358,7 @@ def _digest(body: bytes) -> str:
 
 
 def query_key(query: Query, vectors: Packed | None = None) -> str:
-    """Name by which judgements of one query are recognized: its id, its item, or a digest."""
+    """Key shared by judgements of one query: its id, its item, or a digest."""
     if query.id is not None:
         return f"id:{query.id}"
     if query.item is not None:
@@ -361,7 +371,7 @@ def query_key(query: Query, vectors: Packed | None = None) -> str:
             digest.update(name.encode() + b"\0" + vectors[name])
         return f"vectors:{digest.hexdigest()}"
     text = query.text or ""
-    if len(text) > MAX_KEY_TEXT or "\0" in text:  # an index of a database would not take it
+    if len(text) > MAX_KEY_TEXT or "\0" in text:  # too long for a database index
         text = _digest(text.encode())
     return f"text:{text}"
 

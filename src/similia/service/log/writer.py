@@ -1,9 +1,10 @@
-"""Group commit: one thread writes what waits, in one transaction, and then tells everybody.
+"""Group commit: one thread writes all waiting batches in one transaction.
 
 What differs between databases is a `LogDatabase`. Duplicates, conflicts, numbers, times and the
 chain of hashes are decided here, once for all of them.
 """
 
+import contextlib
 import logging
 import queue
 import threading
@@ -12,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from similia.service.errors import Busy, Conflict, Invalid, ServiceError, Unavailable
-from similia.service.log.log import GENESIS, Appended, Entry, Row, link
+from similia.service.log.rows import GENESIS, Appended, Entry, Row, link
 
 logger = logging.getLogger("similia.service")
 
@@ -21,12 +24,14 @@ logger = logging.getLogger("similia.service")
 MAX_COMMIT_ROWS, MAX_COMMIT_BYTES = 2048, 64_000_000
 #: batches that may wait
 MAX_WAITING = 10_000
-#: seconds to wait for clients that were answered together
+#: seconds to wait for clients that were answered together last time
 GATHER_SECONDS = 0.001
+#: seconds without batches after which the thread ends; the next batch starts another
+LINGER_SECONDS = 0.1
 
 
 class Head(NamedTuple):
-    """The last row, as far as the next one depends on it."""
+    """The last row: what the next one depends on."""
 
     seq: int = 0
     time: int = 0
@@ -34,22 +39,22 @@ class Head(NamedTuple):
 
 
 class LogDatabase(Protocol):
-    """What a database does for a log."""
+    """Writing side of a database."""
 
     def head(self) -> Head:
         """The last row."""
 
     def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-        """Numbers and bodies of the rows that have these ids."""
+        """Row number and body by id, for ids that are taken."""
 
     def insert(self, rows: Sequence[Row]) -> bool:
-        """Add rows in one transaction; True once they are on the disk, False if an id is taken."""
+        """Insert rows in one transaction; True once on the disk, False if an id is taken."""
 
     def after(self, seq: int) -> list[Row]:
         """Rows after this one."""
 
     def reopen(self) -> None:
-        """Connect anew after an error."""
+        """Reconnect after an error."""
 
     def explained(self, error: Exception) -> ServiceError | None:
         """What an error of the database means; None if it is no error of a database."""
@@ -58,38 +63,31 @@ class LogDatabase(Protocol):
         """Disconnect."""
 
 
-class Request:
-    """A batch on its way, and who is told of its answer: once for all batches of a commit."""
+class Request(Struct, eq=False):
+    """A batch to commit, and a callback, called once for all batches of a commit."""
 
-    __slots__ = ("answer", "batch", "told", "waiter")
-
-    def __init__(
-        self,
-        batch: Sequence[Entry],
-        told: "Callable[[list[Request]], None]",
-        waiter: Any = None,
-    ) -> None:
-        self.batch, self.told = batch, told
-        #: whoever waits for this one, for those who are told of many
-        self.waiter = waiter
-        self.answer: list[Appended] | ServiceError | None = None
+    batch: Sequence[Entry]
+    told: Callable[["list[Request]"], None]
+    #: what the callback wakes for this batch
+    waiter: Any = None
+    answer: list[Appended] | ServiceError | None = None
 
 
 class LogWriter:
-    """The one thread that writes to a log."""
+    """Writes to a log in one thread, which lives while there is something to write."""
 
-    def __init__(self, store: LogDatabase, name: str) -> None:
-        self._store = store
-        self._head = store.head()
+    def __init__(self, database: LogDatabase, name: str) -> None:
+        self.database = database
+        self._head = database.head()
         self._listener: Callable[[list[Row]], None] = lambda _: None
         self._waiting: deque[Request] = deque()
-        #: rung when there is something to do: for the first that waits, and when enough do
+        #: wakes the thread: for the first batch, and once as many wait as last time
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._expected = 1
         self._sending = threading.Lock()
         self._closed = self._broken = False
-        self._thread = threading.Thread(target=self._run, name=f"log {name}", daemon=True)
-        self._thread.start()
+        self._name = name
+        self._thread: threading.Thread | None = None
 
     @property
     def last(self) -> int:
@@ -101,7 +99,7 @@ class LogWriter:
         self._listener = listener
 
     def append(self, batch: Sequence[Entry]) -> list[Appended]:
-        """Wait until a batch is on the disk."""
+        """Return once a batch is on the disk."""
         if not batch:
             return []
         done = threading.Lock()
@@ -115,35 +113,42 @@ class LogWriter:
         return request.answer
 
     def send(self, *requests: Request) -> None:
-        """Put batches in line; the thread that writes tells of them once they have answers."""
+        """Queue batches; their callbacks get the answers."""
         if len(self._waiting) + len(requests) > MAX_WAITING:
             raise Busy(f"log: at most {MAX_WAITING} batches may wait; try again later.")
-        with self._sending:  # nothing comes after the end, and nobody else's batch is counted
+        with self._sending:  # no batch after the last, and an exact count
             if self._closed:
                 raise Unavailable("log: the log must be open, got one that is closing; try later.")
             before = len(self._waiting)
             self._waiting.extend(requests)
-            # One ring is enough: whoever hears it looks at all that waits.
+            # One ring is enough: the thread takes all that waits.
             enough = before < self._expected <= len(self._waiting)
             if (before == 0 or enough) and self._bell.empty():
                 self._bell.put(None)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name=f"log {self._name}", daemon=True
+                )
+                self._thread.start()
 
     def close(self) -> None:
         """Write what waits, then stop."""
         with self._sending:
             self._closed = True
             self._bell.put(None)
-        self._thread.join()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._listener = lambda _: None  # whoever keeps a closed log keeps nothing else
 
     # -- the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
         while requests := self._taken():
             self._commit(requests)
-        self._store.close()
 
     def _commit(self, requests: list[Request]) -> None:
-        """Write batches in one transaction, or, if one of them cannot be stored, one by one."""
+        """Write batches in one transaction, or one by one if a row cannot be stored."""
         try:
             rows = self._write(requests)
         except Exception as error:
@@ -162,19 +167,23 @@ class LogWriter:
         try:
             if rows:
                 self._listener(rows)
-        except Exception:  # what is on the disk was acknowledged, and others wait
+        except Exception:  # the rows are stored and acknowledged
             logger.exception("Commit listener failed.")
 
     def _taken(self) -> list[Request]:
-        """What waits, at least one batch; none once the log is closed.
+        """What waits, at least one batch; none if the thread is to end.
 
         Clients that were answered together mostly come back together: the writer waits for as many
         as last time, for a moment, as one commit for all is faster than two.
         """
         while not self._waiting:
-            if self._closed:
-                return []
-            self._bell.get()
+            with contextlib.suppress(queue.Empty):
+                self._bell.get(timeout=0 if self._closed else LINGER_SECONDS)
+                continue
+            with self._sending:
+                if not self._waiting:
+                    self._thread = None
+                    return []
         until = time.perf_counter() + GATHER_SECONDS
         while len(self._waiting) < self._expected and not self._closed:
             try:
@@ -196,13 +205,13 @@ class LogWriter:
     def _write(self, requests: list[Request]) -> list[Row]:
         if self._broken:
             self._recover()
-        # Hardly any id is taken, so first see if the database takes them all.
+        # Ids are rarely taken, so try to insert first.
         head, rows, answers = self._numbered(requests, {})
-        if rows and not self._store.insert(rows):
+        if rows and not self.database.insert(rows):
             ids = [entry.id for request in requests for entry in request.batch]
-            known = self._store.known([id for id in ids if id is not None])
+            known = self.database.known([id for id in ids if id is not None])
             head, rows, answers = self._numbered(requests, known)
-            if rows and not self._store.insert(rows):
+            if rows and not self.database.insert(rows):
                 raise RuntimeError("an id was taken while nobody else wrote")
         self._head = head
         for request, answer in zip(requests, answers, strict=True):
@@ -212,7 +221,7 @@ class LogWriter:
     def _numbered(
         self, requests: list[Request], known: dict[str, tuple[int, bytes]]
     ) -> tuple[Head, list[Row], list[list[Appended] | Conflict]]:
-        """Rows for all that is new, and what to answer."""
+        """Rows for new entries, and the answers."""
         seq, earlier, previous = self._head
         moment = max(time.time_ns() // 1000, earlier)
         known, rows = dict(known), []
@@ -233,18 +242,18 @@ class LogWriter:
         return Head(seq, moment if rows else earlier, previous), rows, answers
 
     def _recover(self) -> None:
-        """Connect anew. What the failed transaction left is part of the log, if anything is."""
-        self._store.reopen()
-        found = self._store.after(self._head.seq)
+        """Reconnect, and adopt whatever the failed transaction has stored."""
+        self.database.reopen()
+        found = self.database.after(self._head.seq)
         if found:
             self._head = Head(found[-1].seq, found[-1].time, found[-1].hash)
             self._tell(found)
         self._broken = False
 
     def _failed(self, error: Exception) -> ServiceError:
-        """What an error means; Invalid if it lies in what was to be written."""
+        """Translate an error; Invalid if the rows are at fault."""
         self._broken = True
-        meaning = self._store.explained(error)
+        meaning = self.database.explained(error)
         if meaning is None and isinstance(error, ValueError | TypeError | OverflowError):
             meaning = Invalid(f"log: the row cannot be stored ({type(error).__name__}: {error}).")
         meaning = meaning or Unavailable(
@@ -255,23 +264,21 @@ class LogWriter:
 
 
 def _answer(requests: list[Request]) -> None:
-    """Tell everybody, each once."""
+    """Call each callback once, with its requests."""
     waiting: dict[Callable[[list[Request]], None], list[Request]] = {}
     for request in requests:
         waiting.setdefault(request.told, []).append(request)
     for told, own in waiting.items():
         try:
             told(own)
-        except Exception:  # others wait, and what is on the disk stays there
+        except Exception:  # others wait for theirs
             logger.exception("Reply callback failed.")
 
 
 def _placed(
     batch: Sequence[Entry], known: dict[str, tuple[int, bytes]], last: int
 ) -> list[Appended] | Conflict:
-    """Where each entry of a batch is or goes; a conflict if an id is taken by another body."""
-    if len(batch) == 1 and batch[0].id not in known:  # as mostly
-        return [Appended(last + 1, False)]
+    """Row numbers for a batch; a conflict if an id is taken by another body."""
     ids = {entry.id for entry in batch}
     if len(ids) == len(batch) and known.keys().isdisjoint(ids):  # as almost always
         return [Appended(seq, False) for seq in range(last + 1, last + 1 + len(batch))]

@@ -4,6 +4,7 @@ import { html, useState } from "./vendor/htm-preact.js";
 import { texts } from "./texts.js";
 
 const FOLDED = 600; // characters shown of a long text
+const SHORT = 110; // the same in a row of a list
 const LONGEST = 200000; // characters that a browser should be asked to lay out
 
 // NUL and the controls that change the direction of what follows become visible signs.
@@ -23,20 +24,28 @@ export function Marked({ text, query }) {
     .map((piece) => (wanted.has(piece.toLowerCase()) ? html`<mark>${piece}</mark>` : piece));
 }
 
-export function Card({ item, query }) {
+// The start of a text, cut between words.
+function start(text, length) {
+  if (text.length <= length) return text;
+  const cut = text.slice(0, length);
+  const space = cut.search(/\s\S*$/u);
+  return (space > length / 2 ? cut.slice(0, space) : cut) + " …";
+}
+
+export function Card({ item, query, short }) {
   const [open, setOpen] = useState(false);
   const text = (item.text ?? "").slice(0, LONGEST);
-  const folded = !open && text.length > FOLDED;
-  const shown = folded ? text.slice(0, FOLDED) + " …" : text;
+  const most = short ? SHORT : FOLDED;
+  const shown = open ? text : start(text, most);
   const fields = Object.entries(item.fields ?? {});
   return html`
-    <div class="card">
+    <div class=${short && !open ? "card short" : "card"}>
       ${item.image && html`<img src=${item.image} alt=${texts.card.image(item.id)} loading="lazy" />`}
       ${(text || !item.image) &&
       html`<p class="text" dir="auto">
         ${text ? html`<${Marked} text=${shown} query=${query} />` : html`<span class="quiet">${plain(item.id)}</span>`}
       </p>`}
-      ${text.length > FOLDED &&
+      ${text.length > most &&
       html`<button class="plain" aria-expanded=${open} onClick=${() => setOpen(!open)}>
         ${open ? texts.card.less : texts.card.more}
       </button>`}
@@ -53,7 +62,7 @@ export function QueryHead({ query, like }) {
   return html`
     <div class="query">
       ${like?.image && html`<img src=${like.image} alt=${texts.card.image(like.id)} />`}
-      <p dir="auto">${plain(text ?? "").slice(0, FOLDED)}</p>
+      <p dir="auto">${plain(start(text ?? "", FOLDED))}</p>
     </div>
   `;
 }

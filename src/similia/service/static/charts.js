@@ -24,7 +24,7 @@ function ticks(low, high, count = 5) {
 const short = (value) => (Math.abs(value) >= 1000 ? value.toLocaleString("en") : String(Number(value.toPrecision(3))));
 
 // rows: objects; x: the name of a column; series: [{ y, low, high, name }]; kind: "line" or "bar".
-export function Chart({ id, title, text, rows, x, series, kind = "line", range }) {
+export function Chart({ id, title, text, rows, x, series, kind = "line", range, diagonal }) {
   const columns = [x, ...series.flatMap(({ y, low, high }) => [y, low, high].filter(Boolean))];
   if (!rows.length) {
     return html`<figure><h2>${title}</h2><p class="quiet">${texts.model.empty}</p></figure>`;
@@ -32,7 +32,7 @@ export function Chart({ id, title, text, rows, x, series, kind = "line", range }
   return html`
     <figure>
       <h2 id=${`${id}-title`}>${title}</h2>
-      <${Drawing} ...${{ id, text, rows, x, series, kind, range }} />
+      <${Drawing} ...${{ id, text, rows, x, series, kind, range, diagonal }} />
       ${series.length > 1 &&
       html`<ul class="legend">${series.map(({ name }, i) => html`<li class=${`series-${i}`}>${name}</li>`)}</ul>`}
       <figcaption>${text}</figcaption>
@@ -50,7 +50,7 @@ export function Chart({ id, title, text, rows, x, series, kind = "line", range }
   `;
 }
 
-function Drawing({ id, text, rows, x, series, kind, range }) {
+function Drawing({ id, text, rows, x, series, kind, range, diagonal }) {
   const places = rows.map((row, i) => (typeof row[x] === "number" ? row[x] : i));
   const values = rows.flatMap((row) => series.flatMap(({ y, low, high }) => [row[y], row[low], row[high]]));
   const known = values.filter((value) => typeof value === "number");
@@ -70,6 +70,7 @@ function Drawing({ id, text, rows, x, series, kind, range }) {
           <text x=${EDGE.left - 8} y=${up(value) + 4} text-anchor="end">${short(value)}</text>
         `,
       )}
+      ${diagonal && html`<line class="diagonal" x1=${across(Math.min(...places))} y1=${up(Math.min(...places))} x2=${across(Math.max(...places))} y2=${up(Math.max(...places))} />`}
       ${named.map((i) => html`<text x=${across(places[i])} y=${HEIGHT - 12} text-anchor="middle">${typeof rows[i][x] === "number" ? short(rows[i][x]) : rows[i][x]}</text>`)}
       ${series.map((one, i) =>
         kind === "bar"

@@ -33,6 +33,8 @@ export function Model({ announce, owner }) {
   return html`
     <section class="model">
       <h1>${texts.model.title}</h1>
+      <h2>${texts.model.learnt}</h2>
+      <ul class="learnt">${sentences(status).map((one) => html`<li>${plain(one)}</li>`)}</ul>
       <${Chart}
         id="learning-curve" title=${texts.model.curve} text=${texts.model.curveText} rows=${progress.curve} x="judgements"
         series=${[
@@ -43,16 +45,30 @@ export function Model({ announce, owner }) {
       <${Chart} id="per-day" title=${texts.model.day} text=${texts.model.dayText} rows=${progress.days} x="day" series=${[{ y: "judgements" }]} kind="bar" />
       <${Chart}
         id="calibration" title=${texts.model.calibration} text=${texts.model.calibrationText} rows=${progress.calibration} x="predicted"
-        series=${[{ y: "observed", low: "low", high: "high" }]} range=${[0, 1]}
+        series=${[{ y: "observed", low: "low", high: "high" }]} range=${[0, 1]} diagonal
       />
       <h2>${texts.model.agreement}</h2>
       <p>${agreed(progress.agreement)}</p>
       ${progress.judges.length > 0 && html`<${Judges} judges=${progress.judges} />`}
-      <h2>${texts.model.trust}</h2>
-      <dl>${Object.entries(status.trust).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value.toFixed(2)}</dd>`)}</dl>
-      <${Generations} models=${models} owner=${owner} change=${change} />
+      <${Generations} models=${models} owner=${owner} change=${change} proven=${progress.curve.length > 0} />
     </section>
   `;
+}
+
+// What the numbers of the model mean.
+function sentences({ judgements, queries, trust, weights, views }) {
+  const words = texts.model;
+  const [base] = views;
+  const found = [words.judged(judgements, queries)];
+  if (!("clicks" in trust)) return found;
+  found.push(words.clicks(trust.clicks));
+  for (const [name, weight] of Object.entries(weights)) {
+    const view = views.find((one) => one.name === name);
+    const say = name === base?.name ? words.basis : view && view.compared !== false ? words.match : words.field;
+    found.push(say(name, Number(weight.toFixed(2))));
+  }
+  found.push(words.W(trust.W ?? 0));
+  return found;
 }
 
 function agreed({ alpha, questions }) {
@@ -78,7 +94,7 @@ function Judges({ judges }) {
   `;
 }
 
-function Generations({ models, owner, change }) {
+function Generations({ models, owner, change, proven }) {
   return html`
     <h2>${texts.model.generations}</h2>
     <table>
@@ -98,6 +114,8 @@ function Generations({ models, owner, change }) {
         )}
       </tbody>
     </table>
-    ${owner && html`<button class="main" onClick=${() => change("promote")}>${texts.model.promote}</button>`}
+    ${owner &&
+    html`<button class="main" disabled=${!proven} aria-describedby="why-not" onClick=${() => change("promote")}>${texts.model.promote}</button>`}
+    ${owner && !proven && html`<p id="why-not" class="quiet">${texts.model.noEvidence}</p>`}
   `;
 }

@@ -1,6 +1,6 @@
 // One query, ranked by the base and by what was learnt: what moved, and why.
 
-import { html, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import { contents, post } from "./api.js";
 import { Card, plain } from "./card.js";
 import { newId } from "./outbox.js";
@@ -11,6 +11,7 @@ const SHOWN = 10;
 
 export function Search({ announce }) {
   const [found, setFound] = useState(null);
+  const [tab, setTab] = useState("after");
 
   async function search(query, seq) {
     try {
@@ -51,31 +52,37 @@ export function Search({ announce }) {
       ${found &&
       !found.byWords &&
       html`
-        <div class="pair">
-          <div>
-            <h2 id="before">${texts.search.before}</h2>
-            <ol aria-labelledby="before" class="results">
-              ${found.before.map((result) => html`<li key=${result.id}><${Card} item=${found.items.get(result.id)} query=${found.query.text} /></li>`)}
-            </ol>
-          </div>
-          <div>
-            <h2 id="after">${texts.search.after}</h2>
-            <ol aria-labelledby="after" class="results">
-              ${found.after.map(
-                (result, place) => html`
-                  <li key=${result.id} data-item=${result.id}>
+        <div class="tabs" role="group" aria-label=${texts.search.title}>
+          ${["before", "after"].map(
+            (name) => html`<button aria-pressed=${tab === name} onClick=${() => setTab(name)}>${texts.search.tabs[name]}</button>`,
+          )}
+        </div>
+        <div class=${`compare only-${tab}`}>
+          <h2 id="before">${texts.search.before}</h2>
+          <h2 id="after">${texts.search.after}</h2>
+          <ol aria-labelledby="before" class="results">
+            ${found.before.map(
+              (result) => html`<li key=${result.id} data-before=${result.id}><${Card} short item=${found.items.get(result.id)} query=${found.query.text} /></li>`,
+            )}
+          </ol>
+          <${Lines} found=${found} />
+          <ol aria-labelledby="after" class="results">
+            ${found.after.map(
+              (result, place) => html`
+                <li key=${result.id} data-item=${result.id}>
+                  <${Card} short item=${found.items.get(result.id)} query=${found.query.text} />
+                  <div class="tools">
                     <${Moved} before=${found.before} id=${result.id} place=${place} />
-                    <${Card} item=${found.items.get(result.id)} query=${found.query.text} />
                     <${Why} result=${result} />
                     ${place > 0 &&
-                    html`<button class="plain" onClick=${() => prefer(result.id, found.after[place - 1].id)}>
-                      ↑ ${texts.search.better}
+                    html`<button class="plain" aria-label=${texts.search.better} title=${texts.search.better} onClick=${() => prefer(result.id, found.after[place - 1].id)}>
+                      ↑
                     </button>`}
-                  </li>
-                `,
-              )}
-            </ol>
-          </div>
+                  </div>
+                </li>
+              `,
+            )}
+          </ol>
         </div>
         <p>
           <button class="main" onClick=${judgeThese}>${texts.search.judgeThese}</button>
@@ -103,6 +110,40 @@ function ByWords({ found, search }) {
   `;
 }
 
+// Lines from where items were to where they are; rows of both lists are as high as each other.
+function Lines({ found }) {
+  const [lines, setLines] = useState({ height: 0, paths: [] });
+
+  useEffect(() => {
+    const whole = document.querySelector(".compare");
+    const measure = () => {
+      const top = whole.querySelector("ol").getBoundingClientRect().top;
+      const middle = (name, id) => {
+        const row = [...whole.querySelectorAll("li")].find((one) => one.dataset[name] === id)?.getBoundingClientRect();
+        return row && row.height ? row.top + row.height / 2 - top : null;
+      };
+      const paths = found.after.map(({ id }, place) => {
+        const old = found.before.findIndex((result) => result.id === id);
+        return { from: middle("before", id), to: middle("item", id), way: old < 0 || old > place ? "up" : old < place ? "down" : "same" };
+      });
+      setLines({ height: whole.querySelector("ol").getBoundingClientRect().height, paths });
+    };
+    const watching = new ResizeObserver(measure);
+    watching.observe(whole);
+    return () => watching.disconnect();
+  }, [found]);
+
+  return html`
+    <svg class="lines" aria-hidden="true" viewBox=${`0 0 60 ${lines.height || 1}`} preserveAspectRatio="none">
+      ${lines.paths.map(({ from, to, way }) =>
+        from === null || to === null
+          ? to !== null && html`<circle class=${way} cx="54" cy=${to} r="4" />`
+          : html`<path class=${way} d=${`M 2 ${from} C 30 ${from} 30 ${to} 52 ${to}`} /><circle class=${way} cx="54" cy=${to} r="3" />`,
+      )}
+    </svg>
+  `;
+}
+
 function Moved({ before, id, place }) {
   const old = before.findIndex((result) => result.id === id);
   const words = texts.search.moved;
@@ -119,6 +160,7 @@ function Why({ result }) {
   return html`
     <details>
       <summary>${texts.search.why}</summary>
+      <div class="pop">
       <table>
         <thead><tr><th>${texts.search.part}</th><th>${texts.search.adds}</th></tr></thead>
         <tbody>
@@ -128,6 +170,7 @@ function Why({ result }) {
       ${result.parts?.decisions ? html`<p>${texts.search.decided}</p>` : null}
       <p>${behind.length ? texts.search.judgements : texts.search.noJudgements}</p>
       ${behind.length > 0 && html`<ul>${behind.map(([id, value]) => html`<li><code>${plain(id)}</code> ${value.toFixed(3)}</li>`)}</ul>`}
+      </div>
     </details>
   `;
 }

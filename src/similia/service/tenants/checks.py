@@ -5,13 +5,14 @@ that learns from them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 
 from similia.index.backends import BACKENDS
 from similia.service.answers import Receipt
-from similia.service.catalogue.layout import Layout, check_vector
+from similia.service.catalogue.items import Layout, check_vector
 from similia.service.engine.lessons import lessons_of
 from similia.service.errors import Invalid
 from similia.service.log.limits import (
@@ -29,10 +30,11 @@ from similia.service.log.limits import (
     MAX_VIEWS,
     MAX_WEIGHT,
 )
-from similia.service.log.log import Appended, Entry
+from similia.service.log.opening import check_name
 from similia.service.log.provenance import provenance
 from similia.service.log.records import (
     Clicks,
+    Configured,
     Grades,
     Item,
     Judgement,
@@ -44,27 +46,58 @@ from similia.service.log.records import (
     Triplet,
     decoded,
     encoded,
+    is_number,
     named_items,
     query_key,
     written,
 )
+from similia.service.log.rows import Appended, Entry
 
 # -- entries ---------------------------------------------------------------------------------------
+
+
+def judged_entries(
+    judgements: Sequence[Judgement],
+    settings: TenantSettings,
+    layout: Layout | None = None,
+    known: Callable[[str], bool] = lambda _: False,
+    *,
+    uploaded: bool = False,
+) -> list[Entry]:
+    """Entries of judgements about known items; raises Invalid with all that are wrong."""
+    found: list[Entry] = []
+    wrong: dict[int, str] = {}
+    for place, judgement in enumerate(judgements):
+        try:
+            found.append(judged_entry(judgement, settings, layout, known, uploaded=uploaded))
+        except Invalid as error:
+            wrong[place] = str(error)
+    if wrong:
+        raise Invalid(next(iter(wrong.values())), wrong)
+    return found
 
 
 def judged_entry(
     judgement: Judgement,
     settings: TenantSettings | None = None,
     layout: Layout | None = None,
+    known: Callable[[str], bool] | None = None,
     *,
     uploaded: bool = False,
 ) -> Entry:
-    """Entry of a judgement; raises Invalid if what it holds cannot be learnt."""
-    origin = provenance(settings or TenantSettings(), judgement, uploaded=uploaded)
+    """Entry of a judgement, unchecked if no items are given; raises Invalid if it is wrong."""
     try:
+        if known is not None:
+            check_judgement(layout, judgement, known, uploaded=uploaded)
+        origin = provenance(settings or TenantSettings(), judgement, uploaded=uploaded)
         id, body, vectors = written(judgement, origin)
-        if layout is not None:
-            _learn_dry(body, layout)
+        if layout is not None:  # dry run of the learner's first steps, on any items
+            found = decoded(body)
+            query = layout.query_bytes(found.vectors[0]) if found.vectors else 0
+            if query is None:
+                raise Invalid("query: vectors must be of the widths of the views, got others.")
+            rows = dict.fromkeys(named_items(judgement), 0)
+            lessons_of(0, cast(Judgement, found.record), query, rows.get)
     except Invalid:
         raise
     except Exception as error:
@@ -73,18 +106,15 @@ def judged_entry(
     return Entry(str(type(judgement).__struct_config__.tag), body, id, key, judgement.judge)
 
 
-def _learn_dry(body: bytes, layout: Layout) -> None:
-    """What the learner does with a judgement before it learns, on any items."""
-    found = decoded(body)
-    record: Any = found.record
-    query = layout.query_bytes(found.vectors[0]) if found.vectors else 0
-    if query is None:
-        raise Invalid("query: vectors must be of the widths of the views, got others.")
-    lessons_of(0, record, query, _any_row)
-
-
-def _any_row(_: str) -> int:
-    return 0
+@contextmanager
+def _learnable(what: str) -> Iterator[None]:
+    """Translate whatever fails on the way into the log and back."""
+    try:
+        yield
+    except Invalid:
+        raise
+    except Exception as error:
+        raise _unlearnable(what, error) from error
 
 
 def _unlearnable(what: str, error: Exception) -> Invalid:
@@ -96,41 +126,39 @@ def item_entry(layout: Layout, items: Sequence[Item]) -> Entry:
     wrong = {}
     for place, item in enumerate(items):
         try:
-            check_item(layout, item)
+            with _learnable("item"):
+                check_item(layout, item)
         except Invalid as error:
             wrong[place] = str(error)
     if wrong:
         raise Invalid(next(iter(wrong.values())), wrong)
-    try:
-        found = entry(Put(items=list(items)))
+    found = entry(Put(items=list(items)))
+    with _learnable("items"):
         body = decoded(found.body)
-        record: Any = body.record
-        rows = [layout.item_row(*each) for each in zip(record.items, body.vectors, strict=True)]
+        given = cast(Put, body.record).items
+        rows = [layout.item_row(*each) for each in zip(given, body.vectors, strict=True)]
         layout.items(rows[0][None])
-    except Exception as error:
-        raise _unlearnable("items", error) from error
     return found
 
 
 def entry(record: Any) -> Entry:
-    """Entry of a record that is no judgement."""
-    return Entry(str(type(record).__struct_config__.tag), encoded(record))
+    """Entry of a record other than a judgement; raises Invalid if it cannot be read back."""
+    with _learnable("row"):
+        body = encoded(record)
+        decoded(body)
+    return Entry(str(type(record).__struct_config__.tag), body)
 
 
 def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Receipt]:
-    """What is answered to judgements that were appended."""
+    """Receipts of appended judgements."""
     return [Receipt(str(entry.id), *place) for entry, place in zip(entries, places, strict=True)]
 
 
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def check_id(name: str, id: object) -> None:
-    """Refuse an empty, endless or unprintable id or name."""
-    _check_text(name, id, MAX_ID_LENGTH, least=1)
-
-
-def _check_text(name: str, text: object, most: int, *, least: int = 0) -> None:
+def check_text(name: str, text: object, most: int = MAX_ID_LENGTH, *, least: int = 1) -> None:
+    """Refuse a text that is empty, endless or not storable; by default an id or a name."""
     if not isinstance(text, str) or not least <= len(text) <= most or "\0" in text:
         raise Invalid(f"{name} must be {least} to {most} characters, got {text!r:.80}.")
     if not text.isascii():
@@ -140,12 +168,18 @@ def _check_text(name: str, text: object, most: int, *, least: int = 0) -> None:
             raise Invalid(f"{name} must be Unicode text, got {text!r:.80}.") from None
 
 
-def check_settings(settings: TenantSettings) -> None:
-    """Refuse settings with which nothing could be learnt."""
+def checked_settings(settings: TenantSettings) -> Entry:
+    """Entry of settings; raises Invalid if they cannot work."""
+    found = entry(Configured(settings=settings))  # so that all have their types
+    check_text("settings: secret", settings.secret, least=0)
+    for source in settings.exam_sources:
+        check_text("settings: exam_sources", source)
+    if settings.shares is not None:
+        check_name(settings.shares)
     views = settings.views or []
     names = [view.name for view in views] + settings.fields
     for name in names:
-        check_id("settings: the name of a view", name)
+        check_text("settings: the name of a view", name)
     if len(set(names)) != len(names) or len(views) > MAX_VIEWS or len(names) > MAX_FIELDS:
         raise Invalid(
             f"settings: views and fields must be at most {MAX_VIEWS} and {MAX_FIELDS} with "
@@ -168,27 +202,32 @@ def check_settings(settings: TenantSettings) -> None:
     if settings.search not in BACKENDS:
         known = ", ".join(BACKENDS)
         raise Invalid(f"settings: search must be one of {known}, got {settings.search!r:.80}.")
+    return found
 
 
 def check_item(layout: Layout, item: Item) -> None:
-    """Refuse an item that does not fit."""
-    check_id("item: id", item.id)
+    """Refuse an item that does not fit the layout."""
+    check_text("item: id", item.id)
     for name, text in (("text", item.text), ("image", item.image)):
         if text is not None:
-            _check_text(f"item {item.id!r:.80}: {name}", text, MAX_ITEM_TEXT)
+            check_text(f"item {item.id!r:.80}: {name}", text, MAX_ITEM_TEXT, least=0)
     if len(item.fields) > MAX_FIELDS:
         raise Invalid(
             f"item {item.id!r:.80}: fields must be at most {MAX_FIELDS}, got {len(item.fields)}."
         )
     for name, value in item.fields.items():
-        check_id(f"item {item.id!r:.80}: the name of a field", name)
+        check_text(f"item {item.id!r:.80}: the name of a field", name)
         if isinstance(value, str):
-            _check_text(f"item {item.id!r:.80}: {name}", value, MAX_ITEM_TEXT)
+            check_text(f"item {item.id!r:.80}: {name}", value, MAX_ITEM_TEXT, least=0)
+        elif not is_number(value):
+            raise Invalid(
+                f"item {item.id!r:.80}: {name} must be a finite number, got {value!r:.80}."
+            )
     layout.check_item(item)
 
 
 def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool]) -> None:
-    """Refuse a query that nothing can be ranked for."""
+    """Refuse a query that cannot be ranked."""
     _check_names(query)
     if layout is None:
         raise Invalid("query: there must be items before anything is asked, got none.")
@@ -204,11 +243,12 @@ def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool
 
 
 def _check_names(query: Query) -> None:
-    for name, value in (("id", query.id), ("item", query.item)):
-        if value is not None:
-            check_id(f"query: {name}", value)
+    if query.id is not None:
+        check_text("query: id", query.id)
+    if query.item is not None:
+        check_text("query: item", query.item)
     if query.text is not None:
-        _check_text("query: text", query.text, MAX_QUERY_TEXT)
+        check_text("query: text", query.text, MAX_QUERY_TEXT, least=0)
 
 
 def check_judgement(
@@ -218,11 +258,11 @@ def check_judgement(
     *,
     uploaded: bool = False,
 ) -> None:
-    """Refuse a judgement that could never be learnt."""
+    """Refuse a judgement that cannot be learnt."""
     for name in ("id", "judge", "source", "question", "left"):
         value = getattr(judgement, name)
         if value is not None:
-            check_id(f"judgement: {name}", value)
+            check_text(f"judgement: {name}", value)
     most = MAX_WEIGHT if uploaded else MAX_FEEDBACK_WEIGHT
     if not (math.isfinite(judgement.weight) and 0 <= judgement.weight <= most):
         raise Invalid(
@@ -243,7 +283,8 @@ def check_judgement(
                 f"{judgement.time.isoformat()}."
             ) from None
     shown = named_items(judgement)
-    if not 0 < len(shown) <= 2 * MAX_SHOWN:
+    most_named = 2 * MAX_SHOWN if isinstance(judgement, Clicks) else MAX_SHOWN
+    if not 0 < len(shown) <= most_named:
         raise Invalid(f"judgement: there must be 1 to {MAX_SHOWN} items, got {len(shown)}.")
     if isinstance(judgement, Skip):
         _check_skip(layout, judgement)
@@ -256,16 +297,16 @@ def check_judgement(
 
 
 def _check_skip(layout: Layout | None, skip: Skip) -> None:
-    """What was passed over may be gone by now, but its query must be one that could be asked."""
+    """Items may be gone by now, but the query must be valid."""
     _check_names(skip.query)
     for id in skip.shown:
-        check_id("skip: shown", id)
+        check_text("skip: shown", id)
     if skip.query.vectors:
         if layout is not None:
             layout.check_query(skip.query.vectors)
             return
         for name, vector in skip.query.vectors.items():
-            check_id("query: the name of a view", name)
+            check_text("query: the name of a view", name)
             check_vector(f"query: {name}", vector, min(len(vector), MAX_VIEW_WIDTH))
 
 
@@ -288,6 +329,8 @@ def _check_kind(judgement: Judgement) -> None:
 
 
 def _check_clicks(shown: list[str], clicked: list[str], positions: list[int] | None) -> None:
+    if len(shown) > MAX_SHOWN:
+        raise Invalid(f"clicks: items shown must be at most {MAX_SHOWN}, got {len(shown)}.")
     if len(set(shown)) != len(shown):
         raise Invalid("clicks: items shown must be different ones, got one twice.")
     missing = set(clicked) - set(shown)

@@ -1,7 +1,7 @@
 """Items and queries of files: items are put into a tenant at the start, queries known by ids."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -10,10 +10,15 @@ import numpy as np
 from msgspec import structs
 
 from similia.files import VectorFile, read_texts, read_vectors
-from similia.service.log.records import JUDGEMENTS, Item, Query
+from similia.service.log.records import JUDGEMENTS, Item, Query, Value
 from similia.service.tenants.tenant import Tenant
+from similia.tabular.columns import as_number, as_text, read_table
+from similia.tabular.embedding import embedded
+from similia.tabular.layout import ViewLayout
+from similia.tabular.words import WordVectors
+from similia.views import VECTORS
 
-#: judgements looked at for queries to offer
+#: latest judgements searched for queries to offer
 N_LOOKED_AT = 1000
 
 
@@ -35,7 +40,7 @@ class QueryFile:
 
 
 class KnownQueries:
-    """Queries by id; what is in the log needs no file."""
+    """Queries by id, from a file or the log."""
 
     def __init__(self, given: Iterable[Query] = ()) -> None:
         self._given = {str(query.id): query for query in given}
@@ -93,6 +98,8 @@ class ItemFile:
     id_column: str | None = None
     texts: Path | None = None
     images: ImageAddresses | None = None
+    #: columns of numbers, which are learnt as views
+    numbers: list[str] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Items one by one, in single precision."""
@@ -106,7 +113,7 @@ class ItemFile:
             yield Item(id=name, vectors={"vectors": vector}, text=text, image=image)
 
     def load(self, tenant: Tenant) -> tuple[int, int]:
-        """Put items that are new or changed into a tenant; how many there are, and were put."""
+        """Put new and changed items into a tenant; return the numbers found and put."""
         found = put = 0
         items = self.items()
         while batch := list(islice(items, ITEMS_PER_ROW)):
@@ -115,6 +122,44 @@ class ItemFile:
                 tenant.put_items(changed)
             found, put = found + len(batch), put + len(changed)
         return found, put
+
+
+@dataclass(frozen=True)
+class TableFile(ItemFile):
+    """A table of items with texts: vectors of an embedder, or of the words; columns as fields."""
+
+    layout: ViewLayout = field(default_factory=lambda: ViewLayout({}))
+
+    @property
+    def words(self) -> Path:
+        """Where the words are kept, beside the table."""
+        return self.path.with_name(f"{self.path.name}.words.npz")
+
+    def items(self) -> Iterator[Item]:
+        """Items one by one."""
+        layout, rows = self.layout, list(read_table(self.path))
+        texts = layout.texts_of(rows)
+        if layout.embedder:
+            vectors = embedded(layout.embedder, texts, self.path)
+        else:
+            if not self.words.exists():
+                WordVectors.fit(texts).save(self.words)
+            vectors = WordVectors.load(self.words).items(texts)
+        for name, row, text, vector in zip(
+            layout.ids(self.path).names(), rows, texts, vectors, strict=True
+        ):
+            told = (*layout.columns("category"), *layout.columns("date"))
+            fields: dict[str, Value] = {column: as_text(row.get(column)) for column in told}
+            for column in self.numbers:
+                fields[column] = as_number(row.get(column)) or 0.0
+            image = None if self.images is None else self.images.address(str(name))
+            yield Item(
+                id=str(name),
+                vectors={VECTORS: vector.tolist()},
+                text=text,
+                fields=fields,
+                image=image,
+            )
 
 
 def rows_of(path: Path, file: VectorFile) -> Iterator[tuple[str, list[float]]]:

@@ -1,54 +1,50 @@
-"""One tenant: a log, the learner and items that follow from it, and what they are asked."""
+"""One tenant: its log, and the learner and items that follow from it."""
 
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 from msgspec import structs
 
-from similia.service.answers import (
-    Figures,
-    Logged,
-    Model,
-    ModelAt,
-    Question,
-    Ranked,
-    Ranking,
-    Receipt,
-    Status,
-    Verdict,
-)
+from similia.service.answers import Logged, Question, Ranking, Receipt, Status
+from similia.service.catalogue.approximate import Approximate
 from similia.service.catalogue.external import ExternalItems
+from similia.service.catalogue.items import Items, Layout
 from similia.service.catalogue.shared import Follower, shares, unfindable
+from similia.service.catalogue.texts import ItemTexts
 from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
-from similia.service.engine.fold import State
+from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
 from similia.service.errors import Invalid, UnknownJudgement
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
-from similia.service.log.log import Entry, Log
+from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS
+from similia.service.log.log import Log
 from similia.service.log.opening import opened_log
 from similia.service.log.provenance import new_secret
 from similia.service.log.records import (
-    JUDGEMENTS,
-    Configured,
+    Delete,
     Item,
     Judgement,
     Query,
     Retraction,
     TenantSettings,
+    View,
     query_key,
-    whole,
+    readable,
 )
-from similia.service.tenants.catalogue import Catalogue
-from similia.service.tenants.checks import check_query, check_settings, entry, receipts
-from similia.service.tenants.intake import Intake
-from similia.trust.calibrating import Calibration
-
-#: rows of one page
-PAGE = 1000
+from similia.service.log.rows import Entry
+from similia.service.tenants.checks import (
+    check_query,
+    check_text,
+    checked_settings,
+    entry,
+    item_entry,
+    judged_entries,
+    receipts,
+)
 
 
 class Tenant:
@@ -58,25 +54,27 @@ class Tenant:
     once, beside the searches; `rank` with `min_seq` waits for that.
     """
 
-    def __init__(self, log: Log, cache: Path, name: str, owner: "Tenant | None" = None) -> None:
-        self.name = name
+    def __init__(self, log: Log, cache: Path, owner: "Tenant | None" = None) -> None:
+        self.name = log.name
         self.log = log
         self.cache = cache
-        #: whose items are ranked; None for its own
+        #: tenant whose items are ranked; None for its own
         self.owner = owner
-        self._retracting = threading.Lock()
-        shared: LiveLearner | None = None if owner is None else owner._learner
-        self._learner: LiveLearner = LiveLearner(log, cache, name, shared)
-        self._champions = Champions(log, cache / "generations", self._learner)
+        self._changing, self._retracting = threading.Lock(), threading.Lock()
+        home: LiveLearner | None = None if owner is None else owner.learner
+        self.learner: LiveLearner = LiveLearner(log, cache, home)
+        #: generations, and the exams that they must pass
+        self.champions = Champions(log, cache / "generations", self.learner)
+        #: figures of judges
+        self.judges = JudgeFigures(log, lambda: self.learner.settings)
         if owner is None:
-            self._catalogue = Catalogue(log, self._learner)
-            follower = None
+            library = self.learner.settings.search
+            self._follower = None
+            self._texts = ItemTexts()
+            self._approximate = None if library == "exact" else Approximate(library)
         else:
-            self._catalogue = owner._catalogue
-            follower = Follower(log, owner.log, self._learner.mark)
-        #: what people have answered
-        self.judges = JudgeFigures(log, lambda: self._learner.settings)
-        self._intake = Intake(self._catalogue, lambda: self._learner.settings, follower)
+            self._follower = Follower(log, owner.log, self.learner.mark)
+            self._texts, self._approximate = owner._texts, owner._approximate
 
     @classmethod
     def create(
@@ -94,12 +92,11 @@ class Tenant:
         tenant shares the items of that one, which must stay open for as long; the settings say so.
         """
         settings = settings or TenantSettings()
-        check_settings(settings)
-        settings = structs.replace(settings, secret=settings.secret or new_secret())
+        first = checked_settings(structs.replace(settings, secret=settings.secret or new_secret()))
         log, folder = opened_log(where, name, new=True, cache=cache)
         try:
-            log.append([entry(Configured(settings=settings))])
-            return cls(log, folder, name, owner)
+            log.append([first])
+            return cls(log, folder, owner)
         except BaseException:
             log.close()
             raise
@@ -119,8 +116,8 @@ class Tenant:
         """
         log, folder = opened_log(where, name, new=False, cache=cache)
         try:
-            shared = shares(log.row(1))
-            return cls(log, folder, name, None if shared is None else find(shared))
+            shared = shares(log)
+            return cls(log, folder, None if shared is None else find(shared))
         except BaseException:
             log.close()
             raise
@@ -128,7 +125,7 @@ class Tenant:
     def close(self) -> None:
         """Write and learn what waits, leave a snapshot, and close."""
         self.log.stop()
-        self._learner.close()
+        self.learner.close()
         self.log.close()
 
     @property
@@ -140,47 +137,82 @@ class Tenant:
 
     def put_items(self, items: Sequence[Item]) -> Receipt:
         """Add items, or put them in place of those with the same ids: all of them or none."""
-        return self._own_items().put(items)
+        self._check_own()
+        if not items:
+            raise Invalid("items: there must be at least one, got none.")
+        with self._changing:
+            entries, known = [], self.learner.items
+            if known is None:
+                settings = self._settings_of(items[0])
+                entries.append(checked_settings(settings))
+                layout = Layout(settings.views or [], settings.fields)
+            else:
+                layout = known.layout
+            entries.append(item_entry(layout, items))
+            seq = self.log.append(entries)[-1].seq
+            if known is None:
+                self.learner.wait(seq, WAIT_SECONDS)
+        return Receipt(items[0].id, seq)
 
     def delete_items(self, ids: Sequence[str]) -> Receipt:
         """Take items away; those that are not there are passed over."""
-        return self._own_items().delete(ids)
+        self._check_own()
+        if not ids:
+            raise Invalid("items: there must be at least one id, got none.")
+        for id in ids:
+            check_text("item: id", id)
+        seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
+        return Receipt(ids[0], seq)
 
-    def _own_items(self) -> Catalogue:
+    def _check_own(self) -> None:
         if self.owner is not None:
             raise Invalid(
                 f"items: they must be changed at {self.owner.name!r}, whose items "
                 f"{self.name!r} shares, got a change here."
             )
-        return self._catalogue
 
-    def item(self, id: str) -> Item | None:
-        """An item, with what was put by now."""
-        return self._catalogue.item(id)
+    def _settings_of(self, item: Item) -> TenantSettings:
+        """TenantSettings with the views of a first item."""
+        if not item.vectors:
+            raise Invalid(f"item {item.id!r:.80}: vectors must be at least one view, got none.")
+        views = [View(name, int(np.size(vector))) for name, vector in item.vectors.items()]
+        return structs.replace(self.learner.settings, views=views)
 
-    def contents(self, ids: Sequence[str]) -> list[Item]:
-        """Items as people see them, without vectors; unknown ones are passed over."""
-        return self._catalogue.contents(ids)
+    def _caught_up(self) -> Items | None:
+        """Items, with what was put by now."""
+        home = self.owner or self
+        home.learner.wait(home.log.last, WAIT_SECONDS)
+        return home.learner.items
 
     def has(self, id: str) -> bool:
         """Whether there is such an item, also if it was put just now."""
-        return self._catalogue.has(id)
+        items = self.learner.items
+        if items is None or id not in items:
+            items = self._caught_up()
+        return items is not None and id in items
+
+    def item(self, id: str) -> Item | None:
+        """An item, with what was put by now."""
+        items = self._caught_up()
+        return None if items is None else items.get(id)
+
+    def contents(self, ids: Sequence[str]) -> list[Item]:
+        """Items as people see them, without vectors; unknown ones are passed over."""
+        items = self.learner.items
+        found = [] if items is None else [items.get(id) for id in ids]
+        return [structs.replace(item, vectors={}) for item in found if item is not None]
 
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self._catalogue)
+        items = self.learner.items
+        return 0 if items is None else len(items)
 
     @property
     def base(self) -> str | None:
         """Name of the base view; None as long as there are no items."""
-        layout = self._catalogue.layout
-        return None if layout is None else layout.base
-
-    @property
-    def search(self) -> str:
-        """How items are searched: exactly, or proposed by a library."""
-        return self._catalogue.search
+        items = self.learner.items
+        return None if items is None else items.layout.base
 
     # -- feedback ------------------------------------------------------------------------------
 
@@ -193,14 +225,42 @@ class Tenant:
         return receipts(entries, self.log.append(entries))
 
     def entries(self, judgements: Sequence[Judgement], *, uploaded: bool = False) -> list[Entry]:
-        """Judgements, checked, as they are appended to the log."""
-        return self._intake.entries(judgements, uploaded=uploaded)
+        """Judgements, checked, as they are appended to the log.
+
+        Waits for items that were put just now, and for the row that follows shared ones. Raises
+        Invalid with all that are wrong.
+        """
+        try:
+            found, seen = self._checked(judgements, uploaded)
+        except Invalid:  # perhaps an item was put just now
+            self._caught_up()
+            found, seen = self._checked(judgements, uploaded)
+        if self._follower is not None:
+            self._follower.follow(seen)
+        return found
 
     def entries_at_once(
         self, judgements: Sequence[Judgement], *, uploaded: bool = False
     ) -> list[Entry] | None:
-        """The same without waiting for anything; None if there is something to wait for."""
-        return self._intake.at_once(judgements, uploaded=uploaded)
+        """The same without waiting; None if there may be something to wait for."""
+        try:
+            found, seen = self._checked(judgements, uploaded)
+        except Invalid:
+            return None
+        is_ahead = self._follower is not None and seen > self._follower.mark
+        return None if is_ahead else found
+
+    def _checked(self, judgements: Sequence[Judgement], uploaded: bool) -> tuple[list[Entry], int]:
+        """Entries of judgements, and the row that changed the items that they are checked by."""
+        items, settings = self.learner.items, self.learner.settings
+        if items is None:
+            return judged_entries(judgements, settings, uploaded=uploaded), 0
+        known: Callable[[str], bool] = items.__contains__
+        seen = items.changed
+        if self._follower is not None:  # as of a row that was applied whole
+            latest = items.latest()
+            known, seen = latest.has, latest.seq
+        return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), seen
 
     def retract(self, id: str, by: str | None = None) -> Receipt:
         """Take a judgement back: from now on it is as if it had never been made."""
@@ -222,13 +282,14 @@ class Tenant:
         judge: str | None = None,
     ) -> list[Logged]:
         """Judgements in the order of the log; of a query (or its id), or of a judge."""
-        if not 1 <= limit <= PAGE:
-            raise Invalid(f"judgements: limit must be from 1 to {PAGE}, got {limit}.")
+        if not 1 <= limit <= MAX_LOGGED:
+            raise Invalid(f"judgements: limit must be from 1 to {MAX_LOGGED}, got {limit}.")
         key = None
         if query is not None:
             key = query_key(Query(id=query) if isinstance(query, str) else query)
         found = self.log.search(after, limit, query=key, judge=judge)
-        return [Logged(row.seq, row.moment, whole(row.body), gone) for row, gone in found]
+        records = [(readable(row.body), row, gone) for row, gone in found]
+        return [Logged(row.seq, row.moment, known, gone) for known, row, gone in records if known]
 
     # -- ranking -------------------------------------------------------------------------------
 
@@ -251,7 +312,8 @@ class Tenant:
         `store` elsewhere proposes items instead of those in the log.
         """
         if query.text and not query.vectors and query.item is None:
-            return self._rank_text(query.text, k, items, min_seq, timeout)
+            state, known = self._waited(min_seq, timeout), self.learner.items
+            return ranking.ranked_by_words(state, known, self._texts, query.text, k, items)
         state = self._state(query, model, min_seq, timeout)
         return ranking.ranked(
             state,
@@ -261,27 +323,9 @@ class Tenant:
             items=items,
             explain=explain,
             row_of=self.log.row,
-            approximate=self._catalogue.approximate,
+            approximate=self._approximate,
             store=store,
         )
-
-    def _rank_text(
-        self,
-        text: str,
-        k: int,
-        items: Sequence[str] | None,
-        min_seq: int | None,
-        timeout: float,
-    ) -> Ranking:
-        state, known = self._waited(min_seq, timeout), self._catalogue.items
-        if known is None:
-            raise Invalid("query: there must be items before anything is asked, got none.")
-        ranking.check_k(k)
-        wanted = None if items is None else set(items)
-        found = self._catalogue.texts.best(known, text, k if wanted is None else len(known))
-        kept = [(id, score) for id, score in found if wanted is None or id in wanted]
-        results = [Ranked(id=id, score=score) for id, score in kept[:k]]
-        return Ranking(ranking.revision(state, "text"), state.seq, "text", results)
 
     def query_vectors(
         self,
@@ -295,37 +339,39 @@ class Tenant:
         state = self._state(query, model, min_seq, timeout)
         return ranking.vectors(state, query, model)
 
-    def _state(self, query: Query, model: str, min_seq: int | None, timeout: float) -> State:
+    def _state(self, query: Query, model: str, min_seq: int | None, timeout: float) -> FrozenState:
         self._waited(min_seq, timeout)
         state = self._model(model)
         check_query(state.layout, query, self.has)
         return state
 
-    def _waited(self, min_seq: int | None, timeout: float) -> State:
+    def _waited(self, min_seq: int | None, timeout: float) -> FrozenState:
         """The live state, with that row in it."""
         if min_seq is not None:
-            if min_seq > self.log.last:
-                raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {min_seq}.")
-            self._learner.wait(min_seq, timeout)
-        return self._learner.live
+            self._check_written(min_seq)
+            self.learner.wait(min_seq, timeout)
+        return self.learner.live
+
+    def _check_written(self, seq: int) -> None:
+        if seq > self.log.last:
+            raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
 
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
         """Call `done`, from any thread, once a row is known to rankings or never will be.
 
         Raises Invalid for a row that is not in the log.
         """
-        if seq > self.log.last:
-            raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
-        self._learner.when_learnt(seq, done)
+        self._check_written(seq)
+        self.learner.when_learnt(seq, done)
 
-    def _model(self, name: str) -> State:
+    def _model(self, name: str) -> FrozenState:
         match name:
             case "live":
-                return self._learner.live
+                return self.learner.live
             case "champion":
-                return self._champions.state()
+                return self.champions.state()
             case "base":
-                return self._learner.live._replace(learner=None)
+                return self.learner.live._replace(learner=None)
             case _:
                 raise Invalid(
                     f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}."
@@ -336,59 +382,21 @@ class Tenant:
     def next(
         self, n: int = 1, judge: str | None = None, pool: Sequence[Query] = ()
     ) -> list[Question]:
-        """Comparisons to ask a person: some that would teach most, some at random for exams.
+        """Comparisons to ask a person: the most instructive, and random ones for exams.
 
         They are about queries of the pool, and about those met before.
         """
-        if not 1 <= n <= 100:
-            raise Invalid(f"next: n must be from 1 to 100, got {n}.")
-        return questions(self._learner.live, self.log, n, judge, pool, self._learner.settings)
+        if not 1 <= n <= MAX_QUESTIONS:
+            raise Invalid(f"next: n must be from 1 to {MAX_QUESTIONS}, got {n}.")
+        return questions(self.learner.live, self.log, n, judge, pool, self.learner.settings)
 
     def signed(self, question: Question, judge: str | None) -> Question:
         """The question, with an id that proves to whom it was asked."""
-        return signed(question, judge, self._learner.settings)
-
-    def judgement(self, seq: int) -> Judgement:
-        """The judgement in a row of the log."""
-        row = self.log.row(seq)
-        record = None if row is None else whole(row.body)
-        if not isinstance(record, JUDGEMENTS):
-            raise UnknownJudgement(f"judgement: seq must be that of a judgement, got {seq}.")
-        return record
-
-    # -- trust ---------------------------------------------------------------------------------
-
-    def calibration(self) -> Calibration | None:
-        """How sure the live model is of held-out judgements, against how often it is right."""
-        return self._champions.calibration()
-
-    def evaluate(self) -> Figures:
-        """Figures on the queries that were kept apart."""
-        return self._champions.evaluate()
-
-    def models(self) -> list[Model]:
-        """All generations, the base first."""
-        return self._champions.models()
-
-    def promote(self) -> Verdict:
-        """Put what was learnt to use as the champion, if the exam shows that it is better."""
-        return self._champions.promote()
-
-    def rollback(self, to: int | None = None) -> Model:
-        """Return to an earlier generation, by default the one that the current replaced."""
-        return self._champions.rollback(to)
-
-    def history(self, at: datetime) -> ModelAt:
-        """Which models ranked at that time."""
-        return self._champions.history(at)
-
-    def snapshot(self) -> int:
-        """Write a snapshot; return the last row in it."""
-        return self._learner.snapshot()
+        return signed(question, judge, self.learner.settings)
 
     def status(self) -> Status:
-        """Where the tenant stands."""
-        state, seq = self._learner.live, self.log.last
+        """Status of the tenant."""
+        state, seq = self.learner.live, self.log.last
         judgements, queries = self.log.counts()
         learner = state.learner
         weights = (
@@ -405,9 +413,9 @@ class Tenant:
             learner="Blend" if learner is None else repr(learner),
             trust={} if learner is None else learner.trust_,
             weights=weights,
-            generation=self._champions.current,
+            generation=self.champions.current,
             views=[] if state.layout is None else state.layout.views,
             replaying=state.seq < seq,
-            snapshot_seq=self._learner.snapshot_seq,
+            snapshot_seq=self.learner.snapshot_seq,
             shares=self.shares,
         )

@@ -1,4 +1,4 @@
-"""All tenants of a service: open, create and close them.
+"""The tenants of a service: opened, created and closed.
 
 They share nothing but code, unless one was made to share the items of another. A tenant is opened
 when somebody asks for it; with many open, those that nobody has used for longest are closed.
@@ -7,22 +7,25 @@ when somebody asks for it; with many open, those that nobody has used for longes
 import threading
 import time
 from collections import Counter, OrderedDict, defaultdict
-from functools import partial
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 from msgspec import structs
 
 from similia.service.catalogue.shared import missing, shares
 from similia.service.engine.learner import lower_switch_interval
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, ServiceError, Unavailable
-from similia.service.log.opening import check_name, names_in, rows_of
-from similia.service.log.records import TenantSettings
+from similia.service.log.opening import check_name, names_in, read_log
+from similia.service.log.records import Clicks, Item, Query, TenantSettings, Triplet
 from similia.service.tenants.tenant import Tenant
 
-#: tenants that stay open; each has about six handles
+#: tenants kept open; each has about six file handles
 MAX_OPEN = 64
-#: seconds that nobody has asked for a tenant before it may be closed
-MIN_IDLE_SECONDS = 2.0
+#: seconds without a request before a tenant may be closed
+MIN_IDLE_SECONDS = 0.2
 
 
 class Tenants:
@@ -34,11 +37,11 @@ class Tenants:
     def __init__(self, where: str | Path, *, cache: str | Path | None = None) -> None:
         self.where = where
         self._cache = cache
-        #: of what is open, and used; never held for long
+        #: guards the tables below; held briefly
         self._table = threading.Lock()
         #: held to open, create or close a tenant
         self._changing: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-        #: those not asked for longest come first
+        #: least recently used first
         self._open: OrderedDict[str, Tenant] = OrderedDict()
         self._asked: dict[str, float] = {}
         self._users: Counter[str] = Counter()
@@ -57,11 +60,15 @@ class Tenants:
 
     def sharing(self, owner: str) -> list[str]:
         """Names of the tenants that share the items of one."""
-        first = ((name, next(rows_of(self.where, name, 0, 1), None)) for name in self.names())
-        return [name for name, row in first if shares(row) == owner]
+        found = []
+        for name in self.names():
+            with closing(read_log(self.where, name)) as log:
+                if shares(log) == owner:
+                    found.append(name)
+        return found
 
     def take(self, name: str) -> Tenant | None:
-        """A tenant that is open, and stays so until `give`; None if it must be opened first."""
+        """An open tenant, kept open until `give`; None if it must be opened first."""
         with self._table:
             found = self._found_open(name)
             if found is not None:
@@ -73,7 +80,7 @@ class Tenants:
         with self._table:
             self._users[tenant.name] -= 1
             if not self._users[tenant.name]:
-                del self._users[tenant.name]  # those in use alone are kept
+                del self._users[tenant.name]  # keep only those in use
 
     def get(self, name: str) -> Tenant:
         """A tenant; raises NotFound if there is none of this name."""
@@ -82,36 +89,48 @@ class Tenants:
         if found is not None:
             return found
         check_name(name)
-        self._check_usable(name)
+        if name in self.unusable:
+            raise Unavailable(
+                f"tenant: the log of {name!r} cannot be used; restore it from a backup, and start "
+                "the service again."
+            )
         with self._changing[name]:
             with self._table:
                 found = self._found_open(name)
             if found is not None:
                 return found
+            held = ExitStack()
             try:
-                found = Tenant.open(
-                    self.where, name, cache=self._cache, find=partial(self._found, name)
-                )
+
+                def find(owner: str) -> Tenant:
+                    return held.enter_context(self._found(name, owner))
+
+                found = Tenant.open(self.where, name, cache=self._cache, find=find)
+                self._keep(found)
             except Damaged as error:
                 self.unusable[name] = error
                 raise
-            except (ServiceError, OSError):  # it may be better the next time
+            except (ServiceError, OSError):  # may be temporary
                 raise
             except Exception as error:
                 self.unusable[name] = error
                 raise Unavailable(
                     f"tenant: the log of {name!r} cannot be used ({type(error).__name__}: {error})."
                 ) from error
-            self._keep(found)
+            finally:
+                held.close()  # open tenants keep their owners open
         self._close_idle()
         return found
 
-    def _check_usable(self, name: str) -> None:
-        if name in self.unusable:
-            raise Unavailable(
-                f"tenant: the log of {name!r} cannot be used; restore it from a backup, and start "
-                "the service again."
-            )
+    @contextmanager
+    def using(self, name: str) -> Iterator[Tenant]:
+        """A tenant that stays open meanwhile."""
+        while (found := self.take(name)) is None:
+            self.get(name)
+        try:
+            yield found
+        finally:
+            self.give(found)
 
     def _found_open(self, name: str) -> Tenant | None:
         found = self._open.get(name)
@@ -128,23 +147,23 @@ class Tenants:
             self._asked[tenant.name] = time.monotonic()
 
     def _close_idle(self) -> None:
-        """Close tenants that nobody has used for longest, if many are open."""
-        for name in self._idle():
+        """Close the least recently used tenants if too many are open."""
+        with self._table:
+            idle = self._idle()
+        for name in idle:
             if not self._changing[name].acquire(blocking=False):
                 continue
             try:
                 with self._table:
-                    tenant = self._open.pop(name) if name in self._idle_now() else None
+                    tenant = self._open.pop(name) if name in self._idle() else None
+                    if tenant is not None:
+                        del self._asked[name]
                 if tenant is not None:
                     tenant.close()
             finally:
                 self._changing[name].release()
 
     def _idle(self) -> list[str]:
-        with self._table:
-            return self._idle_now()
-
-    def _idle_now(self) -> list[str]:
         """Names of those to close; only with the table."""
         owners = {tenant.owner.name for tenant in self._open.values() if tenant.owner is not None}
         now = time.monotonic()
@@ -165,44 +184,52 @@ class Tenants:
                 there = self._open.get(name)
             if name in self.unusable or (there is not None and there.log.last):
                 raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
-            if there is not None:  # its maker was killed before the first row was written
+            if there is not None:  # its creator was killed before the first row
                 with self._table:
                     del self._open[name]
                 there.close()
-            owner = None
-            if settings is not None and settings.shares is not None:
-                owner = self._owner(name, settings.shares)
-                settings = structs.replace(settings, search=owner.search)
-            made = Tenant.create(self.where, name, settings, cache=self._cache, owner=owner)
-            self._keep(made)
+            with ExitStack() as held:
+                owner = None
+                if settings is not None and settings.shares is not None:
+                    owner = held.enter_context(self._owner(name, settings.shares))
+                    settings = structs.replace(settings, search=owner.learner.settings.search)
+                made = Tenant.create(self.where, name, settings, cache=self._cache, owner=owner)
+                self._keep(made)
         self._close_idle()
         return made
 
-    def _owner(self, name: str, shares: str) -> Tenant:
+    @contextmanager
+    def _owner(self, name: str, shares: str) -> Iterator[Tenant]:
+        """The tenant whose items a new one is to share, open meanwhile."""
         try:
-            owner = self.get(shares)
+            self.get(shares)
+            is_there = shares != name
         except NotFound:
-            owner = None
-        if owner is None or shares == name:
+            is_there = False
+        if not is_there:
             raise Invalid(f"tenant: shares must be the name of another tenant, got {shares!r:.80}.")
-        if owner.owner is not None:
-            raise Invalid(
-                f"tenant: shares must be a tenant with items of its own, got {shares!r}, which "
-                f"shares those of {owner.owner.name!r}; share these."
-            )
-        return owner
+        with self.using(shares) as owner:
+            if owner.owner is not None:
+                raise Invalid(
+                    f"tenant: shares must be a tenant with items of its own, got {shares!r}, "
+                    f"which shares those of {owner.owner.name!r}; share these."
+                )
+            yield owner
 
-    def _found(self, name: str, owner: str) -> Tenant:
-        """The owner of items that a tenant shares."""
+    @contextmanager
+    def _found(self, name: str, owner: str) -> Iterator[Tenant]:
+        """The owner of items that a tenant shares, open meanwhile."""
         if owner in self.unusable:
             raise Damaged(
                 f"log: {name} shares the items of {owner!r}, whose log cannot be used; restore "
                 "that one from a backup."
             )
         try:
-            return self.get(owner)
+            self.get(owner)
         except NotFound as error:
             raise Damaged(missing(name, owner)) from error
+        with self.using(owner) as found:
+            yield found
 
     def get_or_create(self, name: str, settings: TenantSettings | None = None) -> Tenant:
         """A tenant, made with these settings if there is none."""
@@ -212,7 +239,7 @@ class Tenants:
             return self.create(name, settings)
 
     def open_some(self) -> None:
-        """Open as many as stay open, so that they are not replayed while somebody waits.
+        """Open as many tenants as are kept open, before anybody waits for them.
 
         One that is damaged is put aside, and does not keep the others from being served.
         """
@@ -228,9 +255,28 @@ class Tenants:
                     raise
 
     def close(self) -> None:
-        """Close all tenants; whatever waits is written first."""
+        """Write what waits, and close all tenants."""
         with self._table:
             tenants = sorted(self._open.values(), key=lambda tenant: tenant.owner is None)
             self._open.clear()
         for tenant in tenants:
-            tenant.close()  # those that share items before their owners
+            tenant.close()  # sharers before their owners
+
+
+def warm_up() -> float:
+    """Learn and rank in a tenant that is thrown away, so that nobody waits for imports; seconds."""
+    start = time.perf_counter()
+    vectors = np.random.default_rng(0).normal(size=(16, 4)).tolist()
+    items = [Item(id=str(i), vectors={"vectors": vector}) for i, vector in enumerate(vectors)]
+    query = Query(item="0")
+    with TemporaryDirectory() as folder:
+        tenant = Tenant.create(folder, "rehearsal")
+        try:
+            tenant.put_items(items)
+            clicked = Clicks(query=query, shown=["1", "2", "3"], clicked=["2"])
+            told = tenant.feedback([Triplet(query=query, better="1", worse="2"), clicked])
+            tenant.rank(query, min_seq=told[-1].seq, explain=True)
+            tenant.next(2)
+        finally:
+            tenant.close()
+    return time.perf_counter() - start

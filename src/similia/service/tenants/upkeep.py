@@ -1,6 +1,7 @@
 """Checks and copies of logs, with or without a running service."""
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,15 +10,10 @@ from similia.safety.whole import make_folder
 from similia.service.catalogue.shared import SharedSource, check_followed, missing, shares
 from similia.service.engine.fold import Fold, Unlearnable, set_aside_entry
 from similia.service.errors import Damaged, NotFound, ServiceError
-from similia.service.log.log import Checked, Row
-from similia.service.log.opening import (
-    backup_tenant,
-    check_tenant,
-    names_in,
-    opened_log,
-    rows_of,
-)
-from similia.service.log.sqlite import NAME, check_log
+from similia.service.log.log import Log
+from similia.service.log.opening import names_in, opened_log, read_log
+from similia.service.log.rows import Checked
+from similia.service.log.sqlite import LOG_FILE, read_sqlite, write_log
 from similia.service.settings import without_password
 
 
@@ -40,26 +36,29 @@ def check(
     service may have the log. Yields each tenant's name and what was found, raises Damaged.
     """
     for name in _names(store, tenant):
-        found = check_tenant(store, name)
-        _check_shared(store, name)
-        unlearnable = _unlearnable(store, name)
+        with closing(read_log(store, name)) as log, _owner(store, name, log) as owner:
+            found = log.check()
+            if owner is not None:
+                check_followed(log, owner)
+            unlearnable = _unlearnable(log, owner)
         if set_aside and unlearnable:
-            _set_aside(store, name, unlearnable)
+            log, _ = opened_log(store, name, new=False)
+            with closing(log):
+                log.append([set_aside_entry(seq, reason) for seq, reason in unlearnable.items()])
         yield name, Found(found.rows, found.head, unlearnable)
 
 
-def _unlearnable(store: str, name: str) -> dict[int, str]:
-    """Rows at which a fold of the whole log fails, and why."""
+def _unlearnable(log: Log, owner: Log | None) -> dict[int, str]:
+    """Rows that cannot be learnt, and why."""
     found: dict[int, str] = {}
-    retracted = {row.target: row.seq for row in rows_of(store, name, others=True) if row.target}
-    owner = _owner(store, name)
-    source = None if owner is None else SharedSource(_LogOnDisk(store, owner), lambda: None)
+    retracted = log.retracted()
+    source = None if owner is None else SharedSource(owner, lambda: None)
     careful = False
     while True:
         fold = Fold({**retracted, **dict.fromkeys(found, 0)}, source, careful=careful)
         try:
             with single_blas_thread():
-                fold.replay(rows_of(store, name))
+                fold.replay(log.learner_rows())
                 fold.state()
             return found
         except Unlearnable as error:
@@ -72,44 +71,17 @@ def _unlearnable(store: str, name: str) -> dict[int, str]:
             careful = True  # find the row
 
 
-def _set_aside(store: str, name: str, rows: dict[int, str]) -> None:
-    log, _ = opened_log(store, name, new=False)
-    try:
-        log.append([set_aside_entry(seq, reason) for seq, reason in rows.items()])
-    finally:
-        log.close()
-
-
-class _LogOnDisk:
-    """Rows of a log that is not open."""
-
-    def __init__(self, store: str, name: str) -> None:
-        self._store, self._name = store, name
-
-    def rows(
-        self, after: int = 0, up_to: int | None = None, *, others: bool = False
-    ) -> Iterator[Row]:
-        """Rows with after < seq <= up_to; with `others` those that are no judgements."""
-        return rows_of(self._store, self._name, after, up_to, others=others)
-
-
-def _check_shared(store: str, name: str) -> None:
-    owner = _owner(store, name)
+@contextmanager
+def _owner(store: str, name: str, log: Log) -> Iterator[Log | None]:
+    """The log of the tenant whose items one shares, if it shares any."""
+    owner = shares(log)
     if owner is None:
-        return
-    if owner not in names_in(store):
+        yield None
+    elif owner not in names_in(store):
         raise Damaged(missing(name, owner))
-    follows = rows_of(store, name, others=True)
-    check_followed(name, owner, follows, lambda seq: _row(store, owner, seq))
-
-
-def _owner(store: str, name: str) -> str | None:
-    """Tenant whose items one shares."""
-    return shares(_row(store, name, 1))
-
-
-def _row(store: str, name: str, seq: int) -> Row | None:
-    return next(rows_of(store, name, seq - 1, seq), None)
+    else:
+        with closing(read_log(store, owner)) as found:
+            yield found
 
 
 def backup(
@@ -122,11 +94,23 @@ def backup(
     if target.resolve() == Path(store).resolve():
         raise ValueError(f"log backup: FOLDER must be another than the store, got {target}.")
     # Owners of shared items come last, so that what others follow is in their copies.
-    for name in sorted(_names(store, tenant), key=lambda name: _owner(store, name) is None):
-        copy = target / name / NAME
-        make_folder(copy.parent)
-        backup_tenant(store, name, copy)
-        yield name, copy, check_log(copy)
+    for name in sorted(_names(store, tenant), key=lambda name: not _is_sharing(store, name)):
+        copy = target / name / LOG_FILE
+        copy_log(store, name, copy)
+        with closing(read_sqlite(copy)) as copied:
+            yield name, copy, copied.check()
+
+
+def copy_log(store: str, name: str, copy: Path) -> None:
+    """Copy a log, which may be in use, to an SQLite file; rows never change, so in one state."""
+    make_folder(copy.parent)
+    with closing(read_log(store, name)) as log:
+        write_log(copy, log.rows(0, log.last))
+
+
+def _is_sharing(store: str, name: str) -> bool:
+    with closing(read_log(store, name)) as log:
+        return shares(log) is not None
 
 
 def _names(store: str, tenant: str | None) -> list[str]:

@@ -1,25 +1,28 @@
 """Blend: a similarity that is a sum of parts, each trusted as far as feedback bears it out."""
 
+import copy
 from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.base import validated
 from similia.contract import Array, Indices, Matrix, Side
 from similia.feedback.impressions import Impressions
-from similia.feedback.sampling import TRIPLET_SAMPLERS
-from similia.feedback.sampling.labels import triplets_drawn
+from similia.feedback.sampling import TRIPLET_SAMPLERS, triplets_drawn
 from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
-from similia.safety.whole import all_or_nothing, held_signals
-from similia.similarity.blend.memory import SWEEPS
+from similia.safety.whole import all_or_nothing, held_signals, turn_of
+from similia.similarity.blend.clicks import ClickModel
+from similia.similarity.blend.matrix import MatrixPart
+from similia.similarity.blend.memory import SWEEPS, Memory
 from similia.similarity.blend.ranking import BlendRanking
-from similia.similarity.blend.state import POSITION, Feedback
+from similia.similarity.blend.state import PARTS, POSITION, Feedback
 from similia.updates.blend import (
     CLICKED,
     COMPARED,
@@ -42,7 +45,7 @@ from similia.validation import (
 from similia.views import Views, as_views
 
 #: lists that are learnt at a time
-BLOCK = 128
+LIST_BLOCK = 128
 #: largest entry of a row, in typical lengths; beyond it, rounding would swallow all other rows
 LONGEST = 1e7
 #: the same of a score, in units of its view
@@ -215,6 +218,24 @@ class Blend(BlendRanking):
                 self._init_state(queries, Z)
             return queries, Z
 
+    def start(self) -> Self:
+        """Return the blend before any feedback, so that start and learnt can be measured apart."""
+        check_is_fitted(self)
+        kept = set(self._state) - {f"{name}_part_" for name in PARTS} | {"feature_names_in_"}
+        found = clone(self)
+        with turn_of(self):
+            for name in kept & vars(self).keys():
+                setattr(found, name, copy.copy(vars(self)[name]))
+            clicks, matrix, memory = self.clicks_part_, self.matrix_part_, self.memory_part_
+            found.clicks_part_ = ClickModel.begin(clicks.start)
+            m, n = matrix.W.shape
+            found.matrix_part_ = MatrixPart.start(m, n, matrix.W.dtype)
+            n, stretch, common = memory.vectors.shape[1], memory.stretch, memory.common
+            found.memory_part_ = Memory.start(n, stretch, common, len(self.names_))
+        found.nuisances_, found.n_seen_, found.n_updates_ = [], 0, 0
+        found._init_moment()
+        return found
+
     def learn_checked(
         self,
         X: Views,
@@ -238,8 +259,12 @@ class Blend(BlendRanking):
         with held_signals() as let_signals_in, single_blas_thread():
             begin, counts = 0, lists.weights > 0
             while begin < len(lists):
-                left = BLOCK - self.n_seen_ % BLOCK if every is None else every - begin % every
-                end = min(begin + left, len(lists), begin + BLOCK)
+                left = (
+                    LIST_BLOCK - self.n_seen_ % LIST_BLOCK
+                    if every is None
+                    else every - begin % every
+                )
+                end = min(begin + left, len(lists), begin + LIST_BLOCK)
                 part, times = lists.part(slice(begin, end)), np.flatnonzero(counts[begin:end])
                 if len(times):
                     part = part if len(times) == len(part) else part.part(times)
@@ -271,15 +296,12 @@ class Blend(BlendRanking):
         for column, name in enumerate(known, 1 + len(self.names_)):
             x[:, column] = places.get(name, 0.0)
         prior, alone_prior = clicks.priors()
-        p, k = len(prior), len(alone_prior)
         learn_lists(
             *(part.starts, kinds, part.weights, slots, fresh, left, item_keys, gains),
             *(self._on_page(orders), orders, x, clicks.start, fading, self.n_updates_),
             *(prior, clicks.theta, clicks.precision),
             *(alone_prior, clicks.alone, clicks.alone_precision, clicks.evidence, clicks.ranks),
             *(memory.items, memory.pairs, memory.told, wanted, margins),
-            *(np.zeros(len(items)), np.zeros(p), np.zeros(p), np.zeros(k), np.zeros(k)),
-            np.zeros((p, p)),
         )
         compared = kinds == COMPARED
         ties = np.flatnonzero(compared & (part.weights <= TIE))

@@ -1,4 +1,4 @@
-"""How the views of queries and items compare: which there are, what is typical, scores of pairs."""
+"""How views compare queries and items: which there are, what is typical, scores of pairs."""
 
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,12 +13,14 @@ from similia.linalg.threads import single_blas_thread
 from similia.views import Views
 
 #: random queries and items from which views are compared
-QUERIES, ITEMS = 100, 4000
+COMPARED_QUERIES, COMPARED_ITEMS = 100, 4000
 #: items that a search finds in each view: among these, together, deviations are measured
 FOUND = 100
 #: least variance of a view among the first items, in squares of its typical gap: a twentieth of
 #: that among all
 LEAST = 0.025
+#: random pairs of items from which directions are measured, and how many are kept
+SAMPLED_PAIRS, DIRECTIONS = 1000, 64
 #: share of its own from which on a view is no copy of the base
 OWN = 0.5
 
@@ -121,7 +123,7 @@ def start_shapes(widths: Widths, X: Views, Z: Views) -> list[tuple[int, ...]]:
     shapes: list[tuple[int, ...]] = []
     for name, m, n in widths:
         if not m or not (sparse.issparse(X[name]) and sparse.issparse(Z[name])):
-            shapes += [(QUERIES, m), (ITEMS, n)]
+            shapes += [(COMPARED_QUERIES, m), (COMPARED_ITEMS, n)]
     n_weights = sum(1 if m else n for _, m, n in widths)
     return [*shapes, (n_weights, n_weights)]
 
@@ -130,8 +132,8 @@ def measured(widths: Widths, X: Views, Z: Views) -> Measures:
     """Measure what is typical, on queries and items of a fixed seed."""
     base = widths[0][0]
     rng = np.random.default_rng(1)
-    asked = np.sort(rng.permutation(X.shape[0])[:QUERIES])
-    items = np.sort(rng.permutation(Z.shape[0])[:ITEMS])
+    asked = np.sort(rng.permutation(X.shape[0])[:COMPARED_QUERIES])
+    items = np.sort(rng.permutation(Z.shape[0])[:COMPARED_ITEMS])
     with np.errstate(over="ignore", invalid="ignore"), single_blas_thread():
         scores = _scores_of_all(widths, X, Z, asked, items)
         lengths = np.array([_length(X[base], asked), _length(Z[base], items, between=True)])
@@ -163,6 +165,40 @@ def measured(widths: Widths, X: Views, Z: Views) -> Measures:
         np.nan_to_num(mean / lengths[1]).astype(Z[base].dtype),
         np.append(1.0, np.nan_to_num(own * 2 * agreement[1:] / (1 + agreement[1:]))),
     )
+
+
+def common_directions(items: Matrix) -> tuple[float, Array]:
+    """Return a and A of S = a(I - AAᵀ), how a vector for one query varies before any feedback.
+
+    A vector changes the scores of all items, most of them by mistake. The one that does least for
+    what it says about a few is small where items differ most: with the covariance C of differences
+    between two random items, of length 1, S is that of the precision I + nC. C is measured on N
+    items, so it counts as if there were n more that differ in all n directions alike. Of S only the
+    leading directions are kept, and a leaves the mean of uᵀSu over the differences u at 1.
+    """
+    n, N = items.shape[1], min(items.shape[0], SAMPLED_PAIRS)
+    A = np.zeros((n, min(n, DIRECTIONS)), items.dtype)
+    one, other = np.random.default_rng(2).integers(items.shape[0], size=(2, SAMPLED_PAIRS))
+    rows = [dense(rows_of(items, chosen, np.float64)) for chosen in (one, other)]
+    with np.errstate(over="ignore", invalid="ignore"), single_blas_thread():
+        apart = rows[0] - rows[1]
+        apart /= np.maximum(np.abs(apart).max(axis=1, keepdims=True), 1e-300)
+        apart /= np.linalg.norm(apart, axis=1, keepdims=True)
+        apart = apart[np.isfinite(apart).all(axis=1)]
+        if not len(apart):
+            return 1.0, A
+        narrow = apart if len(apart) < n else apart.T
+        values, vectors = np.linalg.eigh(narrow @ narrow.T / len(apart))
+        first = np.argsort(-values, kind="stable")[: A.shape[1]]
+        values, vectors = values[first], vectors[:, first]
+        if len(apart) < n:
+            vectors = apart.T @ vectors / np.sqrt(len(apart) * np.maximum(values, 1e-12))
+        # precision along each direction, relative to one in which items do not differ
+        even = n / (N + n)
+        precision = (1 + even + (1 - even) * n * np.maximum(values, 0.0)) / (1 + even)
+        left = 1 - 1 / precision
+        A[:, : len(first)] = vectors * np.sqrt(left)
+    return float(1 / (1 - left @ values)), A
 
 
 def _scores_of_all(

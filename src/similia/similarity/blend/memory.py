@@ -1,7 +1,8 @@
 """Memory: what was said of the items of a query, and decisions about them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from similia.updates.blend import (
 )
 
 #: items of a query that are remembered; of others the one of which least is known goes
-PAIRS = 64
+PAIRS_A_QUERY = 128
 #: lists whose decisions about a query are obeyed, decisions of these, and sweeps over them
 LISTS, KEPT, SWEEPS = 10, 100, 5
 #: margin with which a decision is obeyed, in units of the base
@@ -74,8 +75,8 @@ class Memory:
             keys=np.zeros(0, np.uint64),
             times=np.zeros(0, np.int64),
             told=np.zeros((0, 2)),
-            items=np.zeros((0, PAIRS), np.uint64),
-            pairs=np.zeros((0, PAIRS, TIES + 1)),
+            items=np.zeros((0, PAIRS_A_QUERY), np.uint64),
+            pairs=np.zeros((0, PAIRS_A_QUERY, TIES + 1)),
             vectors=np.zeros((0, n), real),
             stretch=stretch,
             common=common,
@@ -159,6 +160,58 @@ class Memory:
         places = places[places < min(n, max(room, 1))]
         found: Indices = places[np.argsort((places - n) % max(room, 1), kind="stable")]
         return found
+
+    def merged(self, parts: Sequence["Memory"], later: Sequence[int], budget: int) -> "Memory":
+        """What the parts remember, a query as by the part that was told most of it since this one.
+
+        `later` is how many lists all parts have learnt beyond each, so that ages stay.
+        """
+        every = [
+            (-told, -seen, key, part, slot, seen)
+            for part, lag in zip(parts, later, strict=True)
+            for key, slot, told, seen in part._queries(lag)
+        ]
+        best: dict[int, tuple[Any, ...]] = {}
+        for query in sorted(every, key=lambda query: query[:3]):
+            best.setdefault(query[2], query)
+        kept = sorted(best.values(), key=lambda query: (query[5], query[2]))[-budget or len(best) :]
+        found = type(self).start(
+            self.vectors.shape[1], self.stretch, self.common, self.decided_features.shape[1]
+        )
+        found.reserve(len(kept), 0)
+        for place, (_, _, key, part, slot, seen) in enumerate(kept):
+            found.keys[place], found.times[place] = key, seen
+            for name in ("told", "items", "pairs", "vectors"):
+                getattr(found, name)[place] = getattr(part, name)[slot]
+        found.counts[0] = len(kept)
+        told = [self._decided(len(self.decided), min(later))]
+        for part, lag in zip(parts, later, strict=True):
+            told.append(part._decided(int(part.counts[1] - self.counts[1]), lag))
+        keys, times, items, features, rows = map(np.concatenate, zip(*told, strict=True))
+        order = np.lexsort((items[:, 1], items[:, 0], keys, times))
+        if budget and len(order):
+            decisions = keys[order], times[order], items[order], features[order], rows[order]
+            found.decide(*decisions, budget)
+        return found
+
+    def _queries(self, lag: int) -> Iterator[tuple[int, int, float, int]]:
+        """Key, place, how much was told, and when last, of each query."""
+        n = int(self.counts[0])
+        told = self.told[:n].sum(axis=1) + np.abs(self.pairs[:n]).sum(axis=(1, 2))
+        seen = (self.times[:n] + lag).tolist()
+        return zip(self.keys[:n].tolist(), range(n), told.tolist(), seen, strict=True)
+
+    def _decided(self, n_last: int, lag: int) -> tuple[Array, ...]:
+        """The last decisions in the order of `decide`."""
+        places = self._order(np.arange(len(self.decided)))
+        places = places[max(len(places) - n_last, 0) :]
+        return (
+            self.decided[places],
+            self.decided_times[places] + lag,
+            self.decided_items[places],
+            self.decided_features[places],
+            self.decided_vectors[places],
+        )
 
     # -- ranking -------------------------------------------------------------------------------
 

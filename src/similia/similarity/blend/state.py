@@ -1,5 +1,7 @@
 """What a blend consists of: its parts, how they start, are saved and checked."""
 
+import copy
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Self, TypeAlias, TypeGuard
 
@@ -12,9 +14,9 @@ from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.feedback.impressions import SHOWN_COLUMNS, Impressions
 from similia.safety.bounds import check_room, check_sparse
 from similia.similarity.blend.clicks import ClickModel
-from similia.similarity.blend.common import common_directions
 from similia.similarity.blend.comparing import (
     check_widths,
+    common_directions,
     compared_widths,
     measured,
     names_of,
@@ -48,7 +50,6 @@ class BlendState(Learner):
 
     #: posterior means rank, so there are no states to average
     average: ClassVar[bool] = False  # type: ignore[misc]
-    merges = False
     learns_from = "triplets"
     learns_lists = True
     geometry: ClassVar[Geometry] = "inner_product"
@@ -136,12 +137,30 @@ class BlendState(Learner):
                 f"got {widths!s:.60}."
             )
 
-    def merge(self, parts: Any, marks: Any = None) -> Self:
-        """Refuse: what each part of a stream proved cannot be added up afterwards."""
-        raise ValueError(
-            f"{self._owner}.merge: a blend cannot be merged, as each judgement counts as evidence "
-            "before it is learnt; learn from one stream of all judgements instead."
+    def _merged_state(self, parts: Sequence[Self]) -> State:
+        """Evidence about all queries adds up; what is remembered of a query is one part's.
+
+        So the judgements of a query belong into one share, as `learn_shares` sorts them.
+        """
+        if len(parts) == 1:
+            return {name: copy.deepcopy(vars(parts[0])[name]) for name in self._state}
+        named = [part.nuisances_ for part in (self, *parts) if part.nuisances_]
+        if any(names != named[0] for names in named):
+            raise ValueError(
+                f"{self._owner}.merge: parts must have the same nuisances, got {named}; name them "
+                "in the same order in all feedback."
+            )
+        gained = [part.n_seen_ - self.n_seen_ for part in parts]
+        later = [sum(gained) - own for own in gained]
+        clicks, matrices, memories = (
+            [getattr(part, f"{name}_part_") for part in parts] for name in PARTS
         )
+        return {
+            "nuisances_": list(named[0]) if named else [],
+            "clicks_part_": self.clicks_part_.merged(clicks),
+            "matrix_part_": self.matrix_part_.merged(matrices),
+            "memory_part_": self.memory_part_.merged(memories, later, self.memory),
+        }
 
     def __setstate__(self, state: State) -> None:
         super().__setstate__(state)

@@ -1,0 +1,6 @@
+from similia.contract import Array
+
+ACCURACY: float
+
+def crosses(A: Array, row: int, U: Array, V: Array) -> int: ...
+def turn_rows(turn: Array, before: Array, after: Array) -> None: ...

@@ -1,0 +1,336 @@
+"""The views that a table of items becomes, and the statistics with which later rows become them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from similia.contract import Matrix
+from similia.files import BadRows, Ids, Source, VectorFile, read_vectors
+from similia.files.columns import ALIASES, TEXT, WantedColumns
+from similia.files.lines import opened
+from similia.tabular.columns import (
+    Kinds,
+    as_date,
+    as_number,
+    as_text,
+    as_vector,
+    column_kinds,
+    is_table,
+    read_table,
+)
+from similia.tabular.embedding import embedded
+from similia.text import BM25
+from similia.views import VECTORS, Views
+
+#: values of an item by column
+TableRow: TypeAlias = Mapping[str, Any]
+
+#: the view of all texts of an item together
+WORD_VIEW = "words"
+#: how much longer than its median a column of numbers may reach before its logarithm is taken
+SKEWED = 20.0
+
+
+@dataclass
+class ViewLayout:
+    """Which columns of a table are which views of its items.
+
+    All texts together are the view "words", and each column of several a view of its name; so is
+    each category (the same one, or one that a typed query names), number and date. Vectors come
+    first: a column of them, or those that an embedder makes of the texts. Statistics are those of
+    the first items read.
+    """
+
+    #: kind of each column, in the order of the table
+    kinds: Kinds
+    #: model that makes vectors of texts: a folder or a name
+    embedder: str = ""
+    #: what was measured of each column, by the name of its view
+    statistics: dict[str, Any] = field(default_factory=dict)
+    #: whether queries are texts that people type; else they are items
+    typed: bool = False
+
+    @classmethod
+    def found_in(
+        cls, path: Path, given: Mapping[str, str] | None = None, embedder: str = ""
+    ) -> Self:
+        """Layout of a table by its first rows; `given` are the kinds of some columns."""
+        kinds = column_kinds(path, given)
+        if not {"text", "vector"} & set(kinds.values()):
+            raise ValueError(
+                f"{path}: items must have a column of texts or of vectors, got "
+                f"{', '.join(f'{name} ({kind})' for name, kind in kinds.items())}."
+            )
+        return cls(kinds, embedder)
+
+    def columns(self, kind: str) -> list[str]:
+        """Columns of one kind."""
+        return [name for name, found in self.kinds.items() if found == kind]
+
+    @property
+    def base(self) -> str:
+        """Name of the first view."""
+        own = self.columns("vector")
+        return VECTORS if self.embedder or (own and not self.typed) else WORD_VIEW
+
+    def in_words(self) -> str:
+        """What ranks before any feedback."""
+        if self.embedder:
+            return f"vectors of the texts by {self.embedder}, and their words"
+        texts = ", ".join(self.columns("text"))
+        return f"the words of {texts}" if self.base == WORD_VIEW else "the vectors"
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def ids(self, path: Path) -> Ids:
+        """Ids of a table's rows; row numbers if it has no column of them."""
+        rows, names = list(read_table(path)), self.columns("id")
+        return Ids(_names(path, [row.get(names[0]) for row in rows]) if names else None, len(rows))
+
+    def items(self, path: Path) -> VectorFile:
+        """Items of a table; their statistics are measured, unless known already."""
+        return self._read(path)[1]
+
+    def both(self, path: Path) -> tuple[VectorFile, VectorFile]:
+        """Items of a table as queries, and as items."""
+        asked, items = self._read(path)
+        return asked, items
+
+    def queries(self, texts: Sequence[str], ids: Ids | None = None) -> VectorFile:
+        """What people type, as queries."""
+        texts = list(texts)
+        views: dict[str, Matrix] = {}
+        if self.embedder:
+            views[VECTORS] = embedded(self.embedder, texts)
+        elif self.base == VECTORS:
+            raise ValueError(
+                "queries must be vectors or ids of items, as the items have vectors and the model "
+                "has no embedder, got texts; learn again with --embed NAME."
+            )
+        rows = [dict.fromkeys(self.columns("text"), text) for text in texts]
+        for name, bm25, some in self._words(rows, texts):
+            views[name] = bm25.queries(some)
+        for name in self.columns("category"):
+            views[name] = self._named(name, texts)
+        return VectorFile(Views(**views), ids or Ids(None, len(texts)), self)
+
+    def _read(self, path: Path) -> tuple[VectorFile, VectorFile]:
+        rows = list(read_table(path))
+        if not rows:
+            raise ValueError(f"{path}: a table must have at least one row, got none.")
+        ids = self.ids(path)
+        if not self.statistics:
+            self._measure(rows)
+        asked, items = self.views_of(rows, path)
+        return VectorFile(asked, ids, self), VectorFile(items, ids, self)
+
+    def views_of(self, rows: Sequence[TableRow], path: Path | None = None) -> tuple[Views, Views]:
+        """Views of rows as queries, and as items; vectors are kept beside the file of the rows."""
+        items: dict[str, Matrix] = {}
+        asked: dict[str, Matrix] = {}
+        if self.embedder:
+            asked[VECTORS] = items[VECTORS] = embedded(self.embedder, self.texts_of(rows), path)
+        for name in () if self.typed else self.columns("vector"):
+            key = VECTORS if VECTORS not in items else name
+            asked[key] = items[key] = _vectors(name, [row.get(name) for row in rows])
+        for name, bm25, texts in self._words(rows, self.texts_of(rows)):
+            items[name], asked[name] = bm25.both(texts)
+        for name in self.columns("category"):
+            asked[name] = items[name] = self._same(name, [as_text(row.get(name)) for row in rows])
+        for name in (*self.columns("number"), *self.columns("date")):
+            items[name] = self._numbers(name, [row.get(name) for row in rows])
+        return Views(**asked), Views(**items)
+
+    def texts_of(self, rows: Iterable[TableRow]) -> list[str]:
+        """All texts of each row together."""
+        names = self.columns("text")
+        return ["\n".join(filter(None, (as_text(row.get(n)) for n in names))) for row in rows]
+
+    def _words(
+        self, rows: Sequence[TableRow], together: list[str]
+    ) -> list[tuple[str, BM25, list[str]]]:
+        """Views of texts: name, statistics, and the text of each row."""
+        names = self.columns("text")
+        found = [(WORD_VIEW, together)] if names else []
+        if len(names) > 1:
+            found += [(name, [as_text(row.get(name)) for row in rows]) for name in names]
+        return [(name, BM25.restored(self.statistics[name]), texts) for name, texts in found]
+
+    def _measure(self, rows: Sequence[TableRow]) -> None:
+        """Words of texts, values of categories, and what numbers are like."""
+        names = self.columns("text")
+        texts = {name: [as_text(row.get(name)) for row in rows] for name in names}
+        if names:
+            self.statistics[WORD_VIEW] = BM25().fit(self.texts_of(rows)).state()
+        if len(names) > 1:
+            self.statistics |= {name: BM25().fit(some).state() for name, some in texts.items()}
+        for name in self.columns("category"):
+            values = {as_text(row.get(name)) for row in rows} - {""}
+            self.statistics[name] = {"values": np.array(sorted(values), dtype=object)}
+        for name in (*self.columns("number"), *self.columns("date")):
+            read = as_date if name in self.columns("date") else as_number
+            known = [value for row in rows if (value := read(row.get(name))) is not None]
+            found = np.array(known or [0.0])
+            middle = float(np.median(found))
+            skewed = bool(found.min() >= 0 and found.max() > SKEWED * middle > 0)
+            self.statistics[name] = {"middle": middle, "logarithm": skewed}
+
+    # -- views ---------------------------------------------------------------------------------
+
+    def _same(self, name: str, texts: list[str]) -> sparse.csr_array:
+        """A one in the column of each row's category."""
+        values = self.statistics[name]["values"].tolist()
+        places = {value: place for place, value in enumerate(values)}
+        found = np.array([places.get(text, -1) for text in texts])
+        rows = np.flatnonzero(found >= 0)
+        ones = np.ones(len(rows), np.float32)
+        return sparse.csr_array((ones, (rows, found[rows])), (len(texts), len(values)))
+
+    def _named(self, name: str, texts: list[str]) -> sparse.csr_array:
+        """A one in the column of each category all of whose words a typed query has."""
+        values = self.statistics[name]["values"].tolist()
+        words = [set(value.lower().split()) for value in values]
+        rows, columns = [], []
+        for row, text in enumerate(texts):
+            asked = set(text.lower().split())
+            named = [place for place, some in enumerate(words) if some and some <= asked]
+            rows += [row] * len(named)
+            columns += named
+        ones = np.ones(len(rows), np.float32)
+        return sparse.csr_array((ones, (rows, columns)), (len(texts), len(values)))
+
+    def _numbers(self, name: str, values: list[Any]) -> NDArray[np.float32]:
+        """A number for each row: of a date, years after the middle one."""
+        known, date = self.statistics[name], self.kinds[name] == "date"
+        read = as_date if date else as_number
+        found = np.array([known["middle"] if (n := read(v)) is None else n for v in values])
+        if known["logarithm"]:
+            found = np.log1p(np.maximum(found, 0.0))
+        elif date:
+            found = (found - known["middle"]) / 365.25
+        return found.astype(np.float32)[:, None]
+
+    # -- saved with a model --------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything as plain values and arrays."""
+        return dict(vars(self))
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """The layout of such a state; ValueError if it is none."""
+        found = cls(**state)
+        views = [n for kind in ("category", "number", "date") for n in found.columns(kind)]
+        texts = found.columns("text")
+        views += [WORD_VIEW] * bool(texts) + texts * (len(texts) > 1)
+        if not set(views) <= set(found.statistics):
+            raise ValueError("the layout lacks the statistics of a column")
+        return found
+
+
+def _names(path: Path, values: list[Any]) -> list[Any]:
+    """Ids of rows, each of them there: integers if all are."""
+    for number, value in enumerate(values, start=1):
+        if value is None or value == "":
+            raise ValueError(f"{path}: ids must be there in every row, got none in row {number}.")
+    if {type(value) for value in values} == {int}:
+        return values
+    texts = [str(value) for value in values]
+    try:
+        numbers = [int(text) for text in texts]
+    except ValueError:
+        return texts
+    same = [str(number) for number in numbers] == texts and max(map(abs, numbers)) < 2**63
+    return numbers if same else texts
+
+
+def _vectors(name: str, values: list[Any]) -> NDArray[np.float32]:
+    """A matrix of a column of vectors."""
+    rows = [as_vector(value) for value in values]
+    length = len(rows[0] or ())
+    for number, row in enumerate(rows, start=1):
+        if row is None or len(row) != length:
+            raise ValueError(
+                f"{name} must be a vector of {length or 'some'} numbers in every row, got "
+                f"another in row {number}."
+            )
+    return np.array(rows, np.float32)
+
+
+def asked_in(source: Source, items: Ids) -> list[str] | None:
+    """Texts that people typed, if those are the queries of a log, and not ids of items.
+
+    Where `query` names no items but a column of its ids does, the source reads that one.
+    """
+    text = TEXT._replace(missing="")
+    others = {name: text for name in ALIASES["query"] if name.endswith("id")}
+    found: dict[str, dict[str, None]] = {}
+    for columns, _ in source.batches([WantedColumns({"query": text}, others)], BadRows("skip")):
+        for name, values in columns.items():
+            found.setdefault(name, {}).update(dict.fromkeys(map(str, values.tolist())))
+    for name, values in found.items():
+        if (items.known_rows(list(values)) >= 0).mean() >= 0.5:
+            if name != "query":
+                source.columns["query"] = name
+            return None
+    return [text for text in found.get("query", {}) if text]
+
+
+def read_sides(
+    path: Path,
+    layout: ViewLayout,
+    *,
+    feedback: Source | None = None,
+    queries: Path | None = None,
+) -> tuple[VectorFile, VectorFile]:
+    """Queries and items as views: queries of a file, or those that the feedback names.
+
+    Without queries of their own, they are items if the feedback names items, else what it holds as
+    queries is what people typed.
+    """
+    if queries is not None and not is_table(queries):
+        items = layout.items(path)
+        asked = read_vectors(queries)
+        numbers = (*layout.columns("number"), *layout.columns("date"))
+        views = {name: items.X[name] for name in items.X if name in (VECTORS, *numbers)}
+        return VectorFile(Views(**{VECTORS: asked.X}), asked.ids), items._replace(X=Views(**views))
+    if queries is not None:
+        layout.typed = True
+        return read_queries(queries, layout), layout.items(path)
+    found = None if feedback is None else asked_in(feedback, layout.ids(path))
+    if found is None:
+        return layout.both(path)
+    layout.typed = True
+    items = layout.items(path)
+    return layout.queries(found, Ids(found, len(found), "query")), items
+
+
+def read_queries(path: Path, layout: ViewLayout) -> VectorFile:
+    """Queries of a file: texts, one per line or in a table, or rows of the items' table."""
+    if path.suffix == ".txt" or str(path) == "-":
+        with opened(path) as file:
+            texts = file.read().decode("utf-8-sig").splitlines()
+        return layout.queries(texts, _text_ids(texts))
+    if not is_table(path):
+        found = read_vectors(path)
+        return VectorFile(Views(**{VECTORS: found.X}), found.ids, layout)
+    if not layout.typed:
+        return layout.both(path)[0]
+    kinds = column_kinds(path)
+    names = [name for name in (*layout.columns("text"), "query", "text") if name in kinds]
+    names += [name for name, kind in kinds.items() if kind in ("text", "category")]
+    if not names:
+        raise ValueError(f"{path}: queries must have a column of texts, got {', '.join(kinds)}.")
+    texts = [as_text(row.get(names[0])) for row in read_table(path)]
+    own = ViewLayout({name: kind for name, kind in kinds.items() if kind == "id"})
+    return layout.queries(texts, own.ids(path))
+
+
+def _text_ids(texts: list[str]) -> Ids | None:
+    """Texts as their own ids, if they differ."""
+    return Ids(texts, len(texts), "query") if len(set(texts)) == len(texts) else None
