@@ -54,7 +54,7 @@ COMPARED = 5
 def serve(folder, place, number, pipe):
     """Open the tenants and send as much as possible until killed."""
     tenants = Tenants(place, cache=folder)
-    owner = tenants.get(OWNER)
+    owner, judged = tenants.get(OWNER), tenants.get(JUDGED)
 
     def client(own):
         tenant = tenants.get(NAMES[own % len(NAMES)])
@@ -74,7 +74,6 @@ def serve(folder, place, number, pipe):
             os.write(pipe, (json.dumps(acknowledged) + "\n").encode())
 
     def promoter():
-        judged = tenants.get(JUDGED)
         while True:
             os.write(pipe, DECIDING)
             if judged.status().generation:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from similia.service.engine import learner as learning
 from similia.service.http import calls, keys
 from similia.service.http.app import ENDPOINTS
 from similia.service.http.keys import Keys
 from similia.service.http.server import Door
 from similia.service.settings import Settings
-from tests.service.conftest import PATIENCE, WIDTH, triplet, until
+from tests.service.conftest import PATIENCE, WIDTH, some_items, triplet, until
 
 RANK = {"query": {"item": "i0"}, "k": 3}
 FEEDBACK = "/v1/default/feedback"
@@ -448,6 +449,76 @@ def test_to_wait_for_what_is_learnt_costs_no_thread(start, tokens):
                 assert client.post("/v1/default/rank", json=RANK).status_code == 200
             assert not any(each.done() for each in waiting)
         assert all(each.result(PATIENCE) >= seq for each in waiting)
+
+
+@pytest.fixture
+def behind(start, tokens, monkeypatch):
+    """A service with two tenants, of which the first learns nothing for a while."""
+    running = start(threads=1)
+    tenants = running.service.tenants
+    tenants.create("other").put_items(some_items())
+    file = running.service.keys
+    other = file.add("other", ("admin",))[1]
+    learner = tenants.get("default").learner
+    with client_of(running, tokens[0]) as here, client_of(running, other) as there:
+        here.tenant, there.tenant = "default", "other"
+        with learner._folding:
+            assert here.post(FEEDBACK, json=triplet()).status_code == 200
+            until(lambda: not learner._rows)  # taken, and not learnt
+            assert here.post(FEEDBACK, json=triplet(id="more")).status_code == 200
+            yield running, here, there
+
+
+UNKNOWN = {"item": "nobody"}
+#: requests about what was perhaps put just now, and how they end once that is known
+PERHAPS = [
+    ("POST", "rank", {"query": UNKNOWN}, 422),
+    ("POST", "query-vectors", {"queries": [UNKNOWN]}, 422),
+    ("POST", "feedback", triplet() | {"query": UNKNOWN}, 422),
+    ("POST", "feedback", {"judgements": 200 * [triplet() | {"query": UNKNOWN}]}, 422),
+    ("GET", "items/i1", None, 200),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), PERHAPS)
+def test_to_wait_for_what_was_put_just_now_costs_no_thread(
+    behind, tokens, method, path, body, status
+):
+    running, here, there = behind
+    learner = running.service.tenants.get("default").learner
+
+    def ask(client):
+        return client.request(method, f"/v1/{client.tenant}/{path}", json=body).status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        waiting = [pool.submit(ask, here) for _ in range(12)]
+        until(lambda: len(learner._waiters) == 12)
+        assert ask(there) == status
+        assert there.post("/v1/other/rank", json=RANK).status_code == 200
+        assert here.post("/v1/default/rank", json=RANK).status_code == 200
+        assert not any(each.done() for each in waiting)
+        learner._folding.release()  # learning goes on
+        try:
+            assert {each.result(PATIENCE) for each in waiting} == {status}
+        finally:
+            learner._folding.acquire()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "items/i1", {"vectors": {"vectors": WIDTH * [1.0]}}),
+        ("DELETE", "items/i1", None),
+        ("POST", "feedback/more/retract", None),
+    ],
+)
+def test_a_log_that_waits_for_its_learner_holds_no_thread(behind, monkeypatch, method, path, body):
+    _, here, there = behind
+    monkeypatch.setattr(learning, "MAX_UNLEARNT_ROWS", 0)
+    answer = here.request(method, f"/v1/default/{path}", json=body)
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) >= 1
+    assert there.delete("/v1/other/items/i1").status_code == 200
 
 
 JSON = {"content-type": "application/json"}

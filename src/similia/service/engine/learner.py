@@ -163,10 +163,12 @@ class LiveLearner:
                 self._thread.start()
             elif not self._resting or len(self._rows) >= ROWS_ENDING_REST:
                 self._changed.notify_all()
-            if self._is_far_behind():
-                self._changed.wait_for(lambda: not self._is_far_behind() or self._error is not None)
+            if self.is_far_behind:
+                self._changed.wait_for(lambda: not self.is_far_behind or self._error is not None)
 
-    def _is_far_behind(self) -> bool:
+    @property
+    def is_far_behind(self) -> bool:
+        """Whether the log blocks until some rows are learnt."""
         behind = len(self._rows) > MAX_UNLEARNT_ROWS or self._bytes > MAX_UNLEARNT_BYTES
         return behind and not self._setting_aside
 

@@ -19,6 +19,7 @@ from similia.service.errors import Gone, Invalid, Problem, ServiceError
 from similia.service.http import journal
 from similia.service.http.budgets import LaneName
 from similia.service.http.keys import VISITOR
+from similia.service.log.records import Query
 from similia.service.schemas import Error
 
 if TYPE_CHECKING:
@@ -160,6 +161,28 @@ class Call:
             admitted=admitted,
             is_wanted=lambda: not self.connection.closed,
         )
+
+    async def learnt(self, tenant: "Tenant", seq: int | None = None) -> None:
+        """Wait until a row of a log, by default the last, is known to rankings; no thread waits."""
+        loop = asyncio.get_running_loop()
+        reached: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not reached.done():
+                reached.set_result(None)
+
+        def done() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(wake)
+
+        tenant.when_learnt(tenant.log.last if seq is None else seq, done)
+        await reached
+
+    async def item_known(self, query: Query) -> None:
+        """Wait for the item of a query, if it may have been put just now."""
+        tenant = self.tenant
+        if query.item is not None and not tenant.has(query.item, timeout=0):
+            await self.learnt(tenant.home)
 
     def check_batch(self, what: str, rows: Sized) -> None:
         """Refuse batches that are too long."""

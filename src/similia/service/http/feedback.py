@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,7 +68,14 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     uploaded = "admin" in call.key.scopes
     entries = tenant.entries_at_once(ready, uploaded=uploaded) if _is_small(ready) else None
     if entries is None:
-        entries = await call.run_in("check", tenant.entries, ready, uploaded=uploaded)
+        if tenant.owner is not None:  # a row that follows shared items may be written
+            tenant.check_prompt()
+        check = partial(tenant.entries, ready, uploaded=uploaded, timeout=0)
+        try:
+            entries = await call.run_in("check", check)
+        except Invalid:  # perhaps an item was put just now
+            await call.learnt(tenant.home)
+            entries = await call.run_in("check", check, admitted=True)
     commits = service.commits.get(tenant.name)
     if commits is None or commits.log is not tenant.log:
         commits = service.commits[tenant.name] = Commits(tenant.log)
@@ -163,6 +171,7 @@ async def retract(call: Call) -> Receipt:
     It stays in the log, with a row that retracts it, and what was learnt from it is unlearnt.
     """
     key = call.key
+    call.tenant.check_prompt()
     if key.judge is not None or "admin" not in key.scopes:
         found = await call.run(call.tenant.log.find, call.path["id"])
         if key.judge is not None and (found is None or found.judge != key.judge):

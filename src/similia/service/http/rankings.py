@@ -1,7 +1,5 @@
 """Operations on items, and what is found among them."""
 
-import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
@@ -39,8 +37,9 @@ async def rank(call: Call) -> Ranking:
     elsewhere = service.elsewhere(tenant)
     lane: LaneName = "bulk" if asked.explain and asked.k > MAX_PROMPT_EXPLANATIONS else "search"
     if asked.min_seq is not None:
-        await _learnt(tenant, asked.min_seq)
+        await call.learnt(tenant, asked.min_seq)
         lane = "wait" if lane == "search" else lane  # what is learnt wakes many at once
+    await call.item_known(query)
     return await call.run_in(
         lane,
         tenant.rank,
@@ -50,24 +49,8 @@ async def rank(call: Call) -> Ranking:
         explain=asked.explain,
         model=asked.model,
         store=elsewhere,
+        timeout=0,
     )
-
-
-async def _learnt(tenant: Tenant, seq: int) -> None:
-    """Wait until a row of the log is known to rankings; no thread waits."""
-    loop = asyncio.get_running_loop()
-    reached: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> None:
-        if not reached.done():
-            reached.set_result(None)
-
-    def done() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
-            loop.call_soon_threadsafe(wake)
-
-    tenant.when_learnt(seq, done)
-    await reached
 
 
 @endpoint(
@@ -78,6 +61,8 @@ async def query_vectors(call: Call) -> AsyncIterator[bytes]:
     asked: s.Queries = call.body
     call.check_batch("queries", asked.queries)
     queries = [await call.service.resolved(call, query) for query in asked.queries]
+    for query in queries:
+        await call.item_known(query)
     lane: LaneName = "search" if len(queries) <= QUERIES_A_PIECE else "bulk"
 
     pieces = [
@@ -102,12 +87,13 @@ def _joined(found: list[tuple[dict[str, list[float]], str]]) -> bytes:
 def _transformed(
     tenant: Tenant, queries: Sequence[Query], model: str
 ) -> list[tuple[dict[str, list[float]], str]]:
-    return [tenant.query_vectors(query, model=model) for query in queries]
+    return [tenant.query_vectors(query, model=model, timeout=0) for query in queries]
 
 
 @endpoint("POST", f"{V1}/items", ADMIN, body=s.NewItems, errors=(507,), lane="write")
 async def put_items(call: Call) -> Receipt:
     """Add items, or put them in place of those with the same ids."""
+    call.tenant.check_prompt()
     call.check_batch("items", call.body.items)
     for item in call.body.items:
         call.check_vectors("vectors", item.vectors)
@@ -117,6 +103,7 @@ async def put_items(call: Call) -> Receipt:
 @endpoint("PUT", f"{V1}/items/{{id}}", ADMIN, body=s.ItemBody, errors=(507,), lane="write")
 async def put_item(call: Call) -> Receipt:
     """Add an item, or put it in place of the one with the same id."""
+    call.tenant.check_prompt()
     item = Item(id=call.path["id"], **structs.asdict(call.body))
     call.check_vectors("vectors", item.vectors)
     return await call.run(call.tenant.put_items, [item])
@@ -125,7 +112,8 @@ async def put_item(call: Call) -> Receipt:
 @endpoint("GET", f"{V1}/items/{{id}}", SEE)
 async def item(call: Call) -> Item:
     """An item."""
-    found = await call.run(call.tenant.item, call.path["id"])
+    await call.learnt(call.tenant.home)
+    found = await call.run(call.tenant.item, call.path["id"], timeout=0)
     if found is None:
         raise NotFound(f"there is no item {call.path['id']!r:.80}.")
     return found
@@ -134,6 +122,7 @@ async def item(call: Call) -> Item:
 @endpoint("DELETE", f"{V1}/items/{{id}}", ADMIN, errors=(507,), lane="write")
 async def delete_item(call: Call) -> Receipt:
     """Delete an item."""
+    call.tenant.check_prompt()
     return await call.run(call.tenant.delete_items, [call.path["id"]])
 
 

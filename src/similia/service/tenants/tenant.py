@@ -17,7 +17,7 @@ from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
 from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
-from similia.service.errors import Invalid, UnknownJudgement
+from similia.service.errors import Busy, Invalid, UnknownJudgement
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
 from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS
@@ -164,6 +164,11 @@ class Tenant:
         seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
         return Receipt(ids[0], seq)
 
+    def check_prompt(self) -> None:
+        """Refuse to write if that would wait until much else is learnt."""
+        if self.learner.is_far_behind:
+            raise Busy("log: too many rows wait to be learnt; try again later.")
+
     def _check_own(self) -> None:
         if self.owner is not None:
             raise Invalid(
@@ -178,22 +183,27 @@ class Tenant:
         views = [View(name, int(np.size(vector))) for name, vector in item.vectors.items()]
         return structs.replace(self.learner.settings, views=views)
 
-    def _caught_up(self) -> Items | None:
-        """Items, with what was put by now."""
-        home = self.owner or self
-        home.learner.wait(home.log.last, WAIT_SECONDS)
-        return home.learner.items
+    @property
+    def home(self) -> "Tenant":
+        """The tenant whose items these are."""
+        return self.owner or self
 
-    def has(self, id: str) -> bool:
+    def _caught_up(self, timeout: float) -> Items | None:
+        """Items, with what was put by now; without a timeout, with what is known."""
+        if timeout > 0:
+            self.home.learner.wait(self.home.log.last, timeout)
+        return self.learner.items
+
+    def has(self, id: str, timeout: float = WAIT_SECONDS) -> bool:
         """Whether there is such an item, also if it was put just now."""
         items = self.learner.items
         if items is None or id not in items:
-            items = self._caught_up()
+            items = self._caught_up(timeout)
         return items is not None and id in items
 
-    def item(self, id: str) -> Item | None:
+    def item(self, id: str, timeout: float = WAIT_SECONDS) -> Item | None:
         """An item, with what was put by now."""
-        items = self._caught_up()
+        items = self._caught_up(timeout)
         return None if items is None else items.get(id)
 
     def contents(self, ids: Sequence[str]) -> list[Item]:
@@ -224,7 +234,13 @@ class Tenant:
         entries = self.entries(judgements, uploaded=uploaded)
         return receipts(entries, self.log.append(entries))
 
-    def entries(self, judgements: Sequence[Judgement], *, uploaded: bool = False) -> list[Entry]:
+    def entries(
+        self,
+        judgements: Sequence[Judgement],
+        *,
+        uploaded: bool = False,
+        timeout: float = WAIT_SECONDS,
+    ) -> list[Entry]:
         """Judgements, checked, as they are appended to the log.
 
         Waits for items that were put just now, and for the row that follows shared ones. Raises
@@ -233,7 +249,9 @@ class Tenant:
         try:
             found, seen = self._checked(judgements, uploaded)
         except Invalid:  # perhaps an item was put just now
-            self._caught_up()
+            if timeout <= 0:
+                raise
+            self._caught_up(timeout)
             found, seen = self._checked(judgements, uploaded)
         if self._follower is not None:
             self._follower.follow(seen)
@@ -307,9 +325,10 @@ class Tenant:
     ) -> Ranking:
         """Find the k best items, or put some `items` in order.
 
-        With `min_seq`, a number from a receipt, what that row says is known to the ranking. A
-        query that is only a text is ranked by the words of the items, whatever the model. A
-        `store` elsewhere proposes items instead of those in the log.
+        With `min_seq`, a number from a receipt, what that row says is known to the ranking. With a
+        `timeout` of 0 nothing is waited for, not even an item that was put just now. A query that
+        is only a text is ranked by the words of the items, whatever the model. A `store` elsewhere
+        proposes items instead of those in the log.
         """
         if query.text and not query.vectors and query.item is None:
             state, known = self._waited(min_seq, timeout), self.learner.items
@@ -342,7 +361,7 @@ class Tenant:
     def _state(self, query: Query, model: str, min_seq: int | None, timeout: float) -> FrozenState:
         self._waited(min_seq, timeout)
         state = self._model(model)
-        check_query(state.layout, query, self.has)
+        check_query(state.layout, query, lambda id: self.has(id, timeout))
         return state
 
     def _waited(self, min_seq: int | None, timeout: float) -> FrozenState:
