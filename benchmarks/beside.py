@@ -92,6 +92,15 @@ def _waiting(key, answer):
     return request("POST", "/v1/default/rank", key, {"query": _query(), "min_seq": int(seq[1])})
 
 
+def _in_bytes(key):
+    """A body in chunks of a byte."""
+    head = request("POST", "/v1/default/rank", key).replace(
+        b"content-length: 0", b"transfer-encoding: chunked"
+    )
+    body = json.dumps({"query": _query(), "k": 10}).encode().ljust(40_000)
+    return head + b"".join(b"1\r\n%c\r\n" % each for each in body) + b"0\r\n\r\n"
+
+
 #: what the callers send, by kind: a request, from a key and the answer before
 KINDS = {
     "1,000 vectors": on(
@@ -111,6 +120,10 @@ KINDS = {
     "promote": on("POST", "promote"),
     "metrics": lambda key, answer: request("GET", "/metrics", key),
     "pages, no key": lambda key, answer: 32 * request("GET", "/", None),
+    "signs of life, no key": lambda key, answer: 32 * request("GET", "/livez", None),
+    "wrong method, no key": lambda key, answer: 32 * request("PATCH", "/livez", None),
+    "body in bytes, no key": lambda key, answer: _in_bytes(None),
+    "body in bytes": lambda key, answer: _in_bytes(key),
     "no key": lambda key, answer: request("POST", "/v1/default/feedback", None, _triplet()),
     "wrong key": lambda key, answer: request("POST", "/v1/default/feedback", key + "x", _triplet()),
     "one judgement": on("POST", "feedback", _triplet),
