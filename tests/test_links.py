@@ -1,6 +1,8 @@
 """Links inside the repository lead to files that exist, and to headings that these have."""
 
 import re
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,33 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
         "[g](none.md) [h](other.md#none) [i](#none)\n"
     )
     assert list(broken(page)) == ["none.md", "other.md#none", "#none"]
+
+
+NAMED = re.compile(
+    r"`(similia(?:\.\w+)+|(?:tests/)?(?:\w+/)*test_\w+\.py|python -m [\w.]+)[^`\n]*`"
+)
+
+
+def missing(text):
+    """Modules, names and tests between backquotes that are not there."""
+    for name in NAMED.findall(text):
+        if name.endswith(".py"):
+            there = any(ROOT.glob(f"**/{name}" if "/" not in name else name))
+        else:
+            module, _, last = name.removeprefix("python -m ").rpartition(".")
+            there = find_spec(module) is not None and (
+                find_spec(f"{module}.{last}") is not None or hasattr(import_module(module), last)
+            )
+        if not there:
+            yield name
+
+
+def test_what_security_names_is_there():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert len(NAMED.findall(text)) > 15
+    assert list(missing(text)) == []
+
+
+def test_a_name_of_nothing_is_found():
+    told = "`similia.files.unpacked`, `test_nowhere.py` and `similia.safety.bounds.check_sparse`"
+    assert list(missing(told)) == ["similia.files.unpacked", "test_nowhere.py"]
