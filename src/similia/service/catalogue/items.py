@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.service.errors import Invalid
 from similia.service.log.records import Body, Configured, Delete, Item, Packed, Put, View, is_number
-from similia.views import Views
+from similia.views import Views, checked_views
 
 #: share of dead rows above which the living are moved together
 COMPACT_ABOVE = 0.5
@@ -40,18 +40,15 @@ class Layout:
         self._compared = [view for view in self.views if view.compared]
         self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
 
-    def sides(self, queries: Array, items: Array) -> tuple[Views, Views]:
-        """Views of rows that stand for queries, and of rows of items."""
-        compared = {view.name: queries[:, self.places[view.name]] for view in self._compared}
-        return Views(**compared), self.items(items)
-
     def items(self, rows: Array) -> Views:
         """Views of rows of items."""
-        return Views(**{view.name: rows[:, self.places[view.name]] for view in self.views})
+        return checked_views({view.name: rows[:, self.places[view.name]] for view in self.views})
 
     def queries(self, rows: Array) -> Views:
         """Views of rows that stand for queries."""
-        return Views(**{view.name: rows[:, self.places[view.name]] for view in self._compared})
+        return checked_views(
+            {view.name: rows[:, self.places[view.name]] for view in self._compared}
+        )
 
     def query_row(self, vectors: Mapping[str, Array]) -> NDArray[np.float32]:
         """Vectors of a query as a row; missing views are zero."""
@@ -247,10 +244,6 @@ class ItemSnapshot(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.matrix) - len(self.dead)
-
-    def id(self, row: int) -> str:
-        """Id of the item in a row."""
-        return self.rows.ids[row]
 
     def row(self, id: str) -> int | None:
         """Row of an item, unless it came or changed later."""

@@ -113,8 +113,9 @@ def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | 
     alive = snapshot.some(len(snapshot.matrix))
     tuples = np.array(triplets, np.intp)
     tuples[:, 1:] = np.searchsorted(alive, tuples[:, 1:])
-    sides = state.layout.sides(np.stack(queries), snapshot.matrix[alive])
-    return HeldOutExam(*sides, tuples, np.array(names), units, len(queries))
+    asked_views = state.layout.queries(np.stack(queries))
+    shown = state.layout.items(snapshot.matrix[alive])
+    return HeldOutExam(asked_views, shown, tuples, np.array(names), units, len(queries))
 
 
 def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:

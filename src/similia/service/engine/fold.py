@@ -31,9 +31,7 @@ from similia.service.log.records import (
     Follow,
     JudgedBody,
     Judgement,
-    Packed,
     Pair,
-    Query,
     Retraction,
     SetAside,
     TenantSettings,
@@ -150,12 +148,6 @@ class Fold:
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def feed(self, row: Row) -> bool:
-        """Take the next row; False if the log must be folded again."""
-        good = self.take(row)
-        self.settle()
-        return good
-
     def replay(self, rows: Iterable[Row | LearnerRow]) -> None:
         """Take rows of a log whose retractions are known, and learn blocks many at a time."""
         for row in rows:
@@ -163,7 +155,10 @@ class Fold:
         self.settle()
 
     def take(self, row: Row | LearnerRow) -> bool:
-        """The same, but full blocks may wait for `settle`; raises Unlearnable."""
+        """Take the next row; False if the log must be folded again. Raises Unlearnable.
+
+        Full blocks may wait for `settle`.
+        """
         self.seq = row.seq
         if row.seq in self.retracted:
             return True
@@ -244,7 +239,11 @@ class Fold:
         if self.is_exam(judgement, row.query or "", body.provenance):
             self.exams.append(row.seq)
             return []
-        query = self._query(judgement.query, body.vectors)
+        query: bytes | int | None = None
+        if body.vectors:
+            query = self.items.layout.query_bytes(body.vectors[0])
+        elif judgement.query.item is not None:
+            query = self.items.row(judgement.query.item)
         if query is None:
             return []
         if not isinstance(judgement, Pair):
@@ -268,13 +267,6 @@ class Fold:
         if settings.secret and not provenance:
             return False
         return is_held_out(key, settings)
-
-    def _query(self, query: Query, vectors: list[Packed]) -> int | bytes | None:
-        """A query as the bytes of its vectors, or as the row of its item."""
-        assert self.items is not None
-        if vectors:
-            return self.items.layout.query_bytes(vectors[0])
-        return None if query.item is None else self.items.row(query.item)
 
     def _complete(self, seq: int) -> None:
         """Queue the block that this row has completed."""
@@ -331,8 +323,10 @@ class Fold:
         queries = self._queries(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
-        sides = self.items.layout.sides(queries, shown)
-        learner.learn_checked(*sides, impressions(lessons), every=LISTS_PER_BLOCK)
+        layout, lists = self.items.layout, impressions(lessons)
+        learner.learn_checked(
+            layout.queries(queries), layout.items(shown), lists, every=LISTS_PER_BLOCK
+        )
         return learner
 
     def _culprit(self, learner: Blend | None, lessons: list[Lesson]) -> int:
@@ -367,14 +361,14 @@ class Fold:
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
         """A new learner, fitted to what is typical of the items and these queries."""
         assert self.items is not None
-        settings, some = self.settings, self.items.sample(MAX_MEASURED)
+        settings, layout, some = self.settings, self.items.layout, self.items.sample(MAX_MEASURED)
         if not len(some):
             some = shown
         asked = np.unique(queries, axis=0)
         if len(asked) < MIN_QUERIES:
             asked = np.vstack([asked, some])
         learner = Blend(memory=settings.memory, half_life=settings.half_life)
-        learner.begin(*self.items.layout.sides(asked, some))
+        learner.begin(layout.queries(asked), layout.items(some))
         return learner
 
     # -- state ---------------------------------------------------------------------------------

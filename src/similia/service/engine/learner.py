@@ -163,27 +163,30 @@ class LiveLearner:
                 self._thread.start()
             elif not self._resting or len(self._rows) >= ROWS_ENDING_REST:
                 self._changed.notify_all()
-            if self._is_far_behind():
-                self._changed.wait_for(lambda: not self._is_far_behind() or self._error is not None)
+            self._changed.wait_for(self._has_room)
 
-    def _is_far_behind(self) -> bool:
-        behind = len(self._rows) > MAX_UNLEARNT_ROWS or self._bytes > MAX_UNLEARNT_BYTES
-        return behind and not self._setting_aside
+    def _has_room(self) -> bool:
+        few = len(self._rows) <= MAX_UNLEARNT_ROWS and self._bytes <= MAX_UNLEARNT_BYTES
+        return few or self._setting_aside or self._error is not None
 
     def _run(self) -> None:
         try:
             while rows := self._taken():
                 start = time.perf_counter()
                 with self._folding:
+                    before = self._fold.through
                     self._advance(rows)
-                    self.snapshots.keep(self._fold)
+                    if self._fold.through > before:  # by a full block
+                        self.snapshots.keep(self._fold)
                 self._rest(time.perf_counter() - start)
         except BaseException as error:
             with self._changed:
                 self._error = error
                 self._rows, self._bytes = [], 0  # the log has them
+                waiters, self._waiters = self._waiters, []
                 self._changed.notify_all()
-            self._call_waiters()
+            for _, done in waiters:
+                done()
             raise
 
     def _taken(self) -> list[Row]:
@@ -218,14 +221,9 @@ class LiveLearner:
     def _publish(self, state: FrozenState) -> None:
         with self._changed:
             self._live = state
+            ready = [done for row, done in self._waiters if row <= state.seq]
+            self._waiters = [each for each in self._waiters if each[0] > state.seq]
             self._changed.notify_all()
-        self._call_waiters()
-
-    def _call_waiters(self) -> None:
-        with self._changed:
-            stopped, seq = self._error is not None, self._live.seq
-            ready = [done for row, done in self._waiters if stopped or row <= seq]
-            self._waiters = [] if stopped else [each for each in self._waiters if each[0] > seq]
         for done in ready:
             done()
 

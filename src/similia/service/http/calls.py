@@ -303,7 +303,10 @@ async def answer(call: Call) -> None:
             if "tenant" in call.path:
                 call.details["tenant"] = call.path["tenant"]
                 if endpoint.place == "tenant":
-                    tenant = call.tenant = await _taken(call)
+                    name = call.path["tenant"]
+                    while (tenant := service.tenants.take(name)) is None:
+                        await call.run_in("open", service.tenants.get, name)
+                    call.tenant = tenant
             if (endpoint.scopes is not None and call.scope["query_string"]) or endpoint.query:
                 call.query = _parameters(endpoint, call.scope["query_string"])
             if endpoint.body is not None:
@@ -329,14 +332,6 @@ async def answer(call: Call) -> None:
             service.calls.give(call.key.id)
 
 
-async def _taken(call: Call) -> "Tenant":
-    """The tenant of a call, kept open for it; opened in a thread if need be."""
-    tenants, name = call.service.tenants, call.path["tenant"]
-    while (found := tenants.take(name)) is None:
-        await call.run_in("open", tenants.get, name)
-    return found
-
-
 def _decoded(call: Call, content: bytes) -> Any:
     """The body as a struct; 400, 415 or 422 if it does not fit."""
     endpoint, headers = call.endpoint, call.headers
@@ -348,7 +343,12 @@ def _decoded(call: Call, content: bytes) -> Any:
         got = media.decode("latin-1") or "no type"
         raise Problem(415, f"a body must be {JSON.decode()}, uncompressed, got {got!r:.80}.")
     try:
-        if endpoint.batch is not None and _is_batch(content):
+        # Escapes may hide the name of the list.
+        if (
+            endpoint.batch is not None
+            and (b'"judgements"' in content or b"\\" in content)
+            and _outline.decode(content).judgements
+        ):
             return endpoint.batch_decoder.decode(content)
         return endpoint.decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -360,18 +360,13 @@ def _decoded(call: Call, content: bytes) -> Any:
 
 
 class _Outline(msgspec.Struct):
+    """Tells a batch from a single judgement."""
+
     judgements: msgspec.Raw = msgspec.Raw(b"")
 
 
 _encoder = msgspec.json.Encoder()
 _outline = msgspec.json.Decoder(_Outline)
-
-
-def _is_batch(content: bytes) -> bool:
-    """Whether a body is a batch. Escapes may hide the name of the list, so then it is parsed."""
-    if b'"judgements"' not in content and b"\\" not in content:
-        return False
-    return bool(_outline.decode(content).judgements)
 
 
 def _parameters(endpoint: "Endpoint", given: bytes) -> Any:

@@ -20,7 +20,7 @@ from similia.service.log.rows import (
     checked,
     is_linked,
 )
-from similia.service.log.writer import LogWriter, Request
+from similia.service.log.writer import LogWriter
 
 try:
     import apsw
@@ -84,11 +84,6 @@ class Log:
         """
         assert self.writer is not None
         return self.writer.append(batch)
-
-    def send(self, *requests: Request) -> None:
-        """Like `append`, but return at once and call back with the answer."""
-        assert self.writer is not None
-        self.writer.send(*requests)
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""

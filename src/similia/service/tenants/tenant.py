@@ -20,7 +20,7 @@ from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
 from similia.service.errors import Invalid, UnknownJudgement
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
-from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS
+from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS, MAX_RANKED
 from similia.service.log.log import Log
 from similia.service.log.opening import opened_log
 from similia.service.log.provenance import new_secret
@@ -311,10 +311,14 @@ class Tenant:
         query that is only a text is ranked by the words of the items, whatever the model. A
         `store` elsewhere proposes items instead of those in the log.
         """
+        if not 1 <= k <= MAX_RANKED:
+            raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
+        if min_seq is not None:
+            self._wait(min_seq, timeout)
         if query.text and not query.vectors and query.item is None:
-            state, known = self._waited(min_seq, timeout), self.learner.items
+            state, known = self.learner.live, self.learner.items
             return ranking.ranked_by_words(state, known, self._texts, query.text, k, items)
-        state = self._state(query, model, min_seq, timeout)
+        state = self._state(query, model)
         return ranking.ranked(
             state,
             query,
@@ -336,21 +340,14 @@ class Tenant:
         timeout: float = WAIT_SECONDS,
     ) -> tuple[dict[str, list[float]], str]:
         """Vectors by view to search elsewhere with, by inner products, and their revision."""
-        state = self._state(query, model, min_seq, timeout)
-        return ranking.vectors(state, query, model)
-
-    def _state(self, query: Query, model: str, min_seq: int | None, timeout: float) -> FrozenState:
-        self._waited(min_seq, timeout)
-        state = self._model(model)
-        check_query(state.layout, query, self.has)
-        return state
-
-    def _waited(self, min_seq: int | None, timeout: float) -> FrozenState:
-        """The live state, with that row in it."""
         if min_seq is not None:
-            self._check_written(min_seq)
-            self.learner.wait(min_seq, timeout)
-        return self.learner.live
+            self._wait(min_seq, timeout)
+        return ranking.vectors(self._state(query, model), query, model)
+
+    def _wait(self, seq: int, timeout: float) -> None:
+        """Wait until a row is known to rankings."""
+        self._check_written(seq)
+        self.learner.wait(seq, timeout)
 
     def _check_written(self, seq: int) -> None:
         if seq > self.log.last:
@@ -364,18 +361,21 @@ class Tenant:
         self._check_written(seq)
         self.learner.when_learnt(seq, done)
 
-    def _model(self, name: str) -> FrozenState:
-        match name:
+    def _state(self, query: Query, model: str) -> FrozenState:
+        """The state of a model that ranks a query; raises Invalid if it cannot."""
+        match model:
             case "live":
-                return self.learner.live
+                state = self.learner.live
             case "champion":
-                return self.champions.state()
+                state = self.champions.state()
             case "base":
-                return self.learner.live._replace(learner=None)
+                state = self.learner.live._replace(learner=None)
             case _:
                 raise Invalid(
-                    f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}."
+                    f"rank: model must be 'live', 'champion' or 'base', got {model!r:.80}."
                 )
+        check_query(state.layout, query, self.has)
+        return state
 
     # -- people --------------------------------------------------------------------------------
 
