@@ -24,8 +24,8 @@ MAX_MEMORY = 10**7
 MAX_RANKED = 1000
 #: rows of the log
 MAX_LOGGED = 1000
-#: questions for a person
-MAX_QUESTIONS = 100
+#: questions for a person, items shown to one, and queries offered
+MAX_QUESTIONS, MAX_CONTENTS, MAX_OFFERED = 100, 200, 1000
 #: a number of a row: what a float of JSON holds exactly
 MAX_SEQ = 2**53
 #: largest number of single precision, in which vectors are stored

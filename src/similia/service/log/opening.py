@@ -10,6 +10,7 @@ from pathlib import Path
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound
 from similia.service.log.log import Log
 from similia.service.log.sqlite import LOG_FILE, read_sqlite, sqlite_log
+from similia.service.settings import is_url
 
 #: folder of snapshots, beside a log or in the cache
 SNAPSHOTS_FOLDER = "snapshots"
@@ -23,11 +24,6 @@ def check_name(name: str) -> None:
             "tenant: name must be up to 50 small letters, digits, '-' and '_', beginning with a "
             f"letter or digit, got {name!r:.80}."
         )
-
-
-def is_url(where: str | Path) -> bool:
-    """Whether a place is a PostgreSQL database."""
-    return str(where).startswith(("postgres://", "postgresql://"))
 
 
 def names_in(where: str | Path) -> list[str]:
