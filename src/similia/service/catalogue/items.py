@@ -1,4 +1,4 @@
-"""Items that change while they are searched: rows are written once, and readers see a snapshot.
+"""Items that change while they are searched: rows are written once, and readers take snapshots.
 
 A row is all views of one version of an item, side by side. A new version is a new row, and the old
 one is dead. Readers hold an `ItemSnapshot`, a number of rows and which of them are dead, so they
@@ -20,9 +20,9 @@ from similia.service.errors import Invalid
 from similia.service.log.records import Body, Configured, Delete, Item, Packed, Put, View, is_number
 from similia.views import Views, checked_views
 
-#: share of dead rows above which the living are moved together
+#: share of dead rows that triggers compaction
 COMPACT_ABOVE = 0.5
-#: rows below which they never are
+#: fewest rows that are compacted
 MIN_COMPACTED = 1024
 
 
@@ -158,13 +158,13 @@ class ItemRows:
         self.died: dict[int, int] = {}
         #: row of the version before
         self.before: dict[int, int] = {}
-        #: row of the log from which on all versions are there
+        #: first row of the log as of which all versions are known
         self.floor = floor
         self._keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._keying = threading.Lock()
 
     def append(self, id: str, row: Array, seq: int = 0) -> None:
-        """Append a version; readers see it whole or not at all."""
+        """Append a version; readers see all of it or nothing."""
         n = len(self.ids)
         if n == len(self.matrix):
             larger = np.zeros((2 * n, self.matrix.shape[1]), np.float32)
@@ -215,11 +215,11 @@ class ItemVersions(NamedTuple):
         return None if row is None or rows.died.get(row, seq + 1) <= seq else row
 
     def has(self, id: str) -> bool:
-        """Whether an item was there then."""
+        """Whether the item existed then."""
         return self.row(id) is not None
 
     def sample(self, most: int) -> NDArray[np.float32]:
-        """Rows that lived then, in order, evenly thinned out to at most so many."""
+        """At most so many rows that lived then, in order and at even distances."""
         born = np.array(self.rows.born, np.int64)
         died = self.rows.died.copy()
         then = np.fromiter((row for row, end in died.items() if end <= self.seq), np.intp)
@@ -251,12 +251,12 @@ class ItemSnapshot(NamedTuple):
         return None if row is None or row >= len(self.matrix) else row
 
     def some(self, most: int) -> Indices:
-        """Living rows in order, evenly thinned out to at most so many."""
+        """At most so many living rows, in order and at even distances."""
         alive = np.setdiff1d(np.arange(len(self.matrix)), self.dead, assume_unique=True)
         return thinned(alive, most)
 
     def newest(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
-        """Those of some items that exist now, and their rows."""
+        """Those of some items that exist now, and their vectors."""
         places = [(id, self.rows.place.get(id)) for id in ids]
         known = [(id, row) for id, row in places if row is not None]
         return [id for id, _ in known], self.rows.matrix[[row for _, row in known]]
@@ -271,7 +271,7 @@ class Items:
         self._kept: dict[str, Item] = {}
         #: changes whenever items do
         self.version = 0
-        #: last row of the log that changed them, once all of it is done
+        #: last row of the log that has changed them completely
         self.changed = 0
 
     def __len__(self) -> int:
@@ -336,7 +336,7 @@ class Items:
         return ItemSnapshot(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
 
     def sample(self, most: int) -> NDArray[np.float32]:
-        """Rows of living items in order, evenly thinned out to at most so many."""
+        """At most so many rows of living items, in order and at even distances."""
         now = self.snapshot()
         return now.matrix[now.some(most)]
 

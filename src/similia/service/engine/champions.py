@@ -50,7 +50,7 @@ PUBLIC_RULE = (
 
 
 class Champions:
-    """The generations of a tenant and the exams that they must pass."""
+    """A tenant's generations, and the exams that challengers must pass."""
 
     def __init__(self, log: Log, folder: Path, learner: LiveLearner) -> None:
         self._log = log
@@ -153,7 +153,7 @@ class Champions:
         return next(model for model in self.models() if model.generation == number)
 
     def history(self, at: datetime) -> ModelAt:
-        """Which models ranked at that time: times of rows never step back, whatever the clock."""
+        """Which models ranked at that time; times of rows never decrease, whatever the clock."""
         if at.tzinfo is None:
             raise Invalid(f"history: at must have a time zone, got {at.isoformat()}.")
         seq = self._log.at(int(at.timestamp() * 1e6))
@@ -239,7 +239,7 @@ class LoggedGenerations(Generations):
         """The learner of a generation, from its file or else from the log."""
         promoted = self._promotions()
         if generation not in promoted:
-            return super().load(generation)  # which says what there is
+            return super().load(generation)  # whose error lists what there is
         try:
             return super().load(generation)
         except (ModelFileError, OSError) as error:

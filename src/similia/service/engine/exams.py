@@ -1,4 +1,4 @@
-"""Exams: judgements of queries that were kept apart, and how the models do on them.
+"""Exams: judgements of held-out queries, and how models do on them.
 
 A judgement is an exam question if its source says so (`Settings.exam_sources`, by default "random",
 a question about a random pair), if the service asked that judge or an administrator uploaded it,

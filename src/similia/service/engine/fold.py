@@ -1,4 +1,4 @@
-"""FrozenState from the log: state(n) is a function of rows 1 to n and of nothing else.
+"""From rows to states: state(n) is a function of rows 1 to n and of nothing else.
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
 retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
@@ -41,13 +41,13 @@ from similia.service.log.records import (
 from similia.service.log.rows import Entry, LearnerRow, Row
 from similia.similarity.blend import Blend
 
-#: lists in a block; the state depends on it
+#: lists in a block; states depend on it
 LISTS_PER_BLOCK = 128
 #: full blocks learnt in one call
 BLOCKS_TOGETHER = 16
 #: items, and queries, on which a learner measures what is typical
 MAX_MEASURED = 2000
-#: distinct queries needed to measure; with fewer, items stand in
+#: distinct queries needed to measure; items stand in for missing ones
 MIN_QUERIES = 8
 #: pairs kept for a query, and queries with pairs; the oldest go first
 MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
@@ -72,7 +72,7 @@ def set_aside_entry(seq: int, reason: str) -> Entry:
 
 
 class FrozenState(NamedTuple):
-    """A frozen state: what ranks, and what it ranks."""
+    """What ranks, and what it ranks; never changed."""
 
     #: last row of the log in it
     seq: int
@@ -92,7 +92,7 @@ class FrozenState(NamedTuple):
 
 
 def copied(learner: Blend) -> Blend:
-    """A learner of its own with the same state."""
+    """Independent copy of a learner."""
     state = {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in learner.get_state().items()
@@ -110,7 +110,7 @@ class Fold:
         *,
         careful: bool = False,
     ) -> None:
-        #: whether to find rows that cannot be learnt, at the cost of a copy for each block
+        #: whether to find the row when a block cannot be learnt, at the cost of copies
         self.careful = careful
         #: last row that was fed
         self.seq = 0
@@ -118,7 +118,7 @@ class Fold:
         self.items: Items | SharedItems | None = None
         #: where shared items are
         self._source = source
-        #: rows retracted or set aside; the next fold skips them from the start
+        #: rows retracted or set aside, with the row that says so; a new fold skips them
         self.retracted = dict(retracted or {})
         #: the learner after the last full block, and the row that completed it
         self.learner: Blend | None = None
@@ -140,7 +140,7 @@ class Fold:
     def resume(
         self, seq: int, learner: Blend, lists: NDArray[np.int64], exams: list[int], pairs: Pairs
     ) -> None:
-        """Continue behind row `seq`, which completed a block; items must be as they were then."""
+        """Continue after row `seq`, which completed a block; items must be as of then."""
         self.seq = self.through = seq
         self.learner, self.exams = learner, exams
         self.pairs, self.pairs_then = dict(pairs), dict(pairs)
@@ -171,7 +171,7 @@ class Fold:
                 lessons = self._judged(row, body.record, body)
             else:
                 return self._other(row, body)
-        except ServiceError:  # another log that is damaged or away says nothing of this row
+        except ServiceError:  # of another log; this row is not at fault
             raise
         except Exception as error:
             raise Unlearnable(row.seq, error) from error
@@ -269,7 +269,7 @@ class Fold:
         return is_held_out(key, settings)
 
     def _complete(self, seq: int) -> None:
-        """Queue the block that this row has completed."""
+        """Queue the block that this row completes."""
         assert self.items is not None
         block = self._pending
         self._count([lesson.seq for lesson in block])
@@ -278,7 +278,7 @@ class Fold:
         if self._full and self._widens(block):
             self.settle()
         self._full += block
-        first = self.learner is None  # it measures what is typical now
+        first = self.learner is None  # it must measure these items
         if (
             first
             or len(block) != LISTS_PER_BLOCK

@@ -1,4 +1,4 @@
-"""Learning beside serving: a thread feeds the fold with new rows and publishes frozen states."""
+"""Learning while serving: a thread feeds new rows to the fold and publishes frozen states."""
 
 import logging
 import sys
@@ -21,9 +21,9 @@ from similia.service.log.rows import Row
 
 logger = logging.getLogger("similia.service")
 
-#: rest after learning, while nobody waits: times the time it took, at most so many seconds
+#: rest after learning, if nobody waits: a multiple of the time it took, and most seconds
 REST_RATIO, MAX_REST_SECONDS = 19, 1.0
-#: waiting rows that end the rest, and rows taken at a time
+#: waiting rows that end a rest, and rows taken at a time
 ROWS_ENDING_REST, ROWS_TAKEN = 50_000, 4096
 #: rows and bytes that may wait to be learnt before the log blocks
 MAX_UNLEARNT_ROWS, MAX_UNLEARNT_BYTES = 100_000, 256_000_000
@@ -54,17 +54,17 @@ class LiveLearner:
         self._rows: list[Row] = []
         self._bytes = 0
         self._resting = False
-        #: callbacks, by the row that they wait for
+        #: callbacks, and the rows that they wait for
         self._waiters: list[tuple[int, Callable[[], None]]] = []
         self._closed = self._setting_aside = False
         self._error: BaseException | None = None
-        # Threads of a BLAS wait by spinning, and searches come from many threads anyway.
+        # Idle BLAS threads spin, and searches run on many threads anyway.
         self._limits = ExitStack()
         self._limits.enter_context(single_blas_thread())
         log.subscribe(self._receive)
         self._aside = log.set_aside()
         self._thread: threading.Thread | None = None
-        with self._folding:  # rows that are set aside meanwhile wait
+        with self._folding:  # the thread waits until there is a fold
             self._fold, self._live = self._replayed(log.last)
 
     # -- what readers ask ----------------------------------------------------------------------
@@ -128,7 +128,7 @@ class LiveLearner:
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
         """Call `done` once a row is in the published state, or learning has stopped.
 
-        It is called by the thread that learns, which does not rest meanwhile, or at once.
+        It is called at once, or by the learning thread, which does not rest meanwhile.
         """
         with self._changed:
             if self._live.seq < seq and self._error is None:
@@ -176,7 +176,7 @@ class LiveLearner:
                 with self._folding:
                     before = self._fold.through
                     self._advance(rows)
-                    if self._fold.through > before:  # by a full block
+                    if self._fold.through > before:  # a block is complete
                         self.snapshots.keep(self._fold)
                 self._rest(time.perf_counter() - start)
         except BaseException as error:
@@ -238,7 +238,7 @@ class LiveLearner:
             self._resting = False
 
     def _replayed(self, last: int) -> tuple[Fold, FrozenState]:
-        """The fold after row `last`, from the newest snapshot that still holds, and its state.
+        """The fold after row `last`, from the newest valid snapshot, and its state.
 
         Rows that cannot be learnt are set aside.
         """
@@ -277,7 +277,7 @@ class LiveLearner:
             ) from error
         logger.error("A row of %s is set aside: %s", self._log.name, error)
         with self._changed:
-            self._setting_aside = True  # or the log could block on this thread
+            self._setting_aside = True  # the log must not wait for this thread
             self._changed.notify_all()
         try:
             self._log.append([set_aside_entry(error.seq, str(error))])
@@ -306,6 +306,6 @@ class LiveLearner:
 def lower_switch_interval() -> None:
     """Switch threads more often, so that answers do not wait for learning.
 
-    A thread that has work to do otherwise keeps the interpreter for five milliseconds.
+    By default a busy thread keeps the interpreter for five milliseconds.
     """
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))

@@ -57,7 +57,7 @@ def query_vector(
 ) -> NDArray[np.float32]:
     """Vector whose inner products with rows of items are nearly their scores.
 
-    Without what is `remembered` of single items they are the scores, but for `_bonuses`.
+    If nothing is `remembered` in it, they are exactly the scores less `bonus`.
     """
     layout = state.layout
     assert layout is not None
@@ -79,13 +79,13 @@ def vectors(state: FrozenState, query: Query, model: str) -> tuple[dict[str, lis
 
 
 class Bonus(NamedTuple):
-    """What is known of single items for a query: added to the scores of these rows."""
+    """What is remembered of single items for a query: added to the scores of these rows."""
 
     rows: NDArray[np.intp]
     amounts: NDArray[np.float32]
 
     def of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Amounts of some rows, 0 for those of which nothing is known."""
+        """Amounts for some rows; 0 where nothing is remembered."""
         found = np.zeros(len(rows), np.float32)
         if len(self.rows):
             order = np.argsort(self.rows)
@@ -99,7 +99,7 @@ NO_BONUS = Bonus(np.zeros(0, np.intp), np.zeros(0, np.float32))
 
 
 def bonus(state: FrozenState, row: NDArray[np.float32]) -> Bonus:
-    """What is known of single items for a query."""
+    """What is remembered of single items for a query."""
     learner, layout, snapshot = state.learner, state.layout, state.snapshot
     if learner is None or layout is None or snapshot is None:
         return NO_BONUS
@@ -119,7 +119,7 @@ def bonus(state: FrozenState, row: NDArray[np.float32]) -> Bonus:
 def _bonus_of(
     state: FrozenState, row: NDArray[np.float32], found: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The same, for rows that may come from elsewhere."""
+    """Amounts for rows that may come from a store."""
     amounts = np.zeros(len(found), np.float32)
     if state.learner is not None and state.layout is not None and len(found):
         asked, items = state.layout.queries(row[None]), state.layout.items(found)

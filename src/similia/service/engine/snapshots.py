@@ -31,7 +31,7 @@ logger = logging.getLogger("similia.service")
 CLASS = "Snapshot"
 #: full blocks between snapshots
 BLOCKS_BETWEEN = 64
-#: newest snapshots, all kept; older ones are kept at growing distances
+#: newest snapshots, all kept; of older ones fewer and fewer
 N_NEWEST = 2
 ARRAYS = ("lists", "exams", "retracted")
 
@@ -111,7 +111,7 @@ class Snapshots:
     # -- writing -------------------------------------------------------------------------------
 
     def keep(self, fold: Fold) -> None:
-        """Write a snapshot beside learning, if the last one is old."""
+        """Write a snapshot in the background, if the last one is old."""
         n_new = len(fold.lists) - int(np.searchsorted(fold.lists, self.newest, "right"))
         if n_new < BLOCKS_BETWEEN * folding.LISTS_PER_BLOCK or self._writing is not None:
             return

@@ -33,7 +33,7 @@ from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants, warm_up
 
-#: seconds between attempts to open logs that are out of reach
+#: seconds between attempts to open unreachable logs
 RETRY_SECONDS = 1.0
 
 ENDPOINTS: list[Endpoint] = [
@@ -233,7 +233,7 @@ class Service:
 
     def _open_tenants(self) -> None:
         first: Tenant | None = None
-        with contextlib.suppress(Damaged):  # other tenants are served all the same
+        with contextlib.suppress(Damaged):  # other tenants are still served
             first = self.tenants.get_or_create(
                 self.settings.tenant,
                 structs.replace(self._new_tenant, fields=self.items.numbers if self.items else []),
@@ -253,7 +253,7 @@ class Service:
             raise
 
     def _check_apart(self, first: Tenant) -> None:
-        """Refuse to share items that are elsewhere: those judged by one would be copied for all."""
+        """Refuse to share external items: those that one tenant judges would be copied for all."""
         sharing = self.tenants.sharing(first.name)
         if sharing or first.shares is not None:
             raise ValueError(
@@ -291,7 +291,7 @@ class Routes:
             methods[endpoint.method] = endpoint
             if endpoint.method == "GET":
                 methods["HEAD"] = endpoint
-        #: what comes before and after an id, with its path; the longest end first
+        #: text before and after the id in each path with one, longest ending first
         self._of_ids = sorted(
             (
                 (*path.removeprefix(V1).split("{id}"), path)
@@ -302,7 +302,7 @@ class Routes:
         )
 
     def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]]:
-        """The endpoints of a path by method, empty if there is nothing, and the names in it."""
+        """Endpoints of a path by method (empty if unknown), and the names in the path."""
         if path in self._plain and "{" not in path:
             return self._plain[path], {}
         start, v1, tenant = (*path.split("/", 3), "", "")[:3]

@@ -36,11 +36,11 @@ ROW = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
 MAX_PROMPT_BODY = 64 * 1024
 #: parameters of one URL
 MAX_PARAMETERS = 100
-#: where a request's ASGI state has its connection
+#: key of the connection in a request's ASGI state
 CONNECTION = "similia.connection"
 JSON = b"application/json"
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-#: for everything but pages, which bring their own policy
+#: for all answers but pages, which have a policy of their own
 API_POLICY = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -54,7 +54,7 @@ HEADERS = {
 }
 #: methods that are counted by name
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
-#: routes that machines ask for every few seconds
+#: routes that probes poll
 QUIET_ROUTES = {"/livez", "/readyz", "/metrics"}
 #: status in the log if the client left
 CLIENT_LEFT = 499
@@ -153,7 +153,7 @@ class Call:
         admitted: bool = False,
         **named: Any,
     ) -> T:
-        """Run work in a thread of a lane; `admitted` work continues what was let in before."""
+        """Run work in a thread of a lane; `admitted` work continues an admitted request."""
         return await self.service.lanes[lane].run(
             self.key.id,
             partial(work, *arguments, **named),
@@ -198,7 +198,7 @@ class Call:
         return b"".join(parts)
 
     async def _part(self, most: int | None) -> tuple[bytes, bool]:
-        """The next part of the body, and whether there is more; without `most`, none is kept."""
+        """The next part of the body, and whether more follows; without `most` it is dropped."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Gone
@@ -240,7 +240,7 @@ class Call:
                 self.service.unread.give(self.key.id, len(content))
 
     async def stream(self, status: int, parts: AsyncIterator[bytes]) -> None:
-        """Answer in parts, each made once the reader has taken most of the earlier ones."""
+        """Answer in parts, each made when the reader has taken most of those before."""
         headers = [(b"content-type", JSON)]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         if self.scope["method"] != "HEAD":
@@ -288,7 +288,7 @@ class Call:
 
 
 async def answer(call: Call) -> None:
-    """Answer a call by its endpoint: first its caller, then everything else."""
+    """Answer a call by its endpoint; nothing is done for a caller who is not admitted."""
     endpoint, service = call.endpoint, call.service
     if endpoint.scopes is not None:
         service.auth.admit(call)
@@ -343,7 +343,7 @@ def _decoded(call: Call, content: bytes) -> Any:
         got = media.decode("latin-1") or "no type"
         raise Problem(415, f"a body must be {JSON.decode()}, uncompressed, got {got!r:.80}.")
     try:
-        # Escapes may hide the name of the list.
+        # The name of the list may be spelled with escapes.
         if (
             endpoint.batch is not None
             and (b'"judgements"' in content or b"\\" in content)

@@ -81,7 +81,7 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
 
 
 async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
-    """Judgements signed by the judge of the key, with the vectors that are known of queries."""
+    """Judgements signed by the key's judge, their queries with all vectors that are known."""
     service, key = call.service, call.key
     elsewhere = service.elsewhere(call.tenant)
     found = []
@@ -107,14 +107,15 @@ async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
 class Commits:
     """Appends to a log without a thread for each request.
 
-    Requests of one turn of the loop wake the log's thread once, and those of one commit the loop.
+    Requests that arrive in one turn of the loop wake the log's thread once; a commit wakes the loop
+    once for all of its requests.
     """
 
     def __init__(self, writer: LogWriter) -> None:
         self.writer = writer
         self._loop = asyncio.get_running_loop()
         self._gathered: list[Request] = []
-        #: one object, by which the log knows which requests belong together
+        #: one bound method for all requests, as the log groups them by their callback
         self._told = self._tell
 
     async def append(self, entries: Sequence[Entry]) -> list[Appended]:
@@ -139,8 +140,8 @@ class Commits:
             _wake(requests)
 
     def _tell(self, requests: list[Request]) -> None:
-        """Wake those who wait; called by the thread that wrote."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        """Wake the waiting requests; called by the writing thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(_wake, requests)
 
 

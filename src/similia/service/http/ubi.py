@@ -18,7 +18,7 @@ IMPRESSION = "impression"
 
 
 def judgements_of(log: UbiDocuments) -> list[Judgement]:
-    """Judgements of searches; those that showed nothing say nothing."""
+    """One judgement for each search that showed something."""
     events: dict[str, list[dict[str, Any]]] = {}
     for place, event in enumerate(log.events):
         events.setdefault(_text(event, "query_id", f"events[{place}]"), []).append(event)
@@ -101,7 +101,7 @@ def _text(document: dict[str, Any], name: str, where: str, *, needed: bool = Tru
 
 
 def _time(found: Any) -> datetime | None:
-    """A time; without a zone, it is UTC."""
+    """A time, in UTC unless it has a zone."""
     if not isinstance(found, str):
         return None
     try:

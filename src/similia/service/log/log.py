@@ -234,9 +234,8 @@ LOOKUP_TABLES = """
 class Lookup:
     """Judgements by query and by judge: an index beside a log, on the disk.
 
-    An index in the log would be written at random places with every judgement. This one is a
-    cache: it is brought up to date when it is asked, needs no safe writes, and is made anew if it
-    was not closed.
+    An index inside the log would add random writes to every commit. This one is a cache: it catches
+    up when it is asked, needs no durable writes, and is rebuilt if it was not closed.
     """
 
     def __init__(self, path: Path | None, log: Log) -> None:

@@ -1,6 +1,6 @@
 """Where a tenant's log is: in a folder, or in a PostgreSQL database.
 
-The adapter of PostgreSQL is imported only where it is asked for: psycopg is an extra.
+The PostgreSQL adapter is imported when needed: psycopg is an extra.
 """
 
 import os
@@ -48,7 +48,7 @@ def read_log(where: str | Path, name: str) -> Log:
 def opened_log(
     where: str | Path, name: str, *, new: bool, cache: str | Path | None = None
 ) -> tuple[Log, Path]:
-    """A tenant's log, and the folder for what is computed from it."""
+    """A tenant's log, and the folder for snapshots and other files computed from it."""
     check_name(name)
     there = name in names_in(where) if is_url(where) else (Path(where) / name / LOG_FILE).exists()
     if not new and not there:
@@ -67,7 +67,7 @@ def opened_log(
                 f"log: the log of {name!r} is empty, but there are snapshots of it; restore it "
                 "from a backup, or remove its folder to begin anew."
             )
-    if new and log.last:  # it is empty if its creator was killed
+    if new and log.last:  # an empty log is left by a creator that was killed
         log.close()
         raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
     return log, folder

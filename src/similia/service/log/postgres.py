@@ -28,7 +28,7 @@ SCHEMA_PREFIX = "similia_"
 ROWS_READ = 4096
 #: seconds to wait for a tenant's lock
 LOCK_SECONDS = 2.0
-#: one step from each version of the schema to the next
+#: statements from each version of the schema to the next
 POSTGRES_MIGRATIONS = (ROWS_TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
 Connection = psycopg.Connection[Any]

@@ -1,6 +1,6 @@
-"""Judgements, items and settings on their way into a log: checked once, and made entries.
+"""Judgements, items and settings on their way into a log: checked once, and made into entries.
 
-What passes is proved learnable: its bytes are read again and become lessons or rows by the code
+All that passes can be learnt: its bytes are decoded and turned into lessons or rows by the code
 that learns from them.
 """
 
@@ -108,7 +108,7 @@ def judged_entry(
 
 @contextmanager
 def _learnable(what: str) -> Iterator[None]:
-    """Translate whatever fails on the way into the log and back."""
+    """Translate any failure of encoding, decoding or conversion."""
     try:
         yield
     except Invalid:
@@ -170,7 +170,7 @@ def check_text(name: str, text: object, most: int = MAX_ID_LENGTH, *, least: int
 
 def checked_settings(settings: TenantSettings) -> Entry:
     """Entry of settings; raises Invalid if they cannot work."""
-    found = entry(Configured(settings=settings))  # so that all have their types
+    found = entry(Configured(settings=settings))  # fails unless all have their types
     check_text("settings: secret", settings.secret, least=0)
     for source in settings.exam_sources:
         check_text("settings: exam_sources", source)

@@ -50,8 +50,8 @@ from similia.service.tenants.checks import (
 class Tenant:
     """Feedback in, rankings out; safe to use from many threads.
 
-    Whatever returns a `Receipt` returns once it is on the disk. What follows from it is learnt at
-    once, beside the searches; `rank` with `min_seq` waits for that.
+    Methods that return a `Receipt` do so once their row is on the disk. It is learnt right after,
+    while searches go on; `rank` with `min_seq` waits for that.
     """
 
     def __init__(self, log: Log, cache: Path, owner: "Tenant | None" = None) -> None:
@@ -136,7 +136,7 @@ class Tenant:
     # -- items ---------------------------------------------------------------------------------
 
     def put_items(self, items: Sequence[Item]) -> Receipt:
-        """Add items, or put them in place of those with the same ids: all of them or none."""
+        """Add or replace items, all of them or none."""
         self._check_own()
         if not items:
             raise Invalid("items: there must be at least one, got none.")
@@ -155,7 +155,7 @@ class Tenant:
         return Receipt(items[0].id, seq)
 
     def delete_items(self, ids: Sequence[str]) -> Receipt:
-        """Take items away; those that are not there are passed over."""
+        """Delete items; unknown ones are ignored."""
         self._check_own()
         if not ids:
             raise Invalid("items: there must be at least one id, got none.")
@@ -179,25 +179,25 @@ class Tenant:
         return structs.replace(self.learner.settings, views=views)
 
     def _caught_up(self) -> Items | None:
-        """Items, with what was put by now."""
+        """Items, including those put just now."""
         home = self.owner or self
         home.learner.wait(home.log.last, WAIT_SECONDS)
         return home.learner.items
 
     def has(self, id: str) -> bool:
-        """Whether there is such an item, also if it was put just now."""
+        """Whether there is such an item, even if it was put just now."""
         items = self.learner.items
         if items is None or id not in items:
             items = self._caught_up()
         return items is not None and id in items
 
     def item(self, id: str) -> Item | None:
-        """An item, with what was put by now."""
+        """An item, even if it was put just now."""
         items = self._caught_up()
         return None if items is None else items.get(id)
 
     def contents(self, ids: Sequence[str]) -> list[Item]:
-        """Items as people see them, without vectors; unknown ones are passed over."""
+        """Items as people see them, without vectors; unknown ones are left out."""
         items = self.learner.items
         found = [] if items is None else [items.get(id) for id in ids]
         return [structs.replace(item, vectors={}) for item in found if item is not None]
@@ -219,16 +219,16 @@ class Tenant:
     def feedback(self, judgements: Sequence[Judgement], *, uploaded: bool = True) -> list[Receipt]:
         """Store judgements, all of them or none; return once they are on the disk.
 
-        Those that are `uploaded` come from an administrator: their `source` is believed.
+        Those `uploaded` come from an administrator, and their `source` is believed.
         """
         entries = self.entries(judgements, uploaded=uploaded)
         return receipts(entries, self.log.append(entries))
 
     def entries(self, judgements: Sequence[Judgement], *, uploaded: bool = False) -> list[Entry]:
-        """Judgements, checked, as they are appended to the log.
+        """Checked entries of judgements.
 
-        Waits for items that were put just now, and for the row that follows shared ones. Raises
-        Invalid with all that are wrong.
+        Waits for items put just now and, with shared items, until the log follows their owner's.
+        Raises Invalid with all that are wrong.
         """
         try:
             found, seen = self._checked(judgements, uploaded)
@@ -257,7 +257,7 @@ class Tenant:
             return judged_entries(judgements, settings, uploaded=uploaded), 0
         known: Callable[[str], bool] = items.__contains__
         seen = items.changed
-        if self._follower is not None:  # as of a row that was applied whole
+        if self._follower is not None:  # as of a row that is applied completely
             latest = items.latest()
             known, seen = latest.has, latest.seq
         return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), seen
@@ -307,9 +307,9 @@ class Tenant:
     ) -> Ranking:
         """Find the k best items, or put some `items` in order.
 
-        With `min_seq`, a number from a receipt, what that row says is known to the ranking. A
-        query that is only a text is ranked by the words of the items, whatever the model. A
-        `store` elsewhere proposes items instead of those in the log.
+        With `min_seq`, a number from a receipt, the ranking knows that row. A query with only a
+        text is ranked by the words of the items, whatever the model. An external `store` proposes
+        items instead of those in the log.
         """
         if not 1 <= k <= MAX_RANKED:
             raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
