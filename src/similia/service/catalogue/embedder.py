@@ -99,8 +99,7 @@ class HttpEmbedder:
             found = msgspec.json.decode(content, type=_Embeddings).data[0].embedding
         except (httpx.HTTPError, msgspec.DecodeError, IndexError) as error:
             raise Unavailable(
-                f"the embedder does not answer as it should ({type(error).__name__}); "
-                "send vectors, or try again later."
+                f"the embedder failed ({type(error).__name__}); send vectors, or try again later."
             ) from error
         return _checked(found)
 
@@ -160,5 +159,5 @@ class WordEmbedder:
 
 def _checked(vector: list[float]) -> list[float]:
     if not vector or not all(math.isfinite(value) for value in vector):
-        raise Unavailable("the embedder's vector is not one of finite numbers.")
+        raise Unavailable("the embedder returned no vector of finite numbers.")
     return vector

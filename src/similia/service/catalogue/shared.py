@@ -46,7 +46,9 @@ class SharedSource(NamedTuple):
             found = fed(None, row.seq, decoded(row.body))
             if found is not None:
                 return found.layout
-        raise Damaged("log: there must be items that are shared, got none.")
+        raise Damaged(
+            f"log: {self.log.name!r}, whose items are shared, has none; restore it from a backup."
+        )
 
 
 class SharedItems:
@@ -154,7 +156,7 @@ def shares(log: Log) -> str | None:
 
 def unfindable(owner: str) -> Any:
     """Refuse to open a tenant alone that shares the items of another."""
-    raise Invalid(f"tenant: it shares the items of {owner!r}; open both by Tenants.")
+    raise Invalid(f"tenant: it shares the items of {owner!r}; open both through Tenants.")
 
 
 def missing(name: str, owner: str) -> str:

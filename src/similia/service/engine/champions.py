@@ -121,11 +121,10 @@ class Champions:
         """Put the live model to use as the champion, if the exam shows that it is better."""
         state, exam = self._exam()
         if state.learner is None or state.layout is None:
-            raise Invalid("promote: something must have been learnt, got nothing yet.")
+            raise Invalid("promote: nothing has been learnt yet.")
         if exam is None:
             raise Invalid(
-                "promote: there must be judgements of held-out queries, got none; ask random "
-                "questions first."
+                "promote: there are no judgements of held-out queries; ask random questions first."
             )
         generations = self._generations
         base = Base(state.layout.base)

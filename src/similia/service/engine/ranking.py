@@ -230,7 +230,7 @@ def ranked_by_words(
 ) -> Ranking:
     """The k items, among all or some, whose texts match a text best."""
     if known is None:
-        raise Invalid("query: there must be items before anything is asked, got none.")
+        raise Invalid("query: there are no items yet; put some first.")
     found = texts.best(known, text, k if items is None else len(known))
     wanted = None if items is None else set(items)
     kept = [(id, score) for id, score in found if wanted is None or id in wanted]

@@ -128,7 +128,7 @@ class Call:
             error = Problem(503, "not enough memory for this request.", retry_after=1)
         elif not isinstance(error, ServiceError) or error.status == 500:
             journal.logger.exception("error", extra={"details": {"request_id": self.id}})
-            error = Problem(500, "an error of the service; its log has the request id.")
+            error = Problem(500, "internal error; see the log of the service for this request id.")
         if self.status:  # too late for another answer
             self.connection.abort()
             return

@@ -161,7 +161,7 @@ async def retract(call: Call) -> Receipt:
     if judge is not None:
         found = await call.run(call.tenant.log.find, call.path["id"])
         if found is None or found.judge != judge:
-            raise Problem(403, "a judge's key takes back that judge's judgements only.")
+            raise Problem(403, "a judge's key can only take back that judge's judgements.")
     return await call.run(call.tenant.retract, call.path["id"], by=judge or call.key.id)
 
 

@@ -102,8 +102,7 @@ class PostgresDatabase:
             key = int.from_bytes(digest, "big", signed=True)
             if not _locked(connection, key):
                 raise Unavailable(
-                    f"log: the tenant {self._tenant!r} must be free, but another process has it; "
-                    "stop that first."
+                    f"log: another process has the tenant {self._tenant!r} open; stop it first."
                 )
             migrate(connection, self._tenant)
         except BaseException:

@@ -286,7 +286,7 @@ def decoded(body: bytes) -> JudgedBody:
         return _decoder.decode(body)
     except msgspec.DecodeError as error:
         raise Damaged(
-            f"log: a row is no record ({error}); restore the log from a backup."
+            f"log: a row cannot be decoded ({error}); restore the log from a backup."
         ) from error
 
 

@@ -118,7 +118,7 @@ class LogWriter:
             raise Busy(f"log: at most {MAX_WAITING} batches may wait; try again later.")
         with self._sending:  # no batch after the last, and an exact count
             if self._closed:
-                raise Unavailable("log: the log must be open, got one that is closing; try later.")
+                raise Unavailable("log: the log is closing; try again later.")
             before = len(self._waiting)
             self._waiting.extend(requests)
             # One ring is enough: the thread takes all that waits.

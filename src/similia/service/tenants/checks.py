@@ -95,7 +95,7 @@ def judged_entry(
             found = decoded(body)
             query = layout.query_bytes(found.vectors[0]) if found.vectors else 0
             if query is None:
-                raise Invalid("query: vectors must be of the widths of the views, got others.")
+                raise Invalid("query: vectors must have the widths of the views.")
             rows = dict.fromkeys(named_items(judgement), 0)
             lessons_of(0, cast(Judgement, found.record), query, rows.get)
     except Invalid:
@@ -230,7 +230,7 @@ def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool
     """Refuse a query that cannot be ranked."""
     _check_names(query)
     if layout is None:
-        raise Invalid("query: there must be items before anything is asked, got none.")
+        raise Invalid("query: there are no items yet; put some first.")
     if query.vectors:
         layout.check_query(query.vectors)
     elif query.item is None:

@@ -139,7 +139,7 @@ class Tenant:
         """Add or replace items, all of them or none."""
         self._check_own()
         if not items:
-            raise Invalid("items: there must be at least one, got none.")
+            raise Invalid("items: there must be at least one.")
         with self._changing:
             entries, known = [], self.learner.items
             if known is None:
@@ -158,7 +158,7 @@ class Tenant:
         """Delete items; unknown ones are ignored."""
         self._check_own()
         if not ids:
-            raise Invalid("items: there must be at least one id, got none.")
+            raise Invalid("items: there must be at least one id.")
         for id in ids:
             check_text("item: id", id)
         seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
