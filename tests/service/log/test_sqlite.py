@@ -258,7 +258,7 @@ def test_a_disk_that_became_read_only_is_reported(folder):
 def test_a_log_is_free_once_any_thread_has_closed_it(folder):
     with ThreadPoolExecutor(1) as another:
         log = another.submit(sqlite_log, folder).result()
-        with pytest.raises(Unavailable, match="another process"):
+        with pytest.raises(Unavailable, match="must be free"):
             sqlite_log(folder)
         log.close()
     sqlite_log(folder).close()

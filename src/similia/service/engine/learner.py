@@ -64,7 +64,7 @@ class LiveLearner:
         log.subscribe(self._receive)
         self._aside = log.set_aside()
         self._thread: threading.Thread | None = None
-        with self._folding:  # the thread waits until there is a fold
+        with self._folding:  # rows that are set aside meanwhile wait
             self._fold, self._live = self._replayed(log.last)
 
     # -- what readers ask ----------------------------------------------------------------------

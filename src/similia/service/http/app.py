@@ -33,7 +33,7 @@ from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants, warm_up
 
-#: seconds between attempts to open unreachable logs
+#: seconds between attempts to open logs that are out of reach
 RETRY_SECONDS = 1.0
 
 ENDPOINTS: list[Endpoint] = [
@@ -233,7 +233,7 @@ class Service:
 
     def _open_tenants(self) -> None:
         first: Tenant | None = None
-        with contextlib.suppress(Damaged):  # other tenants are still served
+        with contextlib.suppress(Damaged):  # other tenants are served all the same
             first = self.tenants.get_or_create(
                 self.settings.tenant,
                 structs.replace(self._new_tenant, fields=self.items.numbers if self.items else []),

@@ -28,7 +28,7 @@ SCHEMA_PREFIX = "similia_"
 ROWS_READ = 4096
 #: seconds to wait for a tenant's lock
 LOCK_SECONDS = 2.0
-#: statements from each version of the schema to the next
+#: one step from each version of the schema to the next
 POSTGRES_MIGRATIONS = (ROWS_TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
 Connection = psycopg.Connection[Any]
@@ -102,7 +102,8 @@ class PostgresDatabase:
             key = int.from_bytes(digest, "big", signed=True)
             if not _locked(connection, key):
                 raise Unavailable(
-                    f"log: another process has the tenant {self._tenant!r} open; stop it first."
+                    f"log: the tenant {self._tenant!r} must be free, but another process has it; "
+                    "stop that first."
                 )
             migrate(connection, self._tenant)
         except BaseException:

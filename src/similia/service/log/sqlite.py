@@ -72,7 +72,9 @@ class SqliteDatabase:
         try:
             self._lock.acquire(timeout=0)
         except LockTimeout:
-            raise Unavailable(f"log: another process has {path} open; stop it first.") from None
+            raise Unavailable(
+                f"log: {path} must be free, but another process has it; stop that first."
+            ) from None
         try:
             with _translated():
                 self._connection = opened(path, writing=True)
