@@ -50,7 +50,7 @@ PUBLIC_RULE = (
 
 
 class Champions:
-    """The generations of a tenant and the exams that they must pass."""
+    """A tenant's generations, and the exams that challengers must pass."""
 
     def __init__(self, log: Log, folder: Path, learner: LiveLearner) -> None:
         self._log = log
@@ -121,11 +121,10 @@ class Champions:
         """Put the live model to use as the champion, if the exam shows that it is better."""
         state, exam = self._exam()
         if state.learner is None or state.layout is None:
-            raise Invalid("promote: something must have been learnt, got nothing yet.")
+            raise Invalid("promote: nothing has been learnt yet.")
         if exam is None:
             raise Invalid(
-                "promote: there must be judgements of held-out queries, got none; ask random "
-                "questions first."
+                "promote: there are no judgements of held-out queries; ask random questions first."
             )
         generations = self._generations
         base = Base(state.layout.base)
@@ -153,7 +152,7 @@ class Champions:
         return next(model for model in self.models() if model.generation == number)
 
     def history(self, at: datetime) -> ModelAt:
-        """Which models ranked at that time: times of rows never step back, whatever the clock."""
+        """Which models ranked at that time; times of rows never decrease, whatever the clock."""
         if at.tzinfo is None:
             raise Invalid(f"history: at must have a time zone, got {at.isoformat()}.")
         seq = self._log.at(int(at.timestamp() * 1e6))
@@ -239,7 +238,7 @@ class LoggedGenerations(Generations):
         """The learner of a generation, from its file or else from the log."""
         promoted = self._promotions()
         if generation not in promoted:
-            return super().load(generation)  # which says what there is
+            return super().load(generation)  # whose error lists what there is
         try:
             return super().load(generation)
         except (ModelFileError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Exams: judgements of queries that were kept apart, and how the models do on them.
+"""Exams: judgements of held-out queries, and how models do on them.
 
 A judgement is an exam question if its source says so (`Settings.exam_sources`, by default "random",
 a question about a random pair), if the service asked that judge or an administrator uploaded it,
@@ -113,8 +113,9 @@ def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | 
     alive = snapshot.some(len(snapshot.matrix))
     tuples = np.array(triplets, np.intp)
     tuples[:, 1:] = np.searchsorted(alive, tuples[:, 1:])
-    sides = state.layout.sides(np.stack(queries), snapshot.matrix[alive])
-    return HeldOutExam(*sides, tuples, np.array(names), units, len(queries))
+    asked_views = state.layout.queries(np.stack(queries))
+    shown = state.layout.items(snapshot.matrix[alive])
+    return HeldOutExam(asked_views, shown, tuples, np.array(names), units, len(queries))
 
 
 def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:

@@ -25,20 +25,20 @@ from similia.service.settings import Settings
 
 #: bytes of a head
 MAX_HEAD_BYTES = 64 * 1024
-#: bytes of a request that are neither head nor body that anybody reads: trailers, a body that
-#: waits. A read of the socket is up to 256 KiB, and uvicorn reads on until it holds 64 KiB
+#: bytes of a request after its head that nobody reads: trailers, or a body that has to wait. One
+#: read of the socket takes up to 256 KiB, and uvicorn goes on until it holds 64 KiB
 MAX_UNREAD_BYTES = 512 * 1024
 #: heads in one read from a caller without a known key
 MAX_UNKNOWN_HEADS = 32
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-#: part of the connections that the system allows, for callers without a known key
+#: share of all connections that callers without a known key may have
 UNKNOWN_SHARE = 1 / 2
-#: connections where the system does not say how many it allows
+#: connections allowed if the system states no limit
 CONNECTIONS = 1024
 
 
 class Door:
-    """Connections without a known key; beyond a number, the oldest is closed."""
+    """Connections without a known key; when there are too many, the oldest is closed."""
 
     def __init__(self, settings: Settings, places: int) -> None:
         self.header_timeout = settings.header_timeout
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass data on, unless it never amounts to a request."""
+        """Pass data on, unless it cannot become a request."""
         if self.closed or self.transport.is_closing():
             return
         self.unread += len(data)
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
 
 
 class Server(uvicorn.Server):
-    """A server that tells its service to drain, and ends with exit code 0."""
+    """A server that drains its service and exits with code 0."""
 
     def __init__(self, service: Service, listener: socket.socket) -> None:
         self.service, self.listener = service, listener
@@ -200,11 +200,11 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to stop: when told to, or if there is nothing to serve."""
+        """Whether to stop: on a signal, or if the service cannot start."""
         return await super().on_tick(counter) or self.service.unreadable is not None
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve on the socket that was bound before."""
+        """Serve on the socket that is bound already."""
         super().run([self.listener])
 
 
@@ -226,14 +226,14 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(service: Service, started: Callable[[str], None] = lambda url: None) -> None:
     """Serve until SIGTERM or Ctrl-C; `started` is told the address.
 
-    Raises what is wrong with a file to start with.
+    Raises the error of a file that could not be read at the start.
     """
     settings = service.settings
     listener = listen(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
-    # A collection stops all threads, and what is loaded stays: look through it rarely.
+    # A collection stops all threads, and what is loaded stays: collect rarely.
     gc.set_threshold(10_000, 20, 20)
     service.on_ready = _freeze
     server = Server(service, listener)
@@ -250,7 +250,7 @@ def _freeze() -> None:
 
 
 def _raise_file_limit() -> int:
-    """Allow as many connections as the system lets this process have; how many that is."""
+    """Raise the limit of open files to the system's maximum, and return it."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -1,6 +1,6 @@
 """Where a tenant's log is: in a folder, or in a PostgreSQL database.
 
-The adapter of PostgreSQL is imported only where it is asked for: psycopg is an extra.
+The PostgreSQL adapter is imported when needed: psycopg is an extra.
 """
 
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound
 from similia.service.log.log import Log
 from similia.service.log.sqlite import LOG_FILE, read_sqlite, sqlite_log
+from similia.service.settings import is_url
 
 #: folder of snapshots, beside a log or in the cache
 SNAPSHOTS_FOLDER = "snapshots"
@@ -23,11 +24,6 @@ def check_name(name: str) -> None:
             "tenant: name must be up to 50 small letters, digits, '-' and '_', beginning with a "
             f"letter or digit, got {name!r:.80}."
         )
-
-
-def is_url(where: str | Path) -> bool:
-    """Whether a place is a PostgreSQL database."""
-    return str(where).startswith(("postgres://", "postgresql://"))
 
 
 def names_in(where: str | Path) -> list[str]:
@@ -52,7 +48,7 @@ def read_log(where: str | Path, name: str) -> Log:
 def opened_log(
     where: str | Path, name: str, *, new: bool, cache: str | Path | None = None
 ) -> tuple[Log, Path]:
-    """A tenant's log, and the folder for what is computed from it."""
+    """A tenant's log, and the folder for snapshots and other files computed from it."""
     check_name(name)
     there = name in names_in(where) if is_url(where) else (Path(where) / name / LOG_FILE).exists()
     if not new and not there:
@@ -71,7 +67,7 @@ def opened_log(
                 f"log: the log of {name!r} is empty, but there are snapshots of it; restore it "
                 "from a backup, or remove its folder to begin anew."
             )
-    if new and log.last:  # it is empty if its creator was killed
+    if new and log.last:  # an empty log is left by a creator that was killed
         log.close()
         raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
     return log, folder
