@@ -120,7 +120,7 @@ class Processes:
             if follower.failure is not None:
                 raise Problem(503, "not ready: a log has changed; start this process again.")
             behind = max(behind, follower.last - tenant.learner.seq)
-            heard = max(heard, now - follower.heard)
+            heard = max(heard, now - (follower.heard or now))
         most = self._service.settings.max_silence
         if 0 < most < heard:
             raise Problem(

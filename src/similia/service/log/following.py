@@ -21,7 +21,7 @@ from similia.service.log.postgres import (
     schema_of,
     translated,
 )
-from similia.service.log.rows import GENESIS, Appended, Entry, Row, is_linked
+from similia.service.log.rows import Appended, Entry, Row, is_linked
 from similia.service.log.writer import Request
 
 logger = logging.getLogger("similia.service")
@@ -63,7 +63,7 @@ class LogFollower:
         #: last row that is known to be in the log
         self.last = self._seq
         #: when the log was last read to its end, by the monotonic clock
-        self.heard = time.monotonic()
+        self.heard: float | None = time.monotonic()
         #: why following has ended
         self.failure: Damaged | None = None
         self._closed = False

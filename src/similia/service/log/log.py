@@ -78,6 +78,11 @@ class Log:
             return self.writer.last
         return int(self._reader.read("SELECT coalesce(max(seq), 0) FROM rows")[0][0])
 
+    @property
+    def heard(self) -> float | None:
+        """When the log was last read to its end, by the monotonic clock; None if written here."""
+        return None if self.writer is None else self.writer.heard
+
     def newest(self) -> int:
         """The same, also if another process wrote it just now; may read."""
         return self.last if self.writer is None else self.writer.newest()

@@ -38,6 +38,10 @@ class Access(NamedTuple):
         return not self.only or name in self.only
 
 
+#: of a process that writes, and that nobody follows
+ALONE = Access()
+
+
 def check_name(name: str) -> None:
     """Refuse names that are unsafe in paths, URLs and schemas."""
     if not TENANT_NAME.fullmatch(name):
@@ -77,7 +81,7 @@ def opened_log(
     *,
     new: bool,
     cache: str | Path | None = None,
-    access: Access = Access(),
+    access: Access = ALONE,
 ) -> tuple[Log, Path]:
     """A tenant's log, and the folder for what is computed from it."""
     check_name(name)

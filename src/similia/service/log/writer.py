@@ -45,6 +45,10 @@ class RowSource(Protocol):
     def last(self) -> int:
         """Number of the last row."""
 
+    @property
+    def heard(self) -> float | None:
+        """When the log was last read to its end, by the monotonic clock; None if written here."""
+
     def newest(self) -> int:
         """The same, also of a row that another process wrote just now."""
 
@@ -172,6 +176,11 @@ class LogWriter:
                     target=self._run, name=f"log {self._name}", daemon=True
                 )
                 self._thread.start()
+
+    @property
+    def heard(self) -> None:
+        """Nothing is heard of: rows are written here."""
+        return None
 
     def recover(self) -> None:
         """Reconnect if the database was away; raises Taken if another process writes now."""

@@ -22,7 +22,7 @@ from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
 from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS
 from similia.service.log.log import Log
-from similia.service.log.opening import Access, opened_log
+from similia.service.log.opening import ALONE, Access, opened_log
 from similia.service.log.provenance import new_secret
 from similia.service.log.records import (
     Delete,
@@ -86,7 +86,7 @@ class Tenant:
         *,
         cache: str | Path | None = None,
         owner: "Tenant | None" = None,
-        access: Access = Access(),
+        access: Access = ALONE,
     ) -> "Tenant":
         """Make a new tenant in a folder, or in the PostgreSQL database of a URL.
 
@@ -111,7 +111,7 @@ class Tenant:
         *,
         cache: str | Path | None = None,
         find: "Callable[[str], Tenant]" = unfindable,
-        access: Access = Access(),
+        access: Access = ALONE,
     ) -> "Tenant":
         """Open a tenant; returns once everything in its log is learnt again.
 

@@ -18,7 +18,14 @@ from msgspec import structs
 from similia.service.catalogue.shared import missing, shares
 from similia.service.engine.learner import lower_switch_interval
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, ServiceError, Unavailable
-from similia.service.log.opening import Access, check_name, follower_folder, names_in, read_log
+from similia.service.log.opening import (
+    ALONE,
+    Access,
+    check_name,
+    follower_folder,
+    names_in,
+    read_log,
+)
 from similia.service.log.records import Clicks, Item, Query, TenantSettings, Triplet
 from similia.service.tenants.tenant import Tenant
 
@@ -35,7 +42,7 @@ class Tenants:
     """
 
     def __init__(
-        self, where: str | Path, *, cache: str | Path | None = None, access: Access = Access()
+        self, where: str | Path, *, cache: str | Path | None = None, access: Access = ALONE
     ) -> None:
         self.where = where
         self.access = access
