@@ -17,7 +17,6 @@ from similia.service.log.postgres import (
     Connection,
     PostgresReader,
     connected,
-    explained,
     schema_of,
     translated,
 )
@@ -153,7 +152,7 @@ class LogFollower:
                 logger.error("The log of %s is no longer followed: %s", self._tenant, error)
                 return
             except psycopg.Error as error:
-                reason = str(explained(error))
+                reason = str(error).strip().partition("\n")[0]
                 if reason != away:
                     logger.warning("The log of %s cannot be followed: %s", self._tenant, reason)
                 away = reason
