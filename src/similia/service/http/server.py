@@ -175,6 +175,7 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, listener: socket.socket) -> None:
         self.service, self.listener = service, listener
         settings = service.settings
+        service.listens_at(_reached_at(listener))
         self.door = Door(settings, int(_raise_file_limit() * UNKNOWN_SHARE))
         super().__init__(
             uvicorn.Config(
@@ -206,6 +207,14 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve on the socket that is bound already."""
         super().run([self.listener])
+
+
+def _reached_at(listener: socket.socket) -> str:
+    """URL of a listener; other machines know this one by its name."""
+    shown, port = listener.getsockname()[:2]
+    if shown in ("0.0.0.0", "::"):
+        shown = socket.gethostname()
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
