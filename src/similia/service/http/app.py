@@ -131,6 +131,7 @@ class Service:
                 return
             call.route = next(iter(endpoints.values())).path
             if method not in endpoints:
+                self.auth.visitor(call)
                 allowed = ", ".join(sorted(endpoints))
                 sentence = f"the method must be one of {allowed}, got {method:.20}."
                 raise Problem(405, sentence, headers={"allow": allowed})

@@ -293,6 +293,8 @@ async def answer(call: Call) -> None:
     if endpoint.scopes is not None:
         service.auth.admit(call)
         service.calls.take(call.key.id)
+    else:
+        await service.auth.pace(call)
     tenant: Tenant | None = None
     settings = service.settings
     seconds = settings.long_timeout if endpoint.lane == "long" else settings.timeout

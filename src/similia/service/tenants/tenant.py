@@ -388,15 +388,16 @@ class Tenant:
     # -- people --------------------------------------------------------------------------------
 
     def next(
-        self, n: int = 1, judge: str | None = None, pool: Sequence[Query] = ()
+        self, n: int = 1, judge: str | None = None, pool: Sequence[Query] = (), key: str = ""
     ) -> list[Question]:
         """Comparisons to ask a person: the most instructive, and random ones for exams.
 
-        They are about queries of the pool, and about those met before.
+        They are about queries of the pool, and about those met before. In exams, answers that a
+        `key` asked for count as those of one judge.
         """
         if not 1 <= n <= MAX_QUESTIONS:
             raise Invalid(f"next: n must be from 1 to {MAX_QUESTIONS}, got {n}.")
-        return questions(self.learner.live, self.log, n, judge, pool, self.learner.settings)
+        return questions(self.learner.live, self.log, n, judge, pool, self.learner.settings, key)
 
     def signed(self, question: Question, judge: str | None) -> Question:
         """The question, with an id that proves to whom it was asked."""
