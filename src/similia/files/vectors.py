@@ -20,7 +20,7 @@ from similia.files.ids import Ids, as_integers
 from similia.files.lines import JSON_SUFFIXES, blocks, opened
 from similia.files.locations import Location, local_path, url_of
 from similia.files.rows import BadRows, RowError
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 from similia.validation import check_parameters, none, positive_integer
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _read_npz(path: Path) -> tuple[Matrix, RawIds]:
     with _damage_explained(path), open(path, "rb") as raw, NpzFile(raw) as file:
         if "indptr" in file and "format" in file:
             X = sparse.load_npz(path)
-            check_sparse(str(path), "vectors", X)
+            check_entries(str(path), "vectors", X)
             return X.tocsr(), file.get("ids")
         arrays = {name: file[name] for name in file.files}
     return _chosen(path, arrays), arrays.get("ids")
@@ -238,7 +238,7 @@ def _read_svmlight(path: Path) -> tuple[Matrix, RawIds]:
 
     with _damage_explained(path):
         X = load_svmlight_file(str(path))[0].tocsr()
-    check_sparse(str(path), "vectors", X)
+    check_entries(str(path), "vectors", X)
     return X, None
 
 

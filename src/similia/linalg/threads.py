@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from threading import Condition, Lock, get_ident
+from threading import Lock, get_ident
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -106,9 +106,8 @@ def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
     """
     helpers = 0 if work < SMALL else min(free_processors(), len(tasks)) - 1
     if helpers < 1:
-        with _gate:
-            for task in tasks:
-                task()
+        for task in tasks:
+            task()
         return
     waiting, errors = deque(tasks), []
 
@@ -119,8 +118,7 @@ def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
             except IndexError:
                 return
             try:
-                with _gate:
-                    task()
+                task()
             except BaseException as error:
                 errors.append(error)
 
@@ -141,78 +139,11 @@ def _pool() -> ThreadPoolExecutor:
 # -- forks ---------------------------------------------------------------------------------------
 
 
-class _Gate:
-    """Lets a fork wait until no task is under way.
-
-    A fork was seen to wait for ever while other threads were inside a product of the BLAS. It waits
-    for `PATIENCE` at most, should a task wait for it.
-    """
-
-    PATIENCE = 2.0  #: seconds
-
-    def __init__(self) -> None:
-        # Entered directly: an interrupt within Condition's own methods would leave it locked.
-        self._lock = Lock()
-        self._changed = Condition(self._lock)
-        self._inside: dict[int, int] = {}  # by thread, as tasks may share out tasks of their own
-        self._closed = False
-
-    def __enter__(self) -> None:
-        me = get_ident()
-        with self._lock:
-            if self._closed and me not in self._inside:
-                self._changed.wait_for(lambda: not self._closed, self.PATIENCE)
-            self._inside[me] = self._inside.get(me, 0) + 1
-
-    def __exit__(self, *_: object) -> None:
-        me = get_ident()
-        with self._lock:
-            self._inside[me] -= 1
-            if not self._inside[me]:
-                del self._inside[me]
-            if self._closed:
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        """Wait until no other thread is inside; none enters before `open`."""
-        me = get_ident()
-        self._changed.acquire()
-        self._closed = True
-        self._changed.wait_for(lambda: self._inside.keys() <= {me}, self.PATIENCE)
-
-    def open(self) -> None:
-        """Let the threads in again."""
-        self._closed = False
-        self._changed.notify_all()
-        self._changed.release()
-
-    def begin_anew(self) -> None:
-        """In a forked process, whose only thread may be inside."""
-        me = get_ident()
-        inside = {me: self._inside[me]} if me in self._inside else {}
-        self.__init__()  # type: ignore[misc]
-        self._inside = inside
-
-
-_gate = _Gate()
-
-
-def _before_fork() -> None:
-    _gate.close()
-    _lock.acquire()
-
-
-def _after_fork() -> None:
-    _lock.release()
-    _gate.open()
-
-
 def _begin_anew() -> None:
     """In a forked process, which has the state of other threads but not the threads.
 
     Where those held the BLAS to one thread, the next user lifts that limit with its own.
     """
-    _gate.begin_anew()
     for thread in _users.keys() - {get_ident()}:
         del _users[thread]
     _pool.cache_clear()
@@ -221,5 +152,5 @@ def _begin_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_anew
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew
     )
