@@ -203,7 +203,7 @@ class Learner(BaseEstimator, ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         memo[id(self)] = copied = type(self).__new__(type(self))
         with turn_of(self):
-            copied.__setstate__(copy.deepcopy(super().__getstate__(), memo))
+            copied.__dict__.update(copy.deepcopy(vars(self), memo))
         return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -256,14 +256,6 @@ class Impressions:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def say_something(self) -> NDArray[np.bool_]:
-        """Lists that carry information: an item was preferred, or a person rejected all."""
-        if not len(self):
-            return np.zeros(0, bool)
-        best, worst = (f.reduceat(self.gains, self.starts[:-1]) for f in (np.maximum, np.minimum))
-        said: NDArray[np.bool_] = (best > worst) | (self.trusted & (best == 0))
-        return said & (self.weights > 0)
-
     def part(self, chosen: slice | Array) -> Self:
         """Some of the lists, by a slice, by their places or by truth values."""
         if isinstance(chosen, slice):
