@@ -37,7 +37,7 @@ class Impressions:
     nuisance: dict[str, NDArray[np.float64]]
     #: weight of each list, of shape (n_lists,)
     weights: NDArray[np.float64]
-    #: of shape (n_lists,): whether a person with authority decided, to be obeyed at once
+    #: of shape (n_lists,): whether the list is a decision, which is obeyed at once
     trusted: NDArray[np.bool_]
     #: seconds at which each item was clicked or shown, of shape (n_shown,); empty if unknown
     times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))

@@ -17,7 +17,7 @@ PANEL = 96  #: fewest rows or columns of a panel that still keep a processor bus
 
 
 def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
-    """Ends of `count` consecutive ranges of about the same length that make up range(n)."""
+    """Cut range(n) into `count` consecutive ranges of about the same length."""
     return pairwise(n * i // count for i in range(count + 1))
 
 
@@ -69,7 +69,7 @@ def row_products(A, B):
 
 
 def wide_row_products(A, a, B, b):
-    """Inner products of rows a of A with rows b of B, in double precision whatever theirs is."""
+    """Inner products of rows a of A with rows b of B, in double precision."""
     return np.einsum("ij,ij->i", A[a], B[b], dtype=np.float64)
 
 

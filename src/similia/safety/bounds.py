@@ -118,8 +118,8 @@ def _within(places: NDArray[Any], size: int) -> bool:
 def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...]) -> None:
     """Refuse vectors with so many features that arrays of these shapes exceed the memory.
 
-    An allocation that fails is the good case: systems promise more memory than they have, and end
-    whoever then uses it.
+    A failed allocation would be the good case: systems promise more memory than they have, and kill
+    the process that uses it.
     """
     wanted = sum(map(math.prod, shapes)) * np.dtype(dtype).itemsize
     if wanted > (limit := memory()):
@@ -131,9 +131,9 @@ def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...
 
 
 def memory() -> int:
-    """Bytes that this process may hold: the machine's, or what a limit leaves of them."""
+    """Bytes that this process may hold: the memory of the machine, or a lower limit."""
     limits = [sys.maxsize]
-    with suppress(AttributeError, ValueError, OSError):  # not a Unix: allocations fail themselves
+    with suppress(AttributeError, ValueError, OSError):  # not a Unix, where allocations fail
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in CONTAINER:
         with suppress(ValueError, OSError):  # "max", or no such container

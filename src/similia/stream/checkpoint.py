@@ -181,7 +181,7 @@ def content(*values: Any) -> str:
 
 
 def _seal_of(model: Path | str) -> str:
-    """Checksum that a model file holds of all its contents."""
+    """Checksum of everything in a model file, from its header."""
     return read_document(model)["header_sha256"]
 
 
