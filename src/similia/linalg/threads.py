@@ -2,7 +2,7 @@
 
 The threads of a BLAS wait for each other by spinning. On a busy machine, and where two such
 libraries alternate (numpy and scipy bring one each), that can cost a hundred times the work itself.
-So while learning, the BLAS is held to one thread, and independent products are shared out here:
+So the BLAS is held to one thread while learning, and independent products are shared out here:
 whoever is free takes the next one. The standard thread pool is as fast as a bare queue, provided
 that a helper that never started is not waited for.
 """
@@ -11,7 +11,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -23,25 +23,26 @@ from threadpoolctl import ThreadpoolController
 Task = Callable[[], None]
 
 SMALL = 4_000_000  #: multiplications below which sharing out costs more than it gains
+TINY = 2**18  #: multiplications up to which OpenBLAS uses one thread anyway
 
 _lock = Lock()
 _users: Counter[int] = Counter()  # of the limit, by thread
-_limited: list[tuple[Any, int]] | None = None  # libraries and their own numbers of threads
+_limit: Any = None  # threadpoolctl's, while there are users
 _alone = ContextVar("alone", default=False)
 
 
 @cache
-def _libraries() -> list[Any]:
+def _blas() -> ThreadpoolController:
     """The BLAS of numpy and that of scipy: what is not loaded yet could not be limited."""
     import_module("scipy.linalg")
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    return ThreadpoolController().select(user_api="blas")
 
 
-def _set_threads(library: Any, n: int) -> None:
-    """Set from any thread: threadpoolctl 3.8 obeys the first one alone, in silence."""
-    if hasattr(library, "clear_controlling_thread"):
-        library.clear_controlling_thread(force=True)
-    library.set_num_threads(n)
+def _take_control() -> None:
+    """Let this thread set limits: threadpoolctl 3.8 obeys the first one alone, in silence."""
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @contextmanager
@@ -51,14 +52,12 @@ def single_blas_thread() -> Iterator[None]:
     Products round differently on more threads. All that ends in a state is computed within, so that
     what is learnt does not depend on whether other threads learn at the same time.
     """
-    global _limited
+    global _limit
     me = get_ident()
     with _lock:
-        if _limited is None:
-            numbers = [(library, library.num_threads) for library in _libraries()]
-            _limited = [(library, n) for library, n in numbers if n > 1]
-            for library, _ in _limited:
-                _set_threads(library, 1)
+        if _limit is None:
+            _take_control()
+            _limit = _blas().limit(limits=1)
         _users[me] += 1
     try:
         yield
@@ -67,9 +66,9 @@ def single_blas_thread() -> Iterator[None]:
             _users[me] -= 1
             if not +_users:
                 _users.clear()
-                for library, n in _limited or ():
-                    _set_threads(library, n)
-                _limited = None
+                _take_control()
+                _limit.restore_original_limits()
+                _limit = None
 
 
 @cache
@@ -102,13 +101,10 @@ def free_processors() -> int:
 def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
     """Run tasks that touch different data on all processors; then raise the first error, if any.
 
-    `work` is the number of multiplications in all of them: a small one is not shared out.
+    `work` is the number of multiplications in all of them: a small one is not shared out. The BLAS
+    has one thread meanwhile, also because a fork amid a product on several threads never returns.
     """
     helpers = 0 if work < SMALL else min(free_processors(), len(tasks)) - 1
-    if helpers < 1:
-        for task in tasks:
-            task()
-        return
     waiting, errors = deque(tasks), []
 
     def help_out() -> None:
@@ -122,11 +118,16 @@ def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
             except BaseException as error:
                 errors.append(error)
 
-    futures = [_pool().submit(help_out) for _ in range(helpers)]
-    help_out()
-    for future in futures:
-        if not future.cancel():
-            future.result()
+    with single_blas_thread() if work > TINY else nullcontext():
+        if helpers < 1:
+            for task in tasks:
+                task()
+            return
+        futures = [_pool().submit(help_out) for _ in range(helpers)]
+        help_out()
+        for future in futures:
+            if not future.cancel():
+                future.result()
     if errors:
         raise errors[0]
 
