@@ -15,7 +15,6 @@ from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
     Report,
-    checksum,
     folder_here,
     number_of_parts,
     open_job,
@@ -26,7 +25,7 @@ from similia.feedback import kind_of
 from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
 from similia.retrieval import Evaluation
-from similia.safety.whole import replacing
+from similia.safety.whole import file_sha256, replacing
 from similia.trust import evaluate_file
 from similia.trust.evaluation import joined_order
 from similia.validation import check_parameters, positive
@@ -126,7 +125,7 @@ def evaluate_parts(
     with tempfile.TemporaryDirectory() as name:
         new, named = _files(scorers, Path(name), folder)
         marks = [
-            [n, checksum(new[s])] if s in new else [n, *file_mark(s)] for n, s in named.items()
+            [n, file_sha256(new[s])] if s in new else [n, *file_mark(s)] for n, s in named.items()
         ]
         job = {
             "evaluate": marks,

@@ -5,7 +5,6 @@ record intact has nothing to do. So a worker may die or hang, two may do the sam
 the driver may be killed and started again: the files at the end are the same.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,14 @@ from similia.distributed.engines import Engine, this_process
 from similia.files.locations import FETCHED, fetched, local_path
 from similia.linalg.threads import one_processor, single_blas_thread
 from similia.progress import live_progress
-from similia.safety.whole import make_folder, replace_text, replacing
+from similia.safety.whole import (
+    file_sha256,
+    has_own_seal,
+    make_folder,
+    replace_text,
+    replacing,
+    write_sealed,
+)
 from similia.validation import Rule
 
 Record = dict[str, Any]
@@ -90,12 +96,6 @@ def fetched_for_work(given: Path | str, folder: Path, *, beside: bool = False) -
     return fetched(given, folder, beside=beside)
 
 
-def checksum(path: Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays to a .npz file, whole or not at all."""
     with replacing(path) as temporary, open(temporary, "wb") as opened:
@@ -106,9 +106,9 @@ def finished(folder: Path, name: str) -> Record | None:
     """Outcome of a task if its record and files are whole, else None."""
     try:
         record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        if record.pop("sha256") != _seal(record):
+        if not has_own_seal(record):
             return None
-        intact = all(checksum(folder / file) == sha for file, sha in record["files"].items())
+        intact = all(file_sha256(folder / file) == sha for file, sha in record["files"].items())
         return record["outcome"] if intact else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -116,14 +116,8 @@ def finished(folder: Path, name: str) -> Record | None:
 
 def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> None:
     """Record that a task is done."""
-    sums = {file: checksum(folder / file) for file in files}
-    record = {"outcome": outcome, "files": sums}
-    text = json.dumps({**record, "sha256": _seal(record)})
-    replace_text(folder / f"{name}.json", text)
-
-
-def _seal(record: Record) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    sums = {file: file_sha256(folder / file) for file in files}
+    write_sealed(folder / f"{name}.json", {"outcome": outcome, "files": sums})
 
 
 def perform(task: Task, folder: Path) -> Record:

@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("similia.files.tables", "pyarrow", "io") from error
 
-#: values of a column, or its different values and their places
+#: values of a column, or its distinct values and their places
 TableColumn: TypeAlias = "RawValues | EncodedColumn"
 
 _IS_LIST = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)

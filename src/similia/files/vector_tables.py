@@ -53,11 +53,11 @@ class VectorTable:
             raise ValueError(
                 f"{table.name}: vectors must be at least one row of numbers, got none."
             )
-        #: ids in place of those of the table, if there are such
+        #: ids that replace those of the table, if any
         self.other_ids: Array | None = None
 
     def read(self, start: int, stop: int) -> Array:
-        """Vectors of a range of rows; raise BadRowError if one of them is none."""
+        """Vectors of a range of rows; raise BadRowError for a row without a vector."""
         X, whole = self.read_all(start, stop)
         self._check(start, whole)
         return X
@@ -109,7 +109,7 @@ class VectorTable:
         return list(range(start, stop)) if found is None else found
 
     def own_ids(self, start: int = 0, stop: int | None = None) -> list[Any] | None:
-        """Ids that the table has for a range of rows, if it has any, without the vectors."""
+        """Own ids of a range of rows, if the table has any; vectors are not read."""
         if self.id_column is None:
             return None
         parts = self.table.parts(start, stop)
@@ -133,7 +133,7 @@ class VectorTable:
             row += batch.num_rows
 
     def no_vector(self) -> RowError:
-        """Reason why a row is none."""
+        """Reason why a row has no vector."""
         return RowError("not a vector of finite numbers", f" of length {self.shape[1]}")
 
     def _check(self, start: int, whole: NDArray[np.bool_]) -> None:

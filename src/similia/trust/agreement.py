@@ -19,7 +19,7 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import floating, is_sparse, squared_lengths
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 from similia.validation import (
     check_parameters,
     check_tuples,
@@ -56,7 +56,7 @@ def checked_side(owner: str, name: str, X: Side) -> Side:
     """Queries or items as a matrix, or views, whose rows can be taken."""
     if isinstance(X, Views):
         for view in X:
-            check_sparse(owner, view, X[view])
+            check_entries(owner, view, X[view])
         return X
     return checked_matrix(owner, name, X, ensure_all_finite=False)
 

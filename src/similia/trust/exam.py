@@ -13,7 +13,7 @@ from scipy import sparse
 from similia.contract import Array, Matrix, Searchable, Side
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 from similia.trust.agreement import (
     ACCURACY,
     RankingLearner,
@@ -174,7 +174,7 @@ def exam_of_grades(
 ) -> Exam:
     """Exam by the ranking of all items; beside it, pairs of graded items of a query in order."""
     Q, Z = checked_side("Promotion", "Q", Q), checked_side("Promotion", "Z", Z)
-    check_sparse("Promotion", "relevance", relevance)
+    check_entries("Promotion", "relevance", relevance)
     if np.shape(relevance) != (Q.shape[0], Z.shape[0]):
         raise ValueError(
             f"Promotion: relevance must be of shape {(Q.shape[0], Z.shape[0])}, a row for each "

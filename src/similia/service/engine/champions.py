@@ -14,7 +14,7 @@ from msgspec import structs
 from similia.contract import Geometry, Matrix, Searchable, Side, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import save
-from similia.safety.whole import make_folder
+from similia.safety.whole import file_sha256, make_folder
 from similia.service.answers import Figures, Model, ModelAt, Point, Verdict
 from similia.service.engine.exams import (
     HeldOutExam,
@@ -37,7 +37,7 @@ from similia.similarity.blend import Blend
 from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
 from similia.trust.evidence import Evidence
-from similia.trust.generations import Event, Generations, file_sha256
+from similia.trust.generations import Event, Generations
 from similia.trust.promotion import Promotion
 from similia.views import Views
 
