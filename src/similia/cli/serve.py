@@ -16,9 +16,13 @@ from similia.cli import options as opt
 from similia.service.settings import Settings, grouped_settings, read_settings
 
 if TYPE_CHECKING:
+    from similia.client import Client
     from similia.service.http.keys import Keys
     from similia.service.http.pages import Images
     from similia.service.tenants.files import ItemFile, QueryFile, TableFile
+
+#: status of what does not exist
+NOT_FOUND = 404
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
@@ -236,14 +240,14 @@ def feedback(
     ] = None,
     columns: opt.Columns = None,
     queries: Annotated[
-        Literal["item", "id", "text"],
+        Literal["item", "id", "text"] | None,
         Option(
             "--queries",
             help="What queries are: ids of items, ids of queries that the service knows, or texts "
-            "that people typed.",
+            "that people typed. Default: items if they are known as such, else texts.",
             rich_help_panel="Judgements",
         ),
-    ] = "item",
+    ] = None,
     url: opt.Url = opt.LOCAL_SERVICE,
     tenant: opt.TenantAt = "default",
     key: opt.ApiKey = None,
@@ -264,7 +268,9 @@ def feedback(
     last = 0
     with service_in_words(), Client(url, tenant, key) as client:
         names = inputs.named_columns(columns)
-        found = judgements_in(file, judge, events=events, columns=names, queries=queries)
+        if queries is None and events is None:
+            queries = kind_of_queries(client, file, names)
+        found = judgements_in(file, judge, events=events, columns=names, queries=queries or "item")
         for rows in batches(found, batch):
             receipts = client.feedback(rows)
             sent += len(receipts)
@@ -422,6 +428,26 @@ def log_backup(
 def _store(config: Path | None, store: str | None) -> str:
     _need_serve()
     return read_settings(config, flags={"store": store})[0].store
+
+
+def kind_of_queries(client: "Client", file: Path, columns: dict[str, str]) -> str:
+    """What the queries of a file are, for this service; said if they are texts."""
+    from similia.client import ServiceProblem
+    from similia.service.client.sending import queries_are
+
+    def is_item(name: str) -> bool:
+        try:
+            client.item(name)
+        except ServiceProblem as problem:
+            if problem.status != NOT_FOUND:
+                raise
+            return False
+        return True
+
+    found = queries_are(file, columns, is_item)
+    if found == "text":
+        opt.note("Queries are no items here, so they are sent as what people typed (--queries).")
+    return found
 
 
 @contextmanager

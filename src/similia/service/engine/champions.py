@@ -124,8 +124,8 @@ class Champions:
             raise Invalid("promote: something must have been learnt, got nothing yet.")
         if exam is None:
             raise Invalid(
-                "promote: there must be judgements of held-out queries, got none; ask random "
-                "questions first."
+                "promote: there must be judgements of held-out queries, got none; upload judged "
+                "queries (similia evaluate judged.csv --url URL), or answer questions on the page."
             )
         generations = self._generations
         base = Base(state.layout.base)
