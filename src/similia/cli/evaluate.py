@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from similia.files import BadRows, Source, VectorFile
     from similia.tabular.layout import ViewLayout
 
-Vectors = Annotated[Path | None, Argument(metavar="VECTORS", help=opt.VECTORS_HELP)]
+Vectors = Annotated[
+    Path | None,
+    Argument(
+        metavar="ITEMS", help=f"Items; the queries, if --items names those. {opt.VECTORS_HELP}"
+    ),
+]
 Feedback = Annotated[Path | None, Argument(metavar="FEEDBACK", help=opt.FEEDBACK_HELP)]
 Beir = Annotated[
     Path | None,
     Option(
         "--beir",
         metavar="FOLDER",
-        help="In place of VECTORS and FEEDBACK: a data set in BEIR's form (queries.jsonl, "
+        help="In place of ITEMS and FEEDBACK: a data set in BEIR's form (queries.jsonl, "
         "corpus.jsonl, qrels/test.tsv), with queries.npy and corpus.npy beside the texts, in "
         "their order.",
     ),
@@ -132,7 +137,7 @@ def evaluate(
         read = _read_beir(beir, bad_rows, bad_log)
     else:
         raise typer.BadParameter(
-            "evaluate takes VECTORS and FEEDBACK, or else --beir FOLDER, which has all of them."
+            "evaluate takes ITEMS and FEEDBACK, or else --beir FOLDER, which has all of them."
         )
 
     if executor is None and (parts or work):

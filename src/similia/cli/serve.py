@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from similia.service.http.pages import Images
     from similia.service.tenants.files import ItemFile, QueryFile, TableFile
 
+#: groups of settings that help leaves to --show-settings and the documents
+FOR_OPERATORS = ("Limits", "Seconds", "Operation")
 #: status of what does not exist
 NOT_FOUND = 404
 
@@ -76,7 +78,10 @@ def _flag(each: Any, group: str) -> Any:
     spelled = f"--{name}/--no-{name}" if each.type is bool else f"--{name}"
     default = f" Default: {each.default}." if each.default not in ("", None) else ""
     told = f"{each.metadata['doc']}{default}"
-    return Annotated[each.type | None, Option(spelled, help=told, rich_help_panel=group)]
+    shown = group not in FOR_OPERATORS
+    return Annotated[
+        each.type | None, Option(spelled, help=told, rich_help_panel=group, hidden=not shown)
+    ]
 
 
 @with_settings
@@ -96,10 +101,11 @@ def serve(
 ) -> None:
     """Serve feedback and rankings over HTTP.
 
-    Listens on this machine only, until told otherwise and given keys. Every setting is also a
-    variable SIMILIA_NAME of the environment, and a name in the file for --config. Items are
-    added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
-    Ctrl-C after finishing the requests under way.
+    Listens on this machine only, until told otherwise and given keys. Items are added to the first
+    tenant, or replace those with the same ids. Stops on SIGTERM or Ctrl-C after finishing the
+    requests under way. Every setting is a flag (--max-body), a variable of the environment
+    (SIMILIA_MAX_BODY), and a name in the file for --config (max_body). Limits, deadlines and logging
+    are settings, too: --show-settings lists all.
     """
     inputs.check_files(items, ids, texts, queries, query_texts)
     settings, origin = read_settings(config, flags=flags)
