@@ -134,7 +134,8 @@ class Champions:
             raise Invalid("promote: nothing has been learnt yet.")
         if exam is None:
             raise Invalid(
-                "promote: there are no judgements of held-out queries; ask random questions first."
+                "promote: there are no judgements of held-out queries; upload judged queries "
+                "(similia evaluate judged.csv --url URL), or answer questions on the page."
             )
         generations = self._generations
         base = Base(state.layout.base)
