@@ -21,6 +21,7 @@ from similia.retrieval.vectors import (
 )
 from similia.safety.bounds import check_sparse
 from similia.safety.numeric import check_unmasked
+from similia.stored import StoredRows
 from similia.validation import check_parameters, one_of
 from similia.views import Views
 
@@ -134,7 +135,7 @@ def scores_of(
 
 def _rows(owner: str, name: str, X: ArrayLike | Side) -> Side:
     """X as an array, CSR matrix or views with at least one row."""
-    if isinstance(X, Views):
+    if isinstance(X, Views | StoredRows):
         return X
     check_sparse(owner, name, X)
     check_unmasked(owner, name, X)
