@@ -114,9 +114,11 @@ class Processes:
         """How far logs that are followed are ahead of what ranks; raises Problem if too far."""
         behind, heard, now = 0, 0.0, time.monotonic()
         for tenant in self._service.tenants.opened():
+            if tenant.learner.has_stopped:
+                raise Problem(503, "not ready: learning has stopped; start this process again.")
             follower = tenant.log.writer
             if not isinstance(follower, LogFollower):
-                return Health("ready")
+                continue
             if follower.failure is not None:
                 raise Problem(503, "not ready: a log has changed; start this process again.")
             behind = max(behind, follower.last - tenant.learner.seq)
@@ -126,6 +128,8 @@ class Processes:
             raise Problem(
                 503, f"not ready: the logs were last read {heard:.0f} s ago.", retry_after=1
             )
+        if self._claim is not None:
+            return Health("ready")
         return Health("ready", behind, round(heard, 3))
 
     # -- writing ---------------------------------------------------------------------------------
