@@ -180,8 +180,7 @@ release: $(READY)
 	cp tests/smoke.py build/again/
 	for python in $(PYTHONS); do \
 	  $$python -m venv --clear $(SMOKE) \
-	    && { $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
-	      || $(SMOKE)/bin/python -m pip install --quiet dist/*.tar.gz; } \
+	    && $(SMOKE)/bin/python -m pip install --quiet dist/*.whl \
 	    && (cd build/again && ../../$(SMOKE)/bin/python smoke.py) || exit 1; \
 	done
 	@echo "Ready to upload: dist/*.whl dist/*.tar.gz"

@@ -205,7 +205,7 @@ class Settings:
     @property
     def is_database(self) -> bool:
         """Whether the logs are in PostgreSQL instead of a folder."""
-        return self.store.startswith(("postgresql://", "postgres://"))
+        return is_url(self.store)
 
     @property
     def key_file(self) -> Path:
@@ -227,6 +227,11 @@ class Settings:
             found["store"] = without_password(self.store)
         found["items_at"] = without_password(self.items_at)
         return found
+
+
+def is_url(where: str | Path) -> bool:
+    """Whether a place is a PostgreSQL database."""
+    return str(where).startswith(("postgres://", "postgresql://"))
 
 
 def without_password(url: str) -> str:

@@ -14,7 +14,7 @@ from msgspec import structs
 from similia.contract import Geometry, Matrix, Searchable, Side, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import save
-from similia.safety.whole import make_folder
+from similia.safety.whole import file_sha256, make_folder
 from similia.service.answers import Figures, Model, ModelAt, Point, Verdict
 from similia.service.engine.exams import (
     HeldOutExam,
@@ -37,7 +37,7 @@ from similia.similarity.blend import Blend
 from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
 from similia.trust.evidence import Evidence
-from similia.trust.generations import Event, Generations, file_sha256
+from similia.trust.generations import Event, Generations
 from similia.trust.promotion import Promotion
 from similia.views import Views
 
@@ -51,7 +51,7 @@ PUBLIC_RULE = (
 
 
 class Champions:
-    """The generations of a tenant and the exams that they must pass."""
+    """A tenant's generations, and the exams that challengers must pass."""
 
     def __init__(self, log: Log, folder: Path, learner: LiveLearner) -> None:
         self._log = log
@@ -131,11 +131,11 @@ class Champions:
         """Put the live model to use as the champion, if the exam shows that it is better."""
         state, exam = self._exam()
         if state.learner is None or state.layout is None:
-            raise Invalid("promote: something must have been learnt, got nothing yet.")
+            raise Invalid("promote: nothing has been learnt yet.")
         if exam is None:
             raise Invalid(
-                "promote: there must be judgements of held-out queries, got none; ask random "
-                "questions first."
+                "promote: there are no judgements of held-out queries; upload judged queries "
+                "(similia evaluate judged.csv --url URL), or answer questions on the page."
             )
         generations = self._generations
         base = Base(state.layout.base)
@@ -165,7 +165,7 @@ class Champions:
         return next(model for model in self.models() if model.generation == number)
 
     def history(self, at: datetime) -> ModelAt:
-        """Which models ranked at that time: times of rows never step back, whatever the clock."""
+        """Which models ranked at that time; times of rows never decrease, whatever the clock."""
         if at.tzinfo is None:
             raise Invalid(f"history: at must have a time zone, got {at.isoformat()}.")
         seq = self._log.at(int(at.timestamp() * 1e6))
@@ -254,7 +254,7 @@ class LoggedGenerations(Generations):
         """The learner of a generation, from its file or else from the log."""
         promoted = self._promotions()
         if generation not in promoted:
-            return super().load(generation)  # which says what there is
+            return super().load(generation)  # whose error lists what there is
         try:
             return super().load(generation)
         except (ModelFileError, OSError) as error:

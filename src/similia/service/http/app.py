@@ -131,6 +131,7 @@ class Service:
                 return
             call.route = next(iter(endpoints.values())).path
             if method not in endpoints:
+                self.auth.visitor(call)
                 allowed = ", ".join(sorted(endpoints))
                 sentence = f"the method must be one of {allowed}, got {method:.20}."
                 raise Problem(405, sentence, headers={"allow": allowed})
@@ -286,7 +287,7 @@ class Service:
             raise
 
     def _check_apart(self, first: Tenant) -> None:
-        """Refuse to share items that are elsewhere: those judged by one would be copied for all."""
+        """Refuse to share external items: those that one tenant judges would be copied for all."""
         sharing = self.tenants.sharing(first.name)
         if sharing or first.shares is not None:
             raise ValueError(
@@ -324,7 +325,7 @@ class Routes:
             methods[endpoint.method] = endpoint
             if endpoint.method == "GET":
                 methods["HEAD"] = endpoint
-        #: what comes before and after an id, with its path; the longest end first
+        #: text before and after the id in each path with one, longest ending first
         self._of_ids = sorted(
             (
                 (*path.removeprefix(V1).split("{id}"), path)
@@ -335,7 +336,7 @@ class Routes:
         )
 
     def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]]:
-        """The endpoints of a path by method, empty if there is nothing, and the names in it."""
+        """Endpoints of a path by method (empty if unknown), and the names in the path."""
         if path in self._plain and "{" not in path:
             return self._plain[path], {}
         start, v1, tenant = (*path.split("/", 3), "", "")[:3]

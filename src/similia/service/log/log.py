@@ -20,7 +20,7 @@ from similia.service.log.rows import (
     checked,
     is_linked,
 )
-from similia.service.log.writer import Request, RowSource
+from similia.service.log.writer import RowSource
 
 try:
     import apsw
@@ -100,11 +100,6 @@ class Log:
         """
         assert self.writer is not None
         return self.writer.append(batch)
-
-    def send(self, *requests: Request) -> None:
-        """Like `append`, but return at once and call back with the answer."""
-        assert self.writer is not None
-        self.writer.send(*requests)
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""
@@ -265,9 +260,8 @@ LOOKUP_TABLES = """
 class Lookup:
     """Judgements by query and by judge: an index beside a log, on the disk.
 
-    An index in the log would be written at random places with every judgement. This one is a
-    cache: it is brought up to date when it is asked, needs no safe writes, and is made anew if it
-    was not closed.
+    An index inside the log would add random writes to every commit. This one is a cache: it catches
+    up when it is asked, needs no durable writes, and is rebuilt if it was not closed.
     """
 
     def __init__(self, path: Path | None, log: Log) -> None:

@@ -1,6 +1,6 @@
 """Where a tenant's log is: in a folder, or in a PostgreSQL database.
 
-The adapter of PostgreSQL is imported only where it is asked for: psycopg is an extra.
+The PostgreSQL adapter is imported when needed: psycopg is an extra.
 """
 
 import itertools
@@ -15,6 +15,7 @@ from similia.safety.whole import make_folder
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound
 from similia.service.log.log import Log
 from similia.service.log.sqlite import LOG_FILE, read_sqlite, sqlite_log
+from similia.service.settings import is_url
 
 #: folder of snapshots, beside a log or in the cache
 SNAPSHOTS_FOLDER = "snapshots"
@@ -51,11 +52,6 @@ def check_name(name: str) -> None:
         )
 
 
-def is_url(where: str | Path) -> bool:
-    """Whether a place is a PostgreSQL database."""
-    return str(where).startswith(("postgres://", "postgresql://"))
-
-
 def names_in(where: str | Path) -> list[str]:
     """Names of the tenants in a folder or a database."""
     if is_url(where):
@@ -83,7 +79,7 @@ def opened_log(
     cache: str | Path | None = None,
     access: Access = ALONE,
 ) -> tuple[Log, Path]:
-    """A tenant's log, and the folder for what is computed from it."""
+    """A tenant's log, and the folder for snapshots and other files computed from it."""
     check_name(name)
     there = name in names_in(where) if is_url(where) else (Path(where) / name / LOG_FILE).exists()
     if not new and not there:
@@ -106,7 +102,7 @@ def opened_log(
                 f"log: the log of {name!r} is empty, but there are snapshots of it; restore it "
                 "from a backup, or remove its folder to begin anew."
             )
-    if new and log.last:  # it is empty if its creator was killed
+    if new and log.last:  # an empty log is left by a creator that was killed
         log.close()
         raise Conflict(f"tenant: name must be new, got {name!r}, which exists.")
     return log, folder

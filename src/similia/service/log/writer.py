@@ -1,7 +1,7 @@
 """Group commit: one thread writes all waiting batches in one transaction.
 
-What differs between databases is a `LogDatabase`. Duplicates, conflicts, numbers, times and the
-chain of hashes are decided here, once for all of them.
+A `LogDatabase` is all that differs between databases. Duplicates, conflicts, numbers, times and
+the hash chain are decided here.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ class LogDatabase(Protocol):
         """Reconnect after an error."""
 
     def explained(self, error: Exception) -> ServiceError | None:
-        """What an error of the database means; None if it is no error of a database."""
+        """Translate an error of the database; None for any other error."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -164,7 +164,7 @@ class LogWriter:
             raise Busy(f"log: at most {MAX_WAITING} batches may wait; try again later.")
         with self._sending:  # no batch after the last, and an exact count
             if self._closed:
-                raise Unavailable("log: the log must be open, got one that is closing; try later.")
+                raise Unavailable("log: the log is closing; try again later.")
             before = len(self._waiting)
             self._waiting.extend(requests)
             # One ring is enough: the thread takes all that waits.
@@ -212,7 +212,7 @@ class LogWriter:
             thread = self._thread
         if thread is not None:
             thread.join()
-        self._listener = lambda _: None  # whoever keeps a closed log keeps nothing else
+        self._listener = lambda _: None  # a closed log keeps nothing else alive
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -248,8 +248,8 @@ class LogWriter:
     def _taken(self) -> list[Request]:
         """What waits, at least one batch; none if the thread is to end.
 
-        Clients that were answered together mostly come back together: the writer waits for as many
-        as last time, for a moment, as one commit for all is faster than two.
+        Clients that were answered together mostly come back together, and one commit is faster
+        than two: the writer waits a moment for as many as last time.
         """
         while not self._waiting:
             with contextlib.suppress(queue.Empty):
@@ -348,7 +348,7 @@ def _answer(requests: list[Request]) -> None:
     for told, own in waiting.items():
         try:
             told(own)
-        except Exception:  # others wait for theirs
+        except Exception:  # the others still get their answers
             logger.exception("Reply callback failed.")
 
 

@@ -1,7 +1,7 @@
 """The tenants of a service: opened, created and closed.
 
-They share nothing but code, unless one was made to share the items of another. A tenant is opened
-when somebody asks for it; with many open, those that nobody has used for longest are closed.
+Tenants share nothing but code, unless one was made to share the items of another. They are opened
+on demand; when many are open, the least recently used are closed.
 """
 
 import threading
@@ -267,7 +267,7 @@ class Tenants:
     def open_some(self) -> None:
         """Open as many tenants as are kept open, before anybody waits for them.
 
-        One that is damaged is put aside, and does not keep the others from being served.
+        A damaged one does not keep the others from being served.
         """
         for name in self.names():
             if len(self._open) >= MAX_OPEN:
@@ -297,7 +297,7 @@ class Tenants:
 
 
 def warm_up() -> float:
-    """Learn and rank in a tenant that is thrown away, so that nobody waits for imports; seconds."""
+    """Learn and rank in a throw-away tenant, so that nobody waits for imports; return seconds."""
     start = time.perf_counter()
     vectors = np.random.default_rng(0).normal(size=(16, 4)).tolist()
     items = [Item(id=str(i), vectors={"vectors": vector}) for i, vector in enumerate(vectors)]
