@@ -1,4 +1,4 @@
-"""Kill processes that serve one database, and the database, at random moments; see what is left.
+"""Kill processes on one database, and the database, at random moments, and see what is left.
 
 One process writes, one stands by, two follow. Clients send each judgement to any of them until one
 acknowledges it, and then ask any of them for a ranking that knows it. Killed processes start again.

@@ -162,7 +162,7 @@ def test_requests_are_not_handed_round(writer, follow, clients):
     follower = follow()
     (end,) = clients(follower)
     found = end.post(
-        "/v1/default/feedback", json=triplet(0, 1, 2), headers={"similia-forwarded": "1"}
+        "/v1/default/feedback", json=triplet(0, 1, 2), headers={"similia-process": "1"}
     )
     assert found.status_code == 503
 

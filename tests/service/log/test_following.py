@@ -313,3 +313,26 @@ def test_many_read_while_one_writes(both):
         thread.join()
     assert not errors
     same(written, followed)
+
+
+def test_learning_goes_on_if_no_snapshot_can_be_written(server, name, tmp_path, monkeypatch):
+    """Snapshots name the last row by its hash, which is read from a database that may be away."""
+    from similia.service.engine import snapshots
+
+    monkeypatch.setattr(snapshots, "BLOCKS_BETWEEN", 1)
+    tenant = filled(server.url, name, cache=tmp_path)
+    row, away = tenant.log.row, []
+
+    def failing(seq):
+        away.append(seq)
+        raise Unavailable("away")
+
+    monkeypatch.setattr(tenant.log, "row", failing)
+    seq = tenant.feedback([triplet(i) for i in range(300)])[-1].seq
+    tenant.learner.wait(seq, 60)
+    until(lambda: away)
+    monkeypatch.setattr(tenant.log, "row", row)
+    seq = tenant.feedback([triplet(i) for i in range(300, 600)])[-1].seq
+    assert tenant.rank(query(0), min_seq=seq, timeout=60).seq >= seq
+    assert not tenant.learner.has_stopped
+    tenant.close()

@@ -88,6 +88,11 @@ class LiveLearner:
         return found.mark if isinstance(found, SharedItems) else 0
 
     @property
+    def has_stopped(self) -> bool:
+        """Whether learning has failed for good."""
+        return self._error is not None
+
+    @property
     def settings(self) -> TenantSettings:
         """TenantSettings as of the last row fed."""
         return self._fold.settings
@@ -305,7 +310,10 @@ class LiveLearner:
             thread.join()
         self._limits.close()
         if self._error is None:
-            self.snapshots.write(self._fold)
+            try:
+                self.snapshots.write(self._fold)
+            except ServiceError as error:
+                logger.warning("No snapshot was written: %s", error)
 
 
 def lower_switch_interval() -> None:

@@ -230,7 +230,7 @@ class Service:
             from similia.service.http.processes import Processes  # needs psycopg, an extra
 
             self.processes = Processes(self)
-            self._watching = asyncio.create_task(self.processes.watch())
+            self.processes.begin()
         self.on_ready()
         self.ready = True
         journal.note(logging.INFO, "ready")

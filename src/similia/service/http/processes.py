@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 #: seconds to reach another process
 CONNECT_SECONDS = 5.0
 #: seconds between looks at the claim of a process that writes
-WATCH_SECONDS = 1.0
+WATCH_SECONDS = 0.25
 #: header of a request that comes from another process, which is not handed on again
-FORWARDED = b"similia-forwarded"
+FROM_PROCESS = b"similia-process"
 #: headers that are handed on, and those of the answer
 REQUEST_HEADERS = (b"authorization", b"content-type", b"content-encoding", b"traceparent")
 ANSWER_HEADERS = ("retry-after", "www-authenticate", "allow")
@@ -45,6 +45,7 @@ class Processes:
         if not settings.follow:
             access = service.tenants.access
             self._claim = Claim(settings.store, access.address, access.only)
+        self._watching: asyncio.Task[None] | None = None
         #: addresses by tenant, until one does not answer
         self._known: dict[str, str] = {}
         most = settings.max_requests
@@ -69,7 +70,7 @@ class Processes:
     async def forward(self, call: Call) -> None:
         """Let another process answer; raises Unavailable if none does."""
         tenant = call.details["tenant"] = call.path["tenant"]
-        if FORWARDED in call.headers:
+        if FROM_PROCESS in call.headers:
             raise Problem(503, f"{tenant!r} is not written here; try again later.", retry_after=1)
         content = await call.read()
         try:
@@ -96,7 +97,7 @@ class Processes:
             call.scope["method"],
             address.copy_with(raw_path=path),
             content=content,
-            headers=[*headers, (FORWARDED, b"1"), (b"x-request-id", call.id.encode())],
+            headers=[*headers, (FROM_PROCESS, b"1"), (b"x-request-id", call.id.encode())],
         )
         if answer.status_code == 503:
             self._known.pop(tenant, None)
@@ -114,9 +115,11 @@ class Processes:
         """How far logs that are followed are ahead of what ranks; raises Problem if too far."""
         behind, heard, now = 0, 0.0, time.monotonic()
         for tenant in self._service.tenants.opened():
+            if tenant.learner.has_stopped:
+                raise Problem(503, "not ready: learning has stopped; start this process again.")
             follower = tenant.log.writer
             if not isinstance(follower, LogFollower):
-                return Health("ready")
+                continue
             if follower.failure is not None:
                 raise Problem(503, "not ready: a log has changed; start this process again.")
             behind = max(behind, follower.last - tenant.learner.seq)
@@ -126,30 +129,38 @@ class Processes:
             raise Problem(
                 503, f"not ready: the logs were last read {heard:.0f} s ago.", retry_after=1
             )
+        if self._claim is not None:
+            return Health("ready")
         return Health("ready", behind, round(heard, 3))
 
     # -- writing ---------------------------------------------------------------------------------
 
-    async def watch(self) -> None:
-        """Say that this process writes; end it once another one does."""
-        claim = self._claim
-        if claim is None:
-            return
-        with contextlib.suppress(ServiceError):
-            await asyncio.to_thread(claim.hold)
+    def begin(self) -> None:
+        """Say that this process writes, if it does, and end it once another one does."""
+        if self._claim is not None:
+            self._watching = asyncio.create_task(self._watch(self._claim))
+
+    async def _watch(self, claim: Claim) -> None:
+        is_sure = True
         while True:
-            await asyncio.sleep(WATCH_SECONDS)
             try:
-                if not await asyncio.to_thread(claim.hold):
+                is_new = not await asyncio.to_thread(claim.hold)
+                if is_new or not is_sure:
+                    is_sure = False
                     await asyncio.to_thread(self._service.tenants.recover)
+                is_sure = True
             except Taken as error:
                 self._service.unreadable = error
                 return
             except ServiceError:  # the database is away
-                continue
+                is_sure = False
+            await asyncio.sleep(WATCH_SECONDS)
 
     async def close(self) -> None:
         """Disconnect."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
         await self._client.aclose()
         await asyncio.to_thread(self._writers.close)
         if self._claim is not None:
