@@ -56,7 +56,7 @@ def clicks(
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Look at a log of clicks: rates by place, and what the places themselves do to clicks.
+    """Look at a log of clicks: rates by place, and their causes.
 
     The effect of places can only be told from items that were shown in several; a warning names the
     places that the log cannot identify. --correct is for learners that know nothing of places:

@@ -132,6 +132,21 @@ class VectorTable:
             yield row, block
             row += batch.num_rows
 
+    def blocks_with_ids(self) -> Iterator[tuple[Array, list[Any] | None]]:
+        """Yield all vectors in blocks, with the ids that the table has; raise for what is none.
+
+        A part of the file is closed before the next, so that no more of it is in memory.
+        """
+        for number in self.table.parts():
+            part = range(number, number + 1)
+            first = self.table.first_row(part)
+            last = self.table.first_row(range(number + 1, number + 1))
+            has_ids = self.other_ids is not None or self.id_column is not None
+            names = self._names(first, last) if has_ids and last > first else None
+            for row, block in self._blocks(part):
+                self._check(row, np.isfinite(block).all(axis=1))
+                yield block, names and names[row - first : row - first + len(block)]
+
     def no_vector(self) -> RowError:
         """Reason why a row has no vector."""
         return RowError("not a vector of finite numbers", f" of length {self.shape[1]}")

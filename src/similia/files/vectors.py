@@ -21,6 +21,7 @@ from similia.files.lines import JSON_SUFFIXES, blocks, opened
 from similia.files.locations import Location, local_path, url_of
 from similia.files.rows import BadRows, RowError
 from similia.safety.bounds import check_entries
+from similia.stored import StoredRows
 from similia.validation import check_parameters, none, positive_integer
 
 if TYPE_CHECKING:
@@ -123,6 +124,18 @@ def read_vectors(
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
     return VectorFile(X, found)
+
+
+def stored_vectors(path: Path, ids: str | None = None) -> VectorFile:
+    """Vectors of a .npy file that stay there, to be read as they are asked for."""
+    X = StoredRows.of(path)
+    check_matrix(path, np.empty((0, 1)) if 0 in X.shape else X[:1])
+    beside = Path(f"{path}.ids")
+    names = read_ids(Path(ids)) if ids is not None else read_ids(beside) if beside.exists() else None
+    try:
+        return VectorFile(X, Ids(names, len(X)))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ValueError(f"{ids or path}: {error}") from None
 
 
 def read_ids(path: Path) -> Array:

@@ -20,6 +20,7 @@ from similia.retrieval.vectors import (
     squared_lengths,
 )
 from similia.safety.bounds import check_entries
+from similia.stored import StoredRows
 from similia.validation import check_parameters, one_of
 from similia.views import Views
 
@@ -133,7 +134,7 @@ def scores_of(
 
 def _rows(owner: str, name: str, X: ArrayLike | Side) -> Side:
     """X as an array, CSR matrix or views with at least one row."""
-    if isinstance(X, Views):
+    if isinstance(X, Views | StoredRows):
         return X
     check_entries(owner, name, X)
     rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)

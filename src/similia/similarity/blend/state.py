@@ -240,7 +240,7 @@ class BlendState(Learner):
     ) -> tuple[Views, Views]:
         fitted = self.__sklearn_is_fitted__()
         if fitted and self._is_plain(X, 1):
-            queries = checked_views(X)
+            queries = checked_views({VECTORS: X})
         else:
             if not isinstance(X, Views) and fitted:
                 X = validated(self, X, reset=False, ensure_all_finite=finite)
@@ -285,7 +285,7 @@ class BlendState(Learner):
     def _checked_items(self, Z: Side, *, finite: bool) -> Views:
         fitted = self.__sklearn_is_fitted__()
         if fitted and self._is_plain(Z, 2):
-            items = checked_views(Z)
+            items = checked_views({VECTORS: Z})
         else:
             items = self._checked_views("items", Z)
             if fitted:
