@@ -19,7 +19,7 @@ GATHERED = 1024
 #: cuts the whole, by any of its units, and so rounds alike
 UNITS = 3 * 2**10
 #: bytes of such a block, about
-BLOCK_BYTES = 2**24
+STORED_BLOCK = 2**24
 
 
 class _Opened:
@@ -82,7 +82,7 @@ class StoredRows:
 
     def blocks(self) -> Iterator[Array]:
         """Yield all rows in blocks."""
-        units = BLOCK_BYTES // (UNITS * self.shape[1] * self.dtype.itemsize)
+        units = STORED_BLOCK // (UNITS * self.shape[1] * self.dtype.itemsize)
         size = UNITS * max(1, units)
         for start in range(0, len(self), size):
             yield self[start : start + size]
