@@ -135,6 +135,7 @@ docs: $(READY)
 peers: $(PEERS)/.ready
 
 experiments: $(READY) $(PEERS)/.ready
+	SIMILIA_TEST_EXPERIMENTS=1 $(BIN)/python -m pytest -k suggested_questions tests/similarity
 	for paper in aroma pola meg gerrymandering slnd adapters; do \
 	  $(BIN)/python -m experiments.run $$paper && $(BIN)/python -m experiments.report $$paper || exit 1; \
 	done
