@@ -47,7 +47,7 @@ def read_run(
 #: columns of a file of lists; the application sets click to 1 for clicked items
 DRAFT_COLUMNS = ("search", "query", "item", "position", "team", "champion", "challenger", "click")
 TEAMS = ("champion", "challenger")
-#: champion that is no generation of a folder
+#: in place of a generation, for a champion from elsewhere
 NO_GENERATION = -1
 
 

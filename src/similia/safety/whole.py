@@ -1,5 +1,7 @@
 """Files and changes of a model that happen completely or not at all, one at a time."""
 
+import hashlib
+import json
 import os
 import re
 import secrets
@@ -77,6 +79,31 @@ def replace_text(path: Path | str, text: str) -> None:
     """Write `text` to `path`, in place of anything there."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+# -- checksums -----------------------------------------------------------------------------------
+
+
+def write_sealed(path: Path, document: dict[str, Any], indent: int | None = None) -> None:
+    """Write a JSON document and its own checksum, in place of anything there."""
+    replace_text(path, json.dumps({**document, "sha256": document_sha256(document)}, indent=indent))
+
+
+def has_own_seal(document: dict[str, Any]) -> bool:
+    """Remove the checksum of a document that was read; say whether it is the right one."""
+    return bool(document.pop("sha256") == document_sha256(document))
+
+
+def document_sha256(document: dict[str, Any]) -> str:
+    """SHA-256 of a JSON document, whatever the order of its entries."""
+    text = json.dumps(document, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # -- changes -------------------------------------------------------------------------------------

@@ -80,9 +80,9 @@ class Preference:
     wins: int
     ties: int
     losses: int
-    #: of the exact two-sided sign test over searches, for those who look once
+    #: of the exact two-sided sign test over searches; valid for a single look
     p_value: float
-    #: evidence for the challenger, valid however often one looks: 1 at first
+    #: evidence for the challenger, 1 at first; valid however often one looks
     evidence: float
 
     def __str__(self) -> str:

@@ -111,7 +111,7 @@ def test_views_of_shared_items_are_not_chosen(tenants):
 def test_a_tenant_that_shares_is_not_opened_alone(tenants, tmp_path):
     filled(tenants)
     tenants.close()
-    with pytest.raises(Invalid, match="open both by Tenants"):
+    with pytest.raises(Invalid, match="open both through Tenants"):
         Tenant.open(tmp_path, "one")
 
 
