@@ -50,7 +50,6 @@ class Hour:
             print(f"     expected: exit {code}, {says!r}\n{told[-1500:]}")
         return told
 
-
     def see(self, what: str, told: str, says: str) -> None:
         """Print whether something that was said is what a person expects."""
         right = re.search(says, told, re.DOTALL) is not None
