@@ -118,7 +118,7 @@ def clicks(
 
 
 class _ToldOnce:
-    """A log whose bad rows are counted in the first pass over it alone."""
+    """Log that reports bad rows during its first pass only."""
 
     def __init__(self, lists: Any, quiet: bool = False) -> None:
         self.lists, self.told = lists, quiet

@@ -59,7 +59,7 @@ ServiceUrl = Annotated[
         rich_help_panel="Service",
     ),
 ]
-#: seconds for a service to read what was uploaded
+#: seconds that a service may take to read an upload
 READ_WITHIN = 60
 #: judgements in one request
 EXAMS_AT_ONCE = 200
@@ -250,7 +250,7 @@ def _read(
     log: Path | None,
     layout: "ViewLayout | None",
 ) -> "Iterator[tuple[VectorFile, VectorFile | None, Source, BadRows]]":
-    """Yield queries, items if they are others, judgements, and a policy for bad rows."""
+    """Yield queries, items if they are separate, judgements, and a policy for bad rows."""
     from similia.files import spooled
 
     with (

@@ -50,7 +50,7 @@ class ClickRule(StrEnum):
 
 
 def learner_names(begun: str) -> list[str]:
-    """Names of learners that begin so, for tab completion."""
+    """Names of learners with this beginning, for tab completion."""
     from similia.registry import ALL_LEARNERS
 
     return [name for name in ALL_LEARNERS if name.startswith(begun)]

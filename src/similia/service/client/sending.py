@@ -52,9 +52,9 @@ def judgements_in(
 ) -> Iterator[Judgement]:
     """Judgements of a file, each with an id that follows from its place and contents.
 
-    So a file can be sent twice without counting twice, and equal rows of one file stay several. It
-    is what `similia learn` reads, lines of JSON as the API takes them, or searches of UBI with
-    their events. `queries` says what queries are: each an "item", an "id", or a "text".
+    So a file that is sent twice counts once, while equal rows of one file all count. Files are
+    those that `similia learn` reads, lines of JSON as the API takes them, or searches of UBI with
+    their events. `queries` says what a query is: an "item", an "id" or a "text".
     """
     if events is not None:
         documents = UbiDocuments(queries=_documents(path), events=_documents(events))
@@ -95,7 +95,7 @@ def _is_api(path: Path) -> bool:
     try:
         return "kind" in json.loads(first or "{}")
     except (ValueError, TypeError):
-        return True  # which says what is wrong
+        return True  # its decoder names the error
 
 
 def _documents(path: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Exams: judgements of queries that were kept apart, and how the models do on them.
+"""Exams: judgements of held-out queries, and how models do on them.
 
 A judgement is an exam question if its source says so (`Settings.exam_sources`, by default "random",
 a question about a random pair), if the service asked that judge or an administrator uploaded it,
@@ -7,7 +7,7 @@ query, a decision that a person had to see obeyed, the query is left out of exam
 
 Exams weigh people, not rows: a judge's answer to a comparison counts once, only so many of a day
 count, each query of a judge is one unit, and a promotion must hold without the judges who speak
-most for it (`without_favourers`).
+most for it (`without_favourers`). A key that names judges as it likes is one judge.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from similia.service.engine.fold import FrozenState
 from similia.service.engine.lessons import Lesson, lessons_of
 from similia.service.engine.ranking import query_row
 from similia.service.log.log import Log
+from similia.service.log.provenance import asking_key
 from similia.service.log.records import UPLOADED, Grades, Triplet, decoded, named_items
 from similia.trust.agreement import ACCURACY, triplet_evaluation
 from similia.trust.evidence import anytime_comparison
@@ -89,7 +90,8 @@ def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | 
             continue
         judge: str | None = None
         if body.provenance != UPLOADED:
-            judge = row.judge or ""
+            key = asking_key(record)
+            judge = f"key {key}" if key else row.judge or ""
             comparison = (judge, row.query, tuple(sorted(named_items(record))))
             day = (judge, row.moment.toordinal())
             if comparison in answered or days[day] >= MAX_ANSWERS_A_DAY:
@@ -113,8 +115,9 @@ def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | 
     alive = snapshot.some(len(snapshot.matrix))
     tuples = np.array(triplets, np.intp)
     tuples[:, 1:] = np.searchsorted(alive, tuples[:, 1:])
-    sides = state.layout.sides(np.stack(queries), snapshot.matrix[alive])
-    return HeldOutExam(*sides, tuples, np.array(names), units, len(queries))
+    asked_views = state.layout.queries(np.stack(queries))
+    shown = state.layout.items(snapshot.matrix[alive])
+    return HeldOutExam(asked_views, shown, tuples, np.array(names), units, len(queries))
 
 
 def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:

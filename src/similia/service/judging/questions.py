@@ -33,10 +33,12 @@ def questions(
     judge: str | None,
     pool: Sequence[Query],
     settings: TenantSettings,
+    key: str = "",
 ) -> list[Question]:
     """Questions about queries of the pool and those met before; else about items as queries.
 
-    Only random questions are about queries that are held out for exams.
+    Only random questions are about queries that are held out for exams. A `key` asks for a judge
+    of its choice.
     """
     if state.layout is None or state.snapshot is None or len(state.snapshot) < 3:
         return []
@@ -52,13 +54,15 @@ def questions(
         found = _random(state, exams or known, by_chance, rng)
         found += suggested(state, state.learner, taught, n - by_chance, rng)
         found = [found[place] for place in rng.permutation(len(found))]
-    return [signed(question, judge, settings) for question in found]
+    return [signed(question, judge, settings, key) for question in found]
 
 
-def signed(question: Question, judge: str | None, settings: TenantSettings) -> Question:
+def signed(
+    question: Question, judge: str | None, settings: TenantSettings, key: str = ""
+) -> Question:
     """The question, with an id that proves to whom it was asked."""
     pair = (question.left, question.right)
-    id = question_id(settings, judge, question.query, pair, question.source)
+    id = question_id(settings, judge, question.query, pair, question.source, key)
     return structs.replace(question, id=id)
 
 
@@ -95,11 +99,10 @@ def suggested(
         return []
     triplets = np.array(candidates, np.intp)
     shown, places = np.unique(triplets[:, 1:], return_inverse=True)
-    sides = state.layout.sides(
-        np.stack([asked_row(state, query) for query in asked]), state.snapshot.matrix[shown]
-    )
+    queried = state.layout.queries(np.stack([asked_row(state, query) for query in asked]))
+    items = state.layout.items(state.snapshot.matrix[shown])
     local = np.column_stack([triplets[:, 0], places.reshape(-1, 2)])
-    chosen = learner.suggest(sides[0], local, min(n, len(local)), items=sides[1])
+    chosen = learner.suggest(queried, local, min(n, len(local)), items=items)
     return [
         _question(state, asked[query], np.array(pair), "suggested", rng)
         for query, *pair in triplets[chosen].tolist()
@@ -119,7 +122,7 @@ def _question(
 ) -> Question:
     """The sides are random."""
     assert state.snapshot is not None
-    left, right = (state.snapshot.id(int(row)) for row in rng.permutation(pair))
+    left, right = (state.snapshot.rows.ids[row] for row in rng.permutation(pair))
     return Question("", query, left, right, source)
 
 
@@ -144,7 +147,7 @@ def _queries(
     found = [query for key, query in known.items() if key not in mine] or list(known.values())
     if not found:
         rows = state.snapshot.some(N_RECENT)
-        found = [Query(item=state.snapshot.id(row)) for row in rows.tolist()]
+        found = [Query(item=state.snapshot.rows.ids[row]) for row in rows]
     return [found[i] for i in rng.permutation(len(found))]
 
 

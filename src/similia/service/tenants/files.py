@@ -1,4 +1,4 @@
-"""Items and queries of files: items are put into a tenant at the start, queries known by ids."""
+"""Items and queries from files: items are put into a tenant at the start, queries known by id."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -129,7 +129,7 @@ class ItemFile:
 
 @dataclass(frozen=True)
 class TableFile(ItemFile):
-    """A table of items with texts: vectors of an embedder, or of the words; columns as fields."""
+    """A table of items: vectors by a model or from the words of texts; columns become fields."""
 
     layout: ViewLayout = field(default_factory=lambda: ViewLayout({}))
 
