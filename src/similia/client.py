@@ -1,6 +1,6 @@
 """A client of a similia service: the library's words over HTTP, with retries that repeat nothing.
 
-Judgements get an id before they are sent, so a retry is recognized as the same judgement.
+Judgements get an id before they are sent, so the service recognizes a retry.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class ServiceProblem(Exception):
 
 
 class _Connection:
-    """What both clients share: addresses, keys, when to try again."""
+    """What both clients share: addresses, keys, retries."""
 
     def __init__(
         self, url: str, tenant: str, key: str | None, retries: int, timeout: float
@@ -138,8 +138,8 @@ def _sent_soon(
 class Client(_Connection):
     """A service, from Python.
 
-    Connections that break and services that restart are retried. That repeats nothing: a judgement
-    carries its id, by which the service knows it again.
+    Requests are retried when connections break or services restart. Nothing is counted twice: the
+    service recognizes a judgement by its id.
 
     Parameters
     ----------

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_numeric
+from similia.safety.bounds import check_numeric
 
 Array: TypeAlias = NDArray[Any]
 #: a dense array or a CSR matrix
@@ -120,15 +119,14 @@ def as_views(X: ArrayLike | Matrix | Views) -> Views:
     return X if isinstance(X, Views) else Views(**{VECTORS: X})
 
 
-def checked_views(X: Array) -> Views:
-    """An array of floats with rows and columns, which needs no check, as the only view."""
-    views = object.__new__(Views)
-    views._views = {VECTORS: X}
-    return views
+def checked_views(views: dict[str, Matrix]) -> Views:
+    """Views of matrices of floats with the same rows, which need no check."""
+    found = object.__new__(Views)
+    found._views = views
+    return found
 
 
 def _matrix(name: str, given: ArrayLike | Matrix) -> Matrix:
-    check_sparse("Views", name, given)
     check_numeric("Views", name, given)
     if not sparse.issparse(given):
         given = np.asarray(given)

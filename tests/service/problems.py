@@ -151,7 +151,7 @@ def folded(rows, retracted=None):
     """The learner that follows from rows, one by one and without snapshots."""
     fold = Fold(retracted)
     for row in rows:
-        fold.feed(row)
+        fold.take(row)
     return fold.state().learner
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from similia.service.errors import Gone, Problem
 from similia.service.http.budgets import Budget, Lane, Rates
-from similia.service.log.records import Triplet, encoded
+from similia.service.log.records import Triplet, written
 from similia.service.schemas import NewJudgement
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
@@ -334,7 +334,7 @@ def test_what_schemas_let_through_is_written_as_before():
         msgspec.json.decode(given, type=NewJudgement),
         msgspec.json.decode(given, type=Triplet),
     )
-    assert encoded(taken) == encoded(kept)
+    assert written(taken) == written(kept)
 
 
 # -- lanes ---------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_a_session_from_items_to_rankings(client, rng):
     assert client.models()
     assert client.evaluate().measure
     assert client.history(datetime.now(UTC)).seq > 0
-    with pytest.raises(ServiceProblem, match="something must have been learnt"):
+    with pytest.raises(ServiceProblem, match="nothing has been learnt yet"):
         client.promote()
     assert client.next(2)
 

@@ -281,18 +281,18 @@ def test_items_of_a_file_are_put_once(tmp_path, settings):
 def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, status):
     running = start()
     tenant = running.service.tenants.get("default")
-    send = tenant.log.send
+    send = tenant.log.writer.send
     with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
 
         def failing(*requests):
             raise error
 
-        tenant.log.send = failing
+        tenant.log.writer.send = failing
         answer = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert answer.status_code == status
         assert answer.json()["error"] == str(error)
         assert ("retry-after" in answer.headers) == (status == 503)
-        tenant.log.send = send
+        tenant.log.writer.send = send
         again = client.post("/v1/default/feedback", json=triplet(id="a"))
         assert not again.json()["results"][0]["duplicate"]
 

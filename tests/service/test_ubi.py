@@ -83,6 +83,12 @@ class Lengths:
         return [float(len(text))] * WIDTH
 
 
+@pytest.mark.parametrize("action", [None, 1, ["click"], {"name": "click"}])
+def test_actions_that_are_no_texts_count_for_nothing(action):
+    log = UbiDocuments([query(query_response_hit_ids=["a", "b"])], [event(action, "b")])
+    assert judgements_of(log)[0].clicked == []
+
+
 def test_the_same_log_sent_twice_counts_once(http):
     http.running.service.embedder = Lengths()
     body = {

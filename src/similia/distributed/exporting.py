@@ -9,7 +9,8 @@ import numpy as np
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
+from similia.distributed.inputs import located
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,

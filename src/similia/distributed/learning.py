@@ -1,5 +1,6 @@
 """Learning from a file of judgements in shares, on many workers."""
 
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -10,13 +11,14 @@ from typing import Any, cast
 from similia.base import Learner
 from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import engine_named
+from similia.distributed.gathering import GatheredLessons
+from similia.distributed.inputs import located, located_source
+from similia.distributed.memory import check_fits
 from similia.distributed.shares import (
     ROWS_AT_ONCE,
     VectorPath,
     file_of,
     judgements_of,
-    located,
-    located_source,
     sort_into_shares,
 )
 from similia.distributed.tasks import (
@@ -31,9 +33,10 @@ from similia.distributed.tasks import (
     run_shown,
 )
 from similia.feedback import FeedbackFile, in_chunks
-from similia.files import BadRow, BadRows, RowError, Source
+from similia.files import BadRow, BadRows, RowError, Source, VectorFile
 from similia.persistence import load, save
 from similia.progress import live_progress
+from similia.stored import StoredRows
 from similia.stream import Learning, Tally, learn_stream, lessons_for
 from similia.stream.feedback import Witness
 from similia.stream.lessons import CHUNK
@@ -46,6 +49,8 @@ START, SORTED = "start.safetensors", "shares"
 REFUSED = "refused by the learner"
 #: default shares; what is learnt depends on their number, not on the number of workers
 DEFAULT_SHARES = 8
+#: states of a learner in memory: the one that learns, the one that scored first, and while saving
+STATES = 4
 TUPLE_WIDTHS = {"triplets": 3, "pairs": 2}
 
 _RULES = {"shares": number_of_parts, "patience": positive, "chunk": positive_integer}
@@ -63,6 +68,8 @@ class LearnShare:
     bad_rows: str
     chunk: int
     score_all: bool
+    #: bytes of memory that a task may take
+    memory: float = math.inf
 
     @property
     def name(self) -> str:
@@ -72,9 +79,10 @@ class LearnShare:
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Learn the share from the common start, and save the part."""
         (part,) = cast(Learner, load(folder / START)).split(self.n_shares)[:1]
-        vectors, items = self.vectors.read(), self.items and self.items.read()
-        model = cast(StreamLearner, part)
-        lessons = lessons_for(model, vectors.X, items and items.X)
+        model, X = cast(StreamLearner, part), self.vectors.read(self.memory).X
+        items = None if self.items is None else self.items.read(self.memory).X
+        stored = isinstance(X, StoredRows) or isinstance(items, StoredRows)
+        lessons = (GatheredLessons if stored else lessons_for)(model, X, items)
         kind = model.learns_from
         bad: list[BadRow] = []
         batches = judgements_of(
@@ -161,6 +169,7 @@ def learn_shares(
     given = {"shares": shares, "patience": patience, "chunk": chunk}
     check_parameters("learn_shares", _RULES, given)
     engine, bad_rows = engine_named(executor), bad_rows or BadRows()
+    memory = engine.memory() or math.inf
     _check_learner(learner)
     if work is None and output is None:
         raise ValueError("learn_shares: work or output must be given, got neither.")
@@ -181,9 +190,9 @@ def learn_shares(
         "settings": [shares, unjudged, clicks, chunk, score_all, bad_rows.action],
     }
     open_job(folder, task)
-    sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, verbose)
+    sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, memory, verbose)
     tasks = [
-        LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all)
+        LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all, memory)
         for n in range(shares)
     ]
     title, n = type(learner).__name__, sum(sorted_["counts"])
@@ -212,15 +221,19 @@ def _sorted(
     unjudged: str,
     clicks: str,
     bad_rows: BadRows,
+    memory: float,
     verbose: bool,
 ) -> Record:
     """Save the common start, and sort the judgements into shares, unless that is done."""
     found = finished(folder, SORTED)
     if found is None:
         model = learner if _fitted(learner) else type(learner)(**learner.get_params())
-        vectors, items = where[0].read(), None if where[1] is None else where[1].read()
-        lessons_for(model, vectors.X, items and items.X).start(model)
+        _begin(model, *where)
         save(model, folder / START)
+        check_fits(
+            "learn_shares", STATES * (folder / START).stat().st_size, memory, "use larger workers"
+        )
+        vectors, items = _stored(where)
         skipped: list[BadRow] = []
         bad = BadRows(bad_rows.action, skipped.append)
         file = FeedbackFile(
@@ -256,10 +269,21 @@ def _marks(
     where: tuple[VectorPath, VectorPath | None], held_out: Source, model: Searchable
 ) -> Array:
     """Share of right orders, or average precision, of each query that was held out."""
-    vectors, items = where[0].read(), None if where[1] is None else where[1].read()
+    vectors, items = _stored(where)
     (found,) = evaluate_file({"": model}, vectors, held_out, items=items).values()
     values = found.per_query[ACCURACY if ACCURACY in found.per_query else "map"]
     return values[found.n_relevant > 0]
+
+
+def _begin(model: StreamLearner, vectors: VectorPath, items: VectorPath | None) -> None:
+    """Bring a learner to its start, from mapped vectors, of which it looks at a sample."""
+    X, Z = vectors.open().X, None if items is None else items.open().X
+    lessons_for(model, X, Z).start(model)
+
+
+def _stored(where: tuple[VectorPath, VectorPath | None]) -> tuple[VectorFile, VectorFile | None]:
+    """Vectors that stay in their files, and their ids."""
+    return where[0].read(memory=0), None if where[1] is None else where[1].read(memory=0)
 
 
 def _total(records: Sequence[Record]) -> Tally:

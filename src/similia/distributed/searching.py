@@ -10,24 +10,30 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
+from similia.distributed.inputs import located
+from similia.distributed.memory import check_fits, rows_that_fit
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
     Report,
     folder_here,
+    kept,
     open_job,
-    run_all,
+    run_shown,
     write_arrays,
 )
 from similia.persistence import load
 from similia.retrieval import top_k
-from similia.validation import check_parameters, positive, positive_integer
+from similia.retrieval.scorers import BLOCK_BYTES
+from similia.validation import check_parameters, none, positive, positive_integer
 
 #: default items per range; rounding depends on the place in the range, not on the worker
 SEARCH_RANGE = 2**18
+#: copies of its items that a task holds: as read, as a scorer makes them, and longer by two numbers
+SEARCH_COPIES = 3
 
-_RULES = {"k": positive_integer, "range_size": positive_integer, "patience": positive}
+_RULES = {"k": positive_integer, "range_size": none | positive_integer, "patience": positive}
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,19 @@ class SearchRange:
     queries: VectorPath
     items: VectorRange
     k: int
+    block_bytes: int = BLOCK_BYTES
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Search the range, and write rows and scores."""
         scorer = load(self.scorer) if Path(self.scorer).is_file() else self.scorer
         some = self.items.read()
-        rows, scores = top_k(scorer, self.queries.read().X, some, min(self.k, some.shape[0]))
+        rows, scores = top_k(
+            scorer,
+            self.queries.read().X,
+            some,
+            min(self.k, some.shape[0]),
+            block_bytes=self.block_bytes,
+        )
         file = f"{self.name}.npz"
         write_arrays(folder / file, {"rows": rows + self.items.start, "scores": scores})
         return {"n": 1}, [file]
@@ -58,8 +71,9 @@ def search_ranges(
     *,
     work: Path | str,
     executor: Any = "processes",
-    range_size: int = SEARCH_RANGE,
+    range_size: int | None = None,
     patience: float = DEFAULT_PATIENCE,
+    verbose: bool = False,
 ) -> tuple[NDArray[np.int64], Array]:
     """Find the k items of highest score for each query, exactly, as `top_k` does.
 
@@ -72,11 +86,11 @@ def search_ranges(
         Parquet and Arrow files a task reads its own rows: never are they held whole.
     k : int
         Number of items for each query, at most as many as there are.
-    work, executor, patience
+    work, executor, patience, verbose
         As for `evaluate_parts`.
-    range_size : int
-        Items that one task searches. The result depends on it by rounding alone, and not at all on
-        the workers.
+    range_size : int, optional
+        Items that one task searches; by default 262,144, or as many as fit into a worker's memory.
+        The result depends on it by rounding alone, and not at all on the workers.
 
     Returns
     -------
@@ -86,24 +100,34 @@ def search_ranges(
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
     engine, folder = engine_named(executor), folder_here("work", work)
+    memory = engine.memory()
     where = located(queries, folder), located(items, folder, ranged=True)
     ranged = RangedVectors(where[1])
     n = ranged.shape[0]
     if k > n:
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
     named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
+    row = SEARCH_COPIES * ranged.row_bytes
+    size = range_size or kept(folder, "range_size")
+    size = size or rows_that_fit(SEARCH_RANGE, row, BLOCK_BYTES, memory)
+    smaller = f"use larger workers, or range_size={rows_that_fit(size, row, BLOCK_BYTES, memory)}"
+    check_fits("search_ranges", BLOCK_BYTES + min(n, size) * row, memory, smaller)
     job = {
         "search": file_mark(named),
         "queries": where[0].mark(),
         "items": where[1].mark(),
-        "settings": [k, range_size],
+        "settings": [k],
+        "range_size": size,
     }
     open_job(folder, job)
     tasks = [
         SearchRange(f"search-{number:05}", named, where[0], some, k)
-        for number, some in enumerate(ranged.ranges(range_size))
+        for number, some in enumerate(ranged.ranges(size))
     ]
-    run_all(tasks, folder, engine, patience=patience)
+    words = f"of {len(tasks)} ranges"
+    run_shown(
+        tasks, folder, engine, "search", len(tasks), words, patience=patience, verbose=verbose
+    )
     return best_of_all([folder / f"{task.name}.npz" for task in tasks], k)
 
 

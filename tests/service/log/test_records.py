@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from similia.service.log.records import (
     Clicks,
@@ -44,8 +45,9 @@ items = st.builds(
 
 @given(judgements)
 def test_a_judgement_comes_back(judgement):
-    again = whole(encoded(judgement))
-    assert again == judgement
+    known, body = with_id(judgement)
+    assert whole(body) == known
+    assert structs.replace(known, id=judgement.id) == judgement
 
 
 @given(st.lists(items, min_size=1, max_size=4))

@@ -227,7 +227,7 @@ def learning():
     for seq, record in enumerate(
         [Configured(settings=TenantSettings(views=VIEWS)), Put(items=ITEMS)], 1
     ):
-        fold.feed(Row(seq, seq, "", encoded(record), None, None, None, None, b""))
+        fold.take(Row(seq, seq, "", encoded(record), None, None, None, None, b""))
     return fold
 
 
@@ -242,7 +242,7 @@ def test_whatever_passes_the_checks_is_learnt(judgements):
         except Invalid:
             continue
         seq = fold.seq + 1
-        fold.feed(Row(seq, seq, *entry, b""))
+        fold.take(Row(seq, seq, *entry, b""))
     learner = fold.state().learner
     if learner is not None:
         assert np.isfinite(learner.weights_).all()

@@ -104,10 +104,10 @@ def test_scores_are_the_learners_own(tenant):
     model, asked = learner(tenant), query(5)
     state = tenant.learner.live
     row = state.layout.query_row({n: np.float32(v) for n, v in asked.vectors.items()})
-    sides = state.layout.sides(row[None], state.snapshot.matrix)
-    expected = model.pairwise_score(*sides)[0]
+    queries, items = state.layout.queries(row[None]), state.layout.items(state.snapshot.matrix)
+    expected = model.pairwise_score(queries, items)[0]
     found = tenant.rank(asked, 30)
-    assert ids(found) == [state.snapshot.id(i) for i in np.argsort(-expected, kind="stable")]
+    assert ids(found) == [state.snapshot.rows.ids[i] for i in np.argsort(-expected, kind="stable")]
     scores = [result.score for result in found.results]
     np.testing.assert_allclose(scores, np.sort(expected)[::-1], rtol=1e-4)
     assert all(result.std > 0 for result in found.results)
@@ -233,7 +233,7 @@ def test_items_are_searched_while_they_are_replaced_over_and_over(tenant, monkey
     assert len(tenant.learner.live.snapshot.matrix) < 100  # the dead were cleared away
     for result in live.results:
         state = tenant.learner.live
-        assert state.snapshot.id(state.snapshot.row(result.id)) == result.id
+        assert state.snapshot.rows.ids[state.snapshot.row(result.id)] == result.id
 
 
 def test_feedback_on_an_item_that_was_just_put_is_taken(tenant):
@@ -350,7 +350,7 @@ def test_other_bad_requests_are_refused(tenant):
 
 def test_there_is_no_ranking_without_items(tmp_path):
     tenant = Tenant.create(tmp_path, "empty")
-    with pytest.raises(Invalid, match="items before"):
+    with pytest.raises(Invalid, match="there are no items"):
         tenant.rank(query(0))
     tenant.put_items([item(0)])
     receipt = tenant.delete_items(["i0"])

@@ -1,8 +1,8 @@
 """Approximate search among changing items: an index of most rows, and the newest scored exactly.
 
-Rows are written once, so an index of the first n of them stays true. Later rows are scored exactly
-until so many have come that another index is built, beside the searches. The index proposes; scores
-and order are exact.
+Rows are written once, so an index of the first n of them stays valid. Later rows are scored
+exactly, until there are so many that a new index is built in the background. The index only
+proposes; scores and order are exact.
 """
 
 import logging
@@ -40,7 +40,7 @@ class Approximate:
         self._building = threading.Lock()
 
     def candidates(self, snapshot: ItemSnapshot, vector: Array, k: int) -> Indices | None:
-        """Rows to score; None for all, if they are few or no index is ready."""
+        """Rows to score; None for all, if there are few or no index is ready."""
         n = len(snapshot.matrix)
         if n < MIN_ROWS:
             return None

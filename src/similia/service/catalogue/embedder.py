@@ -1,4 +1,4 @@
-"""Texts to vectors: an endpoint of the /v1/embeddings form, or a model on this machine's disk."""
+"""Texts to vectors: by a /v1/embeddings endpoint, or by a model on this machine."""
 
 import asyncio
 import math
@@ -20,7 +20,8 @@ LOCAL = "sentence-transformers:"
 MODEL, WORDS = "local:", "words:"
 #: texts whose vectors are cached
 REMEMBERED = 10_000
-LONGEST_ANSWER = 4 * 2**20
+#: bytes of an endpoint's answer
+MAX_ANSWER_BYTES = 4 * 2**20
 
 
 class Embedder(Protocol):
@@ -92,14 +93,13 @@ class HttpEmbedder:
                 content = b""
                 async for part in response.aiter_bytes():
                     content += part
-                    if len(content) > LONGEST_ANSWER:
+                    if len(content) > MAX_ANSWER_BYTES:
                         raise Unavailable("the embedder's answer is too long.")
                 response.raise_for_status()
             found = msgspec.json.decode(content, type=_Embeddings).data[0].embedding
         except (httpx.HTTPError, msgspec.DecodeError, IndexError) as error:
             raise Unavailable(
-                f"the embedder does not answer as it should ({type(error).__name__}); "
-                "send vectors, or try again later."
+                f"the embedder failed ({type(error).__name__}); send vectors, or try again later."
             ) from error
         return _checked(found)
 
@@ -144,7 +144,7 @@ class ModelEmbedder:
 
 
 class WordEmbedder:
-    """Words of the items, as short vectors."""
+    """Short vectors from the words of the items."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -159,5 +159,5 @@ class WordEmbedder:
 
 def _checked(vector: list[float]) -> list[float]:
     if not vector or not all(math.isfinite(value) for value in vector):
-        raise Unavailable("the embedder's vector is not one of finite numbers.")
+        raise Unavailable("the embedder returned no vector of finite numbers.")
     return vector

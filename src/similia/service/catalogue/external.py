@@ -1,8 +1,8 @@
 """Items in an external database, which proposes candidates that the service ranks.
 
-The database is asked with the base view of the query's vector, as changed by what was learnt, and
-its candidates are put in order by all that is known. Items that somebody judges are copied into the
-log, so that a replay needs nothing from outside. The database is only ever read.
+The database is searched with the base view of the query's learnt vector, and its candidates are
+ranked by all that is known. Judged items are copied into the log, so that a replay needs nothing
+else. The database is only read.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class ExternalItems:
             return self._store.nearest(vector, k)
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
-        """Vectors of those of these items that exist, by id."""
+        """Vectors of items, by id; unknown ones are left out."""
         with _translated():
             return self._store.vectors(ids)
 

@@ -1,4 +1,4 @@
-"""Items that change while they are searched: rows are written once, and readers see a snapshot.
+"""Items that change while they are searched: rows are written once, and readers take snapshots.
 
 A row is all views of one version of an item, side by side. A new version is a new row, and the old
 one is dead. Readers hold an `ItemSnapshot`, a number of rows and which of them are dead, so they
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.service.errors import Invalid
 from similia.service.log.records import Body, Configured, Delete, Item, Packed, Put, View, is_number
-from similia.views import Views
+from similia.views import Views, checked_views
 
-#: share of dead rows above which the living are moved together
+#: share of dead rows that triggers compaction
 COMPACT_ABOVE = 0.5
-#: rows below which they never are
+#: fewest rows that are compacted
 MIN_COMPACTED = 1024
 
 
@@ -40,18 +40,15 @@ class Layout:
         self._compared = [view for view in self.views if view.compared]
         self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
 
-    def sides(self, queries: Array, items: Array) -> tuple[Views, Views]:
-        """Views of rows that stand for queries, and of rows of items."""
-        compared = {view.name: queries[:, self.places[view.name]] for view in self._compared}
-        return Views(**compared), self.items(items)
-
     def items(self, rows: Array) -> Views:
         """Views of rows of items."""
-        return Views(**{view.name: rows[:, self.places[view.name]] for view in self.views})
+        return checked_views({view.name: rows[:, self.places[view.name]] for view in self.views})
 
     def queries(self, rows: Array) -> Views:
         """Views of rows that stand for queries."""
-        return Views(**{view.name: rows[:, self.places[view.name]] for view in self._compared})
+        return checked_views(
+            {view.name: rows[:, self.places[view.name]] for view in self._compared}
+        )
 
     def query_row(self, vectors: Mapping[str, Array]) -> NDArray[np.float32]:
         """Vectors of a query as a row; missing views are zero."""
@@ -161,13 +158,13 @@ class ItemRows:
         self.died: dict[int, int] = {}
         #: row of the version before
         self.before: dict[int, int] = {}
-        #: row of the log from which on all versions are there
+        #: first row of the log as of which all versions are known
         self.floor = floor
         self._keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._keying = threading.Lock()
 
     def append(self, id: str, row: Array, seq: int = 0) -> None:
-        """Append a version; readers see it whole or not at all."""
+        """Append a version; readers see all of it or nothing."""
         n = len(self.ids)
         if n == len(self.matrix):
             larger = np.zeros((2 * n, self.matrix.shape[1]), np.float32)
@@ -218,11 +215,11 @@ class ItemVersions(NamedTuple):
         return None if row is None or rows.died.get(row, seq + 1) <= seq else row
 
     def has(self, id: str) -> bool:
-        """Whether an item was there then."""
+        """Whether the item existed then."""
         return self.row(id) is not None
 
     def sample(self, most: int) -> NDArray[np.float32]:
-        """Rows that lived then, in order, evenly thinned out to at most so many."""
+        """At most so many rows that lived then, in order and at even distances."""
         born = np.array(self.rows.born, np.int64)
         died = self.rows.died.copy()
         then = np.fromiter((row for row, end in died.items() if end <= self.seq), np.intp)
@@ -248,22 +245,18 @@ class ItemSnapshot(NamedTuple):
     def __len__(self) -> int:
         return len(self.matrix) - len(self.dead)
 
-    def id(self, row: int) -> str:
-        """Id of the item in a row."""
-        return self.rows.ids[row]
-
     def row(self, id: str) -> int | None:
         """Row of an item, unless it came or changed later."""
         row = self.rows.place.get(id)
         return None if row is None or row >= len(self.matrix) else row
 
     def some(self, most: int) -> Indices:
-        """Living rows in order, evenly thinned out to at most so many."""
+        """At most so many living rows, in order and at even distances."""
         alive = np.setdiff1d(np.arange(len(self.matrix)), self.dead, assume_unique=True)
         return thinned(alive, most)
 
     def newest(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
-        """Those of some items that exist now, and their rows."""
+        """Those of some items that exist now, and their vectors."""
         places = [(id, self.rows.place.get(id)) for id in ids]
         known = [(id, row) for id, row in places if row is not None]
         return [id for id, _ in known], self.rows.matrix[[row for _, row in known]]
@@ -278,7 +271,7 @@ class Items:
         self._kept: dict[str, Item] = {}
         #: changes whenever items do
         self.version = 0
-        #: last row of the log that changed them, once all of it is done
+        #: last row of the log that has changed them completely
         self.changed = 0
 
     def __len__(self) -> int:
@@ -343,7 +336,7 @@ class Items:
         return ItemSnapshot(rows, rows.matrix[: len(rows.ids)], np.array(list(rows.died), np.intp))
 
     def sample(self, most: int) -> NDArray[np.float32]:
-        """Rows of living items in order, evenly thinned out to at most so many."""
+        """At most so many rows of living items, in order and at even distances."""
         now = self.snapshot()
         return now.matrix[now.some(most)]
 

@@ -1,9 +1,9 @@
 """Items that tenants share: as they were at a row of their owner's log, and what logs say of it.
 
 A judgement is learnt with the items as they were when it was made. So the log of a tenant that
-shares items says how far it follows the log of their owner (`Follow`), and items are looked up as
-of that row: among the owner's items, which stay in memory once, or, if those were compacted since,
-among items that are read from the owner's log for as long as they are needed.
+shares items says how far it follows their owner's log (`Follow`), and items are looked up as of
+that row: among the owner's items in memory or, if these were compacted since, among items read from
+the owner's log for as long as needed.
 """
 
 import threading
@@ -28,6 +28,8 @@ class SharedSource(NamedTuple):
 
     log: Log
     items: Callable[[], Items | None]
+    #: waits until these know a row of the owner's log
+    wait: Callable[[int], None] = lambda seq: None
 
     def followed(self, seq: int, before: "SharedItems | None") -> "SharedItems":
         """Items as of a row of the owner's log."""
@@ -46,7 +48,9 @@ class SharedSource(NamedTuple):
             found = fed(None, row.seq, decoded(row.body))
             if found is not None:
                 return found.layout
-        raise Damaged("log: there must be items that are shared, got none.")
+        raise Damaged(
+            f"log: {self.log.name!r}, whose items are shared, has none; restore it from a backup."
+        )
 
 
 class SharedItems:
@@ -100,7 +104,7 @@ class SharedItems:
         return len(self._copied) + len(self._found) >= MAX_COPIED
 
     def compact(self) -> None:
-        """Drop all copies; nobody may need them any more."""
+        """Drop all copies; none may be in use."""
         self._place.clear()
         self._found.clear()
         self._copied = self._copied[:0].copy()
@@ -121,6 +125,7 @@ class SharedItems:
     def _then(self) -> ItemVersions:
         """Items as they were: the owner's, or else read from its log."""
         if self._versions is None:
+            self._source.wait(self.mark)
             items = self._source.items()
             found = None if items is None else items.as_of(self.mark)
             if found is not None:
@@ -154,7 +159,7 @@ def shares(log: Log) -> str | None:
 
 def unfindable(owner: str) -> Any:
     """Refuse to open a tenant alone that shares the items of another."""
-    raise Invalid(f"tenant: it shares the items of {owner!r}; open both by Tenants.")
+    raise Invalid(f"tenant: it shares the items of {owner!r}; open both through Tenants.")
 
 
 def missing(name: str, owner: str) -> str:

@@ -1,1 +1,1 @@
-"""The other side of the service."""
+"""The client's side: requests, and judgements from files."""

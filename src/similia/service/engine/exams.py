@@ -1,4 +1,4 @@
-"""Exams: judgements of queries that were kept apart, and how the models do on them.
+"""Exams: judgements of held-out queries, and how models do on them.
 
 A judgement is an exam question if its source says so (`Settings.exam_sources`, by default "random",
 a question about a random pair), if the service asked that judge or an administrator uploaded it,
@@ -115,8 +115,9 @@ def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | 
     alive = snapshot.some(len(snapshot.matrix))
     tuples = np.array(triplets, np.intp)
     tuples[:, 1:] = np.searchsorted(alive, tuples[:, 1:])
-    sides = state.layout.sides(np.stack(queries), snapshot.matrix[alive])
-    return HeldOutExam(*sides, tuples, np.array(names), units, len(queries))
+    asked_views = state.layout.queries(np.stack(queries))
+    shown = state.layout.items(snapshot.matrix[alive])
+    return HeldOutExam(asked_views, shown, tuples, np.array(names), units, len(queries))
 
 
 def _triplets(lessons: list[Lesson], query: int) -> list[tuple[int, int, int]]:
@@ -192,7 +193,9 @@ def spoke(spoken: Sequence[JudgeVoice]) -> list[dict[str, Any]]:
 def figures(exam: HeldOutExam | None, rankers: dict[str, Searchable]) -> Figures:
     """Marks of rankers, of which "base" and "live" are compared."""
     if exam is None:
-        note = "There are no judgements of held-out queries yet; ask some random questions."
+        note = (
+            "No judged queries yet that nothing was learnt from: upload some, or answer questions."
+        )
         return Figures(measure=ACCURACY, note=note)
     marks = {name: mark(exam, ranker) for name, ranker in rankers.items()}
     means = {name: float(found.judged(ACCURACY).mean()) for name, found in marks.items()}

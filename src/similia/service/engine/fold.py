@@ -1,4 +1,4 @@
-"""FrozenState from the log: state(n) is a function of rows 1 to n and of nothing else.
+"""From rows to states: state(n) is a function of rows 1 to n and of nothing else.
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
 retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
@@ -31,9 +31,7 @@ from similia.service.log.records import (
     Follow,
     JudgedBody,
     Judgement,
-    Packed,
     Pair,
-    Query,
     Retraction,
     SetAside,
     TenantSettings,
@@ -43,13 +41,13 @@ from similia.service.log.records import (
 from similia.service.log.rows import Entry, LearnerRow, Row
 from similia.similarity.blend import Blend
 
-#: lists in a block; the state depends on it
+#: lists in a block; states depend on it
 LISTS_PER_BLOCK = 128
 #: full blocks learnt in one call
 BLOCKS_TOGETHER = 16
 #: items, and queries, on which a learner measures what is typical
 MAX_MEASURED = 2000
-#: distinct queries needed to measure; with fewer, items stand in
+#: distinct queries needed to measure; items stand in for missing ones
 MIN_QUERIES = 8
 #: pairs kept for a query, and queries with pairs; the oldest go first
 MAX_PAIRS, MAX_PAIR_QUERIES = 32, 100_000
@@ -74,7 +72,7 @@ def set_aside_entry(seq: int, reason: str) -> Entry:
 
 
 class FrozenState(NamedTuple):
-    """A frozen state: what ranks, and what it ranks."""
+    """What ranks, and what it ranks; never changed."""
 
     #: last row of the log in it
     seq: int
@@ -94,7 +92,7 @@ class FrozenState(NamedTuple):
 
 
 def copied(learner: Blend) -> Blend:
-    """A learner of its own with the same state."""
+    """Independent copy of a learner."""
     state = {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in learner.get_state().items()
@@ -112,7 +110,7 @@ class Fold:
         *,
         careful: bool = False,
     ) -> None:
-        #: whether to find rows that cannot be learnt, at the cost of a copy for each block
+        #: whether to find the row when a block cannot be learnt, at the cost of copies
         self.careful = careful
         #: last row that was fed
         self.seq = 0
@@ -120,7 +118,7 @@ class Fold:
         self.items: Items | SharedItems | None = None
         #: where shared items are
         self._source = source
-        #: rows retracted or set aside; the next fold skips them from the start
+        #: rows retracted or set aside, with the row that says so; a new fold skips them
         self.retracted = dict(retracted or {})
         #: the learner after the last full block, and the row that completed it
         self.learner: Blend | None = None
@@ -142,19 +140,13 @@ class Fold:
     def resume(
         self, seq: int, learner: Blend, lists: NDArray[np.int64], exams: list[int], pairs: Pairs
     ) -> None:
-        """Continue behind row `seq`, which completed a block; items must be as they were then."""
+        """Continue after row `seq`, which completed a block; items must be as of then."""
         self.seq = self.through = seq
         self.learner, self.exams = learner, exams
         self.pairs, self.pairs_then = dict(pairs), dict(pairs)
         self._count(lists.tolist())
 
     # -- rows ----------------------------------------------------------------------------------
-
-    def feed(self, row: Row) -> bool:
-        """Take the next row; False if the log must be folded again."""
-        good = self.take(row)
-        self.settle()
-        return good
 
     def replay(self, rows: Iterable[Row | LearnerRow]) -> None:
         """Take rows of a log whose retractions are known, and learn blocks many at a time."""
@@ -163,7 +155,10 @@ class Fold:
         self.settle()
 
     def take(self, row: Row | LearnerRow) -> bool:
-        """The same, but full blocks may wait for `settle`; raises Unlearnable."""
+        """Take the next row; False if the log must be folded again. Raises Unlearnable.
+
+        Full blocks may wait for `settle`.
+        """
         self.seq = row.seq
         if row.seq in self.retracted:
             return True
@@ -176,7 +171,7 @@ class Fold:
                 lessons = self._judged(row, body.record, body)
             else:
                 return self._other(row, body)
-        except ServiceError:  # another log that is damaged or away says nothing of this row
+        except ServiceError:  # of another log; this row is not at fault
             raise
         except Exception as error:
             raise Unlearnable(row.seq, error) from error
@@ -244,7 +239,11 @@ class Fold:
         if self.is_exam(judgement, row.query or "", body.provenance):
             self.exams.append(row.seq)
             return []
-        query = self._query(judgement.query, body.vectors)
+        query: bytes | int | None = None
+        if body.vectors:
+            query = self.items.layout.query_bytes(body.vectors[0])
+        elif judgement.query.item is not None:
+            query = self.items.row(judgement.query.item)
         if query is None:
             return []
         if not isinstance(judgement, Pair):
@@ -269,15 +268,8 @@ class Fold:
             return False
         return is_held_out(key, settings)
 
-    def _query(self, query: Query, vectors: list[Packed]) -> int | bytes | None:
-        """A query as the bytes of its vectors, or as the row of its item."""
-        assert self.items is not None
-        if vectors:
-            return self.items.layout.query_bytes(vectors[0])
-        return None if query.item is None else self.items.row(query.item)
-
     def _complete(self, seq: int) -> None:
-        """Queue the block that this row has completed."""
+        """Queue the block that this row completes."""
         assert self.items is not None
         block = self._pending
         self._count([lesson.seq for lesson in block])
@@ -286,7 +278,7 @@ class Fold:
         if self._full and self._widens(block):
             self.settle()
         self._full += block
-        first = self.learner is None  # it measures what is typical now
+        first = self.learner is None  # it must measure these items
         if (
             first
             or len(block) != LISTS_PER_BLOCK
@@ -331,8 +323,10 @@ class Fold:
         queries = self._queries(lessons)
         if learner is None:
             learner = self._begun(queries, shown)
-        sides = self.items.layout.sides(queries, shown)
-        learner.learn_checked(*sides, impressions(lessons), every=LISTS_PER_BLOCK)
+        layout, lists = self.items.layout, impressions(lessons)
+        learner.learn_checked(
+            layout.queries(queries), layout.items(shown), lists, every=LISTS_PER_BLOCK
+        )
         return learner
 
     def _culprit(self, learner: Blend | None, lessons: list[Lesson]) -> int:
@@ -367,14 +361,14 @@ class Fold:
     def _begun(self, queries: NDArray[np.float32], shown: NDArray[np.float32]) -> Blend:
         """A new learner, fitted to what is typical of the items and these queries."""
         assert self.items is not None
-        settings, some = self.settings, self.items.sample(MAX_MEASURED)
+        settings, layout, some = self.settings, self.items.layout, self.items.sample(MAX_MEASURED)
         if not len(some):
             some = shown
         asked = np.unique(queries, axis=0)
         if len(asked) < MIN_QUERIES:
             asked = np.vstack([asked, some])
         learner = Blend(memory=settings.memory, half_life=settings.half_life)
-        learner.begin(*self.items.layout.sides(asked, some))
+        learner.begin(layout.queries(asked), layout.items(some))
         return learner
 
     # -- state ---------------------------------------------------------------------------------

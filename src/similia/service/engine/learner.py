@@ -1,5 +1,6 @@
-"""Learning beside serving: a thread feeds the fold with new rows and publishes frozen states."""
+"""Learning while serving: a thread feeds new rows to the fold and publishes frozen states."""
 
+import contextlib
 import logging
 import sys
 import threading
@@ -21,9 +22,9 @@ from similia.service.log.rows import Row
 
 logger = logging.getLogger("similia.service")
 
-#: rest after learning, while nobody waits: times the time it took, at most so many seconds
+#: rest after learning, if nobody waits: a multiple of the time it took, and most seconds
 REST_RATIO, MAX_REST_SECONDS = 19, 1.0
-#: waiting rows that end the rest, and rows taken at a time
+#: waiting rows that end a rest, and rows taken at a time
 ROWS_ENDING_REST, ROWS_TAKEN = 50_000, 4096
 #: rows and bytes that may wait to be learnt before the log blocks
 MAX_UNLEARNT_ROWS, MAX_UNLEARNT_BYTES = 100_000, 256_000_000
@@ -46,7 +47,9 @@ class LiveLearner:
         self._owner = owner
         source = None
         if owner is not None:
-            source = SharedSource(owner._log, lambda: owner.items)
+            source = SharedSource(
+                owner._log, lambda: owner.items, lambda seq: owner.wait(seq, WAIT_SECONDS)
+            )
             check_followed(log, owner._log)
         self.snapshots = Snapshots(cache / SNAPSHOTS_FOLDER, log, source)
         self._folding = threading.Lock()
@@ -54,17 +57,17 @@ class LiveLearner:
         self._rows: list[Row] = []
         self._bytes = 0
         self._resting = False
-        #: callbacks, by the row that they wait for
+        #: callbacks, and the rows that they wait for
         self._waiters: list[tuple[int, Callable[[], None]]] = []
         self._closed = self._setting_aside = False
         self._error: BaseException | None = None
-        # Threads of a BLAS wait by spinning, and searches come from many threads anyway.
+        # Idle BLAS threads spin, and searches run on many threads anyway.
         self._limits = ExitStack()
         self._limits.enter_context(single_blas_thread())
-        log.subscribe(self._receive)
-        self._aside = log.set_aside()
         self._thread: threading.Thread | None = None
-        with self._folding:  # rows that are set aside meanwhile wait
+        with self._folding:  # rows that come meanwhile wait
+            log.subscribe(self._receive)
+            self._aside = log.set_aside()
             self._fold, self._live = self._replayed(log.last)
 
     # -- what readers ask ----------------------------------------------------------------------
@@ -83,6 +86,11 @@ class LiveLearner:
         """Row of the owner's log that shared items were last followed to; 0 if there is none."""
         found = self._fold.items
         return found.mark if isinstance(found, SharedItems) else 0
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether learning has failed for good."""
+        return self._error is not None
 
     @property
     def settings(self) -> TenantSettings:
@@ -128,7 +136,7 @@ class LiveLearner:
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
         """Call `done` once a row is in the published state, or learning has stopped.
 
-        It is called by the thread that learns, which does not rest meanwhile, or at once.
+        It is called at once, or by the learning thread, which does not rest meanwhile.
         """
         with self._changed:
             if self._live.seq < seq and self._error is None:
@@ -163,29 +171,32 @@ class LiveLearner:
                 self._thread.start()
             elif not self._resting or len(self._rows) >= ROWS_ENDING_REST:
                 self._changed.notify_all()
-            if self.is_far_behind:
-                self._changed.wait_for(lambda: not self.is_far_behind or self._error is not None)
+            self._changed.wait_for(lambda: not self.is_far_behind)
 
     @property
     def is_far_behind(self) -> bool:
         """Whether the log blocks until some rows are learnt."""
-        behind = len(self._rows) > MAX_UNLEARNT_ROWS or self._bytes > MAX_UNLEARNT_BYTES
-        return behind and not self._setting_aside
+        many = len(self._rows) > MAX_UNLEARNT_ROWS or self._bytes > MAX_UNLEARNT_BYTES
+        return many and not self._setting_aside and self._error is None
 
     def _run(self) -> None:
         try:
             while rows := self._taken():
                 start = time.perf_counter()
                 with self._folding:
+                    before = self._fold.through
                     self._advance(rows)
-                    self.snapshots.keep(self._fold)
+                    if self._fold.through > before:  # a block is complete
+                        self.snapshots.keep(self._fold)
                 self._rest(time.perf_counter() - start)
         except BaseException as error:
             with self._changed:
                 self._error = error
                 self._rows, self._bytes = [], 0  # the log has them
+                waiters, self._waiters = self._waiters, []
                 self._changed.notify_all()
-            self._call_waiters()
+            for _, done in waiters:
+                done()
             raise
 
     def _taken(self) -> list[Row]:
@@ -216,18 +227,15 @@ class LiveLearner:
                         raise
                     logger.warning("The log cannot be read or written: %s", error)
                     self._changed.wait_for(lambda: self._closed, LOG_RETRY_SECONDS)
+                with contextlib.suppress(ServiceError):  # by the process that writes
+                    self._aside |= self._log.set_aside()
 
     def _publish(self, state: FrozenState) -> None:
         with self._changed:
             self._live = state
+            ready = [done for row, done in self._waiters if row <= state.seq]
+            self._waiters = [each for each in self._waiters if each[0] > state.seq]
             self._changed.notify_all()
-        self._call_waiters()
-
-    def _call_waiters(self) -> None:
-        with self._changed:
-            stopped, seq = self._error is not None, self._live.seq
-            ready = [done for row, done in self._waiters if stopped or row <= seq]
-            self._waiters = [] if stopped else [each for each in self._waiters if each[0] > seq]
         for done in ready:
             done()
 
@@ -242,7 +250,7 @@ class LiveLearner:
             self._resting = False
 
     def _replayed(self, last: int) -> tuple[Fold, FrozenState]:
-        """The fold after row `last`, from the newest snapshot that still holds, and its state.
+        """The fold after row `last`, from the newest valid snapshot, and its state.
 
         Rows that cannot be learnt are set aside.
         """
@@ -281,7 +289,7 @@ class LiveLearner:
             ) from error
         logger.error("A row of %s is set aside: %s", self._log.name, error)
         with self._changed:
-            self._setting_aside = True  # or the log could block on this thread
+            self._setting_aside = True  # the log must not wait for this thread
             self._changed.notify_all()
         try:
             self._log.append([set_aside_entry(error.seq, str(error))])
@@ -304,12 +312,15 @@ class LiveLearner:
             thread.join()
         self._limits.close()
         if self._error is None:
-            self.snapshots.write(self._fold)
+            try:
+                self.snapshots.write(self._fold)
+            except ServiceError as error:
+                logger.warning("No snapshot was written: %s", error)
 
 
 def lower_switch_interval() -> None:
     """Switch threads more often, so that answers do not wait for learning.
 
-    A thread that has work to do otherwise keeps the interpreter for five milliseconds.
+    By default a busy thread keeps the interpreter for five milliseconds.
     """
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))

@@ -45,7 +45,7 @@ def lessons_of(
     row: RowOfItem,
     pairs: Sequence[tuple[str, bool]] = (),
 ) -> list[Lesson]:
-    """Lists to learn from; none if items are unknown by now, or nothing was said.
+    """Lists to learn from; none if the items are gone, or nothing was said.
 
     `pairs` are earlier items of this query and whether each was similar.
     """
@@ -75,7 +75,7 @@ def lessons_of(
 
     match judgement:
         case Tie(items=(one, other)):
-            # Half the weight in each direction, and no decision.
+            # half of the weight in each direction, and nothing to obey
             both = [(one, 1.0), (other, 0.0)], [(one, 0.0), (other, 1.0)]
             part = weight * TIE_WEIGHT / 2
             return [found for gains in both for found in lesson(gains, weight=part, trusted=False)]

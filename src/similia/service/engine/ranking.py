@@ -27,12 +27,6 @@ PIECES_EACH = 2
 RowOfLog: TypeAlias = Callable[[int], Row | None]
 
 
-def check_k(k: int) -> None:
-    """Refuse an unanswerable number of items."""
-    if not 1 <= k <= MAX_RANKED:
-        raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
-
-
 def revision(state: FrozenState, model: str) -> str:
     """Revision of a ranking."""
     return f"{model}-{state.seq}"
@@ -63,7 +57,7 @@ def query_vector(
 ) -> NDArray[np.float32]:
     """Vector whose inner products with rows of items are nearly their scores.
 
-    Without what is `remembered` of single items they are the scores, but for `_bonuses`.
+    If nothing is `remembered` in it, they are exactly the scores less `bonus`.
     """
     layout = state.layout
     assert layout is not None
@@ -71,7 +65,8 @@ def query_vector(
         found = np.zeros(layout.width, np.float32)
         found[layout.places[layout.base]] = row[layout.places[layout.base]]
         return found
-    vectors = state.learner.query_vectors(layout.queries(row[None]), remembered=remembered)
+    queries = layout.queries(row[None])
+    vectors = state.learner.query_vectors_checked(queries, remembered=remembered)
     return np.asarray(vectors, np.float32)[0]
 
 
@@ -84,13 +79,13 @@ def vectors(state: FrozenState, query: Query, model: str) -> tuple[dict[str, lis
 
 
 class Bonus(NamedTuple):
-    """What is known of single items for a query: added to the scores of these rows."""
+    """What is remembered of single items for a query: added to the scores of these rows."""
 
     rows: NDArray[np.intp]
     amounts: NDArray[np.float32]
 
     def of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Amounts of some rows, 0 for those of which nothing is known."""
+        """Amounts for some rows; 0 where nothing is remembered."""
         found = np.zeros(len(rows), np.float32)
         if len(self.rows):
             order = np.argsort(self.rows)
@@ -104,11 +99,11 @@ NO_BONUS = Bonus(np.zeros(0, np.intp), np.zeros(0, np.float32))
 
 
 def bonus(state: FrozenState, row: NDArray[np.float32]) -> Bonus:
-    """What is known of single items for a query."""
+    """What is remembered of single items for a query."""
     learner, layout, snapshot = state.learner, state.layout, state.snapshot
     if learner is None or layout is None or snapshot is None:
         return NO_BONUS
-    ((items, amounts),) = learner.boosts(layout.queries(row[None]))
+    ((items, amounts),) = learner.boosts_checked(layout.queries(row[None]))
     if not amounts.any():
         return NO_BONUS
     order = np.argsort(items)
@@ -124,10 +119,11 @@ def bonus(state: FrozenState, row: NDArray[np.float32]) -> Bonus:
 def _bonus_of(
     state: FrozenState, row: NDArray[np.float32], found: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The same, for rows that may come from elsewhere."""
+    """Amounts for rows that may come from a store."""
     amounts = np.zeros(len(found), np.float32)
     if state.learner is not None and state.layout is not None and len(found):
-        ((places, own),) = state.learner.boosts(*state.layout.sides(row[None], found))
+        asked, items = state.layout.queries(row[None]), state.layout.items(found)
+        ((places, own),) = state.learner.boosts_checked(asked, items)
         amounts[places] += own.astype(np.float32)
     return amounts
 
@@ -191,7 +187,6 @@ def ranked(
     layout, snapshot = state.layout, state.snapshot
     assert layout is not None
     assert snapshot is not None
-    check_k(k)
     row = asked_row(state, query)
     vector = query_vector(state, row, remembered=False)
     if items is not None:
@@ -213,7 +208,8 @@ def ranked(
         own = [] if query.vectors or query.item is None else [snapshot.rows.place.get(query.item)]
         out = [place for place in own if place is not None and place < len(snapshot.matrix)]
         places, scores = best(snapshot, vector, k, out, approximate, bonus(state, row))
-        names, found = [snapshot.id(place) for place in places.tolist()], snapshot.matrix[places]
+        names = [snapshot.rows.ids[place] for place in places.tolist()]
+        found = snapshot.matrix[places]
     deviations = _deviations(state, row, found)
     results = [
         Ranked(id=name, score=float(score), std=std)
@@ -233,9 +229,8 @@ def ranked_by_words(
     items: Sequence[str] | None,
 ) -> Ranking:
     """The k items, among all or some, whose texts match a text best."""
-    check_k(k)
     if known is None:
-        raise Invalid("query: there must be items before anything is asked, got none.")
+        raise Invalid("query: there are no items yet; put some first.")
     found = texts.best(known, text, k if items is None else len(known))
     wanted = None if items is None else set(items)
     kept = [(id, score) for id, score in found if wanted is None or id in wanted]
@@ -298,9 +293,8 @@ def _deviations(
     triplets = np.zeros((n, 3), np.intp)
     triplets[:, 2] = np.arange(n)
     triplets[0, 2] = 1
-    sides = state.layout.sides(row[None], found)
-    _, std = state.learner.triplet_scores(sides[0], triplets, items=sides[1], return_std=True)
-    return [float(value) for value in std]
+    asked, items = state.layout.queries(row[None]), state.layout.items(found)
+    return state.learner.deviations(asked, items, triplets).tolist()
 
 
 def _explained(
@@ -312,8 +306,7 @@ def _explained(
 ) -> list[Ranked]:
     assert state.learner is not None
     assert state.layout is not None
-    sides = state.layout.sides(row[None], found)
-    told = state.learner.explain(sides[0], sides[1])[0]
+    told = state.learner.explain(state.layout.queries(row[None]), state.layout.items(found))[0]
     answer = []
     for result, why in zip(results, told, strict=True):
         behind = []

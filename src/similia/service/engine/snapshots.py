@@ -1,7 +1,7 @@
 """Snapshots: sealed files with the learner after a full block, each named after its last row.
 
 They are a cache: the log alone is the truth. One that is damaged, of other library versions, of
-another log or from before a retraction is passed over, and more of the log is learnt again.
+another log or from before a retraction is ignored, and more of the log is learnt again.
 """
 
 import json
@@ -23,6 +23,7 @@ from similia.service.catalogue.items import Layout
 from similia.service.catalogue.shared import SharedSource
 from similia.service.engine import fold as folding
 from similia.service.engine.fold import Fold, Pairs, Unlearnable, copied
+from similia.service.errors import ServiceError
 from similia.service.log.log import Log
 from similia.similarity.blend import Blend
 
@@ -31,7 +32,7 @@ logger = logging.getLogger("similia.service")
 CLASS = "Snapshot"
 #: full blocks between snapshots
 BLOCKS_BETWEEN = 64
-#: newest snapshots, all kept; older ones are kept at growing distances
+#: newest snapshots, all kept; of older ones fewer and fewer
 N_NEWEST = 2
 ARRAYS = ("lists", "exams", "retracted")
 
@@ -74,7 +75,7 @@ class Snapshots:
             try:
                 return self._restored(sealed, retracted)
             except (ModelFileError, Unlearnable) as error:
-                logger.warning("A snapshot is passed over: %s", error)
+                logger.warning("A snapshot is ignored: %s", error)
         return Fold(retracted, self._source)
 
     def all(self, last: int) -> Iterator[Sealed]:
@@ -88,7 +89,7 @@ class Snapshots:
                 if row is None or row.hash.hex() != sealed.hash:
                     raise ModelFileError(f"{self._path(number)} is of another log.")
             except (ModelFileError, OSError) as error:
-                logger.warning("A snapshot is passed over: %s", error)
+                logger.warning("A snapshot is ignored: %s", error)
                 continue
             yield sealed
 
@@ -111,11 +112,15 @@ class Snapshots:
     # -- writing -------------------------------------------------------------------------------
 
     def keep(self, fold: Fold) -> None:
-        """Write a snapshot beside learning, if the last one is old."""
+        """Write a snapshot in the background, if the last one is old."""
         n_new = len(fold.lists) - int(np.searchsorted(fold.lists, self.newest, "right"))
         if n_new < BLOCKS_BETWEEN * folding.LISTS_PER_BLOCK or self._writing is not None:
             return
-        sealed = self._sealed(fold)
+        try:
+            sealed = self._sealed(fold)
+        except ServiceError as error:  # the log is away, and snapshots are only a cache
+            logger.warning("No snapshot was written: %s", error)
+            return
         self._writing = threading.Thread(
             target=self._write_beside, args=(sealed,), name="snapshot", daemon=True
         )

@@ -15,17 +15,16 @@ T = TypeVar("T")
 
 #: callers whose rates are remembered; the least recent is forgotten
 MAX_REMEMBERED_CALLERS = 10_000
-#: seconds before a stranger over the rate is answered
+#: seconds before a stranger over the rate gets an answer
 STRANGERS_WAIT = 1.0
 #: share of a budget that one caller may hold
 QUOTA_RATIO = 1 / 4
 #: share of a lane's queue that one caller may fill
 QUEUE_RATIO = 1 / 2
 
-#: search: rankings; wait: rankings that waited for a row to be learnt; look: one item, a list of
-#: keys, what is known already; check: long bodies and large feedback; write: items; ask: questions
-#: for judges; open: tenants that are made or replayed; bulk: many rows of anything; long: exams and
-#: promotions
+#: search: rankings; wait: rankings that waited for a row to be learnt; look: cheap reads; check:
+#: long bodies and large feedback; write: items; ask: questions for judges; open: creating and
+#: replaying tenants; bulk: many rows of anything; long: exams and promotions
 LaneName: TypeAlias = Literal[
     "search", "wait", "look", "check", "write", "ask", "open", "bulk", "long"
 ]
@@ -68,7 +67,7 @@ class Rates:
 
 
 class Budget:
-    """An amount that may be in use at a time: in all, and by each caller."""
+    """Limits how much is in use at a time, in total and by each caller."""
 
     def __init__(self, what: str, total: int, min_quota: int = 1) -> None:
         self.what, self.total = what, total
@@ -100,7 +99,7 @@ class Budget:
 
 
 class _Job(NamedTuple):
-    """Work that waits for a thread, and whether its client is still there."""
+    """Work waiting for a thread, and whether its client is still connected."""
 
     work: Callable[[], Any]
     answer: "asyncio.Future[Any]"
@@ -192,9 +191,8 @@ class Lane:
 def open_lanes(settings: Settings) -> dict[LaneName, Lane]:
     """The lanes of a service, each with its threads and the length of its queue.
 
-    Threads share one interpreter: each that works makes rankings wait for one turn more, so only
-    search has several that compute, and `write` and `open` a second one while the first waits for
-    the disk.
+    Threads share one interpreter, and rankings wait for each busy one. So only `search` has several
+    that compute; `write` and `open` have a second for while the first waits for the disk.
     """
     return {
         "search": Lane("search", settings.threads, settings.max_waiting),

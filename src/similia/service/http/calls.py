@@ -37,11 +37,11 @@ ROW = re.compile(r"`\$\.(?:judgements|items|queries)\[(\d+)\]")
 MAX_PROMPT_BODY = 64 * 1024
 #: parameters of one URL
 MAX_PARAMETERS = 100
-#: where a request's ASGI state has its connection
+#: key of the connection in a request's ASGI state
 CONNECTION = "similia.connection"
 JSON = b"application/json"
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-#: for everything but pages, which bring their own policy
+#: for all answers but pages, which have a policy of their own
 API_POLICY = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -55,7 +55,7 @@ HEADERS = {
 }
 #: methods that are counted by name
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
-#: routes that machines ask for every few seconds
+#: routes that probes poll
 QUIET_ROUTES = {"/livez", "/readyz", "/metrics"}
 #: status in the log if the client left
 CLIENT_LEFT = 499
@@ -129,7 +129,7 @@ class Call:
             error = Problem(503, "not enough memory for this request.", retry_after=1)
         elif not isinstance(error, ServiceError) or error.status == 500:
             journal.logger.exception("error", extra={"details": {"request_id": self.id}})
-            error = Problem(500, "an error of the service; its log has the request id.")
+            error = Problem(500, "internal error; see the log of the service for this request id.")
         if self.status:  # too late for another answer
             self.connection.abort()
             return
@@ -154,7 +154,7 @@ class Call:
         admitted: bool = False,
         **named: Any,
     ) -> T:
-        """Run work in a thread of a lane; `admitted` work continues what was let in before."""
+        """Run work in a thread of a lane; `admitted` work continues an admitted request."""
         return await self.service.lanes[lane].run(
             self.key.id,
             partial(work, *arguments, **named),
@@ -164,6 +164,8 @@ class Call:
 
     async def learnt(self, tenant: "Tenant", seq: int | None = None) -> None:
         """Wait until a row of a log, by default the last, is known to rankings; no thread waits."""
+        if seq is None:
+            seq = await self.run_in("look", tenant.log.newest)
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[None] = loop.create_future()
 
@@ -175,7 +177,7 @@ class Call:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(wake)
 
-        tenant.when_learnt(tenant.log.last if seq is None else seq, done)
+        tenant.when_learnt(seq, done)
         await reached
 
     async def item_known(self, query: Query) -> None:
@@ -221,7 +223,7 @@ class Call:
         return b"".join(parts)
 
     async def _part(self, most: int | None) -> tuple[bytes, bool]:
-        """The next part of the body, and whether there is more; without `most`, none is kept."""
+        """The next part of the body, and whether more follows; without `most` it is dropped."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Gone
@@ -263,7 +265,7 @@ class Call:
                 self.service.unread.give(self.key.id, len(content))
 
     async def stream(self, status: int, parts: AsyncIterator[bytes]) -> None:
-        """Answer in parts, each made once the reader has taken most of the earlier ones."""
+        """Answer in parts, each made when the reader has taken most of those before."""
         headers = [(b"content-type", JSON)]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         if self.scope["method"] != "HEAD":
@@ -311,7 +313,7 @@ class Call:
 
 
 async def answer(call: Call) -> None:
-    """Answer a call by its endpoint: first its caller, then everything else."""
+    """Answer a call by its endpoint; nothing is done for a caller who is not admitted."""
     endpoint, service = call.endpoint, call.service
     if endpoint.scopes is not None:
         service.auth.admit(call)
@@ -325,10 +327,16 @@ async def answer(call: Call) -> None:
         async with asyncio.timeout(seconds):
             if not (endpoint.always or service.ready):
                 raise Problem(503, "the service is not ready; try again later.", retry_after=1)
+            if service.processes is not None and service.processes.answers(call):
+                await service.processes.forward(call)
+                return
             if "tenant" in call.path:
                 call.details["tenant"] = call.path["tenant"]
                 if endpoint.place == "tenant":
-                    tenant = call.tenant = await _taken(call)
+                    name = call.path["tenant"]
+                    while (tenant := service.tenants.take(name)) is None:
+                        await call.run_in("open", service.tenants.get, name)
+                    call.tenant = tenant
             if (endpoint.scopes is not None and call.scope["query_string"]) or endpoint.query:
                 call.query = _parameters(endpoint, call.scope["query_string"])
             if endpoint.body is not None:
@@ -354,14 +362,6 @@ async def answer(call: Call) -> None:
             service.calls.give(call.key.id)
 
 
-async def _taken(call: Call) -> "Tenant":
-    """The tenant of a call, kept open for it; opened in a thread if need be."""
-    tenants, name = call.service.tenants, call.path["tenant"]
-    while (found := tenants.take(name)) is None:
-        await call.run_in("open", tenants.get, name)
-    return found
-
-
 def _decoded(call: Call, content: bytes) -> Any:
     """The body as a struct; 400, 415 or 422 if it does not fit."""
     endpoint, headers = call.endpoint, call.headers
@@ -373,7 +373,12 @@ def _decoded(call: Call, content: bytes) -> Any:
         got = media.decode("latin-1") or "no type"
         raise Problem(415, f"a body must be {JSON.decode()}, uncompressed, got {got!r:.80}.")
     try:
-        if endpoint.batch is not None and _is_batch(content):
+        # The name of the list may be spelled with escapes.
+        if (
+            endpoint.batch is not None
+            and (b'"judgements"' in content or b"\\" in content)
+            and _outline.decode(content).judgements
+        ):
             return endpoint.batch_decoder.decode(content)
         return endpoint.decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -385,18 +390,13 @@ def _decoded(call: Call, content: bytes) -> Any:
 
 
 class _Outline(msgspec.Struct):
+    """Tells a batch from a single judgement."""
+
     judgements: msgspec.Raw = msgspec.Raw(b"")
 
 
 _encoder = msgspec.json.Encoder()
 _outline = msgspec.json.Decoder(_Outline)
-
-
-def _is_batch(content: bytes) -> bool:
-    """Whether a body is a batch. Escapes may hide the name of the list, so then it is parsed."""
-    if b'"judgements"' not in content and b"\\" not in content:
-        return False
-    return bool(_outline.decode(content).judgements)
 
 
 def _parameters(endpoint: "Endpoint", given: bytes) -> Any:

@@ -11,9 +11,9 @@ import msgspec
 from similia.service.http.budgets import LaneName
 from similia.service.http.calls import JSON, Call
 
-#: beginning of the paths of a tenant
+#: prefix of a tenant's paths
 V1 = "/v1/{tenant}"
-#: scopes of keys, one of which an endpoint asks for
+#: alternative scopes, one of which a key must have
 READ, JUDGE, ADMIN = ("read",), ("feedback",), ("admin",)
 SEE = ("read", "feedback")
 
@@ -26,12 +26,12 @@ class Endpoint:
     path: str
     #: its docstring describes the operation
     handle: Callable[[Call], Awaitable[Any]]
-    #: one of these lets a key in; None lets everybody in
+    #: a key must have one of these; None admits everybody
     scopes: tuple[str, ...] | None
     #: what is sent back: JSON of this type, or text
     returns: Any
     body: Any = None
-    #: struct with one field, a list, that may be sent instead of a single body
+    #: struct with a list as its only field, accepted in place of a single body
     batch: type[msgspec.Struct] | None = None
     #: struct of the parameters in the URL's query
     query: type[msgspec.Struct] | None = None
@@ -61,7 +61,7 @@ class Endpoint:
 def endpoint(
     method: str, path: str, scopes: tuple[str, ...] | None, *, returns: Any = None, **more: Any
 ) -> Callable[[Callable[[Call], Awaitable[Any]]], Endpoint]:
-    """Make an endpoint of a function, which returns what its annotation or `returns` says."""
+    """Turn a function into an endpoint; `returns` overrides its return annotation."""
 
     def made(handle: Callable[[Call], Awaitable[Any]]) -> Endpoint:
         found = get_type_hints(handle)["return"] if returns is None else returns

@@ -16,11 +16,10 @@ from similia.service.http.calls import Call
 from similia.service.http.endpoints import JUDGE, READ, V1, endpoint
 from similia.service.http.keys import Key
 from similia.service.http.ubi import judgements_of
-from similia.service.log.log import Log
 from similia.service.log.provenance import asking_key
 from similia.service.log.records import ASKED, JUDGEMENTS, Judgement, decoded
 from similia.service.log.rows import Appended, Entry, Row
-from similia.service.log.writer import Request
+from similia.service.log.writer import Request, RowSource
 from similia.service.tenants.checks import receipts
 
 #: judgements, and numbers in their vectors, that are checked on the loop; more take a thread
@@ -66,7 +65,10 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     if elsewhere is not None:
         await call.run_in("search", elsewhere.bring, tenant, ready)
     uploaded = "admin" in call.key.scopes
-    entries = tenant.entries_at_once(ready, uploaded=uploaded) if _is_small(ready) else None
+    vectors = [row for each in ready if each.query.vectors for row in each.query.vectors.values()]
+    entries = None
+    if len(ready) <= MAX_PROMPT_JUDGEMENTS and sum(map(len, vectors)) <= MAX_PROMPT_NUMBERS:
+        entries = tenant.entries_at_once(ready, uploaded=uploaded)
     if entries is None:
         if tenant.owner is not None:  # a row that follows shared items may be written
             tenant.check_prompt()
@@ -76,9 +78,10 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
         except Invalid:  # perhaps an item was put just now
             await call.learnt(tenant.home)
             entries = await call.run_in("check", check, admitted=True)
-    commits = service.commits.get(tenant.name)
-    if commits is None or commits.log is not tenant.log:
-        commits = service.commits[tenant.name] = Commits(tenant.log)
+    commits, writer = service.commits.get(tenant.name), tenant.log.writer
+    assert writer is not None
+    if commits is None or commits.writer is not writer:
+        commits = service.commits[tenant.name] = Commits(writer)
     found = receipts(entries, await commits.append(entries))
     known = sum([receipt.duplicate for receipt in found])
     for n, duplicate in ((len(found) - known, "false"), (known, "true")):
@@ -88,7 +91,7 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
 
 
 async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
-    """Judgements signed by the judge of the key, with the vectors that are known of queries."""
+    """Judgements signed by the key's judge, their queries with all vectors that are known."""
     service, key = call.service, call.key
     elsewhere = service.elsewhere(call.tenant)
     found = []
@@ -111,24 +114,18 @@ async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
     return found
 
 
-def _is_small(judgements: Sequence[Judgement]) -> bool:
-    if len(judgements) > MAX_PROMPT_JUDGEMENTS:
-        return False
-    given = [judgement.query.vectors for judgement in judgements]
-    return sum(len(row) for each in given if each for row in each.values()) <= MAX_PROMPT_NUMBERS
-
-
 class Commits:
     """Appends to a log without a thread for each request.
 
-    Requests of one turn of the loop wake the log's thread once, and those of one commit the loop.
+    Requests that arrive in one turn of the loop wake the log's thread once; a commit wakes the loop
+    once for all of its requests.
     """
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
+    def __init__(self, writer: RowSource) -> None:
+        self.writer = writer
         self._loop = asyncio.get_running_loop()
         self._gathered: list[Request] = []
-        #: one object, by which the log knows which requests belong together
+        #: one bound method for all requests, as the log groups them by their callback
         self._told = self._tell
 
     async def append(self, entries: Sequence[Entry]) -> list[Appended]:
@@ -146,15 +143,15 @@ class Commits:
     def _send(self) -> None:
         requests, self._gathered = self._gathered, []
         try:
-            self.log.send(*requests)
+            self.writer.send(*requests)
         except ServiceError as error:
             for request in requests:
                 request.answer = error
             _wake(requests)
 
     def _tell(self, requests: list[Request]) -> None:
-        """Wake those who wait; called by the thread that wrote."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        """Wake the waiting requests; called by the writing thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(_wake, requests)
 
 

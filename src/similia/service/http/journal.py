@@ -59,10 +59,10 @@ def _plain(value: Any) -> str:
 
 
 class LineWriter(logging.Handler):
-    """Writes records from a thread of its own, in order; a stream that was closed takes nothing.
+    """Writes records from a thread of its own, in order; a closed stream is ignored.
 
-    Lines of requests wait a moment for others: to wake a thread for each would cost more than the
-    requests.
+    Lines of requests wait a moment for others: waking a thread for each would cost more than the
+    requests do.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -111,7 +111,7 @@ def set_up(form: str, level: str) -> None:
         found.setLevel(level.upper())
         found.propagate = False
     logging.getLogger("uvicorn.access").disabled = True
-    # No line names a thread or a process, and to find their names costs time for each.
+    # No line names a thread or a process, and looking them up takes time.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
@@ -121,7 +121,7 @@ def note(level: int, message: str, **details: Any) -> None:
 
 
 def line(level: int, details: dict[str, Any]) -> None:
-    """Log a request, with as little work as can be: there are thousands a second."""
+    """Log a request as cheaply as possible: there are thousands a second."""
     name = logging.getLevelName(level)
     given = {"levelno": level, "levelname": name, "msg": "request", "details": details}
     for handler in logger.handlers:

@@ -1,8 +1,8 @@
 """API keys in a file that is read again whenever it changes, and what each may call.
 
-A key is ``sk_ID_SECRET`` with a secret of 256 random bits. Slow hashes are for passwords, which can
-be guessed; nobody guesses 256 bits, so a fast keyed hash (BLAKE2b) loses nothing, and keeps a
-request cheap. The file's own salt keys it, so equal secrets in two files do not look alike.
+A key is ``sk_ID_SECRET`` with a secret of 256 random bits. Slow hashes protect passwords that can
+be guessed; nobody guesses 256 bits, so a fast keyed hash (BLAKE2b) is as safe and keeps requests
+cheap. It is keyed by the file's salt, so equal secrets in two files have different hashes.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ SCOPES = ("read", "feedback", "admin")
 EVERY = "*"
 TOKEN_PREFIX = "sk"
 MAX_TOKEN_LENGTH = 128
-#: hash to compare with if there is no such key, so that both take the same time
+#: compared with if a key is unknown, so that timing tells nothing
 DUMMY_HASH = "0" * 64
 #: names of this machine in `Host`
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -99,7 +99,7 @@ class Keys:
         self._stamp: tuple[int, ...] | None = None
         self._salt = ""
         self._keys: dict[str, Key] = {}
-        #: a file means that keys are needed, whatever is in it, and also once it is gone
+        #: once a file was seen, keys are needed: even if it is empty or has been removed
         self._needed = False
 
     @property
@@ -113,7 +113,7 @@ class Keys:
         return self.known(token)
 
     def known(self, token: str) -> Key | None:
-        """The same as of the last look at the file."""
+        """The same, as of the last `look`."""
         prefix, _, rest = token[:MAX_TOKEN_LENGTH].partition("_")
         identifier, _, secret = rest.partition("_")
         known = self._keys.get(identifier)
@@ -250,7 +250,7 @@ class Auth:
 
     def identify(self, call: "Call") -> Key:
         """Find the caller's key, of any tenant; otherwise 401, 403 or 429."""
-        if self._needed is None:  # one look for all requests that came before it
+        if self._needed is None:  # one look for all requests of this turn
             try:
                 self._needed = self.keys.look()
             except (ValueError, OSError) as error:
@@ -303,13 +303,13 @@ def _check_local(call: "Call") -> None:
 
 @lru_cache(maxsize=16)
 def _is_own(host: bytes, origin: bytes | None, port: int | None) -> bool:
-    """Whether a program on this machine asks, for this port; or a page of this service."""
+    """Whether a request is from a program on this machine, or from a page of this service."""
     if set(host) & set(b"/@?#\\"):
         return False
     try:
         asked = urlsplit(f"//{host.decode('latin-1')}")
         own = asked.hostname in LOOPBACK_NAMES and (asked.port or 80) == port
-    except ValueError:  # half an address, or no port
+    except ValueError:  # an incomplete address, or no port
         return False
     return own and (origin is None or origin.partition(b"://")[2] == host)
 

@@ -12,9 +12,9 @@ from similia.service.http.endpoints import Endpoint
 from similia.service.schemas import Error
 
 JSON_TYPE = JSON.decode()
-#: what any request may be answered with
+#: statuses of any request
 ALWAYS = (500, 503)
-#: what requests with a key, a tenant, a body or parameters may be answered with
+#: further statuses of requests with a key, and with a body
 KEYED = (401, 403, 429)
 WITH_BODY = (400, 408, 413, 415, 422)
 MEANINGS = {

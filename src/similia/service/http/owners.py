@@ -164,7 +164,7 @@ async def readyz(call: Call) -> s.Health:
     if not service.ready:
         why = "the logs could not be opened; see the log." if service.failure else "replaying."
         raise Problem(503, f"not ready: {why}", retry_after=1)
-    return s.Health("ready")
+    return s.Health("ready") if service.processes is None else service.processes.health()
 
 
 @endpoint(

@@ -1,6 +1,6 @@
 """Files for browsers: the pages of this package, and pictures of items from a folder.
 
-Pages have a policy that lets in nothing else.
+The policy of pages allows nothing else.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ IMAGES_PATH = "/images/"
 
 
 def page_router(images: "Images | None" = None, *, try_page: bool = True) -> Router:
-    """The page to try the API at /docs, those of `static` at / and /assets/, and pictures."""
+    """Routes of the API explorer (/docs), the pages in `static` (/, /assets/) and pictures."""
     package = files("similia.service")
     routes: list[BaseRoute] = [] if images is None else [images.route()]
     if try_page:
@@ -105,7 +105,7 @@ def _route(path: str, content: bytes, media: str) -> Route:
 
 
 class Images:
-    """Pictures that were in a folder when it was looked at; no other file is ever opened."""
+    """Pictures found in a folder at the start; no other file is ever opened."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -132,7 +132,7 @@ class Images:
         return None if name is None else IMAGES_PATH + quote(name)
 
     def route(self) -> Route:
-        """The files; whoever asks has been let in."""
+        """Route of the pictures; callers are admitted before."""
 
         async def image(request: Request) -> FileResponse:
             file = self._files.get(request.path_params["name"])

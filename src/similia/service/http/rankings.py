@@ -14,9 +14,9 @@ from similia.service.http.endpoints import ADMIN, READ, SEE, V1, endpoint
 from similia.service.log.records import Item, Query
 from similia.service.tenants.tenant import Tenant
 
-#: items whose ranking is explained as quickly as it is made
+#: ranked items up to which explaining takes no longer than ranking
 MAX_PROMPT_EXPLANATIONS = 50
-#: queries that are transformed in one piece of work, so that others come in between
+#: queries transformed at a time, so that other work gets its turn
 QUERIES_A_PIECE = 10
 
 _encode = msgspec.json.encode
@@ -37,8 +37,10 @@ async def rank(call: Call) -> Ranking:
     elsewhere = service.elsewhere(tenant)
     lane: LaneName = "bulk" if asked.explain and asked.k > MAX_PROMPT_EXPLANATIONS else "search"
     if asked.min_seq is not None:
+        if asked.min_seq > tenant.log.last:
+            await call.run_in("look", tenant.expect, asked.min_seq)
         await call.learnt(tenant, asked.min_seq)
-        lane = "wait" if lane == "search" else lane  # what is learnt wakes many at once
+        lane = "wait" if lane == "search" else lane  # one published state may wake many
     await call.item_known(query)
     return await call.run_in(
         lane,
@@ -130,5 +132,5 @@ async def delete_item(call: Call) -> Receipt:
 async def status(call: Call) -> Status:
     """Where the tenant stands: counts, what is learnt, how far it is trusted."""
     tenant = call.tenant
-    # What needs no reading needs no thread: two that take turns would keep rankings waiting.
+    # Without reading no thread is needed; one would compete with rankings.
     return tenant.status() if tenant.log.is_counted else await call.run(tenant.status)

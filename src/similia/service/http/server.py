@@ -273,11 +273,12 @@ class Connection(asyncio.BufferedProtocol):
 
 
 class Server(uvicorn.Server):
-    """A server that tells its service to drain, and ends with exit code 0."""
+    """A server that drains its service and exits with code 0."""
 
     def __init__(self, service: Service, listener: socket.socket) -> None:
         self.service, self.listener = service, listener
         settings = service.settings
+        service.listens_at(_reached_at(listener))
         self.door = Door(settings, _raise_file_limit())
         super().__init__(
             uvicorn.Config(
@@ -303,12 +304,20 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to stop: when told to, or if there is nothing to serve."""
+        """Whether to stop: on a signal, or if the service cannot start."""
         return await super().on_tick(counter) or self.service.unreadable is not None
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve on the socket that was bound before."""
+        """Serve on the socket that is bound already."""
         super().run([self.listener])
+
+
+def _reached_at(listener: socket.socket) -> str:
+    """URL of a listener; other machines know this one by its name."""
+    shown, port = listener.getsockname()[:2]
+    if shown in ("0.0.0.0", "::"):
+        shown = socket.gethostname()
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -329,14 +338,14 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(service: Service, started: Callable[[str], None] = lambda url: None) -> None:
     """Serve until SIGTERM or Ctrl-C; `started` is told the address.
 
-    Raises what is wrong with a file to start with.
+    Raises the error of a file that could not be read at the start.
     """
     settings = service.settings
     listener = listen(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
-    # A collection stops all threads, and what is loaded stays: look through it rarely.
+    # A collection stops all threads, and what is loaded stays: collect rarely.
     gc.set_threshold(10_000, 20, 20)
     service.on_ready = _freeze
     server = Server(service, listener)
@@ -353,7 +362,7 @@ def _freeze() -> None:
 
 
 def _raise_file_limit() -> int:
-    """Allow as many handles as the system lets this process have; how many that is."""
+    """Raise the limit of open files to the system's maximum, and return it."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

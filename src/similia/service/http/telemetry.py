@@ -1,5 +1,6 @@
 """What operators see beside the log: metrics for Prometheus, traces by OpenTelemetry."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 PROMETHEUS_MEDIA = "text/plain; version=0.0.4; charset=utf-8"
-#: what is told of each tenant that is open, as in its status
+#: numbers of a status that are exported for each open tenant
 TENANT_NUMBERS = ("seq", "learnt_seq", "items", "judgements", "queries")
 
 
@@ -64,7 +65,7 @@ class Metrics:
         ready = Gauge("similia_ready", "Whether requests are served.", registry=registry)
         ready.set_function(lambda: service.ready)
         registry.register(_Tenants(service))
-        # To look a counter up by its labels costs more than to count.
+        # Looking a counter up by its labels takes longer than counting.
         self.requests = lru_cache(1024)(requests.labels)
         self.seconds = lru_cache(256)(seconds.labels)
         self.acknowledged = lru_cache(1024)(acknowledged.labels)
@@ -81,11 +82,11 @@ class _Tenants(Collector):
         self._service = service
 
     def describe(self) -> list[Metric]:
-        """Nothing to compare with others."""
+        """Nothing: names are known only once there are tenants."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Everything, as of now."""
+        """Present numbers of all tenants."""
         families: dict[str, GaugeMetricFamily] = {}
         for tenant, numbers in self._numbers():
             for name, value in numbers.items():
@@ -104,6 +105,9 @@ class _Tenants(Collector):
         for tenant in self._service.tenants.opened():
             status = tenant.status()
             found = {number: float(getattr(status, number)) for number in TENANT_NUMBERS}
+            heard = tenant.log.heard
+            if heard is not None:  # another process writes
+                found["heard_seconds"] = time.monotonic() - heard
             yield tenant.name, {"usable": 1.0, **found}
 
 
@@ -156,5 +160,5 @@ class Traces:
                 span.set_attribute("similia.request_id", call.id)
 
     def close(self) -> None:
-        """Send what waits."""
+        """Send pending spans."""
         self._provider.shutdown()

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from similia.feedback.ubi import GAINS
 from similia.service.errors import Invalid
+from similia.service.log.limits import MAX_ID_LENGTH
 from similia.service.log.records import Clicks, Judgement, Query
 from similia.service.schemas import UbiDocuments
 
-#: actions that mean that an item was wanted
-WANTED_ACTIONS = {"click", "click_through", "add_to_cart", "purchase", "watch"}
 IMPRESSION = "impression"
 
 
 def judgements_of(log: UbiDocuments) -> list[Judgement]:
-    """Judgements of searches; those that showed nothing say nothing."""
+    """One judgement for each search that showed something."""
     events: dict[str, list[dict[str, Any]]] = {}
     for place, event in enumerate(log.events):
         events.setdefault(_text(event, "query_id", f"events[{place}]"), []).append(event)
@@ -46,7 +46,7 @@ def _clicks(query: dict[str, Any], events: list[dict[str, Any]], where: str) -> 
         shown = list(dict.fromkeys(map(str, hits)))
     if not shown:
         return None
-    wanted = {_object(event) for event in events if event.get("action_name") in WANTED_ACTIONS}
+    wanted = {_object(event) for event in events if str(event.get("action_name")) in GAINS}
     text = query.get("user_query")
     user = _text(query, "client_id", where, needed=False)
     positions = [place for place in map(places.get, shown) if place is not None]
@@ -93,15 +93,15 @@ def _ordinal(event: dict[str, Any]) -> int | None:
 
 def _text(document: dict[str, Any], name: str, where: str, *, needed: bool = True) -> Any:
     found = document.get(name)
-    if isinstance(found, str) and 0 < len(found) <= 256:
+    if isinstance(found, str) and 0 < len(found) <= MAX_ID_LENGTH:
         return found
     if needed:
-        raise Invalid(f"{where}: {name} must be a text of 1 to 256 characters.")
+        raise Invalid(f"{where}: {name} must be a text of 1 to {MAX_ID_LENGTH} characters.")
     return None
 
 
 def _time(found: Any) -> datetime | None:
-    """A time; without a zone, it is UTC."""
+    """A time, in UTC unless it has a zone."""
     if not isinstance(found, str):
         return None
     try:

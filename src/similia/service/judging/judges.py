@@ -71,7 +71,7 @@ class Answered(NamedTuple):
 
 
 class JudgeFigures:
-    """Figures of the judges of a tenant, about their last answers; kept up as rows arrive."""
+    """Figures of a tenant's judges, from their last answers; updated as rows arrive."""
 
     def __init__(self, log: Log, settings: Callable[[], TenantSettings]) -> None:
         self._log = log

@@ -20,6 +20,7 @@ from similia.service.judging.judges import (
     Answered,
     Standing,
 )
+from similia.service.log.limits import MAX_CONTENTS, MAX_OFFERED, MAX_QUESTIONS
 from similia.service.log.records import (
     JUDGEMENTS,
     Item,
@@ -76,7 +77,7 @@ class Sheet(Struct, frozen=True):
 class SheetPage(s.Strict, frozen=True, kw_only=True):
     """How many questions."""
 
-    n: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 10
+    n: Annotated[int, Meta(ge=1, le=MAX_QUESTIONS, description="How many.")] = 10
 
 
 class Answer(s.Strict, frozen=True, kw_only=True):
@@ -89,13 +90,13 @@ class Answer(s.Strict, frozen=True, kw_only=True):
     answer: Literal["left", "right", "alike", "none", "skip"]
     source: Literal["suggested", "random", "repeat", "check", "gold"] = "suggested"
     question: s.Id | None = None
-    milliseconds: Annotated[int, Meta(ge=0, le=10**9)] | None = None
+    milliseconds: s.Milliseconds | None = None
 
 
 class ItemIds(s.Strict, frozen=True, kw_only=True):
     """Items to show."""
 
-    ids: Annotated[list[s.Id], Meta(min_length=1, max_length=200)]
+    ids: Annotated[list[s.Id], Meta(min_length=1, max_length=MAX_CONTENTS)]
 
 
 class Contents(Struct, frozen=True):
@@ -107,7 +108,7 @@ class Contents(Struct, frozen=True):
 class Offered(s.Strict, frozen=True, kw_only=True):
     """How many queries."""
 
-    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+    limit: Annotated[int, Meta(ge=1, le=MAX_OFFERED, description="How many at most.")] = 100
 
 
 class Offer(Struct, frozen=True):

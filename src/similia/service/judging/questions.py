@@ -99,11 +99,10 @@ def suggested(
         return []
     triplets = np.array(candidates, np.intp)
     shown, places = np.unique(triplets[:, 1:], return_inverse=True)
-    sides = state.layout.sides(
-        np.stack([asked_row(state, query) for query in asked]), state.snapshot.matrix[shown]
-    )
+    queried = state.layout.queries(np.stack([asked_row(state, query) for query in asked]))
+    items = state.layout.items(state.snapshot.matrix[shown])
     local = np.column_stack([triplets[:, 0], places.reshape(-1, 2)])
-    chosen = learner.suggest(sides[0], local, min(n, len(local)), items=sides[1])
+    chosen = learner.suggest(queried, local, min(n, len(local)), items=items)
     return [
         _question(state, asked[query], np.array(pair), "suggested", rng)
         for query, *pair in triplets[chosen].tolist()
@@ -123,7 +122,7 @@ def _question(
 ) -> Question:
     """The sides are random."""
     assert state.snapshot is not None
-    left, right = (state.snapshot.id(int(row)) for row in rng.permutation(pair))
+    left, right = (state.snapshot.rows.ids[row] for row in rng.permutation(pair))
     return Question("", query, left, right, source)
 
 
@@ -148,7 +147,7 @@ def _queries(
     found = [query for key, query in known.items() if key not in mine] or list(known.values())
     if not found:
         rows = state.snapshot.some(N_RECENT)
-        found = [Query(item=state.snapshot.id(row)) for row in rows.tolist()]
+        found = [Query(item=state.snapshot.rows.ids[row]) for row in rows]
     return [found[i] for i in rng.permutation(len(found))]
 
 

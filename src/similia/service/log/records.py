@@ -272,31 +272,12 @@ def unpacked(vectors: Packed) -> dict[str, Vector]:
 
 
 def encoded(record: Record) -> bytes:
-    """Canonical bytes of a record: equal for equal records."""
+    """Canonical bytes of a record other than a judgement: equal for equal records."""
     if isinstance(record, Put):
         vectors = [packed(item.vectors) for item in record.items]
         bare = [structs.replace(item, vectors={}) for item in record.items]
         return _encoder.encode(Body(Put(items=bare), vectors))
-    if isinstance(record, JUDGEMENTS):
-        return judged_bytes(*_apart(record))
     return _encoder.encode(Body(record))
-
-
-def _apart(judgement: Judgement) -> tuple[Judgement, Packed | None]:
-    """A judgement without its query's vectors, and the vectors."""
-    query = judgement.query
-    if query.vectors is None:
-        return judgement, None
-    without = structs.replace(judgement, query=structs.replace(query, vectors=None))
-    return without, packed(query.vectors)
-
-
-def judged_bytes(without: Judgement, vectors: Packed | None = None, provenance: str = "") -> bytes:
-    """Canonical bytes of a judgement and the vectors of its query."""
-    apart = [] if vectors is None else [vectors]
-    if provenance:
-        return _encoder.encode(JudgedBody(without, apart, provenance))
-    return _encoder.encode(Body(without, apart))
 
 
 def decoded(body: bytes) -> JudgedBody:
@@ -305,7 +286,7 @@ def decoded(body: bytes) -> JudgedBody:
         return _decoder.decode(body)
     except msgspec.DecodeError as error:
         raise Damaged(
-            f"log: a row is no record ({error}); restore the log from a backup."
+            f"log: a row cannot be decoded ({error}); restore the log from a backup."
         ) from error
 
 
@@ -344,13 +325,17 @@ def with_id(judgement: Judgement) -> tuple[Judgement, bytes]:
 
 
 def written(judgement: Judgement, provenance: str = "") -> tuple[str, bytes, Packed | None]:
-    """Id, bytes and query vectors of a judgement; the id may be a digest of the rest."""
-    without, vectors = _apart(judgement)
-    id = judgement.id
+    """Id, canonical bytes and query vectors of a judgement; without an id, a digest is its id."""
+    vectors, apart, id = None, [], judgement.id
+    if judgement.query.vectors is not None:
+        vectors = packed(judgement.query.vectors)
+        apart = [vectors]
+        judgement = structs.replace(judgement, query=structs.replace(judgement.query, vectors=None))
     if id is None:
-        id = _digest(judged_bytes(without, vectors))
-        without = structs.replace(without, id=id)
-    return id, judged_bytes(without, vectors, provenance), vectors
+        id = _digest(_encoder.encode(Body(judgement, apart)))
+        judgement = structs.replace(judgement, id=id)
+    body = JudgedBody(judgement, apart, provenance) if provenance else Body(judgement, apart)
+    return id, _encoder.encode(body), vectors
 
 
 def _digest(body: bytes) -> str:

@@ -24,10 +24,10 @@ OLDEST_SQLITE = (3, 51, 3)
 APPLICATION_ID = 0x73696D69
 #: rows that one statement adds, and ids that one statement looks up
 ROWS_PER_STATEMENT, IDS_PER_STATEMENT = 64, 1000
-#: files in the folder of a tenant: the log, and an index that is made from it
+#: files in a tenant's folder: the log, and an index made from it
 LOG_FILE, LOOKUP_FILE = "log.sqlite", "lookup.sqlite"
 
-#: the schema, as it grew; `number` and `bytes` are the types of the database
+#: first version of the schema; `number` and `bytes` are types of the database
 ROWS_TABLE = """
     CREATE TABLE rows (
         seq {number} PRIMARY KEY, time {number} NOT NULL, kind TEXT NOT NULL, body {bytes} NOT NULL,
@@ -38,9 +38,9 @@ INDICES = """
     CREATE INDEX others ON rows (seq) WHERE query IS NULL;
     CREATE INDEX judged ON rows (seq, query, judge) WHERE query IS NOT NULL;
     """
-#: rows after it are hashed in another form, which earlier versions of similia do not know
+#: changes no table, but marks logs with hashes that earlier versions of similia do not know
 HASHES = "SELECT 1"
-#: one step from each version of the schema to the next
+#: statements from each version of the schema to the next
 SQLITE_MIGRATIONS = (ROWS_TABLE.format(number="INTEGER", bytes="BLOB") + " STRICT", INDICES, HASHES)
 
 
@@ -120,6 +120,12 @@ class SqliteDatabase:
             f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > ? ORDER BY seq", (seq,)
         )
         return [Row(*row) for row in found]
+
+    def announce(self) -> None:
+        """Nothing to do: nobody else follows the log."""
+
+    def check(self) -> None:
+        """Nothing to do: a file is never away."""
 
     def reopen(self) -> None:
         """Reconnect after an error."""

@@ -1,1 +1,1 @@
-"""A tenant: its log, learner and items behind one object."""
+"""Tenants: log, learner and items behind one object."""

@@ -1,6 +1,6 @@
-"""Judgements, items and settings on their way into a log: checked once, and made entries.
+"""Judgements, items and settings on their way into a log: checked once, and made into entries.
 
-What passes is proved learnable: its bytes are read again and become lessons or rows by the code
+All that passes can be learnt: its bytes are decoded and turned into lessons or rows by the code
 that learns from them.
 """
 
@@ -95,7 +95,7 @@ def judged_entry(
             found = decoded(body)
             query = layout.query_bytes(found.vectors[0]) if found.vectors else 0
             if query is None:
-                raise Invalid("query: vectors must be of the widths of the views, got others.")
+                raise Invalid("query: vectors must have the widths of the views.")
             rows = dict.fromkeys(named_items(judgement), 0)
             lessons_of(0, cast(Judgement, found.record), query, rows.get)
     except Invalid:
@@ -108,7 +108,7 @@ def judged_entry(
 
 @contextmanager
 def _learnable(what: str) -> Iterator[None]:
-    """Translate whatever fails on the way into the log and back."""
+    """Translate any failure of encoding, decoding or conversion."""
     try:
         yield
     except Invalid:
@@ -170,7 +170,7 @@ def check_text(name: str, text: object, most: int = MAX_ID_LENGTH, *, least: int
 
 def checked_settings(settings: TenantSettings) -> Entry:
     """Entry of settings; raises Invalid if they cannot work."""
-    found = entry(Configured(settings=settings))  # so that all have their types
+    found = entry(Configured(settings=settings))  # fails unless all have their types
     check_text("settings: secret", settings.secret, least=0)
     for source in settings.exam_sources:
         check_text("settings: exam_sources", source)
@@ -230,7 +230,7 @@ def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool
     """Refuse a query that cannot be ranked."""
     _check_names(query)
     if layout is None:
-        raise Invalid("query: there must be items before anything is asked, got none.")
+        raise Invalid("query: there are no items yet; put some first.")
     if query.vectors:
         layout.check_query(query.vectors)
     elif query.item is None:

@@ -17,12 +17,12 @@ from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
 from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
-from similia.service.errors import Busy, Invalid, UnknownJudgement
+from similia.service.errors import Busy, Invalid, Unavailable, UnknownJudgement
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
-from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS
+from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS, MAX_RANKED
 from similia.service.log.log import Log
-from similia.service.log.opening import opened_log
+from similia.service.log.opening import ALONE, Access, opened_log
 from similia.service.log.provenance import new_secret
 from similia.service.log.records import (
     Delete,
@@ -50,8 +50,8 @@ from similia.service.tenants.checks import (
 class Tenant:
     """Feedback in, rankings out; safe to use from many threads.
 
-    Whatever returns a `Receipt` returns once it is on the disk. What follows from it is learnt at
-    once, beside the searches; `rank` with `min_seq` waits for that.
+    Methods that return a `Receipt` do so once their row is on the disk. It is learnt right after,
+    while searches go on; `rank` with `min_seq` waits for that.
     """
 
     def __init__(self, log: Log, cache: Path, owner: "Tenant | None" = None) -> None:
@@ -75,6 +75,7 @@ class Tenant:
         else:
             self._follower = Follower(log, owner.log, self.learner.mark)
             self._texts, self._approximate = owner._texts, owner._approximate
+        log.begin()
 
     @classmethod
     def create(
@@ -85,6 +86,7 @@ class Tenant:
         *,
         cache: str | Path | None = None,
         owner: "Tenant | None" = None,
+        access: Access = ALONE,
     ) -> "Tenant":
         """Make a new tenant in a folder, or in the PostgreSQL database of a URL.
 
@@ -93,7 +95,7 @@ class Tenant:
         """
         settings = settings or TenantSettings()
         first = checked_settings(structs.replace(settings, secret=settings.secret or new_secret()))
-        log, folder = opened_log(where, name, new=True, cache=cache)
+        log, folder = opened_log(where, name, new=True, cache=cache, access=access)
         try:
             log.append([first])
             return cls(log, folder, owner)
@@ -109,12 +111,13 @@ class Tenant:
         *,
         cache: str | Path | None = None,
         find: "Callable[[str], Tenant]" = unfindable,
+        access: Access = ALONE,
     ) -> "Tenant":
         """Open a tenant; returns once everything in its log is learnt again.
 
         `find` is asked for the owner of items that are shared.
         """
-        log, folder = opened_log(where, name, new=False, cache=cache)
+        log, folder = opened_log(where, name, new=False, cache=cache, access=access)
         try:
             shared = shares(log)
             return cls(log, folder, None if shared is None else find(shared))
@@ -136,10 +139,10 @@ class Tenant:
     # -- items ---------------------------------------------------------------------------------
 
     def put_items(self, items: Sequence[Item]) -> Receipt:
-        """Add items, or put them in place of those with the same ids: all of them or none."""
+        """Add or replace items, all of them or none."""
         self._check_own()
         if not items:
-            raise Invalid("items: there must be at least one, got none.")
+            raise Invalid("items: there must be at least one.")
         with self._changing:
             entries, known = [], self.learner.items
             if known is None:
@@ -155,10 +158,10 @@ class Tenant:
         return Receipt(items[0].id, seq)
 
     def delete_items(self, ids: Sequence[str]) -> Receipt:
-        """Take items away; those that are not there are passed over."""
+        """Delete items; unknown ones are ignored."""
         self._check_own()
         if not ids:
-            raise Invalid("items: there must be at least one id, got none.")
+            raise Invalid("items: there must be at least one id.")
         for id in ids:
             check_text("item: id", id)
         seq = self.log.append([entry(Delete(items=list(ids)))])[0].seq
@@ -189,25 +192,25 @@ class Tenant:
         return self.owner or self
 
     def _caught_up(self, timeout: float) -> Items | None:
-        """Items, with what was put by now; without a timeout, with what is known."""
+        """Items, including those put just now, unless the timeout is 0."""
         if timeout > 0:
-            self.home.learner.wait(self.home.log.last, timeout)
+            self.home.learner.wait(self.home.log.newest(), timeout)
         return self.learner.items
 
     def has(self, id: str, timeout: float = WAIT_SECONDS) -> bool:
-        """Whether there is such an item, also if it was put just now."""
+        """Whether there is such an item, even if it was put just now."""
         items = self.learner.items
         if items is None or id not in items:
             items = self._caught_up(timeout)
         return items is not None and id in items
 
     def item(self, id: str, timeout: float = WAIT_SECONDS) -> Item | None:
-        """An item, with what was put by now."""
+        """An item, even if it was put just now."""
         items = self._caught_up(timeout)
         return None if items is None else items.get(id)
 
     def contents(self, ids: Sequence[str]) -> list[Item]:
-        """Items as people see them, without vectors; unknown ones are passed over."""
+        """Items as people see them, without vectors; unknown ones are left out."""
         items = self.learner.items
         found = [] if items is None else [items.get(id) for id in ids]
         return [structs.replace(item, vectors={}) for item in found if item is not None]
@@ -229,7 +232,7 @@ class Tenant:
     def feedback(self, judgements: Sequence[Judgement], *, uploaded: bool = True) -> list[Receipt]:
         """Store judgements, all of them or none; return once they are on the disk.
 
-        Those that are `uploaded` come from an administrator: their `source` is believed.
+        Those `uploaded` come from an administrator, and their `source` is believed.
         """
         entries = self.entries(judgements, uploaded=uploaded)
         return receipts(entries, self.log.append(entries))
@@ -241,10 +244,10 @@ class Tenant:
         uploaded: bool = False,
         timeout: float = WAIT_SECONDS,
     ) -> list[Entry]:
-        """Judgements, checked, as they are appended to the log.
+        """Checked entries of judgements.
 
-        Waits for items that were put just now, and for the row that follows shared ones. Raises
-        Invalid with all that are wrong.
+        Waits for items put just now and, with shared items, until the log follows their owner's.
+        Raises Invalid with all that are wrong.
         """
         try:
             found, seen = self._checked(judgements, uploaded)
@@ -275,7 +278,7 @@ class Tenant:
             return judged_entries(judgements, settings, uploaded=uploaded), 0
         known: Callable[[str], bool] = items.__contains__
         seen = items.changed
-        if self._follower is not None:  # as of a row that was applied whole
+        if self._follower is not None:  # as of a row that is applied completely
             latest = items.latest()
             known, seen = latest.has, latest.seq
         return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), seen
@@ -325,15 +328,19 @@ class Tenant:
     ) -> Ranking:
         """Find the k best items, or put some `items` in order.
 
-        With `min_seq`, a number from a receipt, what that row says is known to the ranking. With a
-        `timeout` of 0 nothing is waited for, not even an item that was put just now. A query that
-        is only a text is ranked by the words of the items, whatever the model. A `store` elsewhere
-        proposes items instead of those in the log.
+        With `min_seq`, a number from a receipt, the ranking knows that row. With a `timeout` of 0
+        nothing is waited for, not even an item that was put just now. A query with only a text is
+        ranked by the words of the items, whatever the model. An external `store` proposes items
+        instead of those in the log.
         """
+        if not 1 <= k <= MAX_RANKED:
+            raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
+        if min_seq is not None:
+            self._wait(min_seq, timeout)
         if query.text and not query.vectors and query.item is None:
-            state, known = self._waited(min_seq, timeout), self.learner.items
+            state, known = self.learner.live, self.learner.items
             return ranking.ranked_by_words(state, known, self._texts, query.text, k, items)
-        state = self._state(query, model, min_seq, timeout)
+        state = self._state(query, model, timeout)
         return ranking.ranked(
             state,
             query,
@@ -355,46 +362,47 @@ class Tenant:
         timeout: float = WAIT_SECONDS,
     ) -> tuple[dict[str, list[float]], str]:
         """Vectors by view to search elsewhere with, by inner products, and their revision."""
-        state = self._state(query, model, min_seq, timeout)
-        return ranking.vectors(state, query, model)
-
-    def _state(self, query: Query, model: str, min_seq: int | None, timeout: float) -> FrozenState:
-        self._waited(min_seq, timeout)
-        state = self._model(model)
-        check_query(state.layout, query, lambda id: self.has(id, timeout))
-        return state
-
-    def _waited(self, min_seq: int | None, timeout: float) -> FrozenState:
-        """The live state, with that row in it."""
         if min_seq is not None:
-            self._check_written(min_seq)
-            self.learner.wait(min_seq, timeout)
-        return self.learner.live
+            self._wait(min_seq, timeout)
+        return ranking.vectors(self._state(query, model, timeout), query, model)
 
-    def _check_written(self, seq: int) -> None:
-        if seq > self.log.last:
-            raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
+    def _wait(self, seq: int, timeout: float) -> None:
+        """Wait until a row is known to rankings."""
+        self.expect(seq)
+        self.learner.wait(seq, timeout)
+
+    def expect(self, seq: int) -> None:
+        """Look for a row that another process wrote; raises Invalid if it is not in the log."""
+        if seq <= self.log.last or seq <= self.log.newest():
+            return
+        if self.log.row(seq) is not None:
+            raise Unavailable(
+                f"rank: row {seq} was written by a process that has taken over; ask that one."
+            )
+        raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
 
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
         """Call `done`, from any thread, once a row is known to rankings or never will be.
 
-        Raises Invalid for a row that is not in the log.
+        The row must be in the log; see `expect`.
         """
-        self._check_written(seq)
         self.learner.when_learnt(seq, done)
 
-    def _model(self, name: str) -> FrozenState:
-        match name:
+    def _state(self, query: Query, model: str, timeout: float) -> FrozenState:
+        """The state of a model that ranks a query; raises Invalid if it cannot."""
+        match model:
             case "live":
-                return self.learner.live
+                state = self.learner.live
             case "champion":
-                return self.champions.state()
+                state = self.champions.state()
             case "base":
-                return self.learner.live._replace(learner=None)
+                state = self.learner.live._replace(learner=None)
             case _:
                 raise Invalid(
-                    f"rank: model must be 'live', 'champion' or 'base', got {name!r:.80}."
+                    f"rank: model must be 'live', 'champion' or 'base', got {model!r:.80}."
                 )
+        check_query(state.layout, query, lambda id: self.has(id, timeout))
+        return state
 
     # -- people --------------------------------------------------------------------------------
 

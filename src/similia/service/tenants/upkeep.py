@@ -30,10 +30,10 @@ class Found(NamedTuple):
 def check(
     store: str, tenant: str | None = None, *, set_aside: bool = False
 ) -> Iterator[tuple[str, Found]]:
-    """Verify logs, that owners of shared items have what was shared, and that all can be learnt.
+    """Verify that logs are intact, have owners that are as new, and can be learnt.
 
-    With `set_aside`, rows that cannot be learnt are set aside by a row that says so, for which no
-    service may have the log. Yields each tenant's name and what was found, raises Damaged.
+    With `set_aside`, rows that cannot be learnt are set aside, by a row that says so; no service
+    may have the log then. Yields each tenant's name and what was found. Raises Damaged.
     """
     for name in _names(store, tenant):
         with closing(read_log(store, name)) as log, _owner(store, name, log) as owner:

@@ -102,7 +102,7 @@ class BlendRanking(BlendState):
             product = items[name] @ vectors.T
             scores = scores + dense(product).T
         found = np.asarray(scores)
-        for row, (places, bonuses) in zip(found, self._boosts(queries, items), strict=True):
+        for row, (places, bonuses) in zip(found, self.boosts_checked(queries, items), strict=True):
             row[places] += bonuses.astype(found.dtype)
         return found
 
@@ -125,7 +125,7 @@ class BlendRanking(BlendState):
         """
         check_is_fitted(self)
         queries, items = self._checked_sides(Q, Z, finite=True, queries_only=Z is None)
-        return self._boosts(queries, None if Z is None else items)
+        return self.boosts_checked(queries, None if Z is None else items)
 
     def item_keys(self, Z: Side) -> NDArray[np.uint64]:
         """A number for each item, the same for items with equal vectors: for `boosts`."""
@@ -142,7 +142,11 @@ class BlendRanking(BlendState):
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)
         queries, _ = self._checked_sides(Q, None, finite=True, queries_only=True)
-        return side_by_side(list(self._query_views(queries, remembered=remembered).values()))
+        return self.query_vectors_checked(queries, remembered=remembered)
+
+    def query_vectors_checked(self, Q: Views, *, remembered: bool = True) -> Matrix:
+        """The same for queries that a caller has checked."""
+        return side_by_side(list(self._query_views(Q, remembered=remembered).values()))
 
     def query_matrix(self) -> Array | None:
         """None: what is remembered of single queries is in no matrix."""
@@ -168,7 +172,7 @@ class BlendRanking(BlendState):
         sizes = (queries.shape[0], Z.shape[0], Z.shape[0])
         rows = check_tuples(f"{self._owner}.triplet_scores", "triplets", triplets, sizes)
         margins = self.margins(queries, Z, rows)
-        return (margins, self._std(queries, Z, rows)) if return_std else margins
+        return (margins, self.deviations(queries, Z, rows)) if return_std else margins
 
     def margins(self, X: Views, Z: Views, triplets: Indices) -> Array:
         """Margins of triplets that a caller has checked: for streams."""
@@ -217,7 +221,7 @@ class BlendRanking(BlendState):
 
     def _query_views(self, Q: Views, *, remembered: bool) -> dict[str, Matrix]:
         """Vectors of queries for each view of the items, whose inner products add up."""
-        weights, found, column = self.weights_ / self.units_, {}, 0
+        weights, found, column = self.clicks_part_.weights / self.units_, {}, 0
         for name, width, n in self.widths_:
             if width:
                 found[name] = Q[name] * Q[name].dtype.type(weights[column])
@@ -261,8 +265,8 @@ class BlendRanking(BlendState):
             found[t] = memory.bonuses(keys[t], slots[t], clicks.ranks, clicks.weights, moved)
         return found
 
-    def _boosts(self, Q: Views, Z: Views | None) -> list[tuple[Array, Array]]:
-        """Items and bonuses for each query; keys in place of rows without items."""
+    def boosts_checked(self, Q: Views, Z: Views | None = None) -> list[tuple[Array, Array]]:
+        """Items and bonuses for each query, as `boosts`, of sides that a caller has checked."""
         known = self._known_bonuses(Q)
         every = [(items, memory + decisions) for items, memory, decisions in known]
         if Z is None:
@@ -329,8 +333,8 @@ class BlendRanking(BlendState):
         """Typical length of queries (0), or of differences between items (1)."""
         return self._dtype.type(self.lengths_[side])
 
-    def _std(self, X: Views, Z: Views, triplets: Indices) -> Array:
-        """Standard deviations of margins: of the weights, of pairs, and of W."""
+    def deviations(self, X: Views, Z: Views, triplets: Indices) -> Array:
+        """Standard deviations of margins that a caller has checked: of weights, pairs, and W."""
         query, better, worse = triplets.T
         gaps = self._features(X, Z, query, better) - self._features(X, Z, query, worse)
         variances = np.vecdot(gaps @ self.clicks_part_.covariance(), gaps)
