@@ -68,7 +68,9 @@ def engine_named(name: Any) -> Engine:
     if isinstance(name, Engine):
         return name
     if isinstance(name, Executor):
-        return Engine(lambda: nullcontext(name), lost=(), memory=partial(_share, os.cpu_count() or 1))
+        return Engine(
+            lambda: nullcontext(name), lost=(), memory=partial(_share, os.cpu_count() or 1)
+        )
     if hasattr(name, "scheduler_address") or hasattr(name, "get_executor"):
         return _dask(name)
     if not isinstance(name, str):

@@ -188,3 +188,14 @@ def test_a_damaged_log_is_the_business_of_its_tenant_alone(tmp_path, damaged):
     with pytest.raises(Damaged):
         tenants.get_or_create(damaged)
     tenants.close()
+
+
+def test_names_of_no_tenant_leave_nothing(tmp_path):
+    tenants = Tenants(tmp_path)
+    filled(tenants, "there")
+    for number in range(100):
+        with pytest.raises(NotFound):
+            tenants.get(f"nobody-{number}")
+    gc.collect()
+    assert len(tenants._changing) <= 1  # the last error's
+    tenants.close()

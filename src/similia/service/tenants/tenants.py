@@ -6,11 +6,13 @@ on demand; when many are open, the least recently used are closed.
 
 import threading
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from msgspec import structs
@@ -52,8 +54,8 @@ class Tenants:
             self._cache, self._claim = follower_folder(cache)
         #: guards the tables below; held briefly
         self._table = threading.Lock()
-        #: held to open, create or close a tenant
-        self._changing: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        #: held to open, create or close a tenant; kept while somebody holds or wants it
+        self._changing: WeakValueDictionary[str, Any] = WeakValueDictionary()
         #: least recently used first
         self._open: OrderedDict[str, Tenant] = OrderedDict()
         self._asked: dict[str, float] = {}
@@ -61,6 +63,11 @@ class Tenants:
         #: why tenants could not be opened, by name
         self.unusable: dict[str, Exception] = {}
         lower_switch_interval()
+
+    def _turn(self, name: str) -> Any:
+        """Lock of a tenant, or of a name of none."""
+        with self._table:
+            return self._changing.setdefault(name, threading.RLock())
 
     def names(self) -> list[str]:
         """Names of the tenants that are served here."""
@@ -107,7 +114,7 @@ class Tenants:
                 f"tenant: the log of {name!r} cannot be used; restore it from a backup, and start "
                 "the service again."
             )
-        with self._changing[name]:
+        with self._turn(name):
             with self._table:
                 found = self._found_open(name)
             if found is not None:
@@ -166,7 +173,8 @@ class Tenants:
         with self._table:
             idle = self._idle()
         for name in idle:
-            if not self._changing[name].acquire(blocking=False):
+            turn = self._turn(name)
+            if not turn.acquire(blocking=False):
                 continue
             try:
                 with self._table:
@@ -176,7 +184,7 @@ class Tenants:
                 if tenant is not None:
                     tenant.close()
             finally:
-                self._changing[name].release()
+                turn.release()
 
     def _idle(self) -> list[str]:
         """Names of those to close; only with the table."""
@@ -198,7 +206,7 @@ class Tenants:
                 f"tenant: {name!r} must be made by a process that writes, got one that follows."
             )
         check_name(name)
-        with self._changing[name]:
+        with self._turn(name):
             with self._table:
                 there = self._open.get(name)
             if name in self.unusable or (there is not None and there.log.last):
