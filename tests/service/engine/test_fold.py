@@ -263,6 +263,20 @@ def test_a_forged_snapshot_is_passed_over(tmp_path, often, caplog):
         caplog.clear()
 
 
+@pytest.mark.parametrize("seq", [0, -(2**63), 2**63 - 1, 2**64 - 1, 1.5, "7"])
+def test_a_snapshot_of_another_row_than_its_name_says_is_passed_over(tmp_path, often, caplog, seq):
+    tenant = filled(tmp_path)
+    tenant.feedback([triplet(i) for i in range(60)])
+    expected = bits(learner(tenant))
+    tenant.close()
+    path = max((tmp_path / "acme" / "snapshots").glob("*.safetensors"))
+    snapshots.write(path, snapshots.read(path)._replace(seq=seq))
+    again = Tenant.open(tmp_path, "acme")
+    assert bits(learner(again)) == expected
+    again.close()
+    assert "ignored" in caplog.text
+
+
 def test_a_retraction_makes_earlier_snapshots_count_again(tmp_path, often):
     tenant = filled(tmp_path)
     for i in range(80):

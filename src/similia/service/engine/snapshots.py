@@ -85,8 +85,8 @@ class Snapshots:
                 continue
             try:
                 sealed = read(self._path(number))
-                row = self._log.row(sealed.seq)
-                if row is None or row.hash.hex() != sealed.hash:
+                row = self._log.row(number)
+                if sealed.seq != number or row is None or row.hash.hex() != sealed.hash:
                     raise ModelFileError(f"{self._path(number)} is of another log.")
             except (ModelFileError, OSError) as error:
                 logger.warning("A snapshot is ignored: %s", error)
