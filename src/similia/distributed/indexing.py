@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from similia.contract import Array
 from similia.distributed.engines import engine_named
 from similia.distributed.inputs import located
-from similia.distributed.memory import check_fits, rows_that_fit
+from similia.distributed.memory import Cut
 from similia.distributed.searching import best_of_all
 from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
@@ -149,15 +149,12 @@ def index_shards(
     given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
     check_parameters("index_shards", _RULES, given)
     engine, place = engine_named(executor), folder_here("folder", folder)
-    memory = engine.memory()
     where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     ranged = RangedVectors(where)
     n, row = ranged.shape[0], COPIES * ranged.row_bytes
-    size = shard_size or kept(place, "shard_size")
-    size = size or rows_that_fit(SHARD_ROWS, row, INDEX_BYTES, memory)
-    smaller = f"use larger workers, or shard_size={rows_that_fit(size, row, INDEX_BYTES, memory)}"
-    check_fits("index_shards", INDEX_BYTES + min(n, size) * row, memory, smaller)
+    cut = Cut("index_shards", "shard_size", SHARD_ROWS, row, INDEX_BYTES)
+    size = cut.size(shard_size or kept(place, "shard_size"), n, engine.memory())
     job = {
         "index": [backend, {name: str(value) for name, value in options.items()}],
         "model": named and file_mark(named),

@@ -3,6 +3,7 @@
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -277,8 +278,9 @@ def _marks(
 
 def _begin(model: StreamLearner, vectors: VectorPath, items: VectorPath | None) -> None:
     """Bring a learner to its start, from mapped vectors, of which it looks at a sample."""
-    X, Z = vectors.open().X, None if items is None else items.open().X
-    lessons_for(model, X, Z).start(model)
+    with ExitStack() as stack:
+        X, Z = (side and stack.enter_context(side.looked_at()) for side in (vectors, items))
+        lessons_for(model, X, Z).start(model)
 
 
 def _stored(where: tuple[VectorPath, VectorPath | None]) -> tuple[VectorFile, VectorFile | None]:
