@@ -1,7 +1,10 @@
 """What is taken as executors, files and folders, and what is refused in words."""
 
+import doctest
+
 import pytest
 
+from similia import distributed
 from similia.distributed import evaluate_parts, learn_shares, search_ranges
 from similia.distributed.engines import Engine, engine_named
 
@@ -55,3 +58,14 @@ def test_urls_to_write_to_are_refused_and_make_no_folder(
             "cosine", problem.vectors, problem.vectors, 3, work="s3://b/x", executor=inline
         )
     assert set(tmp_path.iterdir()) == before
+
+
+def test_everything_public_has_an_example_and_the_examples_run():
+    """As a newcomer would paste them."""
+    pytest.importorskip("qdrant_client")
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
+    for name in distributed.__all__:
+        (example,) = finder.find(getattr(distributed, name), name)
+        assert example.examples, name
+        runner.run(example)
+    assert runner.failures == 0

@@ -74,9 +74,9 @@ def search_ranges(
     ----------
     scorer : path or str
         File of a model, or the name of a plain similarity.
-    queries, items : VectorPath or path
-        Vectors that all workers find, by path or URL; items in .npy files are mapped, and of
-        Parquet and Arrow files a task reads its own rows: never are they held whole.
+    queries, items : VectorPath, path, array, table or collection
+        As for `learn_shares`. Of items in .npy, Parquet and Arrow files a task reads its own rows:
+        never are they held whole.
     k : int
         Number of items for each query, at most as many as there are.
     work, executor, patience, verbose
@@ -89,6 +89,20 @@ def search_ranges(
     -------
     indices, scores : arrays of shape (n_queries, k)
         Best item first; among equal scores, the lower index first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import search_ranges
+    >>> items = np.arange(100.0).reshape(-1, 1)
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     rows, scores = search_ranges(
+    ...         "euclidean", items[[7]] + 0.1, items, 2, work=f"{folder}/work", executor=pool
+    ...     )
+    >>> rows
+    array([[7, 8]])
     """
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)

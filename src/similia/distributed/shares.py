@@ -30,7 +30,19 @@ MAPPED_SHARE = 0.25
 
 @dataclass(frozen=True)
 class VectorPath:
-    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`."""
+    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from similia.distributed import VectorPath
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(2))
+    ...     _ = pathlib.Path(f"{folder}/names.txt").write_text("a\\nb\\n")
+    ...     VectorPath(f"{folder}/x.npy", ids=f"{folder}/names.txt").read().ids.names()
+    ['a', 'b']
+    """
 
     path: str
     ids: str | None = None
