@@ -9,7 +9,7 @@ import copy
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -22,7 +22,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.retrieval.evaluation import gain_over_best
 from similia.safety.bounds import check_entries, check_numeric
-from similia.safety.whole import turn_of
+from similia.safety.whole import in_turn, turn_of
 from similia.validation import (
     Rule,
     boolean,
@@ -38,7 +38,6 @@ RARE_STEPS = 0.01
 
 
 P = ParamSpec("P")
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def accepts_one_query(
@@ -108,17 +107,6 @@ def generator(
 
 #: methods that change a learner, and so take its lock
 _CHANGES = ("fit", "partial_fit", "learn", "learn_checked", "begin", "set_state")
-
-
-def in_turn(method: Method) -> Method:
-    """Let a method that changes a learner wait until no other thread changes or copies it."""
-
-    @wraps(method)
-    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
-        with turn_of(self):
-            return method(self, *arguments, **options)
-
-    return cast(Method, waiting)
 
 
 def writable(value: Any) -> Any:

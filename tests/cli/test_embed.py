@@ -59,9 +59,7 @@ def export(folder, width):
     graph = helper.make_graph(
         [node], "words", [ids, mask], [states], [onnx.numpy_helper.from_array(vectors, "vectors")]
     )
-    made = helper.make_model(
-        graph, ir_version=8, opset_imports=[helper.make_operatorsetid("", 17)]
-    )
+    made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_operatorsetid("", 17)])
     folder.mkdir()
     onnx.save(made, folder / "model.onnx")
     tokenizer.save(str(folder / "tokenizer.json"))

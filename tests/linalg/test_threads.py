@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, get_ident
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from similia.linalg import threads
 from similia.linalg.threads import side_by_side, single_blas_thread
@@ -21,6 +21,13 @@ def three_processors(monkeypatch):
     threads._pool.cache_clear()
     yield
     threads._pool.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def blas_of_two_threads():
+    """Tests run beside each other with one; these are about more."""
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 def blas_threads():

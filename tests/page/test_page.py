@@ -235,6 +235,13 @@ def test_the_search_changes_after_a_judgement(shop, visit, picture):
     assert page.locator(".lines path.up").count() >= 1
     assert page.locator(".lines path.down").count() >= 1
     picture(page, "search")
+    left, right, sixth = boxes[0], boxes[10], boxes[5]
+    corner = {"x": left["x"] - 40, "y": left["y"] - 40}
+    size = {
+        "width": right["x"] + right["width"] + 8 - corner["x"],
+        "height": sixth["y"] + sixth["height"] + 8 - corner["y"],
+    }
+    picture(page, "before-after", clip=corner | size)
     second = "ol[aria-labelledby=after] > li:nth-child(2)"
     page.click(f"{second} >> text=Why")
     page.wait_for_selector(f"{second} >> text=Someone decided this for the query")

@@ -93,7 +93,11 @@ def test_what_queries_of_files_are_is_found_out(table, tmp_path):
 
     lists = [(q, item, item == liked) for q, liked in ASKED for item in list(GOODS)[:8]]
     write("log.csv", ("query", "sku", "clicked"), [(q, i, int(c)) for q, i, c in lists])
-    write("items.csv", ("query", "item", "click"), [("pole-carbon", i, int(c)) for _, i, c in lists[:8]])
+    write(
+        "items.csv",
+        ("query", "item", "click"),
+        [("pole-carbon", i, int(c)) for _, i, c in lists[:8]],
+    )
     grades = [("rain boot", "boot-marsh", 1), ("rain boot", "shoe-road", 0)]
     write("judged.csv", ("query", "item", "relevance"), grades)
     write("alike.csv", ("query", "item", "relevance"), [("snow", "boot-snow", 1)])

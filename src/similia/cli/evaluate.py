@@ -213,8 +213,8 @@ def _examined(
             last = max(receipt.seq for receipt in client.examine(rows))
         if alike:
             opt.note(
-                f"warning: {alike} of {n_judged} judged queries have one grade only, so they compare "
-                "nothing; grade some items that do not fit, too, with relevance 0."
+                f"warning: {alike} of {n_judged} judged queries have one grade only, so they "
+                "compare nothing; grade some items that do not fit, too, with relevance 0."
             )
         deadline = time.monotonic() + READ_WITHIN
         while client.status().learnt_seq < last and time.monotonic() < deadline:

@@ -135,9 +135,9 @@ Embed = Annotated[
     Option(
         "--embed",
         metavar="NAME_OR_FOLDER",
-        help="Make vectors of the texts by a model of sentence-transformers, model2vec or fastembed "
-        "(fastembed:NAME, or a folder with model.onnx). They are kept beside the items, and made "
-        "anew only for what has changed.",
+        help="Make vectors of the texts by a model of sentence-transformers, model2vec or "
+        "fastembed (fastembed:NAME, or a folder with model.onnx). They are kept beside the items, "
+        "and made anew only for what has changed.",
         rich_help_panel="Tables of items",
     ),
 ]

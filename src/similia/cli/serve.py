@@ -102,10 +102,10 @@ def serve(
     """Serve feedback and rankings over HTTP.
 
     Listens on this machine only, until told otherwise and given keys. Items are added to the first
-    tenant, or replace those with the same ids. Stops on SIGTERM or Ctrl-C after finishing the
-    requests under way. Every setting is a flag (--max-body), a variable of the environment
-    (SIMILIA_MAX_BODY), and a name in the file for --config (max_body). Limits, deadlines and logging
-    are settings, too: --show-settings lists all.
+    tenant, or replace those with the same ids. Ctrl-C and SIGTERM end it, once the requests under
+    way are answered. Every setting is a flag (--max-body), a variable of the environment
+    (SIMILIA_MAX_BODY), and a name in the file for --config (max_body). Limits, deadlines and
+    logging are settings, too: --show-settings lists all.
     """
     inputs.check_files(items, ids, texts, queries, query_texts)
     settings, origin = read_settings(config, flags=flags)
@@ -274,9 +274,10 @@ def feedback(
     last = 0
     with service_in_words(), Client(url, tenant, key) as client:
         names = inputs.named_columns(columns)
+        kind: str = queries or "item"
         if queries is None and events is None:
-            queries = kind_of_queries(client, file, names)
-        found = judgements_in(file, judge, events=events, columns=names, queries=queries or "item")
+            kind = kind_of_queries(client, file, names)
+        found = judgements_in(file, judge, events=events, columns=names, queries=kind)
         for rows in batches(found, batch):
             receipts = client.feedback(rows)
             sent += len(receipts)

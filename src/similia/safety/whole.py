@@ -10,11 +10,14 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from threading import Lock, RLock, current_thread, main_thread
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 #: names of temporary files
 LEFTOVER = re.compile(r"\..*\.[0-9a-f]{16}\.part(\..*)?")
@@ -133,6 +136,17 @@ def turn_of(model: Any) -> Any:
     """
     with _taking:
         return _turns.setdefault(model, RLock())
+
+
+def in_turn(method: Method) -> Method:
+    """Let a method that changes a learner wait until no other thread changes or copies it."""
+
+    @wraps(method)
+    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
+        with turn_of(self):
+            return method(self, *arguments, **options)
+
+    return cast(Method, waiting)
 
 
 def _forget_turns() -> None:

@@ -147,7 +147,7 @@ def test_a_team_whose_maker_was_killed_is_made_again(place, name, open_log, tmp_
 def test_items_may_come_after_those_who_share_them(tenants):
     owner = tenants.create("owner")
     one = tenants.create("one", SHARING)
-    with pytest.raises(Invalid, match="there must be items"):
+    with pytest.raises(Invalid, match="there are no items"):
         one.feedback([triplet(0)])
     assert one.next(3) == []
     one.feedback([judgement(5)])  # a question passed over needs none

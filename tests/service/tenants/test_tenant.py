@@ -350,7 +350,7 @@ def test_other_bad_requests_are_refused(tenant):
 
 def test_there_is_no_ranking_without_items(tmp_path):
     tenant = Tenant.create(tmp_path, "empty")
-    with pytest.raises(Invalid, match="items before"):
+    with pytest.raises(Invalid, match="there are no items"):
         tenant.rank(query(0))
     tenant.put_items([item(0)])
     receipt = tenant.delete_items(["i0"])

@@ -67,9 +67,7 @@ def judgements_in(
         yield from _signed(_judged(Source(path, columns), queries), judge)
 
 
-def queries_are(
-    path: Path, columns: dict[str, str] | None, is_item: Callable[[str], bool]
-) -> str:
+def queries_are(path: Path, columns: dict[str, str] | None, is_item: Callable[[str], bool]) -> str:
     """Whether the queries of a file are items ("item") or what people typed ("text").
 
     The first ones decide: they are items if at least half of them are.

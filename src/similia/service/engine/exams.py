@@ -193,7 +193,9 @@ def spoke(spoken: Sequence[JudgeVoice]) -> list[dict[str, Any]]:
 def figures(exam: HeldOutExam | None, rankers: dict[str, Searchable]) -> Figures:
     """Marks of rankers, of which "base" and "live" are compared."""
     if exam is None:
-        note = "No judged queries yet that nothing was learnt from: upload some, or answer questions."
+        note = (
+            "No judged queries yet that nothing was learnt from: upload some, or answer questions."
+        )
         return Figures(measure=ACCURACY, note=note)
     marks = {name: mark(exam, ranker) for name, ranker in rankers.items()}
     means = {name: float(found.judged(ACCURACY).mean()) for name, found in marks.items()}
