@@ -5,13 +5,19 @@ Each row is a command, what a person expects of it, and what was seen. On Cranfi
 """
 
 import csv
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import numpy as np
 
@@ -43,6 +49,47 @@ class Hour:
         if not right:
             print(f"     expected: exit {code}, {says!r}\n{told[-1500:]}")
         return told
+
+    def see(self, what: str, told: str, says: str) -> None:
+        """Print whether something that was said is what a person expects."""
+        right = re.search(says, told, re.DOTALL) is not None
+        self.failed += not right
+        print(f"{'ok ' if right else 'NO '} {what}\n     {_last(told)}")
+        if not right:
+            print(f"     expected: {says!r}\n{told[-1500:]}")
+
+    @contextmanager
+    def serving(self, *arguments: str) -> Iterator[str]:
+        """A service in the folder, at a free port; yields its address."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [str(SIMILIA), "serve", *arguments, "--port", str(port), "--store", "store"]
+        url = f"http://127.0.0.1:{port}"
+        with (
+            open(self.folder / "serve.log", "w") as log,
+            subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log) as process,
+        ):
+            try:
+                deadline = time.monotonic() + 120
+                while "error" in asked(f"{url}/readyz") and time.monotonic() < deadline:
+                    time.sleep(0.2)
+                yield url
+            finally:
+                process.terminate()
+
+
+def asked(url: str, body: object = None) -> str:
+    """What a service answers, also if it refuses."""
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        request = Request(url, data, {"content-type": "application/json"})
+        with urlopen(request, timeout=60) as answer:
+            return answer.read().decode()
+    except HTTPError as error:
+        return error.read().decode()
+    except URLError as error:
+        return json.dumps({"error": str(error)})
 
 
 def _last(told: str) -> str:
@@ -127,6 +174,11 @@ def make_shop(folder: Path, items: list[tuple[str, str]], queries: list[str], n_
     )
     write(folder / "nothing.csv", [{**row, "clicked": 0} for row in log])
     write(folder / "judged.csv", judged)
+    others = [
+        {"query": row["query"], "item": f"p{rng.integers(len(items))}", "relevance": 0}
+        for row in judged
+    ]
+    write(folder / "graded.csv", sorted(judged + others, key=lambda row: str(row["query"])))
     # The same with vectors in a table, and queries of their own.
     vectors = rng.normal(size=(len(items), 24)).astype(np.float32)
     np.save(folder / "items.npy", vectors)
@@ -204,6 +256,25 @@ def main() -> int:
         print(f"{'ok ' if same else 'NO '} evaluate and promote: one base, start and learnt")
         hour.failed += not same
         hour.run("info", model, says="ranks by", not_says="tensors")
+        hour.run("learn", "--help", says="Tables of items:.*Examples:.*items.csv clicks.csv")
+        lines = {
+            name: len(hour.run(*name.split(), says="").splitlines())
+            for name in ("learn --help", "serve --help", f"info {model}")
+        }
+        print(f"     lines: {lines}")
+        print("-- a service")
+        with hour.serving("items.csv") as url:
+            status = asked(f"{url}/v1/default/status")
+            hour.see("serve: numbers are views", status, '"views":.*"name":"price"')
+            hour.run("feedback", "clicks.csv", "--url", url, code=1, says="what was shown, too")
+            hour.run("feedback", "log.csv", "--url", url, says="what people typed.*|Sent 600")
+            promoted = f"{url}/v1/default/promote"
+            hour.see("promote without an exam", asked(promoted, {}), "upload judged queries")
+            hour.run("evaluate", "judged.csv", "--url", url, says="have one grade only")
+            hour.run("evaluate", "graded.csv", "--url", url, says="learnt - base")
+            hour.see("promote with one", asked(promoted, {}), '"promoted":.*"start":')
+            found = asked(f"{url}/v1/default/rank", {"query": {"text": "cheap wing"}, "k": 2})
+            hour.see("a typed query is ranked", found, '"results":.*"id":"p')
         print("-- clicks without what was shown")
         hour.run("learn", "items.csv", "clicks.csv", "--shown", "base:10", "-o", "c")
         hour.run("info", "c", says="the best 10 of today's ranking")

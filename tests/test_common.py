@@ -28,19 +28,7 @@ def test_house_check(name, check):
     check(learner_class(name))
 
 
-def expected_to_fail(estimator):
-    """A weight is the length of one step; a repeated example takes two, at other times."""
-    if "sample_weight" not in inspect.signature(estimator.fit).parameters:
-        return {}
-    return {
-        f"check_sample_weight_equivalence_on_{kind}_data": expected_to_fail.__doc__
-        for kind in ("dense", "sparse")
-    }
-
-
-@parametrize_with_checks(
-    [small(name) for name in LEARNERS], expected_failed_checks=expected_to_fail
-)
+@parametrize_with_checks([small(name) for name in LEARNERS])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -20,7 +20,7 @@ from similia.neighbors.gerrymandering import NeighborhoodGerrymandering
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 from similia.retrieval.scorers import PLAIN_SCORERS
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 from similia.trust.agreement import triplet_margins
 from similia.trust.exam import exam_of_grades, exam_of_triplets
 from tests.cases import case_of
@@ -212,10 +212,10 @@ def fewer_offsets(X):
 )
 def test_other_forms_are_checked_before_they_are_converted(form, damage, X):
     wrong = form(X)
-    check_sparse("here", "X", wrong)
+    check_entries("here", "X", wrong)
     damage(wrong)
     with pytest.raises(ValueError, match=f"^here: X must be a sparse matrix {REFUSED}"):
-        check_sparse("here", "X", wrong)
+        check_entries("here", "X", wrong)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
@@ -223,10 +223,10 @@ def test_other_forms_are_checked_before_they_are_converted(form, damage, X):
 def test_every_sound_form_passes_and_is_left_alone(form, shape, rng):
     X = sparse.coo_array(rng.random(shape) * (rng.random(shape) < 0.3)).asformat(form)
     copy = X.copy()
-    check_sparse("here", "X", X)
+    check_entries("here", "X", X)
     assert (copy != X).nnz == 0
     for wide in ("csr", "csc"):
         Z = X.asformat(wide)
         Z.indices, Z.indptr = Z.indices.astype(np.int64), Z.indptr.astype(np.int64)
-        check_sparse("here", "X", Z)
+        check_entries("here", "X", Z)
         assert Z.indices.dtype == np.int64

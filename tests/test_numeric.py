@@ -20,7 +20,7 @@ from similia.neighbors.gerrymandering import NeighborhoodGerrymandering
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
 from similia.retrieval.scorers import PLAIN_SCORERS
-from similia.safety.numeric import check_numeric
+from similia.safety.bounds import check_numeric
 from tests.cases import case_of
 
 DAY = np.datetime64("2024-01-01")

@@ -1,9 +1,6 @@
 """What is installed with the package, under which licences, and how the package is built."""
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, metadata, requires
 from pathlib import Path
@@ -56,21 +53,6 @@ def test_every_requirement_has_a_lower_bound_that_is_met():
         except PackageNotFoundError:
             continue
         assert installed in requirement.specifier
-
-
-def test_the_same_source_makes_the_same_wheel_twice(tmp_path):
-    pytest.importorskip("mesonpy")
-    program = "import sys; from mesonpy import build_wheel; build_wheel(sys.argv[1])"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "SOURCE_DATE_EPOCH": "1700000000"}
-    wheels = []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        folder.mkdir()
-        command = [sys.executable, "-c", program, folder]
-        subprocess.run(command, cwd=ROOT, env=environment, check=True)
-        (wheel,) = folder.glob("*.whl")
-        wheels.append(wheel.read_bytes())
-    assert wheels[0] == wheels[1]
 
 
 def test_the_citation_names_this_version_and_licence():

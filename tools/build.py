@@ -43,6 +43,9 @@ def in_place(*options: str) -> None:
     plan = json.loads((folder / "meson-info" / "intro-install_plan.json").read_text())
     for built, target in plan["targets"].items():
         place = PACKAGE.parent / Path(target["destination"].replace("{py_platlib}/", ""))
+        for other in place.parent.glob(f"{place.name.partition('.')[0]}.*"):
+            if other.suffix in (".so", ".pyd") and other != place:
+                other.unlink()  # of another name for the same module, which would be found first
         if not place.exists() or place.stat().st_mtime < Path(built).stat().st_mtime:
             place.unlink(missing_ok=True)  # other processes keep the file that they have loaded
             shutil.copy2(built, place)

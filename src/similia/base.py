@@ -9,7 +9,7 @@ import copy
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -21,9 +21,8 @@ from similia.contract import FLOATS, Array, Matrix, Revision, State
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.retrieval.evaluation import gain_over_best
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_numeric, check_unmasked
-from similia.safety.whole import turn_of
+from similia.safety.bounds import check_entries, check_numeric
+from similia.safety.whole import in_turn, turn_of
 from similia.validation import (
     Rule,
     boolean,
@@ -39,7 +38,6 @@ RARE_STEPS = 0.01
 
 
 P = ParamSpec("P")
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def accepts_one_query(
@@ -73,9 +71,8 @@ def validated(
         return X
     owner = type(estimator).__name__
     check_numeric(owner, "X", X)
-    for name, given in zip("Xy", (X, *y), strict=False):
-        check_sparse(owner, name, given)
-        check_unmasked(owner, name, given)
+    for labels in y:
+        check_entries(owner, "y", labels)
     options = {"accept_sparse": "csr", "dtype": FLOATS, **options}
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         found = validate_data(estimator, X, *y, reset=reset, **options)
@@ -110,17 +107,6 @@ def generator(
 
 #: methods that change a learner, and so take its lock
 _CHANGES = ("fit", "partial_fit", "learn", "learn_checked", "begin", "set_state")
-
-
-def in_turn(method: Method) -> Method:
-    """Let a method that changes a learner wait until no other thread changes or copies it."""
-
-    @wraps(method)
-    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
-        with turn_of(self):
-            return method(self, *arguments, **options)
-
-    return cast(Method, waiting)
 
 
 def writable(value: Any) -> Any:
@@ -205,7 +191,7 @@ class Learner(BaseEstimator, ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         memo[id(self)] = copied = type(self).__new__(type(self))
         with turn_of(self):
-            copied.__setstate__(copy.deepcopy(super().__getstate__(), memo))
+            copied.__dict__.update(copy.deepcopy(vars(self), memo))
         return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -253,9 +239,8 @@ class Learner(BaseEstimator, ABC):
 
     def _example(self, m: int, n: int, dtype: DTypeLike) -> tuple[Any, Any]:
         """Vectors of m and n features to start a learner with."""
-        return np.zeros((m, m), dtype), np.zeros(
-            (1, n), dtype
-        )  # square, in case it is a kernel matrix
+        square = np.zeros((m, m), dtype)  # in case it is a kernel matrix
+        return square, np.zeros((1, n), dtype)
 
     # -- averaging -----------------------------------------------------------------------------
 

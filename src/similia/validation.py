@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_numeric, check_unmasked
+from similia.safety.bounds import check_entries, check_numeric
 from similia.views import FLOATS, Matrix, Views
 
 
@@ -124,7 +123,7 @@ def column_names(given: Any) -> list[str] | None:
 
 def tuple_array(owner: str, name: str, tuples: Any) -> NDArray[Any]:
     """Tuples as an array; columns of a table are taken by their names."""
-    check_unmasked(owner, name, tuples)
+    check_entries(owner, name, tuples)
     names = column_names(tuples)
     if names is None:
         return np.asarray(tuples)
@@ -215,7 +214,6 @@ def checked_matrix(owner: str, name: str, X: ArrayLike | Matrix, **options: Any)
 
     Where it must be finite, so must be what is computed from it.
     """
-    check_sparse(owner, name, X)
     check_numeric(owner, name, X)
     with np.errstate(invalid="ignore"):  # scikit-learn first sums all numbers
         X = check_array(X, **{"accept_sparse": "csr", "dtype": FLOATS, **options})

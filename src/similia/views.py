@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_numeric
+from similia.safety.bounds import check_numeric
 
 Array: TypeAlias = NDArray[Any]
 #: a dense array or a CSR matrix
@@ -128,7 +127,6 @@ def checked_views(views: dict[str, Matrix]) -> Views:
 
 
 def _matrix(name: str, given: ArrayLike | Matrix) -> Matrix:
-    check_sparse("Views", name, given)
     check_numeric("Views", name, given)
     if not sparse.issparse(given):
         given = np.asarray(given)

@@ -58,8 +58,8 @@ def test_learn_blends_by_default_and_info_tells_the_start_from_what_was_learnt(r
     assert blend.weights_[1] < -0.2
     text = run("info", model).stdout
     assert "vectors +1, price +0" in text
-    assert "ranks with 100%" in text
-    assert "does not rank yet" in text
+    assert "lists  count 100%" in text
+    assert "does not count yet" in text
     found = json.loads(run("info", model, "--json").stdout)
     assert found["start"] == dict(zip(blend.names_, blend.start_weights_.tolist(), strict=True))
     assert found["weights"] == dict(zip(blend.names_, blend.weights_.tolist(), strict=True))

@@ -1,6 +1,5 @@
 """The same on a Dask cluster of processes on this machine."""
 
-import os
 import sys
 from urllib.request import urlopen
 
@@ -16,11 +15,9 @@ from similia.files import read_vectors
 from similia.trust import evaluate_file
 from tests.distributed.hostile import KillingTheDriver, Unlucky, Writing
 from tests.distributed.test_learning import learnt
+from tests.elsewhere import in_clusters
 
 distributed = pytest.importorskip("distributed")
-at_length = pytest.mark.skipif(
-    "SIMILIA_TEST_CLUSTERS" not in os.environ, reason="`make clusters` runs it"
-)
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="limits of memory"),
     pytest.mark.filterwarnings("ignore"),
@@ -40,6 +37,7 @@ def cluster():
         yield running.scheduler_address.replace("tcp://", "dask://")
 
 
+@in_clusters
 def test_workers_that_die_hang_or_lack_memory_change_no_bit(problem, inline, cluster, monkeypatch):
     expected = learnt(problem, inline)
     monkeypatch.setattr(learning, "LearnShare", Unlucky)
@@ -74,7 +72,7 @@ def test_an_evaluation_is_that_of_one_machine(problem, cluster, rng):
             np.testing.assert_array_equal(values, expected[name].per_query[measure])
 
 
-@at_length
+@in_clusters
 def test_a_killed_driver_goes_on_from_what_is_finished(problem, inline, cluster, monkeypatch):
     expected = learnt(problem, inline)
     problem.let_a_driver_be_killed(cluster)
@@ -82,7 +80,7 @@ def test_a_killed_driver_goes_on_from_what_is_finished(problem, inline, cluster,
     assert learnt(problem, cluster, "again", work=problem.folder / "work") == expected
 
 
-@at_length
+@in_clusters
 def test_a_cluster_of_one_worker_survives_its_hanging(tmp_path, patient):
     tasks = [Writing("task-0", "hang"), Writing("task-1", "memory"), Writing("task-2", "die")]
     with started(1) as running:
@@ -91,14 +89,14 @@ def test_a_cluster_of_one_worker_survives_its_hanging(tmp_path, patient):
     assert [record["wrote"] for record in records] == [task.name for task in tasks]
 
 
-@at_length
+@in_clusters
 def test_an_executor_of_dask_serves_as_one(problem, inline, cluster):
     expected = learnt(problem, inline)
     with distributed.Client(cluster.replace("dask://", "tcp://")) as client:
         assert learnt(problem, client.get_executor(), "again") == expected
 
 
-@at_length
+@in_clusters
 def test_commands_run_on_the_cluster(problem, inline, cluster):
     expected, output = learnt(problem, inline), problem.output("again")
     given = (problem.vectors, problem.feedback)
@@ -113,7 +111,7 @@ def test_commands_run_on_the_cluster(problem, inline, cluster):
     assert (alone.exit_code, parted.stdout) == (0, alone.stdout)
 
 
-@at_length
+@in_clusters
 def test_the_dashboard_shows_the_tasks(problem):
     """What its pages draw is what the scheduler counts, by the name of the function."""
     pytest.importorskip("bokeh", reason="the dashboard needs bokeh")

@@ -18,12 +18,14 @@ from similia.distributed.engines import engine_named
 from similia.distributed.tasks import finished, run_all
 from tests.distributed.conftest import Inline
 from tests.distributed.hostile import Writing
+from tests.elsewhere import in_clusters
 
 
 def names(records):
     return [record["wrote"] for record in records]
 
 
+@in_clusters
 def test_outcomes_come_in_the_order_of_the_tasks_whatever_happens(tmp_path, patient):
     """Workers are killed, hang or lack memory; their tasks are done again by others."""
     fates = ["", "die", "hang", "memory"]
@@ -35,6 +37,7 @@ def test_outcomes_come_in_the_order_of_the_tasks_whatever_happens(tmp_path, pati
         assert finished(tmp_path, task.name) is not None
 
 
+@in_clusters
 def test_a_task_that_kills_every_worker_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks_module, "MAX_LOSSES", 1)
     tasks = [Writing("fatal", "always die")]

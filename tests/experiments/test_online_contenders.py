@@ -20,19 +20,7 @@ def test_house_check(check, cls):
     check(cls)
 
 
-def expected_to_fail(estimator):
-    """A weight is the length of one step; a repeated example takes two, at other times."""
-    if isinstance(estimator, PAUM):
-        return {}
-    return {
-        f"check_sample_weight_equivalence_on_{kind}_data": expected_to_fail.__doc__
-        for kind in ("dense", "sparse")
-    }
-
-
-@parametrize_with_checks(
-    [cls(random_state=0) for cls in CONTENDERS], expected_failed_checks=expected_to_fail
-)
+@parametrize_with_checks([cls(random_state=0) for cls in CONTENDERS])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_check(estimator, check):
     check(estimator)

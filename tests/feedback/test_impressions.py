@@ -82,19 +82,6 @@ def test_ties_count_a_little_in_each_direction_and_decide_nothing():
     assert lists.trusted.tolist() == [True, False, False]
 
 
-def test_lists_say_something_if_an_item_was_preferred_or_none_was_wanted():
-    lists = Impressions(
-        np.arange(5),
-        np.array([0, 2, 4, 6, 7, 9]),
-        np.zeros(9, int),
-        np.array([1, 0, 1, 1, 0, 0, 1, 1, 0], float),
-        {},
-        np.array([1, 1, 1, 1, 0], float),
-        np.array([False, False, True, False, True]),
-    )
-    assert lists.say_something().tolist() == [True, False, True, False, False]
-
-
 ROWS = {"query": [0, 0, 1], "item": [1, 2, 3], "gain": [1, 0, 1]}
 
 

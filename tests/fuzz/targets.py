@@ -24,11 +24,11 @@ from similia.index import build_index, open_index
 from similia.persistence import describe, load, reading, saving
 from similia.registry import LEARNERS, learner_class
 from similia.retrieval import evaluate, top_k
+from similia.safety.whole import document_sha256
 from similia.stream import Checkpoint
 from similia.stream.checkpoint import PROGRESS
-from similia.stream.checkpoint import _seal as progress_seal
 from similia.stream.lessons import learn_stream, lessons_for
-from similia.trust.generations import HISTORY, Generations, _seal
+from similia.trust.generations import HISTORY, Generations
 from tests.cases import case_of
 from tests.fixtures.make import FOLDER, data
 from tests.fuzz import hostile
@@ -142,7 +142,7 @@ def history_file(rng, folder):
     if rng.random() < 0.3 or not isinstance(changed, dict):
         path.write_bytes(hostile.damaged_bytes(rng, path.read_bytes()))
     else:
-        seal = refused(lambda: _seal(changed)) or ""
+        seal = refused(lambda: document_sha256(changed)) or ""
         path.write_text(json.dumps({**changed, "sha256": seal}))
     again = refused(lambda: Generations(folder))
     if again is not None:
@@ -212,7 +212,7 @@ def checkpoint_folder(rng, folder):
         document = json.loads(path.read_text())
         document.pop("sha256")
         changed = hostile.damaged_tree(rng, document)
-        seal = refused(lambda: progress_seal(changed)) or ""
+        seal = refused(lambda: document_sha256(changed)) or ""
         sealed = {**changed, "sha256": seal} if isinstance(changed, dict) else changed
         path.write_text(json.dumps(sealed))
     again = learner_class("OASIS")()

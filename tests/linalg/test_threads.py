@@ -1,12 +1,14 @@
 import importlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, get_ident
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from similia.linalg import threads
 from similia.linalg.threads import side_by_side, single_blas_thread
@@ -19,6 +21,13 @@ def three_processors(monkeypatch):
     threads._pool.cache_clear()
     yield
     threads._pool.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def blas_of_two_threads():
+    """Tests run beside each other with one; these are about more."""
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 def blas_threads():
@@ -160,3 +169,40 @@ def test_a_task_may_fork_and_share_out_tasks_in_both_processes(three_processors)
     if children[0] == 0:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+
+
+FORKS = """
+import os, threading
+import numpy as np
+from similia.linalg.blas import products
+
+done, A, B = threading.Event(), *np.random.default_rng(0).random((2, 600, 600))
+
+def multiply():
+    while not done.is_set():
+        products((A, B))
+
+threads = [threading.Thread(target=multiply) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(60):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+done.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_amid_products_of_other_threads_returns():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], check=True, timeout=300)
+
+
+def test_products_leave_the_number_of_threads_as_it_was():
+    before, within = blas_threads(), []
+    side_by_side([lambda: within.extend(blas_threads())])
+    assert set(within) == {1}
+    assert blas_threads() == before

@@ -1,5 +1,7 @@
 """SLNDClassifier: against the paper's own loop, its options, and odd data."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,7 +9,7 @@ from sklearn.datasets import load_digits, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from similia import SLNDClassifier, load, save
+from similia import SGDOneVsRest, SLNDClassifier, load, save
 from similia.base import generator
 from similia.linear import frames
 from similia.losses import LOSSES
@@ -378,3 +380,47 @@ def test_wrong_weights_are_refused(problem):
     for weights in (np.ones(3), -np.ones(len(y)), np.zeros(len(y)), np.full(len(y), np.nan)):
         with pytest.raises(ValueError, match=r"SLNDClassifier\.fit: sample_weight must be"):
             SLNDClassifier().fit(X, y, sample_weight=weights)
+
+
+WEIGHTED = [
+    SLNDClassifier,
+    SGDOneVsRest,
+    partial(SLNDClassifier, sampling="balanced"),
+    partial(SLNDClassifier, rank="held-out", average=True),
+    partial(SGDOneVsRest, early_stopping=True),
+    partial(SGDOneVsRest, schedule="theorem"),
+]
+
+
+@pytest.mark.parametrize("make", WEIGHTED)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_weight_and_copies_are_the_same_wherever_they_stand(problem, rng, make, form):
+    X, y = problem
+    weights = rng.integers(4, size=len(y))
+    copies, order = np.repeat(np.arange(len(y)), weights), rng.permutation(len(y))
+    weighted = make(random_state=0).fit(form(X[order]), y[order], sample_weight=weights[order])
+    repeated = make(random_state=0).fit(form(X[copies]), y[copies])
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    np.testing.assert_array_equal(weighted.class_counts_, repeated.class_counts_)
+
+
+def test_copies_in_a_stream_follow_one_another(problem):
+    X, y = problem
+    weights = np.arange(len(y)) % 3
+    weighted = SLNDClassifier().partial_fit(X, y, classes=range(3), sample_weight=weights)
+    copies = np.repeat(np.arange(len(y)), weights)
+    repeated = SLNDClassifier().partial_fit(X[copies], y[copies], classes=range(3))
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+
+
+def test_part_of_a_weight_shortens_a_step():
+    X, y = np.eye(2), [0, 1]
+    plain = {"fit_intercept": False, "max_iter": 1, "eta": 0.5, "schedule": "constant"}
+    half = SGDOneVsRest(**plain).fit(X, y, sample_weight=[1.0, 0.5])
+    np.testing.assert_allclose(half.coef_, [[-0.25, 0.125]])
+
+
+def test_a_weight_that_would_not_fit_is_refused(problem):
+    X, y = problem
+    with pytest.raises(ValueError, match=r"fit: sample_weight must be small enough for .*1e\+15"):
+        SGDOneVsRest().fit(X, y, sample_weight=np.full(len(y), 1e15))

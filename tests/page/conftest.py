@@ -64,8 +64,8 @@ def visit(browser):
 def picture():
     """Keep a picture for the docs, if asked to."""
 
-    def keep(page, name):
+    def keep(page, name, **options):
         if PICTURES:
-            page.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
+            page.screenshot(path=str(Path(PICTURES) / f"{name}.png"), **options)
 
     return keep

@@ -219,6 +219,13 @@ def test_the_search_changes_after_a_judgement(shop, visit, picture):
     after = places(page)
     assert after.index(before[2]) < after.index(before[1])
     page.wait_for_selector("text=▲ up 1")
+    said = [("shoe-hike", "shoe-trail"), ("sock-wool", "shoe-boat"), ("shoe-hike", "boot-ridge")]
+    query = asked()[0]
+    shop.tenant.feedback([Triplet(query=query, better=a, worse=b) for a, b in said])
+    until(lambda: shop.tenant.status().learnt_seq >= shop.tenant.log.last)
+    page.click("button.main")
+    page.wait_for_selector("text=▲ up 5")
+    after = places(page)
     page.set_viewport_size({"width": 1366, "height": 850})
     rows = page.locator("ol[aria-labelledby=before] > li, ol[aria-labelledby=after] > li")
     boxes = [row.bounding_box() for row in rows.all()]
@@ -228,9 +235,16 @@ def test_the_search_changes_after_a_judgement(shop, visit, picture):
     assert page.locator(".lines path.up").count() >= 1
     assert page.locator(".lines path.down").count() >= 1
     picture(page, "search")
+    left, right, sixth = boxes[0], boxes[10], boxes[5]
+    corner = {"x": left["x"] - 40, "y": left["y"] - 40}
+    size = {
+        "width": right["x"] + right["width"] + 8 - corner["x"],
+        "height": sixth["y"] + sixth["height"] + 8 - corner["y"],
+    }
+    picture(page, "before-after", clip=corner | size)
     second = "ol[aria-labelledby=after] > li:nth-child(2)"
     page.click(f"{second} >> text=Why")
-    page.wait_for_selector(f"{second} >> text=Somebody decided about this query")
+    page.wait_for_selector(f"{second} >> text=Someone decided this for the query")
     page.click("text=Judge what you see")
     until(lambda: listed(page) == after)
 
@@ -332,7 +346,7 @@ def test_pictures_fields_and_long_texts_are_shown(shop, visit):
     page.click("text=An item's id")
     page.fill('input[aria-label="An item\'s id"]', "tent-two")
     page.click("button.main")
-    shown = page.wait_for_selector(f"{place} >> text=Show all")
+    shown = page.wait_for_selector(f"{place} >> [aria-label='Show all']")
     text = page.locator(f"{place} .text", has_text="waterproof waterproof")
     assert len(text.inner_text()) < 700
     shown.click()

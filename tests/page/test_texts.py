@@ -4,7 +4,9 @@ import csv
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from similia.cli.main import app
 from similia.cli.serve import _embedder_of
 from similia.client import Client
 from similia.service.http.app import Service
@@ -15,6 +17,9 @@ from similia.tabular.words import WordVectors
 from similia.text import BM25
 from tests.page.shop import GOODS
 from tests.service.conftest import Running
+
+#: what people type, and click
+ASKED = [("warm boot", "boot-snow"), ("something for the city", "boot-city")]
 
 
 @pytest.fixture
@@ -57,3 +62,59 @@ def test_word_vectors_are_close_to_bm25(tmp_path):
     (tmp_path / "w.npz").write_bytes(b"PK damaged")
     with pytest.raises(ValueError, match="delete it"):
         WordVectors.load(tmp_path / "w.npz")
+
+
+def test_a_category_is_found_by_its_name_and_a_missing_number_is_usual(tmp_path):
+    path = tmp_path / "lamps.csv"
+    rows = [(f"p{n}", f"desk lamp {n}", 10 + n, ["Acme", "Zenith"][n % 2]) for n in range(12)]
+    rows[5] = (*rows[5][:2], "", rows[5][3])
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([("id", "title", "price", "brand"), *rows])
+    layout = ViewLayout.found_in(path)
+    table = TableFile(path, layout=layout, numbers=layout.columns("number"))
+    items = list(table.items())
+    assert items[5].fields["price"] == np.median([10 + n for n in range(12) if n != 5])
+    asked = WordVectors.load(table.words).queries(["zenith lamp"])[0]
+    scores = [asked @ item.vectors["vectors"] for item in items]
+    assert min(scores[1::2]) > max(scores[::2])
+    assert "Zenith" not in items[1].text
+
+
+def test_what_queries_of_files_are_is_found_out(table, tmp_path):
+    def write(name, header, rows):
+        with open(tmp_path / name, "w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+
+    def run(*words):
+        words = [*map(str, words), "--url", running.url]
+        found = CliRunner().invoke(app, words, prog_name="similia", catch_exceptions=False)
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    lists = [(q, item, item == liked) for q, liked in ASKED for item in list(GOODS)[:8]]
+    write("log.csv", ("query", "sku", "clicked"), [(q, i, int(c)) for q, i, c in lists])
+    write(
+        "items.csv",
+        ("query", "item", "click"),
+        [("pole-carbon", i, int(c)) for _, i, c in lists[:8]],
+    )
+    grades = [("rain boot", "boot-marsh", 1), ("rain boot", "shoe-road", 0)]
+    write("judged.csv", ("query", "item", "relevance"), grades)
+    write("alike.csv", ("query", "item", "relevance"), [("snow", "boot-snow", 1)])
+    given = {"store": str(tmp_path / "store"), "port": 0, "warm_up": "never"}
+    settings = Settings(**given, embedder=_embedder_of(table))
+    with Running(Service(settings, items=table)) as running, Client(running.url) as client:
+        assert "sent as what people typed" in run("feedback", tmp_path / "log.csv")
+        assert "typed" not in run("feedback", tmp_path / "items.csv")
+        stored = [row.record.query for row in client.judgements().judgements]
+        assert {query.text or query.item for query in stored} == {
+            "pole-carbon",
+            *(query for query, _ in ASKED),
+        }
+        assert "1 of 1 judged queries have one grade only" in run(
+            "evaluate", tmp_path / "alike.csv"
+        )
+        assert "on 1 queries" in run("evaluate", tmp_path / "judged.csv")
+        tenant = running.service.tenants.get("default")
+        offered = running.service.queries["default"].some(tenant, 9)
+        assert {query.text for query in offered} >= {query for query, _ in ASKED}

@@ -42,6 +42,9 @@ class Rows:
     def after(self, seq):
         return [row for row in self.rows if row.seq > seq]
 
+    def announce(self):
+        pass
+
     def reopen(self):
         pass
 

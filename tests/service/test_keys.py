@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import socket
 import stat
 import time
 
@@ -12,6 +13,9 @@ from similia.service.http.app import ENDPOINTS, Service
 from similia.service.http.keys import EVERY, SCOPES, Keys, bearer
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, Running, some_items, until
+
+FILE = {"version": 1, "salt": "00" * 32}
+KEY = {"id": "a", "tenant": "*", "scopes": ["admin"], "hash": "00" * 32}
 
 #: the last one shares the items of the first
 TENANTS = ("one", "two", "team")
@@ -93,7 +97,19 @@ def test_an_expired_key_is_unknown_and_goes_with_the_next_change(keys):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", '{"version": 2, "salt": "", "keys": []}', "[1]", "[" * 100_000]
+    "text",
+    [
+        "",
+        "{}",
+        '{"version": 2, "salt": "", "keys": []}',
+        "[1]",
+        "[" * 100_000,
+        *(
+            json.dumps(FILE | {"keys": [KEY | wrong]})
+            for wrong in ({"id": [1]}, {"expires": "never"}, {"tenant": 1}, {"scopes": "admin"})
+        ),
+        json.dumps(FILE | {"keys": {"a": 1}}),
+    ],
 )
 def test_a_damaged_file_is_an_error_that_says_what_to_do(keys, text):
     keys.path.write_text(text)
@@ -221,6 +237,43 @@ def test_an_owner_invites_a_judge_who_signs_and_takes_back_only_their_own(fort):
     assert fort.get("/v1/one/status", headers=ann).status_code == 401
 
 
+def test_a_key_without_a_judge_takes_back_feedback_but_no_exams(fort):
+    """Whoever could take back what speaks against a model would choose its exam."""
+    owner = {"authorization": f"Bearer {fort.tokens['one', 'admin']}"}
+    key = {"authorization": f"Bearer {fort.tokens['one', 'feedback']}"}
+    body = {"kind": "triplet", "query": {"item": "i0"}, "better": "i3", "worse": "i2"}
+
+    def stored(headers, **changes):
+        answer = fort.post("/v1/one/feedback", headers=headers, json=body | changes)
+        return f"/v1/one/feedback/{answer.json()['results'][0]['id']}/retract"
+
+    exam = stored(owner, source="exam")
+    assert fort.post(exam, headers=key).status_code == 403
+    assert fort.post(exam, headers=owner).status_code == 200
+    others = stored(owner, judge="bob")
+    assert fort.post(others, headers=key).status_code == 200
+    sheet = fort.get("/v1/one/next?n=5&judge=eve", headers=key).json()["questions"]
+    ours = fort.get("/v1/one/next?n=5&judge=bob", headers=owner).json()["questions"]
+    for questions, judge, status in ((sheet, "eve", 200), (ours, "bob", 403)):
+        for each in questions:
+            answer = {
+                "query": each["query"],
+                "better": each["left"],
+                "worse": each["right"],
+                "judge": judge,
+                "question": each["id"],
+                "source": each["source"],
+            }
+            taken = stored(key, **answer)
+            assert fort.post(taken, headers=key).status_code == status
+
+
+@pytest.mark.parametrize("wrong", [{"name": "a\0"}, {"judge": "\0"}])
+def test_names_of_keys_can_be_stored_with_what_they_send(fort, wrong):
+    owner = {"authorization": f"Bearer {fort.tokens['one', 'admin']}"}
+    assert fort.post("/v1/one/keys", headers=owner, json=wrong).status_code == 422
+
+
 def test_an_owner_cannot_revoke_keys_of_others(fort):
     owner = {"authorization": f"Bearer {fort.tokens['two', 'admin']}"}
     theirs = fort.service.keys.list("one")[0].id
@@ -266,8 +319,45 @@ def test_without_keys_other_sites_get_nothing(http):
         {"forwarded": "for=192.0.2.1"},
         {"x-real-ip": "192.0.2.1"},
         {"via": "1.1 proxy"},
+        {"x-forwarded": "for=192.0.2.1"},
+        {"x-original-forwarded-for": "192.0.2.1"},
+        {"x_forwarded_for": "192.0.2.1"},
+        {"true-client-ip": "192.0.2.1"},
+        {"cf-connecting-ip": "192.0.2.1"},
+        {"cdn-loop": "cdn"},
+        {"x-original-url": "/"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
     ):
         assert http.get("/v1/default/status", headers=good | wrong).status_code == 403
+    for site in ("same-origin", "none"):
+        fetched = http.get("/v1/default/status", headers=good | {"sec-fetch-site": site})
+        assert fetched.status_code == 200
+
+
+def test_without_keys_a_proxy_that_adds_nothing_is_known_by_its_version(http):
+    """nginx, unless told otherwise: HTTP/1.0, and the name and port of the service in `Host`."""
+    port = http.running.port
+    for version, status in ((b"1.0", b"403"), (b"1.1", b"200")):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+            line = b"GET /v1/default/status HTTP/%s\r\n" % version
+            connection.sendall(line + b"Host: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % port)
+            assert connection.recv(12)[9:] == status
+
+
+def test_a_link_to_a_file_of_keys_that_is_gone_lets_nobody_in(tmp_path):
+    """As where a secret was not mounted."""
+    link = tmp_path / "keys.json"
+    link.symlink_to(tmp_path / "gone")
+    assert Keys(link).needed
+
+
+def test_requests_with_a_wrong_method_have_the_rate_of_pages(start):
+    running = start(page_rate=0.001)
+    running.service.auth._pages.burst = 2.0
+    with httpx.Client(base_url=running.url, timeout=PATIENCE) as client:
+        statuses = [client.patch("/livez").status_code for _ in range(3)]
+    assert statuses == [405, 405, 429]
 
 
 def test_wrong_keys_are_slowed_down(start, tmp_path):

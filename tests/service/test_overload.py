@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from similia.service.http import calls
+from similia.service.http import calls, keys
 from similia.service.http.app import ENDPOINTS
 from similia.service.http.keys import Keys
+from similia.service.http.server import Door
+from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, WIDTH, triplet, until
 
 RANK = {"query": {"item": "i0"}, "k": 3}
@@ -21,8 +23,8 @@ FEEDBACK = "/v1/default/feedback"
 @pytest.fixture
 def tokens(tmp_path):
     """Keys of two callers; the service needs keys from the start."""
-    keys = Keys(tmp_path / "store" / "keys.json")
-    return [keys.add("default", ("admin",))[1] for _ in range(2)]
+    file = Keys(tmp_path / "store" / "keys.json")
+    return [file.add("default", ("admin",))[1] for _ in range(2)]
 
 
 @contextlib.contextmanager
@@ -92,6 +94,106 @@ def test_of_too_many_connections_without_a_key_the_oldest_goes(start, tokens):
         assert client._transport._pool.connections == known  # the same connection as before
         strangers[-1].sendall(request("GET", "/livez"))
         assert strangers[-1].recv(12) == b"HTTP/1.1 200"
+
+
+def test_of_too_many_connections_the_oldest_of_the_key_with_most_goes(start, tokens):
+    running = start()
+    door = running.server.door
+    door.places = 20
+    with client_of(running, tokens[1]) as modest, contextlib.ExitStack() as stack:
+        assert works(modest)
+        held = []
+        for _ in range(30):
+            held.append(stack.enter_context(connect(running)))
+            held[-1].sendall(request("GET", "/v1/default/status", tokens[0]))
+            assert held[-1].recv(12) == b"HTTP/1.1 200"
+        for connection in held[:11]:
+            with contextlib.suppress(ConnectionResetError):
+                while connection.recv(65536):
+                    pass
+        assert works(modest)
+        assert sorted(map(len, door.known.values())) == [1, 19]
+        with connect(running) as stranger:
+            stranger.sendall(request("GET", "/livez"))
+            assert stranger.recv(12) == b"HTTP/1.1 200"
+    until(lambda: not door.known and not door.unknown)
+
+
+def test_half_of_the_handles_or_more_are_for_connections(settings):
+    for handles, places in ((1024, 256), (2048, 768), (20_000, 9744)):
+        assert Door(Settings(**settings), handles).places == places
+
+
+def test_signs_of_life_are_never_refused_and_a_flood_of_them_waits(start, tokens, monkeypatch):
+    monkeypatch.setattr(keys, "STRANGERS_WAIT", PATIENCE)
+    running = start(page_rate=0.001, drain=0.1)
+    running.service.auth._signs.burst = 3.0
+    with connect(running) as flood:
+        flood.sendall(30 * request("GET", "/livez"))
+        answers = b""
+        while answers.count(b"alive") < 4:
+            answers += flood.recv(65536)
+        for _ in range(20):
+            with connect(running) as probe:
+                probe.sendall(request("GET", "/readyz"))
+                assert probe.recv(12) == b"HTTP/1.1 200"
+        flood.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            flood.recv(1)
+        with client_of(running, tokens[0]) as client:
+            assert client.post("/v1/default/rank", json=RANK).status_code == 200
+
+
+def test_requests_that_are_sent_ahead_wait_as_bytes(start, tokens):
+    """uvicorn keeps 3 KB for each head that it was given."""
+    running = start(page_rate=0.0)
+    ranked = request("POST", "/v1/default/rank", tokens[0], json.dumps(RANK).encode())
+    lines = 40 * b"\r\n\r\n"  # between the numbers of a body
+    spaced = request("POST", FEEDBACK, tokens[0], lines + json.dumps(triplet()).encode() + lines)
+    ahead = 400 * request("GET", "/livez") + spaced + 400 * request("GET", "/livez")
+    answers, longest = b"", 0
+    with connect(running) as connection:
+        connection.sendall(ranked)
+        answers += connection.recv(65536)
+        connection.sendall(ahead + ranked)
+        while answers.count(b"HTTP/1.1 200") < 803 or not answers.endswith(b"]}"):
+            answers += connection.recv(65536)
+            protocols = list(running.server.server_state.connections)
+            longest = max([longest, *(len(each.pipeline) for each in protocols)])
+    assert longest <= 2
+    ends = [answers.find(b'"results"'), answers.find(b"alive"), answers.rfind(b'"results"')]
+    assert ends == sorted(ends)
+
+
+@pytest.mark.parametrize("path", [FEEDBACK, "/livez"])
+def test_no_body_is_taken_from_callers_without_a_key(start, tokens, path):
+    running = start()
+    running.service.auth._wrong.rate, running.service.auth._wrong.burst = 0.001, 0.0  # they wait
+    given = []
+    with connect(running) as connection:
+        until(lambda: running.server.server_state.connections)
+        (protocol,) = running.server.server_state.connections
+        take = protocol.data_received
+        protocol.data_received = lambda data: given.append(len(data)) or take(data)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(request("POST", path, length=10**6, body=10_000 * b"x"))
+            while connection.recv(65536):
+                pass
+    assert len(given) == 1
+    with client_of(running, tokens[0]) as client:
+        assert works(client)
+
+
+def test_a_body_in_chunks_of_a_byte_is_a_body(start, tokens):
+    running = start()
+    chunks = request("POST", FEEDBACK, tokens[0]).replace(
+        b"content-length: 0", b"transfer-encoding: chunked"
+    )
+    body = json.dumps(triplet()).encode()
+    chunks += b"".join(b"1\r\n%c\r\n" % each for each in body.ljust(40_000)) + b"0\r\n\r\n"
+    with connect(running) as connection:
+        connection.sendall(chunks)
+        assert connection.recv(12) == b"HTTP/1.1 200"
 
 
 def test_pages_have_a_rate_and_requests_behind_it_are_dropped(start, tokens):

@@ -4,6 +4,7 @@ from scipy import integrate, sparse, stats
 
 from similia import DiagonalAROMA, FactoredAROMA
 from similia.similarity.aroma import expected_regret
+from tests.elsewhere import in_experiments
 from tests.problems import FORMS, labelled, triplets_of
 
 LEARNERS = [FactoredAROMA, DiagonalAROMA]
@@ -115,6 +116,7 @@ def questions_until(precision, cls, seed, choose, most=1000):
     return most
 
 
+@in_experiments
 @pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)
 def test_suggested_questions_are_clearly_fewer_than_random_ones_for_the_same_precision(cls):
     at_random = [questions_until(0.56, cls, s, lambda *_: 0) for s in range(3)]

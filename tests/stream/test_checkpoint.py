@@ -9,8 +9,9 @@ from scipy import sparse
 
 from similia import OASIS, learn_file, load
 from similia.files import Ids, VectorFile
+from similia.safety.whole import document_sha256
 from similia.stream import Checkpoint, Tally, learning
-from similia.stream.checkpoint import MODEL_FILE, PROGRESS, _seal, content
+from similia.stream.checkpoint import MODEL_FILE, PROGRESS, content
 from similia.views import Views
 
 TASK = {"learner": "OASIS"}
@@ -44,7 +45,7 @@ def forge(folder, **changes):
     document = json.loads((folder / PROGRESS).read_text())
     document = {**document, **changes}
     document.pop("sha256")
-    (folder / PROGRESS).write_text(json.dumps({**document, "sha256": _seal(document)}))
+    (folder / PROGRESS).write_text(json.dumps({**document, "sha256": document_sha256(document)}))
 
 
 def test_leftovers_of_killed_runs_are_swept(model, tmp_path):

@@ -7,8 +7,9 @@ import pytest
 from similia import OASIS, load
 from similia.exceptions import ModelFileError
 from similia.registry import LEARNERS, learner_class
+from similia.safety.whole import document_sha256
 from similia.trust import Promotion
-from similia.trust.generations import HISTORY, LOCK_FILE, _seal
+from similia.trust.generations import HISTORY, LOCK_FILE
 from tests.cases import case_of
 from tests.problems import triplets_of
 
@@ -348,7 +349,7 @@ def resealed(history, change):
     document = json.loads(history.read_text())
     document.pop("sha256")
     change(document)
-    history.write_text(json.dumps({**document, "sha256": _seal(document)}))
+    history.write_text(json.dumps({**document, "sha256": document_sha256(document)}))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from similia import OASIS
 from similia.exceptions import ModelFileError
 from similia.persistence import saving
-from similia.trust.generations import HISTORY, Generations, _seal, file_sha256
+from similia.safety.whole import document_sha256, file_sha256
+from similia.trust.generations import HISTORY, Generations
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def as_promoted(folder):
     document.pop("sha256")
     for event in document["events"]:
         event["sha256"] = file_sha256(path_of(folder, event["to"]))
-    history.write_text(json.dumps({**document, "sha256": _seal(document)}))
+    history.write_text(json.dumps({**document, "sha256": document_sha256(document)}))
 
 
 def refused(folder, match):

@@ -56,7 +56,7 @@ def clicks(
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Look at a log of clicks: rates by place, and what the places themselves do to clicks.
+    """Look at a log of clicks: rates by place, and their causes.
 
     The effect of places can only be told from items that were shown in several; a warning names the
     places that the log cannot identify. --correct is for learners that know nothing of places:
@@ -118,7 +118,7 @@ def clicks(
 
 
 class _ToldOnce:
-    """A log whose bad rows are counted in the first pass over it alone."""
+    """Log that reports bad rows during its first pass only."""
 
     def __init__(self, lists: Any, quiet: bool = False) -> None:
         self.lists, self.told = lists, quiet

@@ -80,7 +80,7 @@ def compare(
 
 
 def _learner(text: str) -> tuple[str, Any]:
-    """A learner by its name and settings, with the name as it is written."""
+    """Name and new learner from NAME,SETTING=VALUE,…."""
     from similia.registry import new_learner
 
     name, *settings = text.split(",")

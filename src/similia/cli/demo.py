@@ -24,7 +24,7 @@ The test searches {n_test} other pictures, never learnt from, with each other.""
 NEXT_STEPS = """\
 The search index can stay as it is: learner.query_vectors(Q) transforms only the queries.
 Next:  similia info {model}
-       similia learn VECTORS.npy FEEDBACK.csv --output MODEL.safetensors   (your own)"""
+       similia learn ITEMS.csv CLICKS.csv   (your own)"""
 
 SHOWN_MEASURES = ("precision@1", "precision@10", "ndcg@10", "map")
 

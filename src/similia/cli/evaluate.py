@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from similia.files import BadRows, Source, VectorFile
     from similia.tabular.layout import ViewLayout
 
-Vectors = Annotated[Path | None, Argument(metavar="VECTORS", help=opt.VECTORS_HELP)]
+Vectors = Annotated[
+    Path | None,
+    Argument(
+        metavar="ITEMS", help=f"Items; the queries, if --items names those. {opt.VECTORS_HELP}"
+    ),
+]
 Feedback = Annotated[Path | None, Argument(metavar="FEEDBACK", help=opt.FEEDBACK_HELP)]
 Beir = Annotated[
     Path | None,
     Option(
         "--beir",
         metavar="FOLDER",
-        help="In place of VECTORS and FEEDBACK: a data set in BEIR's form (queries.jsonl, "
+        help="In place of ITEMS and FEEDBACK: a data set in BEIR's form (queries.jsonl, "
         "corpus.jsonl, qrels/test.tsv), with queries.npy and corpus.npy beside the texts, in "
         "their order.",
     ),
@@ -54,7 +59,7 @@ ServiceUrl = Annotated[
         rich_help_panel="Service",
     ),
 ]
-#: seconds for a service to read what was uploaded
+#: seconds that a service may take to read an upload
 READ_WITHIN = 60
 #: judgements in one request
 EXAMS_AT_ONCE = 200
@@ -132,7 +137,7 @@ def evaluate(
         read = _read_beir(beir, bad_rows, bad_log)
     else:
         raise typer.BadParameter(
-            "evaluate takes VECTORS and FEEDBACK, or else --beir FOLDER, which has all of them."
+            "evaluate takes ITEMS and FEEDBACK, or else --beir FOLDER, which has all of them."
         )
 
     if executor is None and (parts or work):
@@ -193,15 +198,24 @@ def _examined(
     path: Path, columns: str | None, url: str, tenant: str, key: str | None, as_json: bool
 ) -> None:
     """Upload judged queries to a service, and print how it does on its exams."""
-    from similia.cli.serve import service_in_words
+    from similia.cli.serve import kind_of_queries, service_in_words
     from similia.client import Client
     from similia.service.client.sending import batches, judgements_in
 
     names = inputs.named_columns(columns)
     with service_in_words(), Client(url, tenant, key) as client:
         last = 0
-        for rows in batches(judgements_in(path, columns=names), EXAMS_AT_ONCE):
+        queries = kind_of_queries(client, path, names)
+        alike = n_judged = 0
+        for rows in batches(judgements_in(path, columns=names, queries=queries), EXAMS_AT_ONCE):
+            n_judged += len(rows)
+            alike += sum(_is_alike(row) for row in rows)
             last = max(receipt.seq for receipt in client.examine(rows))
+        if alike:
+            opt.note(
+                f"warning: {alike} of {n_judged} judged queries have one grade only, so they "
+                "compare nothing; grade some items that do not fit, too, with relevance 0."
+            )
         deadline = time.monotonic() + READ_WITHIN
         while client.status().learnt_seq < last and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -222,6 +236,11 @@ def _examined(
         opt.note(found.note)
 
 
+def _is_alike(judgement: Any) -> bool:
+    """Whether all items of a judgement have one grade."""
+    return len(set(getattr(judgement, "grades", {0: 0, 1: 1}).values())) < 2
+
+
 @contextmanager
 def _read(
     sides: inputs.Sides,
@@ -231,7 +250,7 @@ def _read(
     log: Path | None,
     layout: "ViewLayout | None",
 ) -> "Iterator[tuple[VectorFile, VectorFile | None, Source, BadRows]]":
-    """Yield queries, items if they are others, judgements, and a policy for bad rows."""
+    """Yield queries, items if they are separate, judgements, and a policy for bad rows."""
     from similia.files import spooled
 
     with (

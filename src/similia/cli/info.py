@@ -64,12 +64,12 @@ def _shares_in_words(
         return ", ".join(f"{name} {weight:+.3g}" for name, weight in weights.items())
 
     clicks, W = trust["clicks"], trust["W"]
-    ranks = f"ranks with {clicks:.0%}" if clicks else "does not rank yet"
+    counts = f"count {clicks:.0%}" if clicks else "do not count yet"
     return {
         "start": listed(start),
         "now": listed(weights),
-        "clicks": f"what was learnt of lists {ranks}",
-        "W": f"weight {W:.3g}" if W else "does not rank yet",
+        "lists": f"{counts} (by how much better they are predicted than by the start)",
+        "W": f"weight {W:.3g}" if W else "does not count yet (comparisons teach it)",
     }
 
 

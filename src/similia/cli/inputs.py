@@ -125,7 +125,7 @@ def check_files(*inputs: Any, outputs: tuple[Path | None, ...] = ()) -> None:
 
 
 def fetched(path: Path, folder: Path, *, beside: bool = False) -> Path:
-    """A file of this machine; what a URL names is copied into the folder."""
+    """Local file; one named by a URL is copied into the folder."""
     from similia.distributed.tasks import fetched_for_work
 
     return fetched_for_work(path, folder, beside=beside)
@@ -181,7 +181,7 @@ class Sides(SideOptions):
     vectors: Vectors
 
     def fetched(self, folder: Path) -> Self:
-        """The same with files of this machine; what URLs name is copied into the folder."""
+        """The same with local files; those named by URLs are copied into the folder."""
         return replace(
             self,
             vectors=fetched(self.vectors, folder, beside=self.ids is None),
@@ -191,7 +191,7 @@ class Sides(SideOptions):
         )
 
     def layout(self) -> "ViewLayout | None":
-        """What a table of items holds, shown as soon as it is found; None for plain vectors."""
+        """Layout of a table of items, printed as soon as it is known; None for plain vectors."""
         table = self.items or self.vectors
         plain = self.vector_column is not None or self.ids is not None
         if plain or table.suffix in (".npy", ".npz", ".safetensors", ".svmlight"):

@@ -55,7 +55,7 @@ FolderOption = Annotated[
 Model = Annotated[Path | None, Option("--model", help="The challenger, for --folder.")]
 
 app = typer.Typer(
-    help="Compare two rankings by clicks on lists that mix them, where nobody judges.",
+    help="Compare two rankings by clicks on lists that mix both.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -85,12 +85,16 @@ def _options(
         raise typer.Exit
 
 
+#: groups of options in the order of help, before all others
+FIRST_GROUPS = ("Arguments", "Options", "Tables of items", "Vectors", "Views", "Judgements")
+
+
 class GroupedHelp(TyperCommand):
     """A command whose help lists its options in groups, and then examples as they are typed."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options of the command itself, then each group of others."""
-        groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        groups: dict[str, list[Any]] = {title: [] for title in FIRST_GROUPS}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
@@ -122,7 +126,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "evaluate": (
         evaluate.evaluate,
         """
-        similia evaluate model.safetensors items.npy judged.csv
+        similia evaluate model.safetensors items.csv judged.csv
         similia evaluate model.safetensors items.npy judged.qrels --measure nDCG@10
         similia evaluate model.safetensors --beir scifact --json""",
     ),
@@ -171,7 +175,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "promote": (
         promote.promote,
         """
-        similia promote generations items.npy judgements.csv
+        similia promote generations items.csv judged.csv --model model.safetensors
         similia promote generations items.npy judged.csv --measure nDCG@10 --continue
         similia promote generations items.npy judged.csv --model model.safetensors --unseen""",
     ),
@@ -185,14 +189,14 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "serve": (
         serve.serve,
         """
-        similia serve items.npy --ids ids.txt
+        similia serve items.csv
         similia serve --config service.toml --show-settings
         similia serve items.npy --host 0.0.0.0 --store postgresql://similia@db/similia""",
     ),
     "judge": (
         serve.judge,
         """
-        similia judge items.npy --texts titles.txt
+        similia judge items.csv
         similia judge items.npy --queries queries.npy --query-texts queries.txt
         similia judge items.npy --images pictures --no-browser --port 8000""",
     ),

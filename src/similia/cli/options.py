@@ -15,14 +15,15 @@ from similia.cli.printing import print_table as print_table
 from similia.cli.printing import say as say
 
 VECTORS_HELP = (
-    "Vectors: .npy, .npz (dense or scipy.sparse), .safetensors, .parquet, .arrow, .jsonl or "
-    ".svmlight; - reads JSON lines."
+    "A table with texts (.csv, .tsv, .jsonl, .parquet, .arrow, .db), or vectors: .npy, .npz (dense "
+    "or scipy.sparse), .safetensors, .parquet, .arrow, .jsonl or .svmlight; - reads JSON lines."
 )
 FEEDBACK_HELP = (
-    "Judgements: .csv, .tsv, .jsonl, .parquet, .arrow, .npy, TREC's .qrels, or a BEIR folder; - "
-    "reads CSV or JSON lines. Columns: query,better,worse or query,item,relevance; "
-    "impression,query,item,click,position; a,b,label; row,label. Queries, items, rows, a and b are "
-    "ids of vectors, or row numbers from 0 if the vectors have no ids."
+    "A log of lists that were shown (query,item,click and, if known, position, impression), or "
+    "judgements (query,better,worse; query,item,relevance; a,b,label; row,label): .csv, .tsv, "
+    ".jsonl, .parquet, .arrow, .npy, TREC's .qrels, or a BEIR folder; - reads CSV or JSON lines. "
+    "Queries are what people typed, where items have texts; items, and other queries, are ids, or "
+    "row numbers from 0 if there are no ids."
 )
 
 
@@ -49,7 +50,7 @@ class ClickRule(StrEnum):
 
 
 def learner_names(begun: str) -> list[str]:
-    """Names of learners that begin so, for tab completion."""
+    """Names of learners with this beginning, for tab completion."""
     from similia.registry import ALL_LEARNERS
 
     return [name for name in ALL_LEARNERS if name.startswith(begun)]
@@ -74,7 +75,10 @@ AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 ModelPath = Annotated[
     Path, Argument(metavar="MODEL", help="A saved model, or a folder of `similia promote`.")
 ]
-Vectors = Annotated[Path, Argument(metavar="VECTORS", help=VECTORS_HELP)]
+Vectors = Annotated[
+    Path,
+    Argument(metavar="ITEMS", help=f"Items; the queries, if --items names those. {VECTORS_HELP}"),
+]
 Feedback = Annotated[Path, Argument(metavar="FEEDBACK", help=FEEDBACK_HELP)]
 Items = Annotated[
     Path | None,
@@ -131,8 +135,9 @@ Embed = Annotated[
     Option(
         "--embed",
         metavar="NAME_OR_FOLDER",
-        help="Make vectors of the texts by a model of sentence-transformers or model2vec. They are "
-        "kept beside the items, and made anew for what has changed.",
+        help="Make vectors of the texts by a model of sentence-transformers, model2vec or "
+        "fastembed (fastembed:NAME, or a folder with model.onnx). They are kept beside the items, "
+        "and made anew only for what has changed.",
         rich_help_panel="Tables of items",
     ),
 ]

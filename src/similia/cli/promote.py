@@ -111,7 +111,7 @@ def split(
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Hold out some queries for `similia promote --model`; write the rest to learn from.
+    """Hold out some queries to promote by; write out the rest.
 
     The split is recorded in FOLDER. The output has the rows of FEEDBACK that are not held out,
     unchanged and in the same format: learn from them with `similia learn` or any other way.
@@ -160,7 +160,9 @@ def promote(
     bad_log: opt.BadLog = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Learn a challenger; let it replace what is in use only if it is better beyond chance.
+    """Put a model to use only if it proves better.
+
+    Without --model, learn the challenger first. It must be better beyond chance.
 
     Judgements are split by query: the challenger learns from one side and is compared on the other
     with the champion and with the base. With --model the challenger is a model that was learnt
@@ -239,7 +241,7 @@ def print_outcome(outcome: "Outcome", base: str = "the base") -> None:
 
 
 def rollback(folder: Folder, to: To = None, as_json: opt.AsJson = False) -> None:
-    """Return to the generation before the current one, or to a given one."""
+    """Return to an earlier generation."""
     from similia.trust.generations import Generations
 
     generations = Generations(folder)

@@ -16,9 +16,15 @@ from similia.cli import options as opt
 from similia.service.settings import Settings, grouped_settings, read_settings
 
 if TYPE_CHECKING:
+    from similia.client import Client
     from similia.service.http.keys import Keys
     from similia.service.http.pages import Images
     from similia.service.tenants.files import ItemFile, QueryFile, TableFile
+
+#: groups of settings that help leaves to --show-settings and the documents
+FOR_OPERATORS = ("Limits", "Seconds", "Operation")
+#: status of what does not exist
+NOT_FOUND = 404
 
 keys = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 log = typer.Typer(help="Check and back up the log of a service.", no_args_is_help=True)
@@ -72,7 +78,10 @@ def _flag(each: Any, group: str) -> Any:
     spelled = f"--{name}/--no-{name}" if each.type is bool else f"--{name}"
     default = f" Default: {each.default}." if each.default not in ("", None) else ""
     told = f"{each.metadata['doc']}{default}"
-    return Annotated[each.type | None, Option(spelled, help=told, rich_help_panel=group)]
+    shown = group not in FOR_OPERATORS
+    return Annotated[
+        each.type | None, Option(spelled, help=told, rich_help_panel=group, hidden=not shown)
+    ]
 
 
 @with_settings
@@ -92,10 +101,11 @@ def serve(
 ) -> None:
     """Serve feedback and rankings over HTTP.
 
-    Listens on this machine only, until told otherwise and given keys. Every setting is also a
-    variable SIMILIA_NAME of the environment, and a name in the file for --config. Items are
-    added to the first tenant, or put in place of those with the same ids. Stops on SIGTERM or
-    Ctrl-C after finishing the requests under way.
+    Listens on this machine only, until told otherwise and given keys. Items are added to the first
+    tenant, or replace those with the same ids. Ctrl-C and SIGTERM end it, once the requests under
+    way are answered. Every setting is a flag (--max-body), a variable of the environment
+    (SIMILIA_MAX_BODY), and a name in the file for --config (max_body). Limits, deadlines and
+    logging are settings, too: --show-settings lists all.
     """
     inputs.check_files(items, ids, texts, queries, query_texts)
     settings, origin = read_settings(config, flags=flags)
@@ -236,14 +246,14 @@ def feedback(
     ] = None,
     columns: opt.Columns = None,
     queries: Annotated[
-        Literal["item", "id", "text"],
+        Literal["item", "id", "text"] | None,
         Option(
             "--queries",
             help="What queries are: ids of items, ids of queries that the service knows, or texts "
-            "that people typed.",
+            "that people typed. Default: items if they are known as such, else texts.",
             rich_help_panel="Judgements",
         ),
-    ] = "item",
+    ] = None,
     url: opt.Url = opt.LOCAL_SERVICE,
     tenant: opt.TenantAt = "default",
     key: opt.ApiKey = None,
@@ -264,7 +274,10 @@ def feedback(
     last = 0
     with service_in_words(), Client(url, tenant, key) as client:
         names = inputs.named_columns(columns)
-        found = judgements_in(file, judge, events=events, columns=names, queries=queries)
+        kind: str = queries or "item"
+        if queries is None and events is None:
+            kind = kind_of_queries(client, file, names)
+        found = judgements_in(file, judge, events=events, columns=names, queries=kind)
         for rows in batches(found, batch):
             receipts = client.feedback(rows)
             sent += len(receipts)
@@ -422,6 +435,26 @@ def log_backup(
 def _store(config: Path | None, store: str | None) -> str:
     _need_serve()
     return read_settings(config, flags={"store": store})[0].store
+
+
+def kind_of_queries(client: "Client", file: Path, columns: dict[str, str]) -> str:
+    """What the queries of a file are, for this service; said if they are texts."""
+    from similia.client import ServiceProblem
+    from similia.service.client.sending import queries_are
+
+    def is_item(name: str) -> bool:
+        try:
+            client.item(name)
+        except ServiceProblem as problem:
+            if problem.status != NOT_FOUND:
+                raise
+            return False
+        return True
+
+    found = queries_are(file, columns, is_item)
+    if found == "text":
+        opt.note("Queries are no items here, so they are sent as what people typed (--queries).")
+    return found
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from similia.linalg.blas import products
 from similia.linalg.blocks import dense, row_blocks
 from similia.linalg.gibbs import GibbsState
 from similia.linalg.spectral import hermitian_part
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
 from similia.updates.definite_boost import RankOneTerms
 
 AnyMatrix: TypeAlias = ArrayLike | sparse.sparray
@@ -49,7 +48,7 @@ class RankOneConstraints(Constraints):
 
     def __init__(self, Z: ArrayLike, shifts: ArrayLike, sense: ArrayLike = "<=") -> None:
         owner = "RankOneConstraints"
-        check_unmasked(owner, "Z", Z)
+        check_entries(owner, "Z", Z)
         given = np.asarray(Z)
         words = "an array of numbers of shape (n_constraints, n_features)"
         check_numbers(f"{owner}: Z", given, words, given.ndim == 2 and given.shape[1] > 0, "fiuc")
@@ -260,8 +259,7 @@ def _product(A: Array, B: Array) -> Array:
 
 
 def _checked(owner: str, j: int, given: AnyMatrix) -> Matrix:
-    check_sparse(owner, f"matrix {j}", given)
-    check_unmasked(owner, f"matrix {j}", given)
+    check_entries(owner, f"matrix {j}", given)
     C = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
     entries = C.data if sparse.issparse(C) else C
     if C.ndim != 2 or C.shape[0] != C.shape[1] or C.shape[0] < 1 or C.dtype.kind not in "fiuc":

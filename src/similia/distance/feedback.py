@@ -9,8 +9,7 @@ from scipy import sparse
 from scipy.stats import kendalltau
 
 from similia.contract import Array, Matrix
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
 
 #: largest entry and distance: its fourth power stays finite in double precision
 LARGEST_NUMBER = 1e70
@@ -26,7 +25,7 @@ Instances: TypeAlias = tuple[Matrix | list[Matrix], int, int]
 
 def checked_feedback(where: str, kind: str, y: ArrayLike) -> Array:
     """Feedback as signs ("labels") or as "distances"; ValueError otherwise."""
-    check_unmasked(where, "y", y)
+    check_entries(where, "y", y)
     y = np.asarray(y)
     if kind == "labels":
         if y.ndim != 1 or not np.isin(y, (-1, 1)).all():
@@ -88,8 +87,7 @@ def checked_instances(
 
 def _as_instances(where: str, given: GivenInstances) -> Instances:
     for part in given if isinstance(given, list | tuple) else [given]:
-        check_sparse(where, "instances", part)
-        check_unmasked(where, "instances", part)
+        check_entries(where, "instances", part)
     if sparse.issparse(given):
         rows = sparse.csr_array(given)
         return rows, *rows.shape
@@ -104,7 +102,7 @@ def _as_instances(where: str, given: GivenInstances) -> Instances:
 
 def checked_labels(where: str, y: ArrayLike, n: int) -> Array:
     """Labels of n instances in double precision; ValueError otherwise."""
-    check_unmasked(where, "y", y)
+    check_entries(where, "y", y)
     y = np.asarray(y)
     if y.shape != (n,) or (n and y.dtype.kind not in "fiu"):
         raise ValueError(

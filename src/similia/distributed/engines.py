@@ -17,8 +17,10 @@ from concurrent.futures import (
 )
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from similia.distributed.memory import MB, machine_memory
 from similia.exceptions import MissingExtraError
 
 #: what `engine_named` understands
@@ -27,13 +29,27 @@ ENGINE_FORMS = (
     "Executor, or a Client or cluster of Dask"
 )
 LOST = (BrokenExecutor, MemoryError)
+#: seconds to wait for a first worker of Dask
+WORKERS_SECONDS = 30
+#: workers of Dask that are named
+SHOWN = 4
 #: attempts to reach a remote Ray, of about half a minute each
 CALLS = 4
 
 
 @dataclass
 class Engine:
-    """Opens executors, and recognizes lost workers."""
+    """Opens executors, and recognizes lost workers: for engines that `engine_named` does not know.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from similia.distributed import Engine
+    >>> engine = Engine(lambda: ThreadPoolExecutor(2), memory=lambda: 2e9)
+    >>> with engine.open() as executor:
+    ...     executor.submit(max, 1, 2).result()
+    2
+    """
 
     open: Callable[[], AbstractContextManager[Executor]]
     #: errors of tasks whose worker died or ran out of memory; they are retried
@@ -42,6 +58,14 @@ class Engine:
     end: Callable[["Future[Any]", str], None] = field(default=lambda *_: None)
     #: whether losing a worker breaks the executor, which must then be reopened
     breaks: bool = False
+    #: bytes of memory of each task, if the engine tells
+    memory: Callable[[], float | None] = field(default=lambda: None)
+    #: address of its dashboard, once open
+    dashboard: Callable[[], str] = field(default=lambda: "")
+    #: workers that were lost since the last call, a line each
+    news: Callable[[], list[str]] = field(default=list)
+    #: what its workers do, in words
+    state: Callable[[], str] = field(default=lambda: "its workers are silent")
 
 
 def this_process() -> str:
@@ -50,23 +74,36 @@ def this_process() -> str:
 
 
 def engine_named(name: Any) -> Engine:
-    """Engine for a name such as ``processes:4``, an executor, or a Dask client or cluster."""
+    """Engine for a name such as ``processes:4``, an executor, or a Dask client or cluster.
+
+    Examples
+    --------
+    >>> from similia.distributed import engine_named
+    >>> with engine_named("processes:2").open() as executor:
+    ...     executor.submit(sum, [1, 2]).result()
+    3
+    """
     if isinstance(name, Engine):
         return name
     if isinstance(name, Executor):
-        return Engine(lambda: nullcontext(name), lost=())
+        return Engine(lambda: nullcontext(name), lost=(), memory=partial(_share, os.cpu_count() or 1))
     if hasattr(name, "scheduler_address") or hasattr(name, "get_executor"):
         return _dask(name)
     if not isinstance(name, str):
         raise TypeError(f"executor must be {ENGINE_FORMS}, got {type(name).__name__}.")
     if match := re.fullmatch(r"processes(?::([1-9]\d*))?", name):
         n = int(match[1] or os.cpu_count() or 1)
-        return Engine(lambda: _processes(n), end=_kill, breaks=True)
+        return Engine(lambda: _processes(n), end=_kill, breaks=True, memory=partial(_share, n))
     if re.fullmatch(r"(dask|tcp|tls)://[^/\s]+:\d+", name):
         return _dask(name.replace("dask://", "tcp://"))
     if re.fullmatch(r"ray(://[^/\s]+:\d+)?", name):
         return _ray(name if "://" in name else None)
     raise ValueError(f"executor must be {ENGINE_FORMS}, got {name!r}.")
+
+
+def _share(n: int) -> float | None:
+    memory = machine_memory()
+    return memory and memory / n
 
 
 # -- processes -------------------------------------------------------------------------------------
@@ -109,15 +146,18 @@ def _kill(call: "Future[Any]", process: str) -> None:
 def _dask(given: Any) -> Engine:
     """Dask by the address of a scheduler, a cluster, or a client, which stays open."""
     try:
-        from distributed import Client, KilledWorker
+        from distributed import Client
     except ImportError:
         raise MissingExtraError("similia.distributed", "dask.distributed", "dask") from None
     clients: list[Client] = []
+    workers: dict[str, Any] = {}
 
     @contextmanager
     def opened() -> Iterator[Executor]:
         with nullcontext(given) if isinstance(given, Client) else Client(given) as client:
             clients[:] = [client]
+            workers.clear()
+            workers.update(_workers(client))
             # Tasks are identified by their files, so Dask need not deduplicate calls.
             executor = client.get_executor(pure=False)
             try:
@@ -129,7 +169,47 @@ def _dask(given: Any) -> Engine:
         for client in clients:
             client.run(_end_worker, process, nanny=True, on_error="ignore")
 
-    return Engine(opened, (*LOST, KilledWorker), end)
+    def memory() -> float | None:
+        with opened():
+            with suppress(TimeoutError):
+                clients[0].wait_for_workers(1, timeout=WORKERS_SECONDS)
+            found = _workers(clients[0]).values()
+            limits = [w["memory_limit"] / w["nthreads"] for w in found if w["memory_limit"]]
+            return min(limits, default=None)
+
+    def news() -> list[str]:
+        now = _workers(clients[0])
+        gone = [address for address in workers if address not in now]
+        lines = [f"worker {one} is gone; it last held {_held(workers[one])}" for one in gone]
+        workers.clear()
+        workers.update(now)
+        return lines
+
+    def state() -> str:
+        now = _workers(clients[0])
+        if not now:
+            return "the cluster has no workers"
+        kinds = [f"{one} is {found['status']} with {_held(found)}" for one, found in now.items()]
+        more = f", and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
+        return f"{', '.join(kinds[:SHOWN])}{more}"
+
+    # Dask retries tasks whose worker died, and gives one up that has killed several.
+    told = {"memory": memory, "news": news, "state": state}
+    return Engine(opened, LOST, end, dashboard=lambda: clients[0].dashboard_link or "", **told)
+
+
+def _workers(client: Any) -> dict[str, Any]:
+    """Workers by address, as the scheduler knows them."""
+    try:
+        found = client.scheduler_info(n_workers=-1)
+    except TypeError:  # before distributed 2025.4
+        found = client.scheduler_info()
+    return dict(found["workers"])
+
+
+def _held(worker: Any) -> str:
+    held = worker["metrics"].get("memory", 0) / MB
+    return f"{held:,.0f} MB of {(worker['memory_limit'] or 0) / MB:,.0f} MB"
 
 
 def _end_worker(process: str, dask_worker: Any = None) -> None:
@@ -170,15 +250,28 @@ def _ray(address: str | None) -> Engine:
                     self.set_exception(error)
 
     class RayExecutor(Executor):
-        """Calls as Ray tasks; Ray retries those whose worker died."""
+        """Calls as Ray tasks; lost ones are told of and retried by us, as Ray would do so silently."""
 
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             try:
-                return Call(ray.remote(max_retries=3)(fn).remote(*args, **kwargs))
+                return Call(ray.remote(max_retries=0)(fn).remote(*args, **kwargs))
             except ConnectionError as error:  # the server of this client has gone
                 call: Future[Any] = Future()
                 call.set_exception(BrokenExecutor(*error.args))
                 return call
+
+    def memory() -> float | None:
+        if address is None and not ray.is_initialized() and "RAY_ADDRESS" not in os.environ:
+            return _share(os.cpu_count() or 1)  # of a Ray that is not there yet
+        with opened():
+            found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            limits = [one["memory"] / one["CPU"] for one in found if {"memory", "CPU"} <= set(one)]
+            return min(limits, default=None)
+
+    def state() -> str:
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        free = ray.available_resources().get("CPU", 0)
+        return f"{len(alive)} nodes of Ray are alive, {free:g} processors are free"
 
     def connect() -> None:
         """Start Ray or join it; a busy head may need several attempts."""
@@ -212,4 +305,4 @@ def _ray(address: str | None) -> Engine:
             ray.cancel(call.reference, force=True)
 
     crashes = tuple(kind for kind in RayError.__subclasses__() if kind is not RayTaskError)
-    return Engine(opened, (*LOST, *crashes), end)
+    return Engine(opened, (*LOST, *crashes), end, memory=memory, state=state)

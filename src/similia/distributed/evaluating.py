@@ -1,5 +1,6 @@
 """Evaluation on many workers, equal to that on one to the last bit."""
 
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from similia.distributed.engines import engine_named
-from similia.distributed.shares import VectorPath, file_mark, located, located_source
+from similia.distributed.inputs import located, located_source
+from similia.distributed.memory import check_fits
+from similia.distributed.shares import VectorPath, file_mark
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
     Report,
-    checksum,
     folder_here,
     number_of_parts,
     open_job,
@@ -26,7 +28,8 @@ from similia.feedback import kind_of
 from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
 from similia.retrieval import Evaluation
-from similia.safety.whole import replacing
+from similia.retrieval.scorers import BLOCK_BYTES
+from similia.safety.whole import file_sha256, replacing
 from similia.trust import evaluate_file
 from similia.trust.evaluation import joined_order
 from similia.validation import check_parameters, positive
@@ -50,6 +53,8 @@ class EvaluatePart:
     columns: tuple[tuple[str, str], ...]
     bad_rows: str
     k: tuple[int, ...]
+    #: bytes of memory that a task may take
+    memory: float = math.inf
 
     @property
     def name(self) -> str:
@@ -59,7 +64,8 @@ class EvaluatePart:
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Measure the part, and write the values per query."""
         scorers = {n: load(s) if Path(s).is_file() else s for n, s in self.scorers}
-        vectors, items = self.vectors.read(), None if self.items is None else self.items.read()
+        vectors = self.vectors.read(self.memory)
+        items = None if self.items is None else self.items.read(self.memory)
         source, skipped = Source(self.path, dict(self.columns)), list[BadRow]()
         bad = BadRows(self.bad_rows, skipped.append)
         found = evaluate_file(
@@ -105,8 +111,8 @@ def evaluate_parts(
         Files of models, names of plain similarities, or learners, by any name.
     vectors, items, executor, patience, verbose
         As for `learn_shares`.
-    path : path or Source
-        Judgements in a file, as for `evaluate_file`; every worker reads them.
+    path : path, table, collection or Source
+        Judgements, as for `evaluate_file`; every worker reads them.
     work : path
         New folder for what is under way, shared by all workers; it is kept, and the same call goes
         on from what is finished.
@@ -116,17 +122,33 @@ def evaluate_parts(
         Cut-offs of retrieval measures.
     bad_rows : BadRows, optional
         As for `evaluate_file`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import evaluate_parts
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    >>> judged = {"query": [0, 2], "item": [1, 1], "relevance": [1, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     found = evaluate_parts(
+    ...         {"base": "cosine"}, X, judged, work=f"{folder}/work", parts=2, executor=pool
+    ...     )
+    >>> found["base"].means["mrr"]
+    1.0
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
     engine, folder = engine_named(executor), folder_here("work", work)
-    bad_rows = bad_rows or BadRows()
+    bad_rows, memory = bad_rows or BadRows(), engine.memory() or math.inf
+    check_fits("evaluate_parts", BLOCK_BYTES, memory, "use larger workers, or fewer threads")
     where = located(vectors, folder), None if items is None else located(items, folder)
     source = located_source(path, folder)
     judged, columns = str(source.path.absolute()), tuple(source.columns.items())
     with tempfile.TemporaryDirectory() as name:
         new, named = _files(scorers, Path(name), folder)
         marks = [
-            [n, checksum(new[s])] if s in new else [n, *file_mark(s)] for n, s in named.items()
+            [n, file_sha256(new[s])] if s in new else [n, *file_mark(s)] for n, s in named.items()
         ]
         job = {
             "evaluate": marks,
@@ -139,7 +161,7 @@ def evaluate_parts(
         for target, file in new.items():
             with replacing(Path(target)) as temporary:
                 shutil.copyfile(file, temporary)
-    common = tuple(named.items()), *where, judged, columns, bad_rows.action, tuple(k)
+    common = tuple(named.items()), *where, judged, columns, bad_rows.action, tuple(k), memory
     tasks = [EvaluatePart(number, parts, *common) for number in range(parts)]
     words = f"of {parts} parts"
     records = run_shown(

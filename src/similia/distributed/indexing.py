@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
+from similia.distributed.inputs import located
+from similia.distributed.memory import Cut
 from similia.distributed.searching import best_of_all
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
@@ -20,8 +22,8 @@ from similia.distributed.tasks import (
     finish,
     finished,
     folder_here,
+    kept,
     open_job,
-    run_all,
     run_shown,
     write_arrays,
 )
@@ -33,17 +35,19 @@ from similia.index.recall import sampled_rows, share_found
 from similia.persistence import load
 from similia.retrieval.vectors import is_sparse
 from similia.safety.whole import replace_text, replacing
-from similia.validation import check_parameters, positive, positive_integer
+from similia.validation import check_parameters, none, positive, positive_integer
 
-#: default items per shard; a worker holds about three copies
+#: default items per shard
 SHARD_ROWS = 2**19
+#: copies of its items that a task takes, and bytes beside them
+BUILD_COPIES, INDEX_BYTES = 4, 2**26
 #: items for training inverted lists, evenly spread, once for all shards
 TRAINING_ROWS = 2**16
 #: the trained index, the sample for recall, and the list of shards
 TRAINED, RECALL_SAMPLE, SHARDS = "trained", "sample", "shards.json"
 SHARD_NAME = re.compile(r"shard-\d{5,}")
 
-_RULES = {"recall_at": positive_integer, "shard_size": positive_integer, "patience": positive}
+_RULES = {"recall_at": positive_integer, "shard_size": none | positive_integer, "patience": positive}
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ def index_shards(
     *,
     backend: str = "faiss",
     executor: Any = "processes",
-    shard_size: int = SHARD_ROWS,
+    shard_size: int | None = None,
     recall_at: int = 10,
     patience: float = DEFAULT_PATIENCE,
     verbose: bool = False,
@@ -120,9 +124,8 @@ def index_shards(
 
     Parameters
     ----------
-    items : VectorPath or path
-        Vectors that all workers find, by path or URL; .npy files are mapped, and of Parquet and
-        Arrow files a task reads its own rows.
+    items : VectorPath, path, array, table or collection
+        As for `learn_shares`; of .npy, Parquet and Arrow files a task reads its own rows.
     folder : path
         New folder for the shards, shared by all workers. The same call goes on from what is
         finished.
@@ -132,8 +135,8 @@ def index_shards(
         As for `build_index`.
     executor, patience, verbose
         As for `learn_shares`; a shard must be built within the patience.
-    shard_size : int
-        Items of a shard.
+    shard_size : int, optional
+        Items of a shard; by default 524,288, or as many as fit into a worker's memory.
     recall_at : int
         Number of best items that recall is measured on, with up to 200 of the items as queries.
 
@@ -141,21 +144,38 @@ def index_shards(
     -------
     BuildReport
         Recall is that of the merged lists against exact search over all items.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import index_shards
+    >>> items = np.random.default_rng(0).normal(size=(100, 4))
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     report = index_shards(
+    ...         items, f"{folder}/shards", backend="exact", shard_size=50, executor=pool
+    ...     )
+    >>> report.n_items, report.recall
+    (100, 1.0)
     """
     given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
     check_parameters("index_shards", _RULES, given)
     engine, place = engine_named(executor), folder_here("folder", folder)
     where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
+    ranged = RangedVectors(where)
+    n, row = ranged.shape[0], BUILD_COPIES * ranged.row_bytes
+    cut = Cut("index_shards", "shard_size", SHARD_ROWS, row, INDEX_BYTES)
+    size = cut.size(shard_size or kept(place, "shard_size"), n, engine.memory())
     job = {
         "index": [backend, {name: str(value) for name, value in options.items()}],
         "model": named and file_mark(named),
         "items": where.mark(),
-        "settings": [shard_size, recall_at],
+        "settings": [recall_at],
+        "shard_size": size,
     }
     open_job(place, job)
-    ranged = RangedVectors(where)
-    n = ranged.shape[0]
     if finished(place, RECALL_SAMPLE) is None:
         _write_sample(ranged, place)
     if finished(place, TRAINED) is None:
@@ -168,7 +188,7 @@ def index_shards(
         finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
     tasks = [
         BuildShard(f"shard-{number:05}", some, named, recall_at)
-        for number, some in enumerate(ranged.ranges(shard_size))
+        for number, some in enumerate(ranged.ranges(size))
     ]
     words = f"items in {len(tasks)} shards"
     records = run_shown(tasks, place, engine, "index", n, words, patience=patience, verbose=verbose)
@@ -177,10 +197,10 @@ def index_shards(
     best, found = (best_of_all(files, depth, side, f"{side}_scores") for side in ("best", "found"))
     own = sampled_rows(n)
     recall = share_found(best[0], found[0], own, recall_at)
-    size = (n, records[0]["n_features"])
+    shape = (n, records[0]["n_features"])
     seconds = sum(record["seconds"] for record in records)
     report = BuildReport(
-        backend, records[0]["geometry"], *size, min(recall_at, n), recall, len(own), seconds
+        backend, records[0]["geometry"], *shape, min(recall_at, n), recall, len(own), seconds
     )
     listed = {"shards": [task.name for task in tasks], "report": report.to_dict()}
     replace_text(place / SHARDS, json.dumps(listed))
@@ -196,6 +216,7 @@ def search_shards(
     model: Path | str | None = None,
     executor: Any = "processes",
     patience: float = DEFAULT_PATIENCE,
+    verbose: bool = False,
 ) -> tuple[NDArray[np.int64], Array]:
     """Find the k best items of each query among all shards of an index.
 
@@ -203,19 +224,33 @@ def search_shards(
     ----------
     folder : path
         Shards of `index_shards`.
-    queries : VectorPath or path
-        Queries, not yet transformed, by path or URL.
+    queries : VectorPath, path, array, table or collection
+        Queries, not yet transformed.
     k : int
         Number of items for each query, at most as many as there are.
     model : path, optional
         File of a model to search by, as for `Index.search`.
-    work, executor, patience
+    work, executor, patience, verbose
         As for `evaluate_parts`; a shard must be opened and searched within the patience.
 
     Returns
     -------
     indices, scores : arrays of shape (n_queries, k)
         Rows of the items, best first; among equal scores, the lower row first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import index_shards, search_shards
+    >>> items = np.eye(6)
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     shards = f"{folder}/shards"
+    ...     _ = index_shards(items, shards, backend="exact", shard_size=3, executor=pool)
+    ...     rows, _ = search_shards(shards, items[4:], 1, work=f"{folder}/work", executor=pool)
+    >>> rows.ravel()
+    array([4, 5])
     """
     check_parameters("search_shards", {"k": positive_integer}, {"k": k})
     engine, place = engine_named(executor), folder_here("work", work)
@@ -234,7 +269,8 @@ def search_shards(
     }
     open_job(place, job)
     tasks = [SearchShard(shard, where, named, k) for shard in shards]
-    run_all(tasks, place, engine, patience=patience)
+    words = f"of {len(tasks)} shards"
+    run_shown(tasks, place, engine, "search", len(tasks), words, patience=patience, verbose=verbose)
     return best_of_all([place / f"{task.name}.npz" for task in tasks], k)
 
 

@@ -1,7 +1,9 @@
 """Learning from a file of judgements in shares, on many workers."""
 
+import math
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -10,13 +12,14 @@ from typing import Any, cast
 from similia.base import Learner
 from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import engine_named
+from similia.distributed.gathering import GatheredLessons
+from similia.distributed.inputs import located, located_source
+from similia.distributed.memory import check_fits
 from similia.distributed.shares import (
     ROWS_AT_ONCE,
     VectorPath,
     file_of,
     judgements_of,
-    located,
-    located_source,
     sort_into_shares,
 )
 from similia.distributed.tasks import (
@@ -31,9 +34,10 @@ from similia.distributed.tasks import (
     run_shown,
 )
 from similia.feedback import FeedbackFile, in_chunks
-from similia.files import BadRow, BadRows, RowError, Source
+from similia.files import BadRow, BadRows, RowError, Source, VectorFile
 from similia.persistence import load, save
 from similia.progress import live_progress
+from similia.stored import StoredRows
 from similia.stream import Learning, Tally, learn_stream, lessons_for
 from similia.stream.feedback import Witness
 from similia.stream.lessons import CHUNK
@@ -46,6 +50,8 @@ START, SORTED = "start.safetensors", "shares"
 REFUSED = "refused by the learner"
 #: default shares; what is learnt depends on their number, not on the number of workers
 DEFAULT_SHARES = 8
+#: states of a learner in memory: the one that learns, the one that scored first, and while saving
+STATES = 4
 TUPLE_WIDTHS = {"triplets": 3, "pairs": 2}
 
 _RULES = {"shares": number_of_parts, "patience": positive, "chunk": positive_integer}
@@ -63,6 +69,8 @@ class LearnShare:
     bad_rows: str
     chunk: int
     score_all: bool
+    #: bytes of memory that a task may take
+    memory: float = math.inf
 
     @property
     def name(self) -> str:
@@ -72,9 +80,10 @@ class LearnShare:
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Learn the share from the common start, and save the part."""
         (part,) = cast(Learner, load(folder / START)).split(self.n_shares)[:1]
-        vectors, items = self.vectors.read(), self.items and self.items.read()
-        model = cast(StreamLearner, part)
-        lessons = lessons_for(model, vectors.X, items and items.X)
+        model, X = cast(StreamLearner, part), self.vectors.read(self.memory).X
+        items = None if self.items is None else self.items.read(self.memory).X
+        stored = isinstance(X, StoredRows) or isinstance(items, StoredRows)
+        lessons = (GatheredLessons if stored else lessons_for)(model, X, items)
         kind = model.learns_from
         bad: list[BadRow] = []
         batches = judgements_of(
@@ -124,14 +133,16 @@ def learn_shares(
     ----------
     learner : learner of triplets or pairs
         New or fitted; it is left alone.
-    vectors : VectorPath or path
-        Queries, and items too unless those are given. All workers must find the path; .npy files
-        are mapped, not read. What a URL such as ``s3://…`` names (extra ``remote``) is copied into
-        the work folder, once.
-    path : path or Source
-        Judgements, as for `learn_file`, or a URL of them. The driver reads them once and sorts them
-        into shares by a hash of the query.
-    items : VectorPath or path, optional
+    vectors : VectorPath, path, array, table or collection
+        Queries, and items too unless those are given. All workers must find the path; rows of .npy
+        files are read as they are needed. A folder, glob or list of Parquet files, an array of
+        NumPy or Dask, a table of pandas, polars, Arrow or Dask, and a dataset of Ray are written
+        to such a file in the work folder, once and block by block; what a URL such as ``s3://…``
+        names (extra ``remote``) is copied there.
+    path : path, table, collection or Source
+        Judgements, as for `learn_file`, or in one of these forms. The driver reads them once and
+        sorts them into shares by a hash of the query.
+    items : as vectors, optional
         Items, if they are separate vectors.
     executor : str, concurrent.futures.Executor, or Dask's Client or cluster
         ``"processes:4"`` on this machine, ``"dask://host:8786"``, ``"ray://host:10001"``, or any
@@ -149,7 +160,7 @@ def learn_shares(
         parts are kept in the work folder.
     patience : float
         Seconds without progress after which a worker is taken to hang, and its share given to
-        another.
+        another; and after which a run in which nothing moves ends, with the reason.
     unjudged, clicks, bad_rows, chunk, score_all, verbose
         As for `learn_file`.
 
@@ -157,10 +168,27 @@ def learn_shares(
     -------
     Learning
         Counts of accuracy before learning are sums over shares; there is no learning curve.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia import OASIS
+    >>> from similia.distributed import learn_shares
+    >>> rng = np.random.default_rng(0)
+    >>> X, triplets = rng.normal(size=(100, 4)), rng.integers(100, size=(500, 3))
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     found = learn_shares(
+    ...         OASIS(), X, triplets, shares=2, work=f"{folder}/work", executor=pool
+    ...     )
+    >>> found.model.n_seen_
+    500
     """
     given = {"shares": shares, "patience": patience, "chunk": chunk}
     check_parameters("learn_shares", _RULES, given)
     engine, bad_rows = engine_named(executor), bad_rows or BadRows()
+    memory = engine.memory() or math.inf
     _check_learner(learner)
     if work is None and output is None:
         raise ValueError("learn_shares: work or output must be given, got neither.")
@@ -181,9 +209,9 @@ def learn_shares(
         "settings": [shares, unjudged, clicks, chunk, score_all, bad_rows.action],
     }
     open_job(folder, task)
-    sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, verbose)
+    sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, memory, verbose)
     tasks = [
-        LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all)
+        LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all, memory)
         for n in range(shares)
     ]
     title, n = type(learner).__name__, sum(sorted_["counts"])
@@ -212,15 +240,19 @@ def _sorted(
     unjudged: str,
     clicks: str,
     bad_rows: BadRows,
+    memory: float,
     verbose: bool,
 ) -> Record:
     """Save the common start, and sort the judgements into shares, unless that is done."""
     found = finished(folder, SORTED)
     if found is None:
         model = learner if _fitted(learner) else type(learner)(**learner.get_params())
-        vectors, items = where[0].read(), None if where[1] is None else where[1].read()
-        lessons_for(model, vectors.X, items and items.X).start(model)
+        _begin(model, *where)
         save(model, folder / START)
+        check_fits(
+            "learn_shares", STATES * (folder / START).stat().st_size, memory, "use larger workers"
+        )
+        vectors, items = _stored(where)
         skipped: list[BadRow] = []
         bad = BadRows(bad_rows.action, skipped.append)
         file = FeedbackFile(
@@ -256,10 +288,22 @@ def _marks(
     where: tuple[VectorPath, VectorPath | None], held_out: Source, model: Searchable
 ) -> Array:
     """Share of right orders, or average precision, of each query that was held out."""
-    vectors, items = where[0].read(), None if where[1] is None else where[1].read()
+    vectors, items = _stored(where)
     (found,) = evaluate_file({"": model}, vectors, held_out, items=items).values()
     values = found.per_query[ACCURACY if ACCURACY in found.per_query else "map"]
     return values[found.n_relevant > 0]
+
+
+def _begin(model: StreamLearner, vectors: VectorPath, items: VectorPath | None) -> None:
+    """Bring a learner to its start, from mapped vectors, of which it looks at a sample."""
+    with ExitStack() as stack:
+        X, Z = (side and stack.enter_context(side.looked_at()) for side in (vectors, items))
+        lessons_for(model, X, Z).start(model)
+
+
+def _stored(where: tuple[VectorPath, VectorPath | None]) -> tuple[VectorFile, VectorFile | None]:
+    """Vectors that stay in their files, and their ids."""
+    return where[0].read(memory=0), None if where[1] is None else where[1].read(memory=0)
 
 
 def _total(records: Sequence[Record]) -> Tally:

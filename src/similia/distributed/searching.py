@@ -10,24 +10,30 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark, located
+from similia.distributed.inputs import located
+from similia.distributed.memory import Cut
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
     Record,
     Report,
     folder_here,
+    kept,
     open_job,
-    run_all,
+    run_shown,
     write_arrays,
 )
 from similia.persistence import load
 from similia.retrieval import top_k
-from similia.validation import check_parameters, positive, positive_integer
+from similia.retrieval.scorers import BLOCK_BYTES
+from similia.validation import check_parameters, none, positive, positive_integer
 
 #: default items per range; rounding depends on the place in the range, not on the worker
 SEARCH_RANGE = 2**18
+#: copies of its items that a task holds: as read, as a scorer makes them, and longer by two numbers
+SEARCH_COPIES = 3
 
-_RULES = {"k": positive_integer, "range_size": positive_integer, "patience": positive}
+_RULES = {"k": positive_integer, "range_size": none | positive_integer, "patience": positive}
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,9 @@ def search_ranges(
     *,
     work: Path | str,
     executor: Any = "processes",
-    range_size: int = SEARCH_RANGE,
+    range_size: int | None = None,
     patience: float = DEFAULT_PATIENCE,
+    verbose: bool = False,
 ) -> tuple[NDArray[np.int64], Array]:
     """Find the k items of highest score for each query, exactly, as `top_k` does.
 
@@ -67,21 +74,35 @@ def search_ranges(
     ----------
     scorer : path or str
         File of a model, or the name of a plain similarity.
-    queries, items : VectorPath or path
-        Vectors that all workers find, by path or URL; items in .npy files are mapped, and of
-        Parquet and Arrow files a task reads its own rows: never are they held whole.
+    queries, items : VectorPath, path, array, table or collection
+        As for `learn_shares`. Of items in .npy, Parquet and Arrow files a task reads its own rows:
+        never are they held whole.
     k : int
         Number of items for each query, at most as many as there are.
-    work, executor, patience
+    work, executor, patience, verbose
         As for `evaluate_parts`.
-    range_size : int
-        Items that one task searches. The result depends on it by rounding alone, and not at all on
-        the workers.
+    range_size : int, optional
+        Items that one task searches; by default 262,144, or as many as fit into a worker's memory.
+        The result depends on it by rounding alone, and not at all on the workers.
 
     Returns
     -------
     indices, scores : arrays of shape (n_queries, k)
         Best item first; among equal scores, the lower index first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import search_ranges
+    >>> items = np.arange(100.0).reshape(-1, 1)
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     rows, scores = search_ranges(
+    ...         "euclidean", items[[7]] + 0.1, items, 2, work=f"{folder}/work", executor=pool
+    ...     )
+    >>> rows
+    array([[7, 8]])
     """
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
@@ -92,18 +113,25 @@ def search_ranges(
     if k > n:
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
     named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
+    row = SEARCH_COPIES * ranged.row_bytes
+    cut = Cut("search_ranges", "range_size", SEARCH_RANGE, row, BLOCK_BYTES)
+    size = cut.size(range_size or kept(folder, "range_size"), n, engine.memory())
     job = {
         "search": file_mark(named),
         "queries": where[0].mark(),
         "items": where[1].mark(),
-        "settings": [k, range_size],
+        "settings": [k],
+        "range_size": size,
     }
     open_job(folder, job)
     tasks = [
         SearchRange(f"search-{number:05}", named, where[0], some, k)
-        for number, some in enumerate(ranged.ranges(range_size))
+        for number, some in enumerate(ranged.ranges(size))
     ]
-    run_all(tasks, folder, engine, patience=patience)
+    words = f"of {len(tasks)} ranges"
+    run_shown(
+        tasks, folder, engine, "search", len(tasks), words, patience=patience, verbose=verbose
+    )
     return best_of_all([folder / f"{task.name}.npz" for task in tasks], k)
 
 

@@ -2,40 +2,72 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from similia.contract import Matrix
-from similia.distributed.tasks import fetched_for_work
 from similia.feedback import Judgements
-from similia.files import FeedbackLike, Source, VectorFile, read_vectors
+from similia.files import VectorFile, read_vectors
 from similia.files.ids import scattered
-from similia.files.locations import Location, changed, local_path, url_of
-from similia.files.vectors import is_ranged, open_rows
+from similia.files.locations import Location, changed, url_of
+from similia.files.vectors import is_ranged, open_rows, stored_vectors
+from similia.stored import StoredRows, mapped
+
+if TYPE_CHECKING:
+    from similia.files.vector_tables import VectorTable
 
 #: rows read or sorted at a time
 ROWS_AT_ONCE = 2**16
+#: share of a task's memory that a mapped file may take; rows of a larger one are read as asked for
+MAPPED_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class VectorPath:
-    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`."""
+    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from similia.distributed import VectorPath
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(2))
+    ...     _ = pathlib.Path(f"{folder}/names.txt").write_text("a\\nb\\n")
+    ...     VectorPath(f"{folder}/x.npy", ids=f"{folder}/names.txt").read().ids.names()
+    ['a', 'b']
+    """
 
     path: str
     ids: str | None = None
     vector_column: str | None = None
     id_column: str | None = None
 
-    def read(self) -> VectorFile:
-        """The vectors; .npy files stay on disk, and a process reads a file once."""
-        return _read(self, Path(self.path).stat().st_mtime_ns)
+    def read(self, memory: float = np.inf) -> VectorFile:
+        """The vectors; a process reads a file once.
+
+        A .npy file stays on disk: mapped, or, where it is large beside the memory of a task, such
+        that its rows are read as they are asked for.
+        """
+        path = Path(self.path)
+        stat = path.stat()
+        if path.suffix == ".npy" and stat.st_size > MAPPED_SHARE * memory:
+            if np.lib.format.open_memmap(path, mode="r").flags.c_contiguous:
+                return _stored(self, stat.st_mtime_ns)
+        return _read(self, stat.st_mtime_ns)
+
+    @contextmanager
+    def looked_at(self) -> Iterator[Any]:
+        """The matrix, for a look at a sample of the rows."""
+        X = self.read(memory=0).X
+        with mapped(self.path) if isinstance(X, StoredRows) else nullcontext(X) as found:
+            yield found
 
     def mark(self) -> dict[str, Any]:
         """What must match for finished work to count."""
@@ -54,47 +86,17 @@ def file_mark(path: str) -> list[int | str]:
     return [path, stat.st_size, stat.st_mtime_ns]
 
 
-def located(given: "VectorPath | Path | str", folder: Path, *, ranged: bool = False) -> VectorPath:
-    """Vectors by a path that is valid for every worker.
-
-    What a URL names is copied into the folder; of Parquet, if ranges are wanted, tasks themselves
-    read what they need.
-    """
-    if not isinstance(given, VectorPath | PathLike | str):
-        raise TypeError(
-            "vectors must be a path, a URL or a VectorPath, which all workers find, got "
-            f"{type(given).__name__}; save them first, such as by numpy.save."
-        )
-    where = given if isinstance(given, VectorPath) else VectorPath(str(given))
-    if where.path == "-":
-        raise ValueError("vectors must be in a file that all workers find, got standard input.")
-    ids = None if where.ids is None else str(fetched_for_work(where.ids, folder).absolute())
-    if ranged and local_path(where.path) is None and is_ranged(where.path):
-        url = url_of(where.path) or ""
-        if ids is not None or not Location(f"{url}.ids").exists():
-            return replace(where, path=url, ids=ids)
-    path = fetched_for_work(where.path, folder, beside=ids is None)
-    return replace(where, path=str(path.absolute()), ids=ids)
-
-
-def located_source(given: FeedbackLike, folder: Path) -> Source:
-    """Judgements in a local file; those at a URL are copied into the folder."""
-    if not isinstance(given, Source | PathLike | str):
-        raise TypeError(
-            "judgements must be a path, a URL or a Source of one, which all workers find, got "
-            f"{type(given).__name__}; save them first."
-        )
-    source = Source(given)
-    if not isinstance(source.given, Path) or url_of(source.given) is None:
-        return source
-    return Source(fetched_for_work(source.given, folder), source.columns)
-
-
 @lru_cache(maxsize=4)
 def _read(where: VectorPath, changed: int) -> VectorFile:
     """The vectors of a file as of a modification time, which keys the cache."""
     named = asdict(where)
     return read_vectors(named.pop("path"), **named)
+
+
+@lru_cache(maxsize=4)
+def _stored(where: VectorPath, changed: int) -> VectorFile:
+    """The same, where its rows stay in the file."""
+    return stored_vectors(Path(where.path), where.ids)
 
 
 def share_of(query: NDArray[np.int64], n_shares: int) -> NDArray[np.int64]:
@@ -145,8 +147,8 @@ def judgements_of(
 class VectorRange:
     """A range of rows of a vector file that every worker can read.
 
-    Of tables, the groups of rows that these are in are read; .npy files are mapped, others read
-    whole, once by a process.
+    Of .npy files these rows are read, of tables the groups of rows that they are in; others whole,
+    once by a process.
     """
 
     where: VectorPath
@@ -159,16 +161,17 @@ class VectorRange:
     def read(self) -> Matrix:
         """The vectors."""
         with self._unchanged():
-            if not is_ranged(self.where.path):
-                return self.where.read().X[self.start : self.stop]
-            return _open(self.where, self.width).read(self.start, self.stop)
+            if is_ranged(self.where.path):
+                return open_table(self.where, self.width).read(self.start, self.stop)
+            X: Any = self.where.read(memory=0).X
+            return X[self.start : self.stop]
 
     def names(self) -> list[int | str]:
         """The ids."""
         with self._unchanged():
             if not is_ranged(self.where.path):
                 return self.where.read().ids.names(range(self.start, self.stop))
-            return _open(self.where, self.width).names(self.start, self.stop)
+            return open_table(self.where, self.width).names(self.start, self.stop)
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
@@ -192,17 +195,23 @@ class RangedVectors:
     def __init__(self, where: VectorPath) -> None:
         self.where, self.mark = where, _version(where)
         if is_ranged(where.path):
-            rows = _open(where, None)
-            self.shape, self.ids = rows.shape, rows.ids()
+            rows = open_table(where, None)
+            self.shape, self.dtype, self.ids = rows.shape, rows.dtype, rows.ids()
         else:
-            file = where.read()
-            self.shape, self.ids = file.X.shape, file.ids
+            file = where.read(memory=0)
+            self.shape, self.dtype, self.ids = file.X.shape, file.X.dtype, file.ids
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a vector as a task holds it."""
+        return self.shape[1] * self.dtype.itemsize
 
     def take(self, rows: NDArray[np.intp]) -> Any:
         """Vectors of ascending rows."""
         if not is_ranged(self.where.path):
-            return self.where.read().X[rows]
-        return _open(self.where, self.shape[1]).take(rows)
+            X: Any = self.where.read(memory=0).X
+            return X[rows]
+        return open_table(self.where, self.shape[1]).take(rows)
 
     def ranges(self, size: int) -> list[VectorRange]:
         """All rows in ranges of at most `size`."""
@@ -213,7 +222,8 @@ class RangedVectors:
         ]
 
 
-def _open(where: VectorPath, width: int | None) -> Any:
+def open_table(where: VectorPath, width: int | None) -> "VectorTable":
+    """A table of vectors; `width`, if it is known, saves a look at the first one."""
     columns = {"vector_column": where.vector_column, "id_column": where.id_column}
     return open_rows(where.path, ids=where.ids, width=width, **columns)
 

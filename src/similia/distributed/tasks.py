@@ -5,8 +5,8 @@ record intact has nothing to do. So a worker may die or hang, two may do the sam
 the driver may be killed and started again: the files at the end are the same.
 """
 
-import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -20,7 +20,14 @@ from similia.distributed.engines import Engine, this_process
 from similia.files.locations import FETCHED, fetched, local_path
 from similia.linalg.threads import one_processor, single_blas_thread
 from similia.progress import live_progress
-from similia.safety.whole import make_folder, replace_text, replacing
+from similia.safety.whole import (
+    file_sha256,
+    has_own_seal,
+    make_folder,
+    replace_text,
+    replacing,
+    write_sealed,
+)
 from similia.validation import Rule
 
 Record = dict[str, Any]
@@ -32,8 +39,14 @@ JOB = "job.json"
 POLL = 0.5
 #: a run stops after more lost workers than this without a finished task in between
 MAX_LOSSES = 4
-#: seconds without a report after which a worker counts as hung
+#: seconds without a report after which a worker counts as hung, and a run in which none moves ends
 DEFAULT_PATIENCE = 600.0
+#: seconds after which a run in which no task moves says so, and between two looks at the workers
+QUIET_SECONDS, NEWS_SECONDS = 30.0, 2.0
+#: seconds that workers may take to start, however short the patience
+START_SECONDS = 60.0
+
+LOG = logging.getLogger("similia.distributed")
 
 #: number of parts; bounded, as each has files of its own
 number_of_parts = Rule("an integer between 1 and 10000", kind=Integral, above=0, below=10_001)
@@ -64,6 +77,12 @@ def open_job(folder: Path, task: Record) -> None:
         )
 
 
+def kept(folder: Path, name: str) -> Any:
+    """What the job of a folder was told by this name, if there is a job."""
+    path = folder / JOB
+    return json.loads(path.read_text(encoding="utf-8")).get(name) if path.exists() else None
+
+
 def check_folder(folder: Path) -> None:
     """Refuse a folder that holds anything but work or fetched files."""
     if not folder.exists() or (folder / JOB).exists():
@@ -90,12 +109,6 @@ def fetched_for_work(given: Path | str, folder: Path, *, beside: bool = False) -
     return fetched(given, folder, beside=beside)
 
 
-def checksum(path: Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays to a .npz file, whole or not at all."""
     with replacing(path) as temporary, open(temporary, "wb") as opened:
@@ -106,9 +119,9 @@ def finished(folder: Path, name: str) -> Record | None:
     """Outcome of a task if its record and files are whole, else None."""
     try:
         record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        if record.pop("sha256") != _seal(record):
+        if not has_own_seal(record):
             return None
-        intact = all(checksum(folder / file) == sha for file, sha in record["files"].items())
+        intact = all(file_sha256(folder / file) == sha for file, sha in record["files"].items())
         return record["outcome"] if intact else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -116,14 +129,8 @@ def finished(folder: Path, name: str) -> Record | None:
 
 def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> None:
     """Record that a task is done."""
-    sums = {file: checksum(folder / file) for file in files}
-    record = {"outcome": outcome, "files": sums}
-    text = json.dumps({**record, "sha256": _seal(record)})
-    replace_text(folder / f"{name}.json", text)
-
-
-def _seal(record: Record) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    sums = {file: file_sha256(folder / file) for file in files}
+    write_sealed(folder / f"{name}.json", {"outcome": outcome, "files": sums})
 
 
 def perform(task: Task, folder: Path) -> Record:
@@ -161,8 +168,9 @@ def run_all(
 ) -> list[Record]:
     """Do tasks on an engine; return their outcomes in the order of the tasks.
 
-    A task whose worker is lost, or has not reported for `patience` seconds, is given to another;
-    an error of the task itself is raised. `watch` is called with the sum of all reports.
+    A task whose worker is lost, or has not reported for `patience` seconds, is given to another; if
+    no task moves for so long, for want of workers, say, that is an error. An error of the task
+    itself is raised. `watch` is called with the sum of all reports; lost workers are logged.
     """
     run = _Run(tasks, folder, engine, patience, watch)
     while run.waiting:
@@ -184,7 +192,12 @@ def run_shown(
 ) -> list[Record]:
     """`run_all` with a progress bar; its text is the sum of all reports and `words`."""
     with live_progress(title, total, enabled=verbose) as show:
-        watch = None if show is None else lambda done: show(done, f"{done:,} {words}")
+
+        def beside(done: int) -> None:
+            if show is not None:
+                show(done, f"{done:,} {words} {engine.dashboard()}".rstrip())
+
+        watch = None if show is None else beside
         return run_all(tasks, folder, engine, patience=patience, watch=watch)
 
 
@@ -204,10 +217,12 @@ class _Run:
         self.waiting = {task.name: task for task in tasks if task.name not in self.found}
         self.losses = 0
         self.broken = False
+        self.moved = self.looked = time.monotonic()
+        self.quiet = False
 
     def on(self, executor: Executor) -> None:
         """Use an executor until all is done or it breaks."""
-        self.broken = False
+        self.broken, self.moved = False, time.monotonic()
         for name in self.waiting:
             (self.folder / f"{name}.progress").unlink(missing_ok=True)  # of a lost worker
         futures = {executor.submit(perform, t, self.folder): n for n, t in self.waiting.items()}
@@ -216,6 +231,7 @@ class _Run:
             while futures:
                 done, _ = wait(futures, timeout=POLL, return_when=FIRST_COMPLETED)
                 again = [name for future in done if self._lost(future, name := futures.pop(future))]
+                self._tell(bool(done))
                 silent = self._silent(heard)
                 for future, name in [pair for pair in futures.items() if pair[1] in silent]:
                     del futures[future]
@@ -237,19 +253,41 @@ class _Run:
             for future in futures:
                 future.cancel()
 
+    def _tell(self, any_done: bool) -> None:
+        """Log lost workers, and that nothing moves; raise if it has not for long."""
+        now = time.monotonic()
+        if now - self.looked >= NEWS_SECONDS:
+            self.looked = now
+            for line in self.engine.news():
+                LOG.warning("%s", line)
+        if any_done:
+            self.moved, self.quiet = now, False
+        still = now - self.moved
+        if still > max(self.patience, START_SECONDS) + 2 * POLL:  # what hangs is ended first
+            raise RuntimeError(
+                f"no task has moved for {still:.0f} seconds: {self.engine.state()}. What is "
+                "finished is kept, and the same call goes on from there."
+            )
+        if still > QUIET_SECONDS and not self.quiet:
+            self.quiet = True
+            LOG.warning("no task has moved for %.0f seconds: %s", still, self.engine.state())
+
     def _lost(self, future: "Future[Record]", name: str) -> bool:
         """Record the outcome of a future; return whether its worker was lost."""
         try:
             self.found[name] = future.result()
         except self.engine.lost as error:
             self.broken |= isinstance(error, BrokenExecutor)
+            if name in self.waiting:
+                why = " ".join(str(error).split())[:200]
+                LOG.warning("%s: its worker was lost (%s: %s)", name, type(error).__name__, why)
             return name in self.waiting
         self.waiting.pop(name, None)
         self.losses = 0
         return False
 
     def _count_loss(self, name: str) -> None:
-        self.losses += 1
+        self.losses, self.moved = self.losses + 1, time.monotonic()
         if self.losses > MAX_LOSSES:
             raise RuntimeError(
                 f"{name}: its worker died or hung {self.losses} times in a row; workers may lack "
@@ -263,8 +301,11 @@ class _Run:
             said = self._said(name)
             if said != heard[name][0]:
                 heard[name] = (said, now)
+                self.moved, self.quiet = now, False
             elif said and now - heard[name][1] > self.patience:
                 silent[name] = said.split()[1]
+                self.moved = now
+                LOG.warning("%s: no report for %.0f seconds, so it is ended", name, self.patience)
         return silent
 
     def _said(self, name: str) -> str:

@@ -11,8 +11,7 @@ from similia.contract import Array, Indices
 from similia.feedback.clicks.rates import shrunk_rates
 from similia.feedback.judgements import Judgements, in_chunks
 from similia.feedback.sampling import Score, check_draw
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
 from similia.validation import check_parameters, one_of
 
 #: maximum number of grades compared with each other
@@ -113,8 +112,7 @@ def _judgements(
     owner: str, relevance: GivenGrades
 ) -> tuple[Indices, Indices, Array, tuple[int, int]]:
     """Query, document and grade of each judgement, by query then document, and the shape."""
-    check_sparse(owner, "relevance", relevance)
-    check_unmasked(owner, "relevance", relevance)
+    check_entries(owner, "relevance", relevance)
     given = relevance if isinstance(relevance, sp.sparray | sp.spmatrix) else np.asarray(relevance)
     if given.ndim != 2:
         raise ValueError(

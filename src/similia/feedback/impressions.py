@@ -37,7 +37,7 @@ class Impressions:
     nuisance: dict[str, NDArray[np.float64]]
     #: weight of each list, of shape (n_lists,)
     weights: NDArray[np.float64]
-    #: of shape (n_lists,): whether a person with authority decided, to be obeyed at once
+    #: of shape (n_lists,): whether the list is a decision, which is obeyed at once
     trusted: NDArray[np.bool_]
     #: seconds at which each item was clicked or shown, of shape (n_shown,); empty if unknown
     times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -255,14 +255,6 @@ class Impressions:
 
     def __len__(self) -> int:
         return len(self.queries)
-
-    def say_something(self) -> NDArray[np.bool_]:
-        """Lists that carry information: an item was preferred, or a person rejected all."""
-        if not len(self):
-            return np.zeros(0, bool)
-        best, worst = (f.reduceat(self.gains, self.starts[:-1]) for f in (np.maximum, np.minimum))
-        said: NDArray[np.bool_] = (best > worst) | (self.trusted & (best == 0))
-        return said & (self.weights > 0)
 
     def part(self, chosen: slice | Array) -> Self:
         """Some of the lists, by a slice, by their places or by truth values."""

@@ -1,7 +1,7 @@
 """Rankings in files: TREC runs, and interleaved lists with their clicks."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from similia.contract import Indices
 from similia.files import BadRows, FeedbackLike, Ids, RowError, Source
 from similia.files.columns import CLICK, KEY, NUMBER, TEXT, ColumnReaders, each
-from similia.files.ids import HASH_FACTOR, key
+from similia.files.ids import key
 from similia.safety.whole import replacing
 
 
@@ -47,7 +47,7 @@ def read_run(
 #: columns of a file of lists; the application sets click to 1 for clicked items
 DRAFT_COLUMNS = ("search", "query", "item", "position", "team", "champion", "challenger", "click")
 TEAMS = ("champion", "challenger")
-#: champion that is no generation of a folder
+#: in place of a generation, for a champion from elsewhere
 NO_GENERATION = -1
 
 
@@ -116,10 +116,10 @@ def read_drafts(
     if clicks is None:
         marks = clicked[0] > 0
     else:
-        pairs = _pairs(*Source(clicks).read({"search": KEY, "item": KEY}, bad_rows))
-        shown = _pairs(search, item)
-        marks = np.isin(shown, pairs)
-        n_strays = int(np.count_nonzero(~np.isin(pairs, shown)))
+        pairs = list(_pairs(*Source(clicks).read({"search": KEY, "item": KEY}, bad_rows)))
+        shown = list(_pairs(search, item))
+        marks = np.array(list(map(set(pairs).__contains__, shown)))
+        n_strays = sum(not there for there in map(set(shown).__contains__, pairs))
     return Drafts(search, item, team > 0, marks, int(champion[0]), int(challenger[0]), n_strays)
 
 
@@ -133,7 +133,5 @@ def read_rankings(path: FeedbackLike, *, bad_rows: BadRows | None = None) -> dic
     return found
 
 
-def _pairs(search: Indices, item: Indices) -> NDArray[np.uint64]:
-    """One number for each pair of keys."""
-    mixed = search.astype(np.uint64) * HASH_FACTOR
-    return (mixed ^ (mixed >> np.uint64(29))) * np.uint64(3) + item.astype(np.uint64)
+def _pairs(search: Indices, item: Indices) -> Iterator[tuple[int, int]]:
+    return zip(search.tolist(), item.tolist(), strict=True)

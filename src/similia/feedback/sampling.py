@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from similia.contract import Array, Indices
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
 from similia.validation import (
     Rule,
     check_parameters,
@@ -98,7 +98,7 @@ class LabelSampler:
 
 def _class_codes(owner: str, y: ArrayLike) -> Indices:
     """Classes of `y` numbered from 0, one number per point."""
-    check_unmasked(owner, "y", y)
+    check_entries(owner, "y", y)
     labels = np.asarray(y)
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from itertools import repeat
 from typing import Any
 
@@ -164,50 +165,6 @@ def _checked(values: ArrayLike, n: int, what: str) -> Array:
 
 #: odd factor of multiplicative hashes: 2**64 over the golden ratio
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_SECOND = np.uint64(0xBF58476D1CE4E5B9)
-_SHIFT = np.uint64(29)
-_BOUND = 2**63
-
-
-def key(raw: object) -> int:
-    """Key of one id."""
-    if isinstance(raw, bool) or not isinstance(raw, str | int):
-        raise RowError("not an id", f" {raw!r:.80}")
-    if isinstance(raw, int):
-        return raw if -_BOUND <= raw < _BOUND else hash(raw)
-    return int(keys_of_texts([raw])[0])
-
-
-def keys_of_texts(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Keys of texts."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)])
-    return keys_of_bytes(np.frombuffer(b"".join(encoded), np.uint8), ends)
-
-
-def keys_of_bytes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keys of texts in UTF-8: text i is data[ends[i]:ends[i + 1]]; texts of one length at once."""
-    starts, lengths = ends[:-1], np.diff(ends)
-    found = np.empty(len(lengths), np.uint64)
-    for length in np.unique(lengths).tolist():
-        same = lengths == length
-        if same.all():
-            rows = data[ends[0] : ends[-1]].reshape(len(lengths), length)
-        else:
-            rows = data[starts[same][:, None] + np.arange(length)]
-        found[same] = _hashes(rows)
-    return found.view(np.int64)
-
-
-def _hashes(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Hash each row, eight bytes after eight: h <- mix(h ⊕ mix(word))."""
-    n, length = rows.shape
-    words = np.zeros((n, -(-length // 8) * 8), np.uint8)
-    words[:, :length] = rows
-    found = np.full(n, length, np.uint64)
-    for word in words.view("<u8").T:
-        found = _mixed(found ^ _mixed(word.astype(np.uint64) * HASH_FACTOR) * _SECOND)
-    return found
 
 
 def scattered(values: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -215,6 +172,20 @@ def scattered(values: NDArray[np.int64]) -> NDArray[np.uint64]:
     return values.astype(np.uint64) * HASH_FACTOR >> np.uint64(33)
 
 
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    values = (values ^ (values >> _SHIFT)) * _SECOND
-    return values ^ (values >> np.uint64(32))
+# -- keys ----------------------------------------------------------------------------------------
+
+
+def key(raw: object) -> int:
+    """Key of one id: an integer itself, 64 bits of the BLAKE2 of a text."""
+    if isinstance(raw, bool) or not isinstance(raw, str | int):
+        raise RowError("not an id", f" {raw!r:.80}")
+    if isinstance(raw, int):
+        return raw if -(2**63) <= raw < 2**63 else hash(raw)
+    digest = blake2b(raw.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def keys_of_texts(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Keys of texts, which often repeat: rows of a list share theirs."""
+    known = {text: key(text) for text in set(texts)}
+    return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))

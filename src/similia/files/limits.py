@@ -6,6 +6,8 @@ TEXT_BLOCK_BYTES = 2**18
 MAX_LINE_BYTES = 2**26
 #: rows of a table held at a time
 BATCH_ROWS = 2**16
+#: bytes of a column of Parquet read at a time, of which a group of rows may have many
+PARQUET_BUFFER_BYTES = 2**20
 #: numbers of vectors from a table held at a time beside the result, at most 32 MB
 BATCH_NUMBERS = 2**22
 #: vectors written as lines of JSON at a time

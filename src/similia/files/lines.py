@@ -13,7 +13,7 @@ from typing import IO, Any, Generic, NamedTuple, TypeVar
 from similia.files import limits
 from similia.files.rows import RowError
 
-#: a text that no file holds
+#: random text, which no file contains
 _MARK = os.urandom(16).hex()
 _BETWEEN = f',"{_MARK}",'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -26,7 +26,7 @@ TREC_NAMES = {
     4: ["query", "iteration", "item", "relevance"],
     6: ["query", "Q0", "item", "rank", "score", "run"],
 }
-#: all bytes but those that delimit fields, by delimiter: what they leave shows the form of lines
+#: bytes between the delimiters, by delimiter: without them, lines of one width look the same
 _UNMARKED = {d: bytes(set(range(256)) - set(f'{d}\n\r"'.encode())) for d in ",\t "}
 #: white space within lines of ASCII
 _SPACES = [bytes([code]) for code in b" \t\v\f\x1c\x1d\x1e\x1f"]

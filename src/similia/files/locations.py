@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -44,6 +45,39 @@ def local_path(given: Path | str) -> Path | None:
     if scheme not in ("file", "local"):
         return None
     return Path(unquote(rest) if re.match("[A-Za-z]:", rest) else f"/{unquote(rest)}")
+
+
+def parts_of(given: Any) -> list[str]:
+    """Files by a path or URL, a folder or glob of Parquet files, or a list: in order of names."""
+    if isinstance(given, list | tuple):
+        if not given:
+            raise ValueError("files must be at least one, got an empty list.")
+        return [str(one) for one in given]
+    path, url = local_path(given), url_of(given)
+    has_glob = any(letter in str(given) for letter in "*?[")
+    if path is None:
+        return [str(given)] if not has_glob else _listed(url or "")
+    if path.exists() and not path.is_dir():
+        return [str(given)]
+    pattern = None
+    if has_glob:
+        pattern = path
+    elif path.is_dir() and (any(path.glob("*.parquet")) or any(path.glob("*/*.parquet"))):
+        pattern = path / "**" / "*.parquet"
+    if pattern is None:
+        return [str(given)]
+    found = sorted(glob(str(pattern), recursive=True))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(given))
+    return found
+
+
+def _listed(url: str) -> list[str]:
+    location = Location(url)
+    found = sorted(location.glob())
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), location.name)
+    return found
 
 
 class Location:
@@ -86,6 +120,11 @@ class Location:
             return bool(self.mark())
         except FileNotFoundError:
             return False
+
+    def glob(self) -> list[str]:
+        """URLs of the files whose names match."""
+        with self._failure_explained():
+            return [str(self._files.unstrip_protocol(path)) for path in self._files.glob(self._path)]
 
     def open(self) -> Any:
         """Open the file for reading; no more is fetched than is read."""

@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("similia.files.tables", "pyarrow", "io") from error
 
-#: values of a column, or its different values and their places
+#: values of a column, or its distinct values and their places
 TableColumn: TypeAlias = "RawValues | EncodedColumn"
 
 _IS_LIST = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -101,7 +101,11 @@ class Table:
                     return
                 remote = isinstance(self.given, Location)  # neighbouring columns in one request
                 with parquet.ParquetFile(
-                    source, metadata=self._footer, read_dictionary=texts, pre_buffer=remote
+                    source,
+                    metadata=self._footer,
+                    read_dictionary=texts,
+                    pre_buffer=remote,
+                    buffer_size=0 if remote else limits.PARQUET_BUFFER_BYTES,
                 ) as file:
                     yield file
         except (pa.ArrowException, OSError) as error:
@@ -114,7 +118,8 @@ class Table:
             return self.given.open()
         with open(self.given, "rb"):  # a missing file raises the same error in every format
             pass
-        return pa.memory_map(self.name)
+        # Pages of a mapped file count as memory; of Arrow files, whose values lie in them, they must.
+        return pa.OSFile(self.name) if self.is_parquet else pa.memory_map(self.name)
 
     def columns(self, names: Sequence[str]) -> Iterator[list[TableColumn]]:
         """Yield the named columns in batches."""

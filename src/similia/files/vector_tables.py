@@ -53,11 +53,11 @@ class VectorTable:
             raise ValueError(
                 f"{table.name}: vectors must be at least one row of numbers, got none."
             )
-        #: ids in place of those of the table, if there are such
+        #: ids that replace those of the table, if any
         self.other_ids: Array | None = None
 
     def read(self, start: int, stop: int) -> Array:
-        """Vectors of a range of rows; raise BadRowError if one of them is none."""
+        """Vectors of a range of rows; raise BadRowError for a row without a vector."""
         X, whole = self.read_all(start, stop)
         self._check(start, whole)
         return X
@@ -109,7 +109,7 @@ class VectorTable:
         return list(range(start, stop)) if found is None else found
 
     def own_ids(self, start: int = 0, stop: int | None = None) -> list[Any] | None:
-        """Ids that the table has for a range of rows, if it has any, without the vectors."""
+        """Own ids of a range of rows, if the table has any; vectors are not read."""
         if self.id_column is None:
             return None
         parts = self.table.parts(start, stop)
@@ -132,8 +132,23 @@ class VectorTable:
             yield row, block
             row += batch.num_rows
 
+    def blocks_with_ids(self) -> Iterator[tuple[Array, list[Any] | None]]:
+        """Yield all vectors in blocks, with the ids that the table has; raise for what is none.
+
+        A part of the file is closed before the next, so that no more of it is in memory.
+        """
+        for number in self.table.parts():
+            part = range(number, number + 1)
+            first = self.table.first_row(part)
+            last = self.table.first_row(range(number + 1, number + 1))
+            has_ids = self.other_ids is not None or self.id_column is not None
+            names = self._names(first, last) if has_ids and last > first else None
+            for row, block in self._blocks(part):
+                self._check(row, np.isfinite(block).all(axis=1))
+                yield block, names and names[row - first : row - first + len(block)]
+
     def no_vector(self) -> RowError:
-        """Reason why a row is none."""
+        """Reason why a row has no vector."""
         return RowError("not a vector of finite numbers", f" of length {self.shape[1]}")
 
     def _check(self, start: int, whole: NDArray[np.bool_]) -> None:

@@ -20,7 +20,8 @@ from similia.files.ids import Ids, as_integers
 from similia.files.lines import JSON_SUFFIXES, blocks, opened
 from similia.files.locations import Location, local_path, url_of
 from similia.files.rows import BadRows, RowError
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
+from similia.stored import StoredRows
 from similia.validation import check_parameters, none, positive_integer
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def read_vectors(
         What to do with rows of tables and JSON lines that are not vectors; "skip" needs ids.
     max_bytes : int, optional
         Memory that compressed files (.npz, .parquet) may take by their own account; by default 64
-        times the size of the file, and 256 MB. Without it, sparse files may have 16 features per
-        byte, and 4096.
+        times the size of the file plus 256 MB. Without it, sparse files may have 16 features per
+        byte plus 4096.
 
     Returns
     -------
@@ -125,6 +126,18 @@ def read_vectors(
     return VectorFile(X, found)
 
 
+def stored_vectors(path: Path, ids: str | None = None) -> VectorFile:
+    """Vectors of a .npy file that stay there, to be read as they are asked for."""
+    X = StoredRows.of(path)
+    check_matrix(path, np.empty((0, 1)) if 0 in X.shape else X[:1])
+    beside = Path(f"{path}.ids")
+    names = read_ids(Path(ids)) if ids is not None else read_ids(beside) if beside.exists() else None
+    try:
+        return VectorFile(X, Ids(names, len(X)))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ValueError(f"{ids or path}: {error}") from None
+
+
 def read_ids(path: Path) -> Array:
     """Read ids from a .npy file or from the lines of a text: integers if all are."""
     if path.suffix == ".npy":
@@ -164,7 +177,7 @@ def check_matrix(path: Path | str, X: Matrix) -> None:
 
 
 def _check_width(path: Path, width: int) -> None:
-    """Refuse features without number: learners have a row and a column of a matrix for each."""
+    """Refuse too many features: learners keep a row and a column of a matrix for each."""
     limit = limits.FEATURES_PER_BYTE * path.stat().st_size + limits.FEATURES
     if width > limit:
         raise ValueError(
@@ -174,7 +187,7 @@ def _check_width(path: Path, width: int) -> None:
 
 
 def _unpacked_size(path: Path) -> int:
-    """Bytes of the arrays of a .npz file, as they say themselves or as they are: what is more."""
+    """Bytes of the arrays in a .npz file: as declared or as stored, whichever is more."""
     total = 0
     with _damage_explained(path), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -212,7 +225,7 @@ def _read_npz(path: Path) -> tuple[Matrix, RawIds]:
     with _damage_explained(path), open(path, "rb") as raw, NpzFile(raw) as file:
         if "indptr" in file and "format" in file:
             X = sparse.load_npz(path)
-            check_sparse(str(path), "vectors", X)
+            check_entries(str(path), "vectors", X)
             return X.tocsr(), file.get("ids")
         arrays = {name: file[name] for name in file.files}
     return _chosen(path, arrays), arrays.get("ids")
@@ -238,7 +251,7 @@ def _read_svmlight(path: Path) -> tuple[Matrix, RawIds]:
 
     with _damage_explained(path):
         X = load_svmlight_file(str(path))[0].tocsr()
-    check_sparse(str(path), "vectors", X)
+    check_entries(str(path), "vectors", X)
     return X, None
 
 

@@ -20,7 +20,7 @@ from similia.views import VECTORS, Views
 
 #: columns of texts and of ids, unless the view has a column of its own name
 TEXT_COLUMN, ID_COLUMN = "text", "id"
-#: texts, of which an empty one is a text, too
+#: texts; an empty one is a text, too
 ANY_TEXT = TEXT._replace(missing="")
 
 

@@ -22,7 +22,7 @@ from similia.files.vectors import (
     check_matrix,
     unknown_format,
 )
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 from similia.safety.whole import replace_text, replacing
 
 #: formats without room for ids
@@ -41,7 +41,7 @@ def write_vectors(path: Path | str, X: ArrayLike | Matrix, ids: RawIds = None) -
     ids : array of n integers or strings, optional
         Kept in the file, or in one of the same name plus ``.ids``.
     """
-    check_sparse(str(path), "vectors", X)
+    check_entries(str(path), "vectors", X)
     matrix = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     check_matrix(path, matrix)
     names = Ids(ids, matrix.shape[0]).values

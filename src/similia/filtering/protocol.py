@@ -11,8 +11,7 @@ from scipy import sparse
 from similia.contract import Matrix
 from similia.linalg.blocks import dense
 from similia.progress import progress
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
 from similia.safety.whole import held_signals
 from similia.validation import Rule, boolean, check_magnitude, check_parameters
 
@@ -174,8 +173,7 @@ class OnlineFilter(ABC):
     def _checked_rows(self, method: str, X: Matrix | ArrayLike) -> tuple[Matrix, bool]:
         """Documents as rows of one form, and whether X was a single vector."""
         where = f"{self._owner}.{method}"
-        check_sparse(where, "X", X)
-        check_unmasked(where, "X", X)
+        check_entries(where, "X", X)
         rows: Any = X if sparse.issparse(X) else np.asarray(X)
         single = rows.ndim == 1
         if rows.ndim not in (1, 2) or rows.shape[-1] == 0 or rows.dtype.kind not in "biuf":

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from similia.contract import Array, Geometry, Matrix
 from similia.retrieval.vectors import is_finite, is_sparse
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_numeric
+from similia.safety.bounds import check_numeric
 from similia.validation import Rule, between, check_parameters, one_of
 
 #: module and class by name, imported on demand: only the chosen one needs its library
@@ -131,7 +130,6 @@ def checked_vectors(
 ) -> Matrix:
     """X as an array, or if allowed a CSR matrix, of finite numbers in that precision."""
     found_sparse = is_sparse(X)
-    check_sparse(owner, name, X)
     check_numeric(owner, name, X)
     if found_sparse and not allow_sparse:
         raise ValueError(f"{owner}: {name} must be a dense array, got a sparse matrix.")

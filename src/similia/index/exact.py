@@ -10,7 +10,7 @@ from similia.index.backends import Backend, FoundItems, Space, checked_options
 from similia.retrieval.ranking import best_of
 from similia.retrieval.scorers import BLOCK_BYTES, Scores
 from similia.retrieval.vectors import Products, is_sparse, longer_items, longer_queries
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 from similia.validation import positive_integer
 
 EXACT_OPTIONS = {"block_bytes": (BLOCK_BYTES, positive_integer)}
@@ -124,7 +124,7 @@ class SparseItems:
         if data.dtype != self._parts[0].dtype or kinds != {"i"} or not vectors:
             raise ValueError("the items are no sparse matrix of this precision")
         items = csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
-        check_sparse("exact", "items", items)
+        check_entries("exact", "items", items)
         self._parts = [items]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from similia.contract import Array, LearntRanker, Matrix, Searchable, Side
 from similia.exceptions import StaleIndexError
 from similia.retrieval.vectors import geometry
-from similia.safety.numeric import check_numeric
+from similia.safety.bounds import check_numeric
 from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector

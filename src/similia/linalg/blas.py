@@ -17,7 +17,7 @@ PANEL = 96  #: fewest rows or columns of a panel that still keep a processor bus
 
 
 def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
-    """Ends of `count` consecutive ranges of about the same length that make up range(n)."""
+    """Cut range(n) into `count` consecutive ranges of about the same length."""
     return pairwise(n * i // count for i in range(count + 1))
 
 
@@ -34,22 +34,20 @@ def products(*pairs):
         out, work = np.empty((A.shape[0], B.shape[1]), dtype), A.shape[0] * B.size
         results.append(out)
         total += work
-        if sparse.issparse(B) or np.may_share_memory(A, B):  # numpy computes only half of AAᵀ
-            tasks.append(partial(_multiply, A, B, out))
+        if sparse.issparse(B):
+            tasks.append(partial(_multiply, B.T, A.T, out.T))
             continue
-        for start, stop in _shares(B.shape[1], work):
-            tasks.append(partial(_multiply, A, B[:, start:stop], out[:, start:stop]))
+        multiply = _multiply if sparse.issparse(A) else np.matmul
+        whole = np.may_share_memory(A, B)  # numpy computes only half of AAᵀ
+        for start, stop in [(0, B.shape[1])] if whole else _shares(B.shape[1], work):
+            tasks.append(partial(multiply, A, B[:, start:stop], out[:, start:stop]))
     side_by_side(tasks, total)
     return results
 
 
 def _multiply(A, B, out):
-    if sparse.issparse(B):
-        out[:] = (B.T @ A.T).T
-    elif sparse.issparse(A):
-        out[:] = A @ B
-    else:
-        np.matmul(A, B, out=out)
+    """A sparse matrix times a dense one."""
+    out[:] = A @ B
 
 
 def add_cross_products(*terms):
@@ -58,13 +56,9 @@ def add_cross_products(*terms):
     for C, A, B, weights in terms:
         weighted = B * weights[:, None].astype(B.dtype, copy=False)
         for start, stop in _shares(len(C), len(A) * C.size):
-            tasks.append(partial(_add_cross_product, C, A, weighted, start, stop))
+            part = A[:, start:stop]
+            tasks.append(partial(gemm, True, part, False, weighted, 1.0, C[start:stop]))
     side_by_side(tasks, sum(len(A) * C.size for C, A, _, _ in terms))
-
-
-def _add_cross_product(C, A, B, start, stop):
-    """Add AᵀB to C, rows start … stop-1 of it."""
-    gemm(True, A[:, start:stop], False, B, 1.0, C[start:stop])
 
 
 def row_products(A, B):
@@ -75,7 +69,7 @@ def row_products(A, B):
 
 
 def wide_row_products(A, a, B, b):
-    """Inner products of rows a of A with rows b of B, in double precision whatever theirs is."""
+    """Inner products of rows a of A with rows b of B, in double precision."""
     return np.einsum("ij,ij->i", A[a], B[b], dtype=np.float64)
 
 

@@ -107,10 +107,11 @@ cdef void add_weighted(
     floating[:, ::1] scaled,
 ) noexcept nogil:
     """`add_squares` of the first n rows, with memory for as many."""
-    cdef Py_ssize_t t, j, k
+    cdef Py_ssize_t side, t, j, k
     cdef floating weight
     cdef double sign
-    for sign in (1.0, -1.0):
+    for side in range(2):
+        sign = 1.0 - 2.0 * side
         k = 0
         for t in range(n):
             if sign * c[t] > 0.0:

@@ -84,10 +84,6 @@ class GibbsState:
         """Logarithm of W."""
         return (self.values[:, None] * self.rows).T @ self.rows.conj()
 
-    def quadratic_form(self, z):
-        """zᴴWz, in O(n²)."""
-        return float(self.weights() @ np.abs(self.rows.conj() @ z) ** 2)
-
     def workspace(self):
         """Memory for rank-one changes, allocated when first needed."""
         if self._work is None:

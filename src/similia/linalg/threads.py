@@ -2,7 +2,7 @@
 
 The threads of a BLAS wait for each other by spinning. On a busy machine, and where two such
 libraries alternate (numpy and scipy bring one each), that can cost a hundred times the work itself.
-So while learning, the BLAS is held to one thread, and independent products are shared out here:
+So the BLAS is held to one thread while learning, and independent products are shared out here:
 whoever is free takes the next one. The standard thread pool is as fast as a bare queue, provided
 that a helper that never started is not waited for.
 """
@@ -11,11 +11,11 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from threading import Condition, Lock, get_ident
+from threading import Lock, get_ident
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -23,25 +23,26 @@ from threadpoolctl import ThreadpoolController
 Task = Callable[[], None]
 
 SMALL = 4_000_000  #: multiplications below which sharing out costs more than it gains
+TINY = 2**18  #: multiplications up to which OpenBLAS uses one thread anyway
 
 _lock = Lock()
 _users: Counter[int] = Counter()  # of the limit, by thread
-_limited: list[tuple[Any, int]] | None = None  # libraries and their own numbers of threads
+_limit: Any = None  # threadpoolctl's, while there are users
 _alone = ContextVar("alone", default=False)
 
 
 @cache
-def _libraries() -> list[Any]:
+def _blas() -> ThreadpoolController:
     """The BLAS of numpy and that of scipy: what is not loaded yet could not be limited."""
     import_module("scipy.linalg")
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    return ThreadpoolController().select(user_api="blas")
 
 
-def _set_threads(library: Any, n: int) -> None:
-    """Set from any thread: threadpoolctl 3.8 obeys the first one alone, in silence."""
-    if hasattr(library, "clear_controlling_thread"):
-        library.clear_controlling_thread(force=True)
-    library.set_num_threads(n)
+def _take_control() -> None:
+    """Let this thread set limits: threadpoolctl 3.8 obeys the first one alone, in silence."""
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @contextmanager
@@ -51,14 +52,12 @@ def single_blas_thread() -> Iterator[None]:
     Products round differently on more threads. All that ends in a state is computed within, so that
     what is learnt does not depend on whether other threads learn at the same time.
     """
-    global _limited
+    global _limit
     me = get_ident()
     with _lock:
-        if _limited is None:
-            numbers = [(library, library.num_threads) for library in _libraries()]
-            _limited = [(library, n) for library, n in numbers if n > 1]
-            for library, _ in _limited:
-                _set_threads(library, 1)
+        if _limit is None:
+            _take_control()
+            _limit = _blas().limit(limits=1)
         _users[me] += 1
     try:
         yield
@@ -67,9 +66,9 @@ def single_blas_thread() -> Iterator[None]:
             _users[me] -= 1
             if not +_users:
                 _users.clear()
-                for library, n in _limited or ():
-                    _set_threads(library, n)
-                _limited = None
+                _take_control()
+                _limit.restore_original_limits()
+                _limit = None
 
 
 @cache
@@ -102,14 +101,10 @@ def free_processors() -> int:
 def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
     """Run tasks that touch different data on all processors; then raise the first error, if any.
 
-    `work` is the number of multiplications in all of them: a small one is not shared out.
+    `work` is the number of multiplications in all of them: a small one is not shared out. The BLAS
+    has one thread meanwhile, also because a fork amid a product on several threads never returns.
     """
     helpers = 0 if work < SMALL else min(free_processors(), len(tasks)) - 1
-    if helpers < 1:
-        with _gate:
-            for task in tasks:
-                task()
-        return
     waiting, errors = deque(tasks), []
 
     def help_out() -> None:
@@ -119,16 +114,20 @@ def side_by_side(tasks: Sequence[Task], work: int = SMALL) -> None:
             except IndexError:
                 return
             try:
-                with _gate:
-                    task()
+                task()
             except BaseException as error:
                 errors.append(error)
 
-    futures = [_pool().submit(help_out) for _ in range(helpers)]
-    help_out()
-    for future in futures:
-        if not future.cancel():
-            future.result()
+    with single_blas_thread() if work > TINY else nullcontext():
+        if helpers < 1:
+            for task in tasks:
+                task()
+            return
+        futures = [_pool().submit(help_out) for _ in range(helpers)]
+        help_out()
+        for future in futures:
+            if not future.cancel():
+                future.result()
     if errors:
         raise errors[0]
 
@@ -141,78 +140,11 @@ def _pool() -> ThreadPoolExecutor:
 # -- forks ---------------------------------------------------------------------------------------
 
 
-class _Gate:
-    """Lets a fork wait until no task is under way.
-
-    A fork was seen to wait for ever while other threads were inside a product of the BLAS. It waits
-    for `PATIENCE` at most, should a task wait for it.
-    """
-
-    PATIENCE = 2.0  #: seconds
-
-    def __init__(self) -> None:
-        # Entered directly: an interrupt within Condition's own methods would leave it locked.
-        self._lock = Lock()
-        self._changed = Condition(self._lock)
-        self._inside: dict[int, int] = {}  # by thread, as tasks may share out tasks of their own
-        self._closed = False
-
-    def __enter__(self) -> None:
-        me = get_ident()
-        with self._lock:
-            if self._closed and me not in self._inside:
-                self._changed.wait_for(lambda: not self._closed, self.PATIENCE)
-            self._inside[me] = self._inside.get(me, 0) + 1
-
-    def __exit__(self, *_: object) -> None:
-        me = get_ident()
-        with self._lock:
-            self._inside[me] -= 1
-            if not self._inside[me]:
-                del self._inside[me]
-            if self._closed:
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        """Wait until no other thread is inside; none enters before `open`."""
-        me = get_ident()
-        self._changed.acquire()
-        self._closed = True
-        self._changed.wait_for(lambda: self._inside.keys() <= {me}, self.PATIENCE)
-
-    def open(self) -> None:
-        """Let the threads in again."""
-        self._closed = False
-        self._changed.notify_all()
-        self._changed.release()
-
-    def begin_anew(self) -> None:
-        """In a forked process, whose only thread may be inside."""
-        me = get_ident()
-        inside = {me: self._inside[me]} if me in self._inside else {}
-        self.__init__()  # type: ignore[misc]
-        self._inside = inside
-
-
-_gate = _Gate()
-
-
-def _before_fork() -> None:
-    _gate.close()
-    _lock.acquire()
-
-
-def _after_fork() -> None:
-    _lock.release()
-    _gate.open()
-
-
 def _begin_anew() -> None:
     """In a forked process, which has the state of other threads but not the threads.
 
     Where those held the BLAS to one thread, the next user lifts that limit with its own.
     """
-    _gate.begin_anew()
     for thread in _users.keys() - {get_ident()}:
         del _users[thread]
     _pool.cache_clear()
@@ -221,5 +153,5 @@ def _begin_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_anew
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew
     )

@@ -64,7 +64,7 @@ class LinearOneVsRest(ClassifierMixin, Learner):
         self._check_parameters()
         with all_or_nothing(self):
             examples = self._begun("fit", X, y, first=True)
-            n, rng = examples.X.shape[0], check_random_state(self.random_state)
+            n, rng = len(examples), check_random_state(self.random_state)
             with progress(self._owner, self.max_iter * n, enabled=self.verbose) as advance:
                 for _ in range(self.max_iter):
                     self._learn(examples, rng.permutation(n), advance)
@@ -101,7 +101,8 @@ class LinearOneVsRest(ClassifierMixin, Learner):
             )
         with all_or_nothing(self):
             examples = self._begun("partial_fit", X, y, sample_weight, known, first=first)
-        self._learn(examples, np.arange(examples.X.shape[0]))
+            examples = examples.repeated(f"{self._owner}.partial_fit", in_order=True)
+        self._learn(examples, np.arange(len(examples)))
         return self
 
     def _begun(

@@ -1,16 +1,25 @@
 """Labelled rows, and the target sign of each weight vector and row."""
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import column_or_1d
 
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blocks import dense, row_blocks, rows_of
+from similia.linalg.row_keys import row_keys
+from similia.safety.bounds import memory
+
+#: rows whose keys are computed at a time
+KEY_ROWS = 4096
+#: bytes that the passes keep for each row
+BYTES_A_ROW = 32
 
 
 class Examples:
@@ -20,6 +29,9 @@ class Examples:
     number of labels per row. `classes` are all classes, by default those in y; `weights` factors
     of the steps, by default 1. X has no intercept; the rows that `at` returns have it.
     """
+
+    #: row of X of each example; None if they are all of them, in order
+    source: Indices | None = None
 
     def __init__(
         self,
@@ -62,9 +74,54 @@ class Examples:
             self.codes = np.searchsorted(self.classes, y)
         self.n_vectors = n_weight_vectors(len(self.classes), self.multilabel)
 
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def repeated(self, owner: str, *, in_order: bool) -> Self:
+        """Each example as often as its weight says: 2.5 is two examples, and half a step.
+
+        A weight and copies of a row are learnt alike wherever they stand, as those of `fit` are
+        put in an order that follows from what they hold. Examples that are all different, with
+        weights of 1 at most, and those of a stream (`in_order`) stay in their order.
+        """
+        copies = np.ceil(self.weights)
+        if copies.sum(dtype=np.float64) * BYTES_A_ROW > (limit := memory()):
+            raise ValueError(
+                f"{owner}: sample_weight must be small enough for {limit / 1e9:.3g} GB of memory, "
+                f"as a weight of 2 is two rows, got {self.weights.max():g}."
+            )
+        order = np.flatnonzero(copies)
+        if not in_order:
+            keys = self._keys()[order]
+            if copies.max() > 1 or len(np.unique(keys)) < len(keys):
+                order = order[np.lexsort((self.weights[order], keys))]
+        if len(order) == len(copies) == copies.sum() and (order[1:] > order[:-1]).all():
+            return self
+        times = copies[order].astype(np.int64)
+        found, source = copy(self), np.repeat(order, times)
+        last = np.cumsum(times) - 1
+        found.weights = np.ones(len(source), self.weights.dtype)
+        found.weights[last] = self.weights[order] - (times - 1)
+        found.source = source
+        if self.multilabel:
+            found.member = self.member[source]
+        else:
+            found.codes = self.codes[source]
+        return found
+
+    def _keys(self) -> NDArray[np.uint64]:
+        """A number for each example; equal ones share it."""
+        labels = self.member if self.multilabel else self.codes[:, None]
+        keys = row_keys(labels)
+        for block in row_blocks(self.X.shape[0], KEY_ROWS):
+            rows = np.arange(block.start, block.stop)
+            keys[block] += row_keys(rows_of(self.X, rows, np.float32))
+        return keys
+
     def at(self, rows: Indices, dtype: DTypeLike | None = None) -> Matrix:
         """The named rows of X, with their intercept."""
         dtype = self.X.dtype if dtype is None else dtype
+        rows = rows if self.source is None else self.source[rows]
         return with_intercept(rows_of(self.X, rows, dtype), self.intercept)
 
     def signs(self, rows: Indices, dtype: DTypeLike) -> Array:

@@ -114,18 +114,19 @@ class StochasticOneVsRest(LinearOneVsRest):
             A memory-mapped array of float32 or float64 is read in blocks and never copied.
         y : array of shape (n_samples,), or of zeros and ones of shape (n_samples, n_labels)
         sample_weight : array of shape (n_samples,) or None
-            Factors of the steps; rows of weight 0 are left out.
+            How often each row counts: 2 is as two of it, ½ halves its step, 0 leaves it out.
         """
         self._check_parameters()
         continues = self.warm_start and self.__sklearn_is_fitted__()
         with all_or_nothing(self), single_blas_thread():
             examples = self._begun("fit", X, y, sample_weight, first=not continues)
+            examples = examples.repeated(f"{self._owner}.fit", in_order=False)
             rng = self._rng()
             self._run(self._passes(self._split(examples, rng), rng), rng)
         return self
 
     def _split(self, examples: Examples, rng: np.random.Generator) -> TrainingSplit:
-        rows, held_out = np.flatnonzero(examples.weights), np.arange(0)
+        rows, held_out = np.arange(len(examples)), np.arange(0)
         if self.sampling == "balanced":  # neighbours are visited together: see `paired_visits`
             rows = rng.permutation(rows)
         if self._needs_held_out():
@@ -192,7 +193,7 @@ class StochasticOneVsRest(LinearOneVsRest):
         classes : array of shape (n_classes,), needed in the first call only
             All labels that will ever come; not needed where y has a column for each.
         sample_weight : array of shape (n_samples,) or None
-            Factors of the steps.
+            How often each row counts, as in `fit`.
         """
         self._check_parameters()
         for name, value in self._fit_only.items():

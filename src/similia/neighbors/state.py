@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from similia.contract import State
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
 
 COUNT_NAMES = (
     "n_features_in_",
@@ -51,7 +51,7 @@ def unpacked(where: str, state: State, asymmetric: bool | str) -> State:
     if isinstance(rows, dict):
         shape = (len(state["database_labels_"]), state["n_item_features_"])
         rows = sparse.csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=shape)
-        check_sparse(where, "database_", rows)
+        check_entries(where, "database_", rows)
     learnt = {**state, "database_": rows}
     if problem := _misfit(learnt, asymmetric):
         raise ValueError(f"{where}: {problem}.")

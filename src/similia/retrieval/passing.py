@@ -24,6 +24,7 @@ from similia.retrieval.measures import Wanted, count_tile, fill_measured, inner_
 from similia.retrieval.relevance import members
 from similia.retrieval.scorers import Scores
 from similia.retrieval.vectors import Floats, Integers, Products, is_sparse
+from similia.stored import StoredRows
 
 #: queries and items of a tile: large enough for the product, small enough for the cache
 QUERIES, ITEMS = 512, 1024
@@ -105,6 +106,9 @@ def _measured(
 def _bands(q: Floats, rows: Integers, z: Floats, items: Integers) -> tuple[Floats, Floats]:
     """Bounds that very likely contain the rounded inner products of the given rows and items."""
     exact, size = np.empty((2, len(items)))
+    if isinstance(z, StoredRows):
+        used, items = np.unique(items, return_inverse=True)
+        z = z[used]
     inner_products(exact, size, q, rows, z, items)
     with np.errstate(over="ignore", invalid="ignore"):
         # Rounding errors of n terms add up like sqrt(n), not like n.

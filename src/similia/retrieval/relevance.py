@@ -8,8 +8,7 @@ from scipy import sparse
 
 from similia.contract import Array, Matrix
 from similia.retrieval.vectors import Floats, Integers, is_sparse
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
 
 MAX_EXPONENTIAL_GRADE = 512.0
 
@@ -78,8 +77,7 @@ def _checked_vector(name: str, labels: ArrayLike, length: int) -> Array:
 
 def checked_grades(relevance: ArrayLike | Matrix, shape: tuple[int, int], gain: str) -> Relevance:
     """Relevance from a matrix of grades: positive grades are relevant."""
-    check_sparse("evaluate", "relevance", relevance)
-    check_unmasked("evaluate", "relevance", relevance)
+    check_entries("evaluate", "relevance", relevance)
     grades: Matrix = relevance if is_sparse(relevance) else np.asarray(relevance)
     if grades.shape != shape:
         raise ValueError(f"evaluate: relevance must be of shape {shape}, got {grades.shape}.")

@@ -19,8 +19,8 @@ from similia.retrieval.vectors import (
     products_of,
     squared_lengths,
 )
-from similia.safety.bounds import check_sparse
-from similia.safety.numeric import check_unmasked
+from similia.safety.bounds import check_entries
+from similia.stored import StoredRows
 from similia.validation import check_parameters, one_of
 from similia.views import Views
 
@@ -134,10 +134,9 @@ def scores_of(
 
 def _rows(owner: str, name: str, X: ArrayLike | Side) -> Side:
     """X as an array, CSR matrix or views with at least one row."""
-    if isinstance(X, Views):
+    if isinstance(X, Views | StoredRows):
         return X
-    check_sparse(owner, name, X)
-    check_unmasked(owner, name, X)
+    check_entries(owner, name, X)
     rows: Matrix = X.tocsr() if is_sparse(X) else np.asarray(X)
     if rows.ndim == 0 or rows.shape[0] == 0:
         raise ValueError(f"{owner}: {name} must be an array with rows, got shape {rows.shape}.")

@@ -12,6 +12,7 @@ from similia.contract import Geometry, Matrix, Searchable, Side
 from similia.linalg.blas import sparse_rows
 from similia.linalg.threads import SMALL, processors, side_by_side, single_blas_thread
 from similia.retrieval.selection import fill_products
+from similia.stored import UNITS, StoredRows
 from similia.validation import check_parameters, one_of
 
 Floats = NDArray[np.floating[Any]]
@@ -38,6 +39,8 @@ def floating(X: Matrix) -> Matrix:
 
 def is_finite(X: Matrix) -> bool:
     """Whether no entry is infinite or NaN."""
+    if isinstance(X, StoredRows):
+        return all(is_finite(block) for block in X.blocks())
     numbers = X.data if is_sparse(X) else X
     if numbers.size > SMALL_SIZE:
         # Short of overflow, finite numbers have a finite sum, which is faster than testing each.
@@ -87,9 +90,12 @@ class Products:
     def _dense(self, q: Matrix, out: Floats) -> Floats:
         def share(start: int, stop: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                np.matmul(q[start:stop], self.items.T, out=out[start:stop])
+                np.matmul(q[start:stop], items.T, out=some[start:stop])
 
-        over_rows(share, len(out), 1, out.size * q.shape[1])
+        size = UNITS if isinstance(self.items, StoredRows) else max(1, self.items.shape[0])
+        for first in range(0, self.items.shape[0], size):
+            items, some = self.items[first : first + size], out[:, first : first + size]
+            over_rows(share, len(out), 1, some.size * q.shape[1])
         return out
 
 
@@ -101,10 +107,21 @@ def products_of(owner: str, scorer: Searchable, Q: Side, Z: Side) -> Products:
     name = "scorer.geometry"
     check_parameters(owner, {name: geometry}, {name: scorer.geometry})
     l2 = scorer.geometry == "l2"
-    items, first = floating(scorer.item_vectors(Z)), floating(scorer.query_vectors(Q[:1]))
+    given = Z[:1] if isinstance(Z, StoredRows) else Z
+    items, first = floating(scorer.item_vectors(given)), floating(scorer.query_vectors(Q[:1]))
     dtype = np.result_type(first.dtype, items.dtype)
-    items = items.astype(dtype, copy=False)
-    items = longer_items(items) if l2 else items
+
+    def final(made: Matrix) -> Matrix:
+        made = floating(made).astype(dtype, copy=False)
+        return longer_items(made) if l2 else made
+
+    if not isinstance(Z, StoredRows):
+        items = final(items)
+    elif not l2 and np.shares_memory(given, items) and is_finite(Z):
+        items = Z  # as they are
+    else:
+        with single_blas_thread():
+            items = Z.made(lambda rows: final(scorer.item_vectors(rows)))
 
     def queries(rows: Side) -> Matrix:
         only = rows.shape[0] == Q.shape[0] == 1

@@ -1,8 +1,10 @@
-"""Checks that prevent crashes: sparse indices out of range, and arrays too large for memory."""
+"""Arrays that compiled code cannot take, NumPy would misread, or memory cannot hold."""
 
+import datetime as dt
 import math
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,21 +15,57 @@ from scipy import sparse
 
 #: limits of a container: cgroups of version 2 and 1
 CONTAINER = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+#: kinds of dtypes that hold numbers
+NUMERIC_KINDS = "biufc"
+#: entries that NumPy would convert, and what they are called
+NOT_NUMBERS: Sequence[tuple[Any, str]] = (
+    ((str, bytes), "text"),
+    ((dt.date, dt.time, np.datetime64), "dates"),
+    ((dt.timedelta, np.timedelta64), "durations"),
+)
 
-# -- places --------------------------------------------------------------------------------------
+# -- entries -------------------------------------------------------------------------------------
 
 
-def check_sparse(owner: str, name: str, X: Any) -> None:
-    """Refuse a sparse matrix with indices out of range; anything dense passes.
+def check_numeric(owner: str, name: str, X: Any) -> None:
+    """Refuse text (even if it spells numbers), dates, durations, and what `check_entries` does."""
+    check_entries(owner, name, X)
+    dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", []))
+    known = dtypes and all(getattr(one, "kind", "O") in NUMERIC_KINDS for one in dtypes)
+    if known or sparse.issparse(X):
+        return
+    values = np.asarray(X)
+    if values.dtype.kind in NUMERIC_KINDS:
+        return
+    for kinds, found in NOT_NUMBERS:
+        example = _first_of(kinds, values)
+        if example is not None:
+            raise ValueError(f"{owner}: {name} must be numbers, got {found}: {str(example)!r:.40}.")
 
-    Compiled code follows the indices of a matrix without looking, so every matrix of a caller or of
-    a file passes here first: one pass over the indices, before any conversion.
+
+def check_entries(owner: str, name: str, X: Any) -> None:
+    """Refuse a sparse matrix with indices out of range, and an array with masked entries.
+
+    Compiled code follows the indices of a matrix without looking, and NumPy would use the values
+    under a mask. So every array of a caller or of a file passes here first: one pass over the
+    indices or the mask, before any conversion.
     """
     if sparse.issparse(X) and (problem := _misplaced(X)):
         raise ValueError(
             f"{owner}: {name} must be a sparse matrix with all entries inside its shape "
             f"{X.shape}, got {problem}."
         )
+    if isinstance(X, np.ma.MaskedArray) and (n := int(np.ma.count_masked(X))):
+        raise ValueError(
+            f"{owner}: {name} must have no masked entries, got {n}; fill them or leave them out."
+        )
+
+
+def _first_of(kinds: Any, values: NDArray[Any]) -> Any:
+    """First entry of one of these kinds, or None."""
+    if values.dtype.kind == "O":
+        return next((one for one in values.ravel() if isinstance(one, kinds)), None)
+    return values.ravel()[0] if values.size and issubclass(values.dtype.type, kinds) else None
 
 
 def _misplaced(X: Any) -> str | None:
@@ -80,8 +118,8 @@ def _within(places: NDArray[Any], size: int) -> bool:
 def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...]) -> None:
     """Refuse vectors with so many features that arrays of these shapes exceed the memory.
 
-    An allocation that fails is the good case: systems promise more memory than they have, and end
-    whoever then uses it.
+    A failed allocation would be the good case: systems promise more memory than they have, and kill
+    the process that uses it.
     """
     wanted = sum(map(math.prod, shapes)) * np.dtype(dtype).itemsize
     if wanted > (limit := memory()):
@@ -93,9 +131,9 @@ def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...
 
 
 def memory() -> int:
-    """Bytes that this process may hold: the machine's, or what a limit leaves of them."""
+    """Bytes that this process may hold: the memory of the machine, or a lower limit."""
     limits = [sys.maxsize]
-    with suppress(AttributeError, ValueError, OSError):  # not a Unix: allocations fail themselves
+    with suppress(AttributeError, ValueError, OSError):  # not a Unix, where allocations fail
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in CONTAINER:
         with suppress(ValueError, OSError):  # "max", or no such container

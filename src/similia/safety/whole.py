@@ -1,5 +1,7 @@
 """Files and changes of a model that happen completely or not at all, one at a time."""
 
+import hashlib
+import json
 import os
 import re
 import secrets
@@ -8,11 +10,14 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from threading import Lock, RLock, current_thread, main_thread
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 #: names of temporary files
 LEFTOVER = re.compile(r"\..*\.[0-9a-f]{16}\.part(\..*)?")
@@ -79,6 +84,31 @@ def replace_text(path: Path | str, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+# -- checksums -----------------------------------------------------------------------------------
+
+
+def write_sealed(path: Path, document: dict[str, Any], indent: int | None = None) -> None:
+    """Write a JSON document and its own checksum, in place of anything there."""
+    replace_text(path, json.dumps({**document, "sha256": document_sha256(document)}, indent=indent))
+
+
+def has_own_seal(document: dict[str, Any]) -> bool:
+    """Remove the checksum of a document that was read; say whether it is the right one."""
+    return bool(document.pop("sha256") == document_sha256(document))
+
+
+def document_sha256(document: dict[str, Any]) -> str:
+    """SHA-256 of a JSON document, whatever the order of its entries."""
+    text = json.dumps(document, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 # -- changes -------------------------------------------------------------------------------------
 
 
@@ -106,6 +136,17 @@ def turn_of(model: Any) -> Any:
     """
     with _taking:
         return _turns.setdefault(model, RLock())
+
+
+def in_turn(method: Method) -> Method:
+    """Let a method that changes a learner wait until no other thread changes or copies it."""
+
+    @wraps(method)
+    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
+        with turn_of(self):
+            return method(self, *arguments, **options)
+
+    return cast(Method, waiting)
 
 
 def _forget_turns() -> None:

@@ -84,6 +84,10 @@ class Unavailable(ServiceError):
     headers = {"retry-after": "1"}
 
 
+class Taken(Unavailable):
+    """Another process writes the log."""
+
+
 class Busy(Unavailable):
     """Too much is waiting; try again later."""
 

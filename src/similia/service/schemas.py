@@ -295,10 +295,13 @@ class KeyList(Struct, frozen=True):
     keys: list[KeyInfo]
 
 
-class Health(Struct, frozen=True):
+class Health(Struct, frozen=True, omit_defaults=True):
     """Whether the service is there."""
 
     status: str
+    #: rows of logs that are followed and not learnt yet, and seconds since they were last read
+    behind: int | None = None
+    heard: float | None = None
 
 
 class UbiDocuments(Struct, frozen=True):

@@ -26,6 +26,8 @@ GROUPS = {
     "hold_out": "Learning",
     "log_level": "Operation",
 }
+#: characters of an address, which PostgreSQL keeps as the name of a connection
+MAX_ADDRESS = 63
 #: values that are never printed
 SECRET = "***"
 
@@ -54,6 +56,14 @@ class Settings:
     store: str = setting("similia-store", "Folder of the logs, or a postgresql:// URL.")
     cache: str = setting("", "Folder for what is computed from logs in a database.")
     tenant: str = setting("default", "Tenant that is made at the start, if missing.")
+    follow: bool = setting(
+        False,
+        "Follow logs in a database that another process writes: rank, and hand on the rest.",
+    )
+    tenants: str = setting("", "Tenants that are served here, with commas between. Default: all.")
+    address: str = setting(
+        "", "URL at which processes that follow reach this one. Default: host and port."
+    )
     keys: str = setting("", "File of keys. Default: keys.json in the folder of the logs.")
 
     # -- items that are elsewhere ----------------------------------------------------------------
@@ -100,6 +110,11 @@ class Settings:
     header_timeout: float = setting(10.0, "Seconds to send a request's head.", least=0.01)
     body_timeout: float = setting(20.0, "Seconds to send a request's body.", least=0.01)
     write_timeout: float = setting(20.0, "Seconds a reader may stop a response.", least=0.01)
+    max_silence: float = setting(
+        0.0,
+        "Seconds without the database after which a process that follows is not ready; 0: never.",
+        least=0,
+    )
     keep_alive: float = setting(75.0, "Seconds that an idle connection is kept.", least=0)
     drain: float = setting(20.0, "Seconds to finish requests after SIGTERM.", least=0)
 
@@ -147,6 +162,35 @@ class Settings:
                 f"settings: max_buffered must be at least max_body, {self.max_body}, "
                 f"got {self.max_buffered}."
             )
+
+        self._check_processes()
+
+    def _check_processes(self) -> None:
+        """Refuse what does not fit several processes."""
+        if self.follow and not self.is_database:
+            raise ValueError(
+                f"settings: store must be a postgresql:// URL to follow, got {self.store!r:.80}."
+            )
+        if self.served and self.tenant not in self.served:
+            raise ValueError(
+                f"settings: tenant must be one of tenants, {', '.join(sorted(self.served))}, "
+                f"got {self.tenant!r:.80}."
+            )
+        address = self.address
+        if address and not (
+            address.startswith(("http://", "https://"))
+            and address.isascii()
+            and len(address) <= MAX_ADDRESS
+        ):
+            raise ValueError(
+                f"settings: address must be a URL of at most {MAX_ADDRESS} characters, got "
+                f"{address!r:.80}."
+            )
+
+    @property
+    def served(self) -> frozenset[str]:
+        """Tenants that are served here; none is all."""
+        return frozenset(name.strip() for name in self.tenants.split(",") if name.strip())
 
     @property
     def is_loopback(self) -> bool:

@@ -15,7 +15,7 @@ from similia.feedback import Judgements
 from similia.persistence import load, save
 from similia.persistence.loading import MAX_COUNT
 from similia.persistence.reading import read_document
-from similia.safety.whole import make_folder, remove_leftovers, replace_text
+from similia.safety.whole import has_own_seal, make_folder, remove_leftovers, write_sealed
 from similia.stream.lessons import Tally
 from similia.views import Views
 
@@ -108,8 +108,7 @@ class Checkpoint:
 
     def _replace(self, state: dict[str, Any]) -> None:
         document = {"format": CHECKPOINT_FORMAT, "task": self.task, **state}
-        text = json.dumps({**document, "sha256": _seal(document)})
-        replace_text(self.folder / PROGRESS, text)
+        write_sealed(self.folder / PROGRESS, document)
 
     def _document(self) -> dict[str, Any]:
         """What `progress.json` holds, if it is whole and of this task."""
@@ -117,7 +116,7 @@ class Checkpoint:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             form, task = document["format"], document["task"]
-            if form == CHECKPOINT_FORMAT and document.pop("sha256") != _seal(document):
+            if form == CHECKPOINT_FORMAT and not has_own_seal(document):
                 raise ValueError("it does not match its checksum")
             if type(task) is not dict:
                 raise ValueError("it names no task")
@@ -181,13 +180,8 @@ def content(*values: Any) -> str:
     return sha.hexdigest()
 
 
-def _seal(document: dict[str, Any]) -> str:
-    text = json.dumps(document, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _seal_of(model: Path | str) -> str:
-    """Checksum that a model file holds of all its contents."""
+    """Checksum of everything in a model file, from its header."""
     return read_document(model)["header_sha256"]
 
 

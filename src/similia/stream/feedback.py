@@ -147,7 +147,7 @@ def counted(rows: Indices, signs: NDArray[np.int8] | None = None) -> FeedbackRep
     )
 
 
-#: lists from which on a log should have more than one query
+#: number of lists at which a log should have more than one query
 MANY_LISTS = 20
 
 

@@ -34,7 +34,7 @@ CHUNK = 2048
 FIRST_CHUNK = 128
 #: judgements at the start of a stream that are all scored
 ALL_SCORED = 512
-#: afterwards one in so many, the first of each chunk: the model has just learnt what precedes them
+#: afterwards one in this many, the first of each chunk: the model has learnt all before them
 SCORED_ONE_IN = 8
 #: judgements between two checkpoints
 CHECKPOINT_EVERY = 100_000

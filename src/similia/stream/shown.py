@@ -19,7 +19,7 @@ def shown_by_base(
     length: int = 10,
     bad_rows: BadRows | None = None,
 ) -> dict[str, Any]:
-    """A log of query, item, click and position, from one of clicks alone.
+    """Turn a log of clicks alone into one of query, item, click and position.
 
     Successive clicks of one query, in one visit or impression if the log has them, are one list:
     the best `length` items by the first view as it is, then what was clicked beyond them.

@@ -19,7 +19,8 @@ from similia.linalg.blocks import dense, row_blocks
 from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import floating, is_sparse, squared_lengths
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
+from similia.stored import StoredRows, at_hand
 from similia.validation import (
     check_parameters,
     check_tuples,
@@ -56,7 +57,7 @@ def checked_side(owner: str, name: str, X: Side) -> Side:
     """Queries or items as a matrix, or views, whose rows can be taken."""
     if isinstance(X, Views):
         for view in X:
-            check_sparse(owner, view, X[view])
+            check_entries(owner, view, X[view])
         return X
     return checked_matrix(owner, name, X, ensure_all_finite=False)
 
@@ -78,6 +79,8 @@ def triplet_margins(
     items : array or CSR matrix of shape (n_items, n_item_features), or Views, optional
     """
     scorer = ranker_of("triplet_margins", scorer)
+    if isinstance(X, StoredRows) or isinstance(items, StoredRows):
+        X, items, triplets = at_hand(X, items, np.asarray(triplets))
     X = checked_side("triplet_margins", "X", X)
     Z = X if items is None else checked_side("triplet_margins", "items", items)
     sizes = (X.shape[0], Z.shape[0], Z.shape[0])

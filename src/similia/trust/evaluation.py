@@ -15,6 +15,7 @@ from similia.files import BadRows, FeedbackLike, VectorFile
 from similia.linalg.threads import single_blas_thread
 from similia.retrieval import MEASURES, Comparison, Evaluation, compare_all, evaluate
 from similia.retrieval.names import cut_offs, names_among
+from similia.stored import rows_at
 from similia.stream import Tally, base_of, learn_stream, lessons_for
 from similia.trust.agreement import ACCURACY, pairs_as_triplets, triplet_margins
 from similia.trust.exam import held_out, queries_first
@@ -66,7 +67,7 @@ def evaluate_file(
     options: dict[str, Any] = {"k": k, "measures": MEASURES, "verbose": verbose, "part": part}
     if kind == "labels":
         rows, labels = _labels(parts)
-        among = (Z if Z is not None and vectors.are_the_rows_of(items) else X)[rows]
+        among = rows_at(Z if Z is not None and vectors.are_the_rows_of(items) else X, rows)
         options |= {"labels": (labels, labels), "exclude_self": True}
         return {n: evaluate(s, X[rows], among, **options) for n, s in scorers.items()}
     whole = joined(parts)

@@ -116,7 +116,7 @@ class Evidence:
 
     @property
     def value(self) -> float:
-        """Wealth by now, of 1 at first; 20 is reached with a probability of at most 1/20."""
+        """Present wealth; it starts at 1, and reaches 20 by chance at most once in 20 times."""
         if not self.attempts:
             return 1.0
         numbers = np.array(list(self.attempts), dtype=float)
@@ -124,7 +124,7 @@ class Evidence:
         later = numbers > 1
         shares[later] = (1 - FIRST_SHARE) / (numbers[later] * (numbers[later] - 1))
         held = log_e_value(np.array(list(self.attempts.values())))
-        # What is left is for all attempts to come.
+        # The rest is kept for later attempts.
         return float(np.exp(np.minimum(held, 690)) @ shares + (1 - FIRST_SHARE) / numbers.max())
 
     def to_dict(self) -> dict[str, Any]:

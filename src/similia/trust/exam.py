@@ -13,7 +13,8 @@ from scipy import sparse
 from similia.contract import Array, Matrix, Searchable, Side
 from similia.retrieval import Evaluation, evaluate
 from similia.retrieval.names import measure_named, with_cut_offs
-from similia.safety.bounds import check_sparse
+from similia.safety.bounds import check_entries
+from similia.stored import rows_at
 from similia.trust.agreement import (
     ACCURACY,
     RankingLearner,
@@ -174,7 +175,7 @@ def exam_of_grades(
 ) -> Exam:
     """Exam by the ranking of all items; beside it, pairs of graded items of a query in order."""
     Q, Z = checked_side("Promotion", "Q", Q), checked_side("Promotion", "Z", Z)
-    check_sparse("Promotion", "relevance", relevance)
+    check_entries("Promotion", "relevance", relevance)
     if np.shape(relevance) != (Q.shape[0], Z.shape[0]):
         raise ValueError(
             f"Promotion: relevance must be of shape {(Q.shape[0], Z.shape[0])}, a row for each "
@@ -227,7 +228,7 @@ def queries_first(
 ) -> tuple[Side, sparse.csr_array]:
     """Rows of X as items, those that are queries first: item i is query i, to be left out."""
     order = np.concatenate([queries, np.setdiff1d(np.arange(X.shape[0]), queries)])
-    return X[order], grades[:, order]
+    return rows_at(X, order), grades[:, order]
 
 
 def _ranking(Q: Side, Z: Side, relevance: Matrix, measure: str, *, exclude_self: bool) -> Mark:

@@ -6,7 +6,6 @@ and never one in between. A writer holds a lock and rereads the history first: s
 promote into one folder, and no generation is lost.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,13 @@ from filelock import FileLock
 
 from similia import __version__
 from similia.exceptions import ModelFileError
-from similia.safety.whole import make_folder, remove_leftovers, replace_text
+from similia.safety.whole import (
+    file_sha256,
+    has_own_seal,
+    make_folder,
+    remove_leftovers,
+    write_sealed,
+)
 
 if TYPE_CHECKING:
     from similia.contract import Stateful
@@ -52,9 +57,9 @@ class Generations:
             return
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            seal, form = document.pop("sha256"), document["format"]
+            form = document["format"]
             if form <= HISTORY_FORMAT:
-                if seal != _seal(document):
+                if not has_own_seal(document):
                     raise ValueError("it does not match its checksum")
                 _check_history(document["current"], document["events"])
                 self.current, self.events = document["current"], document["events"]
@@ -181,8 +186,7 @@ class Generations:
             "events": [*self.events, entry],
             "evidence": kept,
         }
-        text = json.dumps({**body, "sha256": _seal(body)}, indent=1)
-        replace_text(self.folder / HISTORY, text)
+        write_sealed(self.folder / HISTORY, body, indent=1)
         self.current, self.events, self._evidence = to, [*self.events, entry], kept
 
     def _path(self, generation: int) -> Path:
@@ -207,14 +211,3 @@ def _check_history(current: Any, events: Any) -> None:
             raise ValueError("a generation was never promoted")
     if type(events) is not list or type(current) is not int or current not in generations:
         raise ValueError("the generation in use was never promoted")
-
-
-def _seal(body: Event) -> str:
-    text = json.dumps(body, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -7,7 +7,6 @@ an interleaved list are evidence where clicks on a single ranking are not.
 quality?, CIKM 2008.
 """
 
-import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from similia.files import BadRows, FeedbackLike, Source, VectorFile
 from similia.files.columns import TEXT
 from similia.files.ids import key
 from similia.retrieval import top_k
+from similia.safety.whole import file_sha256
 from similia.trust.evidence import log_e_value, log_wealth
 from similia.validation import (
     check_parameters,
@@ -80,9 +80,9 @@ class Preference:
     wins: int
     ties: int
     losses: int
-    #: of the exact two-sided sign test over searches, for those who look once
+    #: of the exact two-sided sign test over searches; valid for a single look
     p_value: float
-    #: evidence for the challenger, valid however often one looks: 1 at first
+    #: evidence for the challenger, 1 at first; valid however often one looks
     evidence: float
 
     def __str__(self) -> str:
@@ -325,7 +325,7 @@ def draft_file(
 
 def model_name(path: Path | str) -> str:
     """Name of a saved model by its content."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+    return file_sha256(Path(path))[:16]
 
 
 def read_interleaving(

@@ -60,7 +60,7 @@ class Outcome:
     n_held_out: int
     #: whether the judgements are mere clicks
     clicks: bool = False
-    #: mean of the challenger before it learnt anything, if it can say so
+    #: mean of the challenger before it learnt anything, if known
     start: float | None = None
 
     @property

@@ -127,8 +127,8 @@ def test_what_is_no_better_is_refused_and_the_refusal_recorded(tmp_path):
 
 def test_without_exam_questions_nothing_is_promoted(tmp_path):
     tenant = taught(tmp_path, n=40, exam_sources=["other"])
-    assert "ask some random questions" in tenant.champions.evaluate().note
-    with pytest.raises(Invalid, match="random questions"):
+    assert "upload some, or answer questions" in tenant.champions.evaluate().note
+    with pytest.raises(Invalid, match="upload judged"):
         tenant.champions.promote()
     tenant.close()
 

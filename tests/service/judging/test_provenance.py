@@ -128,6 +128,28 @@ def test_only_so_many_answers_of_a_judge_count_each_day(tenant, monkeypatch):
     assert exams(tenant) > 10
 
 
+def test_a_key_that_names_its_judges_speaks_with_one_voice(tenant, monkeypatch):
+    monkeypatch.setattr(examining, "MAX_ANSWERS_A_DAY", 5)
+    judges = [f"sybil {number}" for number in range(20)]
+    told = [
+        answered(each, judge)
+        for judge in judges
+        for each in tenant.next(20, judge, pool(40), key="k1")
+        if each.source == "random"
+    ]
+    tenant.feedback(told, uploaded=False)
+    assert exams(tenant) == 5
+    state, rows = tenant.learner.exams()
+    assert len(rows) > 20
+    exam = examining.exam_of(rows, state, tenant.log)
+    assert {judge for _, judge in exam.units.values()} == {"key k1"}
+    # Under another key's name, or under none, they are feedback.
+    for end in (".k2", ".", ""):
+        forged = [structs.replace(e, question=e.question.replace(".k1", end)) for e in told]
+        tenant.feedback(forged, uploaded=False)
+    assert len(tenant.learner.exams()[1]) == len(rows)
+
+
 def test_promotions_say_who_spoke_and_hold_without_those_who_favour_them_most(tmp_path):
     rng = np.random.default_rng(0)
     tenant = Tenant.create(tmp_path, "acme", TenantSettings(held_out=0.5))

@@ -28,6 +28,8 @@ class SharedSource(NamedTuple):
 
     log: Log
     items: Callable[[], Items | None]
+    #: waits until these know a row of the owner's log
+    wait: Callable[[int], None] = lambda seq: None
 
     def followed(self, seq: int, before: "SharedItems | None") -> "SharedItems":
         """Items as of a row of the owner's log."""
@@ -123,6 +125,7 @@ class SharedItems:
     def _then(self) -> ItemVersions:
         """Items as they were: the owner's, or else read from its log."""
         if self._versions is None:
+            self._source.wait(self.mark)
             items = self._source.items()
             found = None if items is None else items.as_of(self.mark)
             if found is not None:

@@ -119,13 +119,14 @@ def items_of(ids: Sequence[Any], vectors: Any, texts: Sequence[str] | None = Non
 # -- requests ----------------------------------------------------------------------------------
 
 
-def feedback(judgements: Any) -> ServiceCall[list[Receipt]]:
+def feedback(judgements: Any, queries: str = "item") -> ServiceCall[list[Receipt]]:
     """Send judgements, all stored or none; on the disk once this returns.
 
     They are records or dictionaries as the API takes them, or a table (pandas, polars, Arrow, a
     dictionary of arrays) with the columns query,better,worse, query,item,relevance, or
-    query,item,click and what else a log has, in which queries are items. Each gets an id, by which
-    the service recognizes a retry.
+    query,item,click and what else a log has. `queries` says what the queries of a table are: each
+    an "item", an "id" of a known query, or a "text" that people typed. Each judgement gets an id,
+    by which the service recognizes a retry.
     """
     if hasattr(judgements, "columns") or (
         isinstance(judgements, Mapping) and "query" in judgements
@@ -133,18 +134,18 @@ def feedback(judgements: Any) -> ServiceCall[list[Receipt]]:
         # Tables need more of the library than a client is to import.
         from similia.service.client.sending import judgements_of_table
 
-        judgements = judgements_of_table(judgements)
+        judgements = judgements_of_table(judgements, queries)
     body = NewJudgements(judgements=[_identified(judgement) for judgement in judgements])
     return ServiceCall("POST", "feedback", Receipts, body, take=lambda answer: answer.results)
 
 
-def examine(judgements: Any) -> ServiceCall[list[Receipt]]:
+def examine(judgements: Any, queries: str = "item") -> ServiceCall[list[Receipt]]:
     """Upload judged queries for exams, as `feedback` takes them: nothing is learnt from them.
 
     Needs a key for admin. Queries that something was learnt about do not count. Ask `evaluate`
     then.
     """
-    call = feedback(judgements)
+    call = feedback(judgements, queries)
     body = [structs.replace(judgement, source=EXAM) for judgement in call.body.judgements]
     return replace(call, body=NewJudgements(judgements=body))
 

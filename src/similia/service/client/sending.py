@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -16,11 +16,14 @@ from similia.files import BadRows, FeedbackLike, Source
 from similia.files.columns import AT_LEAST_0, AT_LEAST_1, CLICK, TEXT, WantedColumns
 from similia.files.lines import unwrapped
 from similia.service.http.ubi import judgements_of
+from similia.service.log.limits import MAX_ID_LENGTH
 from similia.service.log.records import Clicks, Grades, Judgement, Query, Triplet, with_id
 from similia.service.schemas import UbiDocuments
 
 T = TypeVar("T")
 LINES = (".jsonl", ".ndjson")
+#: queries of a file that are looked up to find out what they are
+QUERIES_LOOKED_AT = 20
 #: what a row can be: a triplet, a grade, or an item of a list that was shown
 SENT_COLUMNS = (
     WantedColumns(dict.fromkeys(("query", "better", "worse"), TEXT)),
@@ -62,6 +65,22 @@ def judgements_in(
             yield from _signed(_lines(file, str(path)), judge)
     else:
         yield from _signed(_judged(Source(path, columns), queries), judge)
+
+
+def queries_are(path: Path, columns: dict[str, str] | None, is_item: Callable[[str], bool]) -> str:
+    """Whether the queries of a file are items ("item") or what people typed ("text").
+
+    The first ones decide: they are items if at least half of them are.
+    """
+    if str(path) == "-" or (path.suffix in LINES and _is_api(path)):
+        return "item"  # what such lines say themselves
+    asked: dict[str, None] = {}
+    for row in _rows(Source(path, columns)):
+        asked[row["query"]] = None
+        if len(asked) == QUERIES_LOOKED_AT:
+            break
+    known = sum(len(query) <= MAX_ID_LENGTH and is_item(query) for query in asked)
+    return "item" if 2 * known >= len(asked) else "text"
 
 
 def judgements_of_table(table: FeedbackLike, queries: str = "item") -> Iterator[Judgement]:

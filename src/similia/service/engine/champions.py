@@ -1,8 +1,9 @@
 """Champions: the generation in use, decided by exams and recorded in the log."""
 
+import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from msgspec import structs
 from similia.contract import Geometry, Matrix, Searchable, Side, Stateful
 from similia.exceptions import ModelFileError
 from similia.persistence import save
-from similia.safety.whole import make_folder
+from similia.safety.whole import file_sha256, make_folder
 from similia.service.answers import Figures, Model, ModelAt, Point, Verdict
 from similia.service.engine.exams import (
     HeldOutExam,
@@ -26,9 +27,9 @@ from similia.service.engine.exams import (
     without_favourers,
 )
 from similia.service.engine.fold import FrozenState
-from similia.service.engine.learner import LiveLearner
+from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
 from similia.service.engine.ranking import revision
-from similia.service.errors import Invalid, NotFound
+from similia.service.errors import Invalid, NotFound, ServiceError
 from similia.service.log.log import Log
 from similia.service.log.records import Decision, decoded, encoded
 from similia.service.log.rows import Entry, Row
@@ -36,7 +37,7 @@ from similia.similarity.blend import Blend
 from similia.trust.agreement import ACCURACY
 from similia.trust.calibrating import Calibration, calibration_of
 from similia.trust.evidence import Evidence
-from similia.trust.generations import Event, Generations, file_sha256
+from similia.trust.generations import Event, Generations
 from similia.trust.promotion import Promotion
 from similia.views import Views
 
@@ -64,13 +65,22 @@ class Champions:
         return self._generations.current
 
     def state(self) -> FrozenState:
-        """The champion's learner with the present items."""
+        """The champion as of the last row learnt, with the present items."""
+        live = self._learner.live
+        return live._replace(learner=self._of(self._generations.at(live.seq)))
+
+    def _of(self, generation: int) -> Blend | None:
+        """The learner of a generation; the last one that was asked for is kept."""
         number, learner = self._champion
-        if number != self.current:
-            number = self.current
-            learner = self._generations.load(number) if number else None
-            self._champion = number, learner
-        return self._learner.live._replace(learner=learner)
+        if number != generation:
+            learner = self._generations.load(generation) if generation else None
+            self._champion = generation, learner
+        return learner
+
+    def _wait(self) -> None:
+        """Wait until rankings know the last decision; it is on the disk, so never for long."""
+        with contextlib.suppress(ServiceError):
+            self._learner.wait(self._generations.events[-1]["seq"], WAIT_SECONDS)
 
     def models(self) -> list[Model]:
         """All generations, the base first."""
@@ -82,7 +92,7 @@ class Champions:
         rankers: dict[str, Searchable] = {}
         if state.layout is not None:
             base = Base(state.layout.base)
-            champion = self.state().learner
+            champion = self._of(self.current)
             rankers = {"base": base, "champion": champion or base, "live": state.learner or base}
         found = figures(exam, rankers)
         curve = [] if exam is None else self._curve(exam, rankers["base"])
@@ -124,12 +134,13 @@ class Champions:
             raise Invalid("promote: nothing has been learnt yet.")
         if exam is None:
             raise Invalid(
-                "promote: there are no judgements of held-out queries; ask random questions first."
+                "promote: there are no judgements of held-out queries; upload judged queries "
+                "(similia evaluate judged.csv --url URL), or answer questions on the page."
             )
         generations = self._generations
         base = Base(state.layout.base)
         with generations.changing():
-            spoken = voices(exam, state.learner, self.state().learner or base)
+            spoken = voices(exam, state.learner, self._of(self.current) or base)
             exam = without_favourers(exam, spoken)
             generations.learnt, generations.judges = state.seq, spoke(spoken)
             outcome = Promotion(generations, base=base).challenge(
@@ -140,6 +151,7 @@ class Champions:
                 queries=exam.names,
                 n_learnt=state.learner.n_seen_,
             )
+        self._wait()
         plain: dict[str, Any] = {**outcome.to_dict(), "judges": spoke(spoken)}
         return Verdict(outcome.promoted, outcome.generation, outcome.reason, plain)
 
@@ -149,6 +161,7 @@ class Champions:
             number = self._generations.roll_back(to)
         except ValueError as error:
             raise Invalid(str(error)) from error
+        self._wait()
         return next(model for model in self.models() if model.generation == number)
 
     def history(self, at: datetime) -> ModelAt:
@@ -201,14 +214,17 @@ class LoggedGenerations(Generations):
         #: last row that the present challenger has learnt, and who judged it
         self.learnt = 0
         self.judges: list[dict[str, Any]] = []
+        log.subscribe_to_others(self._receive)
         aside = log.set_aside()
-        for row in log.rows(others=True):
-            if row.seq not in aside:
-                self.feed(row)
+        self._receive([row for row in log.rows(others=True) if row.seq not in aside])
+
+    def _receive(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self.feed(row)
 
     def feed(self, row: Row) -> None:
-        """Take a row of the log."""
-        if row.kind != "decision":
+        """Take a row of the log; one that was taken before changes nothing."""
+        if row.kind != "decision" or (self.events and row.seq <= self.events[-1]["seq"]):
             return
         decision = decoded(row.body).record
         assert isinstance(decision, Decision)
@@ -226,7 +242,7 @@ class LoggedGenerations(Generations):
         self.events = [*self.events, entry]
 
     def refresh(self) -> None:
-        """Nothing to do: this process alone writes the log."""
+        """Nothing to do: this process alone decides, or is told by the log."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -310,5 +326,5 @@ class LoggedGenerations(Generations):
 
     def at(self, seq: int) -> int:
         """The generation in use when the log had so many rows."""
-        earlier = [event["to"] for event in self.events if event["seq"] <= seq]
-        return int(earlier[-1]) if earlier else 0
+        earlier = (event["to"] for event in reversed(self.events) if event["seq"] <= seq)
+        return int(next(earlier, 0))

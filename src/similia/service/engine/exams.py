@@ -7,7 +7,7 @@ query, a decision that a person had to see obeyed, the query is left out of exam
 
 Exams weigh people, not rows: a judge's answer to a comparison counts once, only so many of a day
 count, each query of a judge is one unit, and a promotion must hold without the judges who speak
-most for it (`without_favourers`).
+most for it (`without_favourers`). A key that names judges as it likes is one judge.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from similia.service.engine.fold import FrozenState
 from similia.service.engine.lessons import Lesson, lessons_of
 from similia.service.engine.ranking import query_row
 from similia.service.log.log import Log
+from similia.service.log.provenance import asking_key
 from similia.service.log.records import UPLOADED, Grades, Triplet, decoded, named_items
 from similia.trust.agreement import ACCURACY, triplet_evaluation
 from similia.trust.evidence import anytime_comparison
@@ -89,7 +90,8 @@ def exam_of(rows: Sequence[int], state: FrozenState, log: Log) -> HeldOutExam | 
             continue
         judge: str | None = None
         if body.provenance != UPLOADED:
-            judge = row.judge or ""
+            key = asking_key(record)
+            judge = f"key {key}" if key else row.judge or ""
             comparison = (judge, row.query, tuple(sorted(named_items(record))))
             day = (judge, row.moment.toordinal())
             if comparison in answered or days[day] >= MAX_ANSWERS_A_DAY:
@@ -191,7 +193,9 @@ def spoke(spoken: Sequence[JudgeVoice]) -> list[dict[str, Any]]:
 def figures(exam: HeldOutExam | None, rankers: dict[str, Searchable]) -> Figures:
     """Marks of rankers, of which "base" and "live" are compared."""
     if exam is None:
-        note = "There are no judgements of held-out queries yet; ask some random questions."
+        note = (
+            "No judged queries yet that nothing was learnt from: upload some, or answer questions."
+        )
         return Figures(measure=ACCURACY, note=note)
     marks = {name: mark(exam, ranker) for name, ranker in rankers.items()}
     means = {name: float(found.judged(ACCURACY).mean()) for name, found in marks.items()}

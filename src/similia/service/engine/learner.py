@@ -1,5 +1,6 @@
 """Learning while serving: a thread feeds new rows to the fold and publishes frozen states."""
 
+import contextlib
 import logging
 import sys
 import threading
@@ -46,7 +47,9 @@ class LiveLearner:
         self._owner = owner
         source = None
         if owner is not None:
-            source = SharedSource(owner._log, lambda: owner.items)
+            source = SharedSource(
+                owner._log, lambda: owner.items, lambda seq: owner.wait(seq, WAIT_SECONDS)
+            )
             check_followed(log, owner._log)
         self.snapshots = Snapshots(cache / SNAPSHOTS_FOLDER, log, source)
         self._folding = threading.Lock()
@@ -61,10 +64,10 @@ class LiveLearner:
         # Idle BLAS threads spin, and searches run on many threads anyway.
         self._limits = ExitStack()
         self._limits.enter_context(single_blas_thread())
-        log.subscribe(self._receive)
-        self._aside = log.set_aside()
         self._thread: threading.Thread | None = None
-        with self._folding:  # rows that are set aside meanwhile wait
+        with self._folding:  # rows that come meanwhile wait
+            log.subscribe(self._receive)
+            self._aside = log.set_aside()
             self._fold, self._live = self._replayed(log.last)
 
     # -- what readers ask ----------------------------------------------------------------------
@@ -83,6 +86,11 @@ class LiveLearner:
         """Row of the owner's log that shared items were last followed to; 0 if there is none."""
         found = self._fold.items
         return found.mark if isinstance(found, SharedItems) else 0
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether learning has failed for good."""
+        return self._error is not None
 
     @property
     def settings(self) -> TenantSettings:
@@ -217,6 +225,8 @@ class LiveLearner:
                         raise
                     logger.warning("The log cannot be read or written: %s", error)
                     self._changed.wait_for(lambda: self._closed, LOG_RETRY_SECONDS)
+                with contextlib.suppress(ServiceError):  # by the process that writes
+                    self._aside |= self._log.set_aside()
 
     def _publish(self, state: FrozenState) -> None:
         with self._changed:
@@ -300,7 +310,10 @@ class LiveLearner:
             thread.join()
         self._limits.close()
         if self._error is None:
-            self.snapshots.write(self._fold)
+            try:
+                self.snapshots.write(self._fold)
+            except ServiceError as error:
+                logger.warning("No snapshot was written: %s", error)
 
 
 def lower_switch_interval() -> None:

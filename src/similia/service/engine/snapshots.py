@@ -23,6 +23,7 @@ from similia.service.catalogue.items import Layout
 from similia.service.catalogue.shared import SharedSource
 from similia.service.engine import fold as folding
 from similia.service.engine.fold import Fold, Pairs, Unlearnable, copied
+from similia.service.errors import ServiceError
 from similia.service.log.log import Log
 from similia.similarity.blend import Blend
 
@@ -115,7 +116,11 @@ class Snapshots:
         n_new = len(fold.lists) - int(np.searchsorted(fold.lists, self.newest, "right"))
         if n_new < BLOCKS_BETWEEN * folding.LISTS_PER_BLOCK or self._writing is not None:
             return
-        sealed = self._sealed(fold)
+        try:
+            sealed = self._sealed(fold)
+        except ServiceError as error:  # the log is away, and snapshots are only a cache
+            logger.warning("No snapshot was written: %s", error)
+            return
         self._writing = threading.Thread(
             target=self._write_beside, args=(sealed,), name="snapshot", daemon=True
         )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 from starlette.routing import Router
@@ -17,7 +17,7 @@ import similia
 from similia.exceptions import MissingExtraError
 from similia.service.catalogue.embedder import Embedder, open_embedder
 from similia.service.catalogue.external import ExternalItems, open_external
-from similia.service.errors import Conflict, Damaged, Invalid, Problem, Unavailable
+from similia.service.errors import Conflict, Damaged, Invalid, NotFound, Problem, Unavailable
 from similia.service.http import feedback, journal, owners, rankings
 from similia.service.http.budgets import Budget, open_lanes
 from similia.service.http.calls import Call, answer
@@ -27,11 +27,15 @@ from similia.service.http.openapi import document
 from similia.service.http.pages import IMAGES_PATH, Images, page_router
 from similia.service.http.telemetry import Metrics, Traces
 from similia.service.judging import judging
+from similia.service.log.opening import Access
 from similia.service.log.records import Query, TenantSettings
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants, warm_up
+
+if TYPE_CHECKING:
+    from similia.service.http.processes import Processes
 
 #: seconds between attempts to open logs that are out of reach
 RETRY_SECONDS = 1.0
@@ -84,7 +88,15 @@ class Service:
         self.query_file = queries
         #: queries known by their ids, by tenant
         self.queries: defaultdict[str, KnownQueries] = defaultdict(KnownQueries)
-        self.tenants = Tenants(settings.store, cache=settings.cache or None)
+        if items is not None and settings.follow:
+            raise ValueError(
+                "settings: items must be given to the process that writes, got some for one that "
+                "follows."
+            )
+        self._access = Access(settings.follow, settings.address, settings.served)
+        self.tenants = self._new_tenants()
+        #: other processes that serve the same database
+        self.processes: Processes | None = None
         self.ready = False
         #: called when everything is loaded
         self.on_ready: Callable[[], None] = lambda: None
@@ -119,6 +131,7 @@ class Service:
                 return
             call.route = next(iter(endpoints.values())).path
             if method not in endpoints:
+                self.auth.visitor(call)
                 allowed = ", ".join(sorted(endpoints))
                 sentence = f"the method must be one of {allowed}, got {method:.20}."
                 raise Problem(405, sentence, headers={"allow": allowed})
@@ -172,6 +185,15 @@ class Service:
             return False
         return True
 
+    def listens_at(self, url: str) -> None:
+        """Others reach this process at a URL, unless the settings name another."""
+        self._access = self._access._replace(address=self.settings.address or url)
+        self.tenants.access = self._access
+
+    def _new_tenants(self) -> Tenants:
+        settings = self.settings
+        return Tenants(settings.store, cache=settings.cache or None, access=self._access)
+
     @property
     def _new_tenant(self) -> TenantSettings:
         return TenantSettings(held_out=self.settings.hold_out, search=self.settings.search)
@@ -187,6 +209,8 @@ class Service:
         self.ready = False
         self._ending.set()
         await opening
+        if self.processes is not None:
+            await self.processes.close()
         await asyncio.to_thread(self.close)
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -202,6 +226,11 @@ class Service:
                 journal.logger.exception("the logs could not be opened")
             return
         self.failure = None
+        if self.settings.is_database:
+            from similia.service.http.processes import Processes  # needs psycopg, an extra
+
+            self.processes = Processes(self)
+            self.processes.begin()
         self.on_ready()
         self.ready = True
         journal.note(logging.INFO, "ready")
@@ -217,12 +246,12 @@ class Service:
             try:
                 await asyncio.to_thread(self._open_tenants)
                 return True
-            except Unavailable as error:
+            except (Unavailable, NotFound) as error:  # nobody has made the first tenant yet
                 if str(error) != str(self.failure):
                     journal.note(logging.WARNING, "the logs are out of reach", reason=str(error))
                 self.failure = error
             await asyncio.to_thread(self.tenants.close)
-            self.tenants = Tenants(self.settings.store, cache=self.settings.cache or None)
+            self.tenants = self._new_tenants()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), RETRY_SECONDS)
         return False
@@ -234,10 +263,15 @@ class Service:
     def _open_tenants(self) -> None:
         first: Tenant | None = None
         with contextlib.suppress(Damaged):  # other tenants are served all the same
-            first = self.tenants.get_or_create(
-                self.settings.tenant,
-                structs.replace(self._new_tenant, fields=self.items.numbers if self.items else []),
-            )
+            if self.settings.follow:
+                first = self.tenants.get(self.settings.tenant)
+            else:
+                first = self.tenants.get_or_create(
+                    self.settings.tenant,
+                    structs.replace(
+                        self._new_tenant, fields=self.items.numbers if self.items else []
+                    ),
+                )
         self.tenants.open_some()
         for name, error in self.tenants.unusable.items():
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))

@@ -43,22 +43,27 @@ class Rates:
         A `stranger` gets that answer late and is then disconnected: a flood of refusals would cost
         the service more than the caller.
         """
+        wait = self.take(caller)
+        if wait > 0:
+            raise Problem(
+                429,
+                f"too many requests: at most {self.rate:g} a second; try again later.",
+                retry_after=wait,
+                headers={"connection": "close"} if stranger else None,
+                pause=STRANGERS_WAIT if stranger else 0.0,
+            )
+
+    def take(self, caller: str) -> float:
+        """Count a request; seconds until the next one may come, 0 if this one may."""
         if self.rate <= 0:
-            return
+            return 0.0
         now = time.monotonic()
         tokens, seen = self._buckets.pop(caller, (self.burst, now))
         tokens = min(self.burst, tokens + (now - seen) * self.rate)
         self._buckets[caller] = (tokens - 1 if tokens >= 1 else tokens, now)
         if len(self._buckets) > MAX_REMEMBERED_CALLERS:
             self._buckets.popitem(last=False)
-        if tokens < 1:
-            raise Problem(
-                429,
-                f"too many requests: at most {self.rate:g} a second; try again later.",
-                retry_after=(1 - tokens) / self.rate,
-                headers={"connection": "close"} if stranger else None,
-                pause=STRANGERS_WAIT if stranger else 0.0,
-            )
+        return (1 - tokens) / self.rate if tokens < 1 else 0.0
 
 
 class Budget:

@@ -293,6 +293,8 @@ async def answer(call: Call) -> None:
     if endpoint.scopes is not None:
         service.auth.admit(call)
         service.calls.take(call.key.id)
+    else:
+        await service.auth.pace(call)
     tenant: Tenant | None = None
     settings = service.settings
     seconds = settings.long_timeout if endpoint.lane == "long" else settings.timeout
@@ -300,6 +302,9 @@ async def answer(call: Call) -> None:
         async with asyncio.timeout(seconds):
             if not (endpoint.always or service.ready):
                 raise Problem(503, "the service is not ready; try again later.", retry_after=1)
+            if service.processes is not None and service.processes.answers(call):
+                await service.processes.forward(call)
+                return
             if "tenant" in call.path:
                 call.details["tenant"] = call.path["tenant"]
                 if endpoint.place == "tenant":

@@ -13,10 +13,12 @@ from similia.service.answers import Logged, Receipt
 from similia.service.errors import Invalid, Problem, ServiceError
 from similia.service.http.calls import Call
 from similia.service.http.endpoints import JUDGE, READ, V1, endpoint
+from similia.service.http.keys import Key
 from similia.service.http.ubi import judgements_of
-from similia.service.log.records import Judgement
-from similia.service.log.rows import Appended, Entry
-from similia.service.log.writer import LogWriter, Request
+from similia.service.log.provenance import asking_key
+from similia.service.log.records import ASKED, JUDGEMENTS, Judgement, decoded
+from similia.service.log.rows import Appended, Entry, Row
+from similia.service.log.writer import Request, RowSource
 from similia.service.tenants.checks import receipts
 
 #: judgements, and numbers in their vectors, that are checked on the loop; more take a thread
@@ -111,7 +113,7 @@ class Commits:
     once for all of its requests.
     """
 
-    def __init__(self, writer: LogWriter) -> None:
+    def __init__(self, writer: RowSource) -> None:
         self.writer = writer
         self._loop = asyncio.get_running_loop()
         self._gathered: list[Request] = []
@@ -157,12 +159,28 @@ async def retract(call: Call) -> Receipt:
 
     It stays in the log, with a row that retracts it, and what was learnt from it is unlearnt.
     """
-    judge = call.key.judge
-    if judge is not None:
+    key = call.key
+    if key.judge is not None or "admin" not in key.scopes:
         found = await call.run(call.tenant.log.find, call.path["id"])
-        if found is None or found.judge != judge:
-            raise Problem(403, "a judge's key can only take back that judge's judgements.")
-    return await call.run(call.tenant.retract, call.path["id"], by=judge or call.key.id)
+        if key.judge is not None and (found is None or found.judge != key.judge):
+            raise Problem(403, "a judge's key takes back that judge's judgements only.")
+        if key.judge is None and found is not None and not _may_take_back(key, found):
+            raise Problem(
+                403,
+                "answers to questions, and what administrators sent, are taken back by whom they "
+                "are from, or with a key for admin.",
+            )
+    return await call.run(call.tenant.retract, call.path["id"], by=key.judge or key.id)
+
+
+def _may_take_back(key: Key, row: Row) -> bool:
+    """Whether a key without a judge of its own may: exams are not chosen by taking answers back."""
+    body = decoded(row.body)
+    if not body.provenance or not isinstance(body.record, JUDGEMENTS):
+        return True
+    if body.provenance == ASKED:
+        return asking_key(body.record) == key.id or bool(key.name and row.judge == key.name)
+    return False
 
 
 @endpoint("GET", f"{V1}/feedback", READ, returns=s.LoggedJudgements, query=s.LogPage, lane="bulk")

@@ -11,6 +11,7 @@ import hmac
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -23,12 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from filelock import FileLock
 
 from similia.safety.whole import make_folder, replacing
 from similia.service.errors import Problem
 from similia.service.http import journal
-from similia.service.http.budgets import Rates
+from similia.service.http.budgets import STRANGERS_WAIT, Rates
 from similia.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,9 +46,12 @@ MAX_TOKEN_LENGTH = 128
 DUMMY_HASH = "0" * 64
 #: names of this machine in `Host`
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-#: headers that proxies add, beside those that begin with `x-forwarded-`
-FORWARDING_HEADERS = {b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"x-original-host"}
-FORWARDING_PREFIX = b"x-forwarded-"
+#: headers that proxies add
+FORWARDING_HEADER = re.compile(
+    rb".*forwarded.*|via|.*-ip|cdn-loop|x-(envoy|original|arr)-.*|x-varnish|tailscale-.*"
+)
+#: what browsers say of requests that no other site made
+OWN_SITE = (b"none", b"same-origin")
 #: requests with a wrong key, and for pages, that one address may make at once
 MAX_WRONG_BURST, MAX_PAGE_BURST = 20, 250
 
@@ -165,6 +170,8 @@ class Keys:
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
+            if self.path.is_symlink():  # what it names is gone, or not there yet
+                self._needed = True
             if self._stamp is not None:
                 with self._lock:
                     self._stamp, self._keys = None, {}
@@ -226,6 +233,7 @@ class Auth:
         self._known = Rates(settings.rate, settings.burst)
         self._wrong = Rates(settings.wrong_rate, MAX_WRONG_BURST)
         self._pages = Rates(settings.page_rate, MAX_PAGE_BURST)
+        self._signs = Rates(settings.page_rate, MAX_PAGE_BURST)
         #: whether keys are needed; None until the file is looked at in this turn of the loop
         self._needed: bool | None = None
 
@@ -262,7 +270,7 @@ class Auth:
                 "a known key must be sent: Authorization: Bearer sk_…",
                 headers={"www-authenticate": "Bearer"},
             )
-        call.connection.known()
+        call.connection.known(key.id)
         call.key = key
         call.details["key"] = key.id
         return key
@@ -271,16 +279,25 @@ class Auth:
         """Count a request for a page, which needs no key; 429 beyond the rate."""
         self._pages.check(call.address, stranger=True)
 
+    async def pace(self, call: "Call") -> None:
+        """Hold up floods of requests that need no key and are never refused.
+
+        The first on a connection is answered at once, so whoever looks after a service is.
+        """
+        if call.connection.n_requests > 1 and self._signs.take(call.address):
+            await asyncio.sleep(STRANGERS_WAIT)
+
 
 def _check_local(call: "Call") -> None:
     """Without keys, refuse proxies, other machines' names, and pages of other sites."""
     headers = call.headers
-    forwarded = [name for name in headers if name.startswith(FORWARDING_PREFIX)]
-    if forwarded or not FORWARDING_HEADERS.isdisjoint(headers):
+    # nginx adds no header unless told to, but speaks HTTP/1.0 then.
+    if call.scope["http_version"] == "1.0" or any(map(FORWARDING_HEADER.fullmatch, headers)):
         raise Problem(403, "without keys, requests must not come through a proxy; make a key.")
     server = call.scope["server"]
     port = None if server is None else server[1]
-    if not _is_own(headers.get(b"host", b""), headers.get(b"origin"), port):
+    own = _is_own(headers.get(b"host", b""), headers.get(b"origin"), port)
+    if not own or headers.get(b"sec-fetch-site", b"none") not in OWN_SITE:
         raise Problem(403, "without keys, requests must come from this machine and this site.")
 
 
@@ -334,11 +351,11 @@ def _read(path: Path) -> tuple[str, dict[str, Key]]:
         found: Any = json.loads(path.read_text(encoding="utf-8"))
         if found["version"] != 1 or len(bytes.fromhex(found["salt"])) != 32:
             raise ValueError("an unknown version or salt")
-        keys = [Key(**{**key, "scopes": tuple(key["scopes"])}) for key in found["keys"]]
+        keys = msgspec.convert(found["keys"], list[Key])
         for key in keys:
             if len(bytes.fromhex(key.hash)) != 32 or not set(key.scopes) <= set(SCOPES):
                 raise ValueError(f"the key {key.id} is damaged")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise ValueError(
             f"{path}: keys must be written by `similia keys`, got {error}; restore the file, or "
             "remove it and make new keys."

@@ -39,6 +39,8 @@ async def rank(call: Call) -> Ranking:
     elsewhere = service.elsewhere(tenant)
     lane: LaneName = "bulk" if asked.explain and asked.k > MAX_PROMPT_EXPLANATIONS else "search"
     if asked.min_seq is not None:
+        if asked.min_seq > tenant.log.last:
+            await call.run_in("look", tenant.expect, asked.min_seq)
         await _learnt(tenant, asked.min_seq)
         lane = "wait" if lane == "search" else lane  # one published state may wake many
     return await call.run_in(

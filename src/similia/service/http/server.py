@@ -10,7 +10,7 @@ import gc
 import logging
 import signal
 import socket
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -25,26 +25,36 @@ from similia.service.settings import Settings
 
 #: bytes of a head
 MAX_HEAD_BYTES = 64 * 1024
-#: bytes of a request after its head that nobody reads: trailers, or a body that has to wait. One
-#: read of the socket takes up to 256 KiB, and uvicorn goes on until it holds 64 KiB
-MAX_UNREAD_BYTES = 512 * 1024
+#: bytes of one read: heads and chunks in it are parsed before anybody else has a turn
+READ_BYTES = 16 * 1024
+#: bytes of a request that are neither head nor body that anybody reads: trailers, a body that
+#: waits; uvicorn reads on until it holds 64 KiB
+MAX_UNREAD_BYTES = 128 * 1024
 #: heads in one read from a caller without a known key
 MAX_UNKNOWN_HEADS = 32
+END_OF_HEAD = b"\r\n\r\n"
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-#: share of all connections that callers without a known key may have
-UNKNOWN_SHARE = 1 / 2
-#: connections allowed if the system states no limit
-CONNECTIONS = 1024
+#: handles kept for files and databases, or half of what the system allows
+RESERVED_HANDLES = 512
+#: handles where the system does not say how many it allows
+MAX_HANDLES = 1024
 
 
 class Door:
-    """Connections without a known key; when there are too many, the oldest is closed."""
+    """Open connections: so many without a known key, and as many with one.
 
-    def __init__(self, settings: Settings, places: int) -> None:
+    Beyond that the oldest without a key is closed, or the oldest of the key that has most.
+    """
+
+    def __init__(self, settings: Settings, handles: int) -> None:
         self.header_timeout = settings.header_timeout
         self.write_timeout = settings.write_timeout
-        self.places = places
+        self.places = max(handles // 2, handles - RESERVED_HANDLES) // 2
+        #: what each read is put into; whoever reads passes it on at once
+        self.buffer = bytearray(READ_BYTES)
         self.unknown: OrderedDict[Connection, None] = OrderedDict()
+        #: by key, the oldest first
+        self.known: defaultdict[str, OrderedDict[Connection, None]] = defaultdict(OrderedDict)
 
     def protocol(self, *, app_state: dict[str, Any], **given: Any) -> "Connection":
         """A connection, as uvicorn asks for one."""
@@ -57,9 +67,50 @@ class Door:
             oldest, _ = self.unknown.popitem(last=False)
             oldest.abort()
 
+    def admit(self, connection: "Connection", key: str) -> None:
+        """The caller on a connection has a known key."""
+        if connection not in self.unknown:
+            return
+        del self.unknown[connection]
+        connection.key = key
+        self.known[key][connection] = None
+        if sum(map(len, self.known.values())) > self.places:
+            most = max(self.known.values(), key=len)
+            next(iter(most)).abort()
 
-class Connection(asyncio.Protocol):
-    """A connection in front of uvicorn's."""
+    def leave(self, connection: "Connection") -> None:
+        """A connection is closed."""
+        self.unknown.pop(connection, None)
+        own = self.known.get(connection.key, OrderedDict())
+        own.pop(connection, None)
+        if not own:
+            self.known.pop(connection.key, None)
+
+
+class _Transport:
+    """A transport as uvicorn sees it: it is read if uvicorn and the connection want that."""
+
+    def __init__(self, connection: "Connection", transport: asyncio.Transport) -> None:
+        self._connection, self._transport = connection, transport
+
+    def pause_reading(self) -> None:
+        self._connection.is_paused = True
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._connection.is_paused = False
+        self._connection.read_soon()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A connection in front of uvicorn's.
+
+    What is sent goes on in small pieces, and other connections have their turn in between. uvicorn
+    makes a request of each head that it is given, so heads go on one by one, until it pauses.
+    """
 
     transport: asyncio.Transport
 
@@ -72,6 +123,16 @@ class Connection(asyncio.Protocol):
         self._write_timer: asyncio.TimerHandle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._requests = 0
+        #: what waits to go on
+        self._held = b""
+        #: whether a caller without a known key waits for an answer: no body is taken meanwhile
+        self._is_asking = False
+        #: whether uvicorn wants no more for now: it has a next request, or a piece of a body
+        self.is_paused = False
+        #: heads received so far
+        self.n_requests = 0
+        #: whose known key was sent first
+        self.key = ""
         #: bytes received since a request last read any
         self.unread = 0
         self.closed = False
@@ -83,21 +144,60 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         self.door.enter(self)
         self._timer = self._loop.call_later(self.door.header_timeout, self._head_is_late)
-        self._inner.connection_made(transport)
+        self._inner.connection_made(_Transport(self, transport))
 
-    def data_received(self, data: bytes) -> None:
-        """Pass data on, unless it cannot become a request."""
-        if self.closed or self.transport.is_closing():
+    def get_buffer(self, sizehint: int) -> bytearray:
+        """Where to read to."""
+        return self.door.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass data on, unless it never amounts to a request."""
+        data = bytes(memoryview(self.door.buffer)[:nbytes])
+        if self.is_closing:
             return
         self.unread += len(data)
         if self._requests == 0 and self._timer is None:
             self._timer = self._loop.call_later(self.door.header_timeout, self._head_is_late)
         most = MAX_UNREAD_BYTES if self._requests else MAX_HEAD_BYTES + len(data)
-        heads = data.count(b"\r\n\r\n") if self in self.door.unknown else 0
+        heads = data.count(END_OF_HEAD) if self in self.door.unknown else 0
         if self.unread > most or heads > MAX_UNKNOWN_HEADS:
             self.abort()
-        else:
-            self._inner.data_received(data)
+            return
+        self._held += data
+        self._pass_on()
+        if self._held:
+            self.transport.pause_reading()
+        elif nbytes == READ_BYTES:  # there may be more
+            self.transport.pause_reading()
+            self.read_soon()
+
+    def read_soon(self) -> None:
+        """Read on when others have had their turn."""
+        self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """Pass on what is held; then read."""
+        self._pass_on()
+        if not (self._held or self.is_paused or self.is_closing):
+            self.transport.resume_reading()
+
+    def _pass_on(self) -> None:
+        """Give uvicorn what is held, as far as it wants that."""
+        while self._held and not (self._is_asking or self.is_paused or self.is_closing):
+            head, end, self._held = self._held.partition(END_OF_HEAD)
+            self._is_asking = bool(end) and self in self.door.unknown
+            self._inner.data_received(head + end)
+
+    def _listen(self) -> None:
+        """Take what comes after a head."""
+        self._is_asking = False
+        if self._held:
+            self.read_soon()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing more is read."""
+        return self.closed or self.transport.is_closing()
 
     def eof_received(self) -> bool | None:
         """Pass the end on."""
@@ -118,7 +218,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection."""
         self.closed = True
-        self.door.unknown.pop(self, None)
+        self.door.leave(self)
         if self._timer is not None:
             self._timer.cancel()
         self._stop_waiting_for_reader()
@@ -129,19 +229,22 @@ class Connection(asyncio.Protocol):
     def begin(self) -> None:
         """A head is complete."""
         self._requests += 1
+        self.n_requests += 1
         self.unread = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def known(self) -> None:
+    def known(self, key: str) -> None:
         """The caller has a known key."""
-        self.door.unknown.pop(self, None)
+        self.door.admit(self, key)
+        self._listen()
 
     def end(self) -> None:
         """A request is answered."""
         self._requests -= 1
         self.unread = 0
+        self._listen()
 
     async def drain(self) -> None:
         """Wait until the reader has taken most of what was sent, or is cut off."""
@@ -175,7 +278,8 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, listener: socket.socket) -> None:
         self.service, self.listener = service, listener
         settings = service.settings
-        self.door = Door(settings, int(_raise_file_limit() * UNKNOWN_SHARE))
+        service.listens_at(_reached_at(listener))
+        self.door = Door(settings, _raise_file_limit())
         super().__init__(
             uvicorn.Config(
                 service,
@@ -206,6 +310,14 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve on the socket that is bound already."""
         super().run([self.listener])
+
+
+def _reached_at(listener: socket.socket) -> str:
+    """URL of a listener; other machines know this one by its name."""
+    shown, port = listener.getsockname()[:2]
+    if shown in ("0.0.0.0", "::"):
+        shown = socket.gethostname()
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -256,5 +368,5 @@ def _raise_file_limit() -> int:
 
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return hard if hard > 0 else CONNECTIONS
-    return CONNECTIONS
+        return hard if hard > 0 else MAX_HANDLES
+    return MAX_HANDLES

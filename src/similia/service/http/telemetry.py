@@ -1,5 +1,6 @@
 """What operators see beside the log: metrics for Prometheus, traces by OpenTelemetry."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -104,6 +105,9 @@ class _Tenants(Collector):
         for tenant in self._service.tenants.opened():
             status = tenant.status()
             found = {number: float(getattr(status, number)) for number in TENANT_NUMBERS}
+            heard = tenant.log.heard
+            if heard is not None:  # another process writes
+                found["heard_seconds"] = time.monotonic() - heard
             yield tenant.name, {"usable": 1.0, **found}
 
 

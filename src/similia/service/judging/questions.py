@@ -33,10 +33,12 @@ def questions(
     judge: str | None,
     pool: Sequence[Query],
     settings: TenantSettings,
+    key: str = "",
 ) -> list[Question]:
     """Questions about queries of the pool and those met before; else about items as queries.
 
-    Only random questions are about queries that are held out for exams.
+    Only random questions are about queries that are held out for exams. A `key` asks for a judge
+    of its choice.
     """
     if state.layout is None or state.snapshot is None or len(state.snapshot) < 3:
         return []
@@ -52,13 +54,15 @@ def questions(
         found = _random(state, exams or known, by_chance, rng)
         found += suggested(state, state.learner, taught, n - by_chance, rng)
         found = [found[place] for place in rng.permutation(len(found))]
-    return [signed(question, judge, settings) for question in found]
+    return [signed(question, judge, settings, key) for question in found]
 
 
-def signed(question: Question, judge: str | None, settings: TenantSettings) -> Question:
+def signed(
+    question: Question, judge: str | None, settings: TenantSettings, key: str = ""
+) -> Question:
     """The question, with an id that proves to whom it was asked."""
     pair = (question.left, question.right)
-    id = question_id(settings, judge, question.query, pair, question.source)
+    id = question_id(settings, judge, question.query, pair, question.source, key)
     return structs.replace(question, id=id)
 
 

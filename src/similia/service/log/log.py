@@ -20,7 +20,7 @@ from similia.service.log.rows import (
     checked,
     is_linked,
 )
-from similia.service.log.writer import LogWriter
+from similia.service.log.writer import RowSource
 
 try:
     import apsw
@@ -52,6 +52,8 @@ class LogReader(Protocol):
 class Log:
     """One totally ordered log: any number of readers, one writer, or none if it is only read.
 
+    Where another process writes, what follows it stands in the writer's place.
+
     `lookup` is the path of an index of judgements; without one it is a temporary file.
     """
 
@@ -59,7 +61,7 @@ class Log:
         self,
         name: str,
         reader: LogReader,
-        writer: LogWriter | None = None,
+        writer: RowSource | None = None,
         lookup: Path | None = None,
     ) -> None:
         self.name = name
@@ -76,6 +78,20 @@ class Log:
             return self.writer.last
         return int(self._reader.read("SELECT coalesce(max(seq), 0) FROM rows")[0][0])
 
+    @property
+    def heard(self) -> float | None:
+        """When the log was last read to its end, by the monotonic clock; None if written here."""
+        return None if self.writer is None else self.writer.heard
+
+    def newest(self) -> int:
+        """The same, also if another process wrote it just now; may read."""
+        return self.last if self.writer is None else self.writer.newest()
+
+    def recover(self) -> None:
+        """Reconnect if the database was away; raises Taken if another process writes now."""
+        assert self.writer is not None
+        self.writer.recover()
+
     def append(self, batch: Sequence[Entry]) -> list[Appended]:
         """Append a whole batch or nothing; return once it is on the disk.
 
@@ -90,6 +106,16 @@ class Log:
         assert self.writer is not None
         self.writer.subscribe(listener)
 
+    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener`, before those of `subscribe`, with rows that another process writes."""
+        assert self.writer is not None
+        self.writer.subscribe_to_others(listener)
+
+    def begin(self) -> None:
+        """Hand rows on that other processes write; all who want them have subscribed."""
+        assert self.writer is not None
+        self.writer.begin()
+
     def stop(self) -> None:
         """Write what waits, then refuse new batches."""
         if self.writer is not None:
@@ -101,7 +127,7 @@ class Log:
         self._lookup.close()
         self._reader.close()
         if self.writer is not None:
-            self.writer.database.close()
+            self.writer.disconnect()
 
     # -- reading -------------------------------------------------------------------------------
 

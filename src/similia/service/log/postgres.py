@@ -10,7 +10,15 @@ from typing import Any
 
 from similia.exceptions import MissingExtraError
 from similia.safety.whole import make_folder
-from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
+from similia.service.errors import (
+    Damaged,
+    Full,
+    Invalid,
+    NotFound,
+    ServiceError,
+    Taken,
+    Unavailable,
+)
 from similia.service.log.log import ROW_COLUMNS, Log
 from similia.service.log.rows import Row
 from similia.service.log.sqlite import HASHES, INDICES, LOOKUP_FILE, ROWS_TABLE
@@ -28,18 +36,23 @@ SCHEMA_PREFIX = "similia_"
 ROWS_READ = 4096
 #: seconds to wait for a tenant's lock
 LOCK_SECONDS = 2.0
+#: seconds after which a database whose machine is gone counts as away
+KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 2}
 #: one step from each version of the schema to the next
 POSTGRES_MIGRATIONS = (ROWS_TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
 
 Connection = psycopg.Connection[Any]
 
 
-def postgres_log(url: str, tenant: str, folder: Path | None = None) -> Log:
-    """The log of a tenant, for one process at a time; an index of it is in a folder."""
+def postgres_log(url: str, tenant: str, folder: Path | None = None, address: str = "") -> Log:
+    """The log of a tenant, for one process at a time; an index of it is in a folder.
+
+    `address` is the URL at which those who follow the log reach this process.
+    """
     if folder is not None:
         make_folder(folder)
-    with _translated():
-        database = PostgresDatabase(url, tenant)
+    with translated():
+        database = PostgresDatabase(url, tenant, address)
         try:
             reader, writer = PostgresReader(url, tenant), LogWriter(database, tenant)
         except BaseException:
@@ -50,7 +63,7 @@ def postgres_log(url: str, tenant: str, folder: Path | None = None) -> Log:
 
 def read_postgres(url: str, tenant: str) -> Log:
     """The log of a tenant that a service may be using, for reading alone."""
-    with _translated():
+    with translated():
         return Log(tenant, PostgresReader(url, tenant))
 
 
@@ -59,9 +72,16 @@ def schema_of(tenant: str) -> str:
     return f"{SCHEMA_PREFIX}{tenant}"
 
 
-def connected(url: str, tenant: str | None = None) -> Connection:
-    """A connection whose tables are those of a tenant."""
-    connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
+def lock_key(name: str) -> int:
+    """Number by which PostgreSQL knows an advisory lock."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def connected(url: str, tenant: str | None = None, address: str = "") -> Connection:
+    """A connection whose tables are those of a tenant; others see an address beside it."""
+    shown: dict[str, Any] = {"application_name": address} if address else {}
+    connection = psycopg.connect(url, autocommit=True, connect_timeout=10, **KEEPALIVE, **shown)
     try:
         if tenant is not None:
             name = sql.Identifier(schema_of(tenant))
@@ -75,7 +95,7 @@ def connected(url: str, tenant: str | None = None) -> Connection:
 
 def tenants_in(url: str) -> list[str]:
     """Names of the tenants of a database."""
-    with _translated(), connected(url) as connection:
+    with translated(), connected(url) as connection:
         found = connection.execute(
             "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (SCHEMA_PREFIX,)
         ).fetchall()
@@ -85,12 +105,12 @@ def tenants_in(url: str) -> list[str]:
 class PostgresDatabase:
     """The writing connection, which holds the tenant's lock."""
 
-    def __init__(self, url: str, tenant: str) -> None:
-        self._url, self._tenant = url, tenant
+    def __init__(self, url: str, tenant: str, address: str = "") -> None:
+        self._url, self._tenant, self._address = url, tenant, address
         self._connection = self._opened()
 
     def _opened(self) -> Connection:
-        connection = connected(self._url, self._tenant)
+        connection = connected(self._url, self._tenant, self._address)
         try:
             (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
             if fsync != "on":
@@ -98,10 +118,8 @@ class PostgresDatabase:
                     f"log: fsync must be on in the database, got {fsync}; a commit would not be "
                     "on the disk."
                 )
-            digest = hashlib.blake2b(schema_of(self._tenant).encode(), digest_size=8).digest()
-            key = int.from_bytes(digest, "big", signed=True)
-            if not _locked(connection, key):
-                raise Unavailable(
+            if not _locked(connection, lock_key(schema_of(self._tenant))):
+                raise Taken(
                     f"log: the tenant {self._tenant!r} must be free, but another process has it; "
                     "stop that first."
                 )
@@ -142,6 +160,18 @@ class PostgresDatabase:
             f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq", (seq,)
         )
         return [Row(*row) for row in found]
+
+    def check(self) -> None:
+        """Raise if the connection, and so the lock, is lost."""
+        self._connection.execute("SELECT 1")
+
+    def announce(self) -> None:
+        """Wake processes that follow the log; what they miss they find by looking.
+
+        Not in the transaction: all commits with a notification wait for one lock.
+        """
+        with contextlib.suppress(psycopg.Error):  # the next insert meets it, too
+            self._connection.execute("SELECT pg_notify(%s, '')", (schema_of(self._tenant),))
 
     def reopen(self) -> None:
         """Reconnect after an error."""
@@ -208,7 +238,8 @@ def explained(error: Exception) -> ServiceError | None:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
+    """Raise errors of PostgreSQL as those of a service."""
     try:
         yield
     except psycopg.Error as error:
@@ -228,7 +259,7 @@ class PostgresReader:
     def read(self, statement: str, *given: Any) -> list[Any]:
         """Run a query; `given` replaces its question marks."""
         query = statement.replace("?", "%s").encode()
-        with _translated(), self._reading:
+        with translated(), self._reading:
             try:
                 return self._connection.execute(query, given).fetchall()
             except psycopg.OperationalError:

@@ -17,6 +17,9 @@ from similia.service.log.records import (
 )
 from similia.trust.exam import held_out
 
+#: between the id of a question and the key that asked for it
+KEY_MARK = "."
+
 
 def new_secret() -> str:
     """A secret for a new tenant."""
@@ -32,11 +35,25 @@ def is_held_out(key: str, settings: TenantSettings) -> bool:
 
 
 def question_id(
-    settings: TenantSettings, judge: str | None, query: Query, items: tuple[str, str], source: str
+    settings: TenantSettings,
+    judge: str | None,
+    query: Query,
+    items: tuple[str, str],
+    source: str,
+    key: str = "",
 ) -> str:
-    """Id of a new question, signed for this tenant and judge."""
+    """Id of a new question, signed for this tenant and judge.
+
+    A `key` asked for judges of its choice: in exams it speaks with one voice, whoever they are.
+    """
     nonce = secrets.token_hex(8)
-    return f"{nonce}{_signature(settings, nonce, judge, query, items, source)}"
+    signature = _signature(settings, nonce, judge, query, items, source, key)
+    return f"{nonce}{signature}{KEY_MARK}{key}" if key else f"{nonce}{signature}"
+
+
+def asking_key(judgement: Judgement) -> str:
+    """Key that asked for the question of a judgement, if it chose the judge; else ""."""
+    return (judgement.question or "").partition(KEY_MARK)[2]
 
 
 def provenance(settings: TenantSettings, judgement: Judgement, *, uploaded: bool) -> str:
@@ -49,11 +66,12 @@ def provenance(settings: TenantSettings, judgement: Judgement, *, uploaded: bool
     if given is None or judgement.source is None or len(items) != 2 or not settings.secret:
         return ""
     pair = (items[0], items[1])
-    nonce = given[:16]
+    id, _, key = given.partition(KEY_MARK)
+    nonce = id[:16]
     signature = _signature(
-        settings, nonce, judgement.judge, judgement.query, pair, judgement.source
+        settings, nonce, judgement.judge, judgement.query, pair, judgement.source, key
     )
-    return ASKED if hmac.compare_digest(given[16:].encode(), signature.encode()) else ""
+    return ASKED if hmac.compare_digest(id[16:].encode(), signature.encode()) else ""
 
 
 def _signature(
@@ -63,8 +81,10 @@ def _signature(
     query: Query,
     items: tuple[str, str],
     source: str,
+    key: str,
 ) -> str:
     parts = (nonce, judge or "", query_key(query), *sorted(items), source)
+    parts = (*parts, key) if key else parts
     return _digest(settings, 12, "question", *parts).hex()
 
 

@@ -121,6 +121,12 @@ class SqliteDatabase:
         )
         return [Row(*row) for row in found]
 
+    def announce(self) -> None:
+        """Nothing to do: nobody else follows the log."""
+
+    def check(self) -> None:
+        """Nothing to do: a file is never away."""
+
     def reopen(self) -> None:
         """Reconnect after an error."""
         with contextlib.suppress(apsw.Error):

@@ -38,6 +38,45 @@ class Head(NamedTuple):
     hash: bytes = GENESIS
 
 
+class RowSource(Protocol):
+    """What hands new rows of a log on: its writer, or a follower of another process's."""
+
+    @property
+    def last(self) -> int:
+        """Number of the last row."""
+
+    @property
+    def heard(self) -> float | None:
+        """When the log was last read to its end, by the monotonic clock; None if written here."""
+
+    def newest(self) -> int:
+        """The same, also of a row that another process wrote just now."""
+
+    def recover(self) -> None:
+        """Reconnect if the database was away; raises Taken if another process writes now."""
+
+    def append(self, batch: Sequence[Entry]) -> list[Appended]:
+        """Return once a batch is on the disk."""
+
+    def send(self, *requests: "Request") -> None:
+        """Queue batches; their callbacks get the answers."""
+
+    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener` after each commit."""
+
+    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener`, before those of `subscribe`, with rows that another process writes."""
+
+    def begin(self) -> None:
+        """Hand rows on: all who want them have subscribed."""
+
+    def close(self) -> None:
+        """Write what waits, then stop."""
+
+    def disconnect(self) -> None:
+        """Disconnect from the database."""
+
+
 class LogDatabase(Protocol):
     """Writing side of a database."""
 
@@ -52,6 +91,12 @@ class LogDatabase(Protocol):
 
     def after(self, seq: int) -> list[Row]:
         """Rows after this one."""
+
+    def announce(self) -> None:
+        """Wake processes that follow the log."""
+
+    def check(self) -> None:
+        """Raise if the connection is lost."""
 
     def reopen(self) -> None:
         """Reconnect after an error."""
@@ -100,8 +145,9 @@ class LogWriter:
 
     def append(self, batch: Sequence[Entry]) -> list[Appended]:
         """Return once a batch is on the disk."""
-        if not batch:
-            return []
+        return self._stored(batch) if batch else []
+
+    def _stored(self, batch: Sequence[Entry]) -> list[Appended]:
         done = threading.Lock()
         done.acquire()
         request = Request(batch, lambda _: done.release())
@@ -130,6 +176,33 @@ class LogWriter:
                     target=self._run, name=f"log {self._name}", daemon=True
                 )
                 self._thread.start()
+
+    @property
+    def heard(self) -> None:
+        """Nothing is heard of: rows are written here."""
+        return None
+
+    def recover(self) -> None:
+        """Reconnect if the database was away; raises Taken if another process writes now."""
+        try:
+            self.database.check()
+        except Exception:
+            self._broken = True
+            self._stored([])
+
+    def newest(self) -> int:
+        """The same: nobody else writes."""
+        return self._head.seq
+
+    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
+        """Nothing to do: nobody else writes."""
+
+    def begin(self) -> None:
+        """Nothing to do: rows are handed on as they are written."""
+
+    def disconnect(self) -> None:
+        """Disconnect from the database."""
+        self.database.close()
 
     def close(self) -> None:
         """Write what waits, then stop."""
@@ -161,6 +234,8 @@ class LogWriter:
             for request in requests:
                 request.answer = meaning
         _answer(requests)
+        if rows:
+            self.database.announce()
         self._tell(rows)
 
     def _tell(self, rows: list[Row]) -> None:
@@ -253,6 +328,8 @@ class LogWriter:
     def _failed(self, error: Exception) -> ServiceError:
         """Translate an error; Invalid if the rows are at fault."""
         self._broken = True
+        if isinstance(error, ServiceError):
+            return error
         meaning = self.database.explained(error)
         if meaning is None and isinstance(error, ValueError | TypeError | OverflowError):
             meaning = Invalid(f"log: the row cannot be stored ({type(error).__name__}: {error}).")

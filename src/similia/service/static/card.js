@@ -3,8 +3,11 @@
 import { html, useState } from "./vendor/htm-preact.js";
 import { texts } from "./texts.js";
 
-const FOLDED = 600; // characters shown of a long text
-const SHORT = 110; // the same in a row of a list
+const FOLDED = 500; // characters shown of a long text
+const NARROW = 200; // the same on a phone, and in a list to grade
+const SHORT = 110; // in a row of a search, where a title is cut sooner
+const TITLE = 46;
+const LONGEST_TITLE = 200; // longer first lines are texts
 const LONGEST = 200000; // characters that a browser should be asked to lay out
 
 // NUL and the controls that change the direction of what follows become visible signs.
@@ -32,27 +35,40 @@ function start(text, length) {
   return (space > length / 2 ? cut.slice(0, space) : cut) + " …";
 }
 
-export function Card({ item, query, short }) {
+// A first line with more below it is a title.
+function parts(text) {
+  const end = text.indexOf("\n");
+  return end > 0 && end <= LONGEST_TITLE ? [text.slice(0, end), text.slice(end + 1)] : ["", text];
+}
+
+const narrow = () => matchMedia("(max-width: 42rem)").matches;
+
+// `short`: a row of a search; `brief`: an item of a list to grade.
+export function Card({ item, query, short, brief }) {
   const [open, setOpen] = useState(false);
-  const text = (item.text ?? "").slice(0, LONGEST);
-  const most = short ? SHORT : FOLDED;
-  const shown = open ? text : start(text, most);
+  const [title, text] = parts((item.text ?? "").slice(0, LONGEST));
+  const row = short && !open;
+  const most = short ? (title ? 0 : SHORT) : brief || narrow() ? NARROW : FOLDED;
+  const heading = row ? start(title, narrow() ? SHORT : TITLE) : title;
+  const shown = open ? text : most ? start(text, most) : "";
   const fields = Object.entries(item.fields ?? {});
+  if (short) fields.sort(([, a], [, b]) => (typeof b === "number") - (typeof a === "number")); // there is room for few
   return html`
-    <div class=${short && !open ? "card short" : "card"}>
+    <div class=${row ? "card short" : "card"}>
       ${item.image && html`<img src=${item.image} alt=${texts.card.image(item.id)} loading="lazy" />`}
-      ${(text || !item.image) &&
-      html`<p class="text" dir="auto">
-        ${text ? html`<${Marked} text=${shown} query=${query} />` : html`<span class="quiet">${plain(item.id)}</span>`}
-      </p>`}
-      ${text.length > most &&
-      html`<button class="plain" aria-expanded=${open} onClick=${() => setOpen(!open)}>
-        ${open ? texts.card.less : texts.card.more}
-      </button>`}
-      ${fields.length > 0 &&
-      html`<dl>
-        ${fields.map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${plain(value)}</dd>`)}
-      </dl>`}
+      ${title && html`<p class="title" dir="auto"><${Marked} text=${heading} query=${query} /></p>`}
+      ${shown && html`<p class="text" dir="auto"><${Marked} text=${shown} query=${query} /></p>`}
+      ${!title && !text && !item.image && html`<p class="text quiet">${plain(item.id)}</p>`}
+      <div class="facts">
+        ${fields.length > 0 &&
+        html`<dl>
+          ${fields.map(([name, value]) => html`<div><dt>${plain(name)}</dt><dd>${plain(value)}</dd></div>`)}
+        </dl>`}
+        ${text.length > most &&
+        html`<button class="plain" aria-expanded=${open} aria-label=${texts.card[open ? "less" : "more"]} title=${texts.card[open ? "less" : "more"]} onClick=${() => setOpen(!open)}>
+          ${row ? "⋯" : open ? texts.card.less : texts.card.more}
+        </button>`}
+      </div>
     </div>
   `;
 }

@@ -91,7 +91,7 @@ export function Lists({ announce }) {
                   if (dragged !== null) move(dragged, i);
                 }}
               >
-                <${Card} item=${item} query=${query.text} />
+                <${Card} brief item=${item} query=${query.text} />
                 <div class="tools">
                   <button onClick=${() => move(i, i - 1)} aria-label=${texts.lists.up(item.id)}>↑</button>
                   <button onClick=${() => move(i, i + 1)} aria-label=${texts.lists.down(item.id)}>↓</button>

@@ -20,7 +20,7 @@ export function QueryChoice({ choose, announce, label }) {
       .then(({ queries }) => {
         setKnown(queries);
         if (queries.length) setText(key(queries[0]));
-        else setKind("item");
+        else setKind("text");
       })
       .catch((error) => announce(texts.failed(error.message)));
   }, []);

@@ -148,7 +148,7 @@ function Moved({ before, id, place }) {
   const old = before.findIndex((result) => result.id === id);
   const words = texts.search.moved;
   if (old < 0) return html`<span class="moved up">${words.new}</span>`;
-  if (old === place) return html`<span class="moved">${words.same}</span>`;
+  if (old === place) return html`<span class="hidden">${words.same}</span>`;
   return old > place
     ? html`<span class="moved up">▲ ${words.up(old - place)}</span>`
     : html`<span class="moved down">▼ ${words.down(place - old)}</span>`;
@@ -164,7 +164,7 @@ function Why({ result }) {
       <table>
         <thead><tr><th>${texts.search.part}</th><th>${texts.search.adds}</th></tr></thead>
         <tbody>
-          ${parts.map(([name, value]) => html`<tr><td>${plain(name)}</td><td>${value.toFixed(3)}</td></tr>`)}
+          ${parts.map(([name, value]) => html`<tr><td>${texts.search.parts[name] ?? plain(name)}</td><td>${value.toFixed(3)}</td></tr>`)}
         </tbody>
       </table>
       ${result.parts?.decisions ? html`<p>${texts.search.decided}</p>` : null}

@@ -80,13 +80,14 @@ export const texts = {
     part: "Part",
     adds: "Adds",
     judgements: "Judgements behind it",
-    noJudgements: "Nothing remembered of judgements is behind it.",
-    decided: "Somebody decided about this query: that is obeyed.",
+    parts: { W: "comparisons, for every query", memory: "clicks and judgements of this query", decisions: "someone's decision" },
+    noJudgements: "No earlier judgement about this query is behind it.",
+    decided: "Someone decided this for the query, and the ranking obeys.",
     judgeThese: "Judge what you see",
     better: "This one should be higher",
     nothing: "Nothing found.",
     byWords: "Items with these words",
-    byWordsWhy: "Without an embedder, words have no vectors, so nothing learnt changes this list. Search with an item of it.",
+    byWordsWhy: "Without an embedder, typed words have no vectors, so nothing that was learnt changes this list. Search with one of its items instead.",
     likeThis: "Search with this one",
   },
   model: {
@@ -105,19 +106,23 @@ export const texts = {
     columns: ["Generation", "Since", "Judgements", "In use"],
     base: "today's ranking",
     learnt: "What was learnt",
-    judged: (n, queries) => `${n} ${n === 1 ? "judgement" : "judgements"} about ${queries} ${queries === 1 ? "query" : "queries"}.`,
+    judged: (n, queries) => `${n.toLocaleString("en")} ${n === 1 ? "judgement" : "judgements"} about ${queries.toLocaleString("en")} ${queries === 1 ? "query" : "queries"}.`,
     clicks: (share) =>
-      share > 0
-        ? `What people click ranks with ${Math.round(100 * share)} %: so far does it predict new lists better than your own order.`
-        : "What people click does not rank yet: it does not predict new lists better than your own order.",
-    basis: (name, weight) => `“${name}”, which ranks today, goes on ranking (weight ${weight}).`,
-    match: (name, weight) => `A match in “${name}” ${weight > 0 ? "puts items higher" : weight < 0 ? "puts items lower" : "says nothing yet"} (weight ${weight}).`,
-    field: (name, weight) => `${weight < 0 ? "Less" : "More"} “${name}” ${weight ? "puts items higher" : "says nothing yet"} (weight ${weight}).`,
+      share > 0.995
+        ? "Clicks count in full: they predict what people choose next better than your own order does."
+        : share > 0
+          ? `Clicks count ${Math.round(100 * share)} % so far. The more surely they predict what people choose next, the more they count.`
+          : "Clicks do not change the ranking yet: so far they predict what people choose no better than your own order does.",
+    basis: (name, weight) => `Your ranking today, by “${name}”, stays the basis (weight ${weight}).`,
+    match: (name, weight) =>
+      weight ? `Items that match in “${name}” rank ${weight > 0 ? "higher" : "lower"} (weight ${weight}).` : `A match in “${name}” makes no difference yet.`,
+    field: (name, weight) =>
+      weight ? `The ${weight < 0 ? "lower" : "higher"} its “${name}”, the higher an item ranks (weight ${weight}).` : `“${name}” makes no difference yet.`,
     W: (weight) =>
       weight > 0
-        ? `Comparisons have changed what every query looks for (weight ${weight.toFixed(2)}).`
-        : "Comparisons change only the queries that they are about; there are too few to change all.",
-    noEvidence: "Nothing shows yet that it is better: there are no answers to held-out queries. Answer some questions, or upload judged queries (similia evaluate judged.csv --url …).",
+        ? `Comparisons have changed what every query finds (weight ${weight.toFixed(2)}).`
+        : "Comparisons change only the queries they were made for; there are too few yet to change others.",
+    noEvidence: "Nothing shows yet that it is better: no held-out query has been judged. Answer some questions, or upload judged queries (similia evaluate judged.csv --url …).",
     promote: "Promote what was learnt",
     rollback: (n) => (n === 0 ? "Go back to the base" : `Go back to generation ${n}`),
     csv: "Download as CSV",
@@ -125,7 +130,7 @@ export const texts = {
     empty: "Nothing to show yet.",
     judges: "Judges",
     judgeColumns: ["Judge", "Answers", "Same when asked again", "Check questions right"],
-    live: "live",
+    live: "what was learnt",
   },
   people: {
     title: "People",

@@ -1,6 +1,6 @@
 """Items and queries from files: items are put into a tenant at the start, queries known by id."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -8,13 +8,14 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from similia.files import VectorFile, read_texts, read_vectors
 from similia.service.log.records import JUDGEMENTS, Item, Query, Value
 from similia.service.tenants.tenant import Tenant
 from similia.tabular.columns import as_number, as_text, read_table
 from similia.tabular.embedding import embedded
-from similia.tabular.layout import ViewLayout
+from similia.tabular.layout import TableRow, ViewLayout
 from similia.tabular.words import WordVectors
 from similia.views import VECTORS
 
@@ -69,6 +70,8 @@ class KnownQueries:
                     found.setdefault(("id", query.id), query)
                 elif query.item is not None:
                     found.setdefault(("item", query.item), query)
+                elif query.text is not None:
+                    found.setdefault(("text", query.text), query)
         return [bare(query) for query in list(found.values())[:limit]]
 
 
@@ -136,22 +139,18 @@ class TableFile(ItemFile):
         return self.path.with_name(f"{self.path.name}.words.npz")
 
     def items(self) -> Iterator[Item]:
-        """Items one by one."""
+        """Items one by one; a missing number is the median of its column."""
         layout, rows = self.layout, list(read_table(self.path))
-        texts = layout.texts_of(rows)
-        if layout.embedder:
-            vectors = embedded(layout.embedder, texts, self.path)
-        else:
-            if not self.words.exists():
-                WordVectors.fit(texts).save(self.words)
-            vectors = WordVectors.load(self.words).items(texts)
+        texts, told = layout.texts_of(rows), (*layout.columns("category"), *layout.columns("date"))
+        usual = {name: _median(rows, name) for name in self.numbers}
+        names = layout.ids(self.path).names()
         for name, row, text, vector in zip(
-            layout.ids(self.path).names(), rows, texts, vectors, strict=True
+            names, rows, texts, self._vectors(rows, texts), strict=True
         ):
-            told = (*layout.columns("category"), *layout.columns("date"))
             fields: dict[str, Value] = {column: as_text(row.get(column)) for column in told}
             for column in self.numbers:
-                fields[column] = as_number(row.get(column)) or 0.0
+                number = as_number(row.get(column))
+                fields[column] = usual[column] if number is None else number
             image = None if self.images is None else self.images.address(str(name))
             yield Item(
                 id=str(name),
@@ -160,6 +159,24 @@ class TableFile(ItemFile):
                 fields=fields,
                 image=image,
             )
+
+    def _vectors(self, rows: Sequence[TableRow], texts: list[str]) -> NDArray[np.float32]:
+        """Vectors of the embedder, or of the words, those of categories among them."""
+        if self.layout.embedder:
+            return embedded(self.layout.embedder, texts, self.path)
+        categories = self.layout.columns("category")
+        words = [
+            "\n".join([text, *(as_text(row.get(name)) for name in categories)])
+            for row, text in zip(rows, texts, strict=True)
+        ]
+        if not self.words.exists():
+            WordVectors.fit(words).save(self.words)
+        return WordVectors.load(self.words).items(words)
+
+
+def _median(rows: Sequence[TableRow], column: str) -> float:
+    known = [number for row in rows if (number := as_number(row.get(column))) is not None]
+    return float(np.median(known)) if known else 0.0
 
 
 def rows_of(path: Path, file: VectorFile) -> Iterator[tuple[str, list[float]]]:

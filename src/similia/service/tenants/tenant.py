@@ -17,12 +17,12 @@ from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
 from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
-from similia.service.errors import Invalid, UnknownJudgement
+from similia.service.errors import Invalid, Unavailable, UnknownJudgement
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
 from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS, MAX_RANKED
 from similia.service.log.log import Log
-from similia.service.log.opening import opened_log
+from similia.service.log.opening import ALONE, Access, opened_log
 from similia.service.log.provenance import new_secret
 from similia.service.log.records import (
     Delete,
@@ -75,6 +75,7 @@ class Tenant:
         else:
             self._follower = Follower(log, owner.log, self.learner.mark)
             self._texts, self._approximate = owner._texts, owner._approximate
+        log.begin()
 
     @classmethod
     def create(
@@ -85,6 +86,7 @@ class Tenant:
         *,
         cache: str | Path | None = None,
         owner: "Tenant | None" = None,
+        access: Access = ALONE,
     ) -> "Tenant":
         """Make a new tenant in a folder, or in the PostgreSQL database of a URL.
 
@@ -93,7 +95,7 @@ class Tenant:
         """
         settings = settings or TenantSettings()
         first = checked_settings(structs.replace(settings, secret=settings.secret or new_secret()))
-        log, folder = opened_log(where, name, new=True, cache=cache)
+        log, folder = opened_log(where, name, new=True, cache=cache, access=access)
         try:
             log.append([first])
             return cls(log, folder, owner)
@@ -109,12 +111,13 @@ class Tenant:
         *,
         cache: str | Path | None = None,
         find: "Callable[[str], Tenant]" = unfindable,
+        access: Access = ALONE,
     ) -> "Tenant":
         """Open a tenant; returns once everything in its log is learnt again.
 
         `find` is asked for the owner of items that are shared.
         """
-        log, folder = opened_log(where, name, new=False, cache=cache)
+        log, folder = opened_log(where, name, new=False, cache=cache, access=access)
         try:
             shared = shares(log)
             return cls(log, folder, None if shared is None else find(shared))
@@ -181,7 +184,7 @@ class Tenant:
     def _caught_up(self) -> Items | None:
         """Items, including those put just now."""
         home = self.owner or self
-        home.learner.wait(home.log.last, WAIT_SECONDS)
+        home.learner.wait(home.log.newest(), WAIT_SECONDS)
         return home.learner.items
 
     def has(self, id: str) -> bool:
@@ -346,19 +349,24 @@ class Tenant:
 
     def _wait(self, seq: int, timeout: float) -> None:
         """Wait until a row is known to rankings."""
-        self._check_written(seq)
+        self.expect(seq)
         self.learner.wait(seq, timeout)
 
-    def _check_written(self, seq: int) -> None:
-        if seq > self.log.last:
-            raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
+    def expect(self, seq: int) -> None:
+        """Look for a row that another process wrote; raises Invalid if it is not in the log."""
+        if seq <= self.log.last or seq <= self.log.newest():
+            return
+        if self.log.row(seq) is not None:
+            raise Unavailable(
+                f"rank: row {seq} was written by a process that has taken over; ask that one."
+            )
+        raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
 
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
         """Call `done`, from any thread, once a row is known to rankings or never will be.
 
-        Raises Invalid for a row that is not in the log.
+        The row must be in the log; see `expect`.
         """
-        self._check_written(seq)
         self.learner.when_learnt(seq, done)
 
     def _state(self, query: Query, model: str) -> FrozenState:
@@ -380,15 +388,16 @@ class Tenant:
     # -- people --------------------------------------------------------------------------------
 
     def next(
-        self, n: int = 1, judge: str | None = None, pool: Sequence[Query] = ()
+        self, n: int = 1, judge: str | None = None, pool: Sequence[Query] = (), key: str = ""
     ) -> list[Question]:
         """Comparisons to ask a person: the most instructive, and random ones for exams.
 
-        They are about queries of the pool, and about those met before.
+        They are about queries of the pool, and about those met before. In exams, answers that a
+        `key` asked for count as those of one judge.
         """
         if not 1 <= n <= MAX_QUESTIONS:
             raise Invalid(f"next: n must be from 1 to {MAX_QUESTIONS}, got {n}.")
-        return questions(self.learner.live, self.log, n, judge, pool, self.learner.settings)
+        return questions(self.learner.live, self.log, n, judge, pool, self.learner.settings, key)
 
     def signed(self, question: Question, judge: str | None) -> Question:
         """The question, with an id that proves to whom it was asked."""

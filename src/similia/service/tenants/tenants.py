@@ -18,7 +18,14 @@ from msgspec import structs
 from similia.service.catalogue.shared import missing, shares
 from similia.service.engine.learner import lower_switch_interval
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, ServiceError, Unavailable
-from similia.service.log.opening import check_name, names_in, read_log
+from similia.service.log.opening import (
+    ALONE,
+    Access,
+    check_name,
+    follower_folder,
+    names_in,
+    read_log,
+)
 from similia.service.log.records import Clicks, Item, Query, TenantSettings, Triplet
 from similia.service.tenants.tenant import Tenant
 
@@ -34,9 +41,15 @@ class Tenants:
     `cache` is the folder for what is computed from logs in a database.
     """
 
-    def __init__(self, where: str | Path, *, cache: str | Path | None = None) -> None:
+    def __init__(
+        self, where: str | Path, *, cache: str | Path | None = None, access: Access = ALONE
+    ) -> None:
         self.where = where
+        self.access = access
         self._cache = cache
+        self._claim = None
+        if access.follows:
+            self._cache, self._claim = follower_folder(cache)
         #: guards the tables below; held briefly
         self._table = threading.Lock()
         #: held to open, create or close a tenant
@@ -50,8 +63,8 @@ class Tenants:
         lower_switch_interval()
 
     def names(self) -> list[str]:
-        """Names of all tenants."""
-        return names_in(self.where)
+        """Names of the tenants that are served here."""
+        return [name for name in names_in(self.where) if self.access.serves(name)]
 
     def opened(self) -> list[Tenant]:
         """Tenants that are open."""
@@ -105,7 +118,9 @@ class Tenants:
                 def find(owner: str) -> Tenant:
                     return held.enter_context(self._found(name, owner))
 
-                found = Tenant.open(self.where, name, cache=self._cache, find=find)
+                found = Tenant.open(
+                    self.where, name, cache=self._cache, find=find, access=self.access
+                )
                 self._keep(found)
             except Damaged as error:
                 self.unusable[name] = error
@@ -178,6 +193,10 @@ class Tenants:
 
     def create(self, name: str, settings: TenantSettings | None = None) -> Tenant:
         """Make a new tenant; with `shares` in its settings, it has the items of that tenant."""
+        if self.access.follows:
+            raise Unavailable(
+                f"tenant: {name!r} must be made by a process that writes, got one that follows."
+            )
         check_name(name)
         with self._changing[name]:
             with self._table:
@@ -193,7 +212,14 @@ class Tenants:
                 if settings is not None and settings.shares is not None:
                     owner = held.enter_context(self._owner(name, settings.shares))
                     settings = structs.replace(settings, search=owner.learner.settings.search)
-                made = Tenant.create(self.where, name, settings, cache=self._cache, owner=owner)
+                made = Tenant.create(
+                    self.where,
+                    name,
+                    settings,
+                    cache=self._cache,
+                    owner=owner,
+                    access=self.access,
+                )
                 self._keep(made)
         self._close_idle()
         return made
@@ -254,6 +280,11 @@ class Tenants:
                 if name not in self.unusable:
                     raise
 
+    def recover(self) -> None:
+        """Reconnect after the database was away; raises Taken if another process writes now."""
+        for tenant in self.opened():
+            tenant.log.recover()
+
     def close(self) -> None:
         """Write what waits, and close all tenants."""
         with self._table:
@@ -261,6 +292,8 @@ class Tenants:
             self._open.clear()
         for tenant in tenants:
             tenant.close()  # sharers before their owners
+        if self._claim is not None:
+            self._claim.release()
 
 
 def warm_up() -> float:

@@ -12,7 +12,7 @@ from scipy import sparse
 from similia.base import Learner, validated, writable
 from similia.contract import Array, Geometry, Matrix, Side, State
 from similia.feedback.impressions import SHOWN_COLUMNS, Impressions
-from similia.safety.bounds import check_room, check_sparse
+from similia.safety.bounds import check_entries, check_room
 from similia.similarity.blend.clicks import ClickModel
 from similia.similarity.blend.comparing import (
     check_widths,
@@ -277,9 +277,9 @@ class BlendState(Learner):
     def _checked_views(self, name: str, X: Side) -> Views:
         """Views whose sparse matrices name no places outside of themselves."""
         for view in X if isinstance(X, Views) else ():
-            check_sparse(self._owner, view, X[view])
+            check_entries(self._owner, view, X[view])
         if not isinstance(X, Views):
-            check_sparse(self._owner, name, X)
+            check_entries(self._owner, name, X)
         return as_views(X)
 
     def _checked_items(self, Z: Side, *, finite: bool) -> Views:

@@ -1,0 +1,93 @@
+"""Which process writes which tenants: locks in the database, and addresses beside them.
+
+A lock of PostgreSQL belongs to a connection, and a connection has a name that others see: the
+address of its process. So an address is there for exactly as long as its process writes.
+"""
+
+import contextlib
+import threading
+
+import psycopg
+
+from similia.service.errors import Unavailable
+from similia.service.log.postgres import Connection, connected, lock_key, schema_of, translated
+
+#: addresses of those who hold one of some locks, those of the first lock first
+HOLDERS = """
+    SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+    CROSS JOIN LATERAL (SELECT (classid::bigint << 32) | objid::bigint AS key) AS lock
+    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND key = ANY(%(keys)s)
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND starts_with(application_name, 'http')
+    ORDER BY array_position(%(keys)s::bigint[], key), backend_start LIMIT 1
+    """
+
+
+def _claim_key(tenant: str) -> int:
+    """Lock that all who may write a tenant share; a tenant that nobody uses is closed."""
+    return lock_key(f"writes {tenant}")
+
+
+class Writers:
+    """Finds the process that writes a tenant; safe to use from many threads."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._asking = threading.Lock()
+        self._connection: Connection | None = None
+
+    def find(self, tenant: str) -> str:
+        """Address of the process that writes a tenant, or that would; raises Unavailable."""
+        keys = [lock_key(schema_of(tenant)), _claim_key(tenant), _claim_key("*")]
+        with translated(), self._asking:
+            for _ in range(2):  # the database may have been restarted
+                try:
+                    if self._connection is None:
+                        self._connection = connected(self._url)
+                    found = self._connection.execute(HOLDERS.encode(), {"keys": keys}).fetchone()
+                    break
+                except psycopg.OperationalError:
+                    if self._connection is None:
+                        raise
+                    self._connection.close()
+                    self._connection = None
+            else:
+                found = None
+        if found is None:
+            raise Unavailable(f"log: no process writes {tenant!r} at the moment; try again later.")
+        return str(found[0])
+
+    def close(self) -> None:
+        """Disconnect."""
+        with self._asking:
+            if self._connection is not None:
+                self._connection.close()
+
+
+class Claim:
+    """Says that this process writes tenants, for as long as it lives."""
+
+    def __init__(self, url: str, address: str, tenants: frozenset[str]) -> None:
+        self._url, self._address = url, address
+        self._keys = [_claim_key(name) for name in sorted(tenants) or ["*"]]
+        self._connection: Connection | None = None
+
+    def hold(self) -> bool:
+        """Keep the claim; whether it was held all the while, or the database was away."""
+        with translated():
+            if self._connection is not None:
+                with contextlib.suppress(psycopg.OperationalError):
+                    self._connection.execute("SELECT 1")
+                    return True
+                self._connection.close()
+                self._connection = None
+            connection = connected(self._url, address=self._address)
+            for key in self._keys:
+                connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
+            self._connection = connection
+        return False
+
+    def close(self) -> None:
+        """End the claim."""
+        if self._connection is not None:
+            self._connection.close()
