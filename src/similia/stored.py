@@ -1,11 +1,14 @@
 """Matrices that stay in a file: rows are read when they are asked for."""
 
+import mmap as system
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +16,10 @@ from numpy.typing import NDArray
 
 from similia.views import Array, Side
 
-#: rows gathered from one mapping: the system brings 64 kB of the file for each of them
-GATHERED = 1024
+#: rows gathered from one mapping: the system brings some 100 kB of the file for each of them
+GATHERED = 256
+#: seconds between two times that pages of a mapping are given back
+DROP_SECONDS = 0.01
 #: rows of a block where all are read in turn are a multiple of these: a BLAS cuts such a block as it
 #: cuts the whole, by any of its units, and so rounds alike
 UNITS = 3 * 2**10
@@ -101,7 +106,7 @@ class StoredRows:
 
     def _read(self, start: int, stop: int) -> Array:
         read = np.empty((stop - start, self.shape[1]), self._stored)
-        into = memoryview(read).cast("B")
+        into = memoryview(read.reshape(-1).view(np.uint8))
         place = self._offset + start * self.shape[1] * self._stored.itemsize
         while len(into):
             n = os.preadv(self._file.number, [into], place)
@@ -119,6 +124,31 @@ class StoredRows:
                 found[some] = whole.reshape(self._whole)[rows[some]]
                 del whole
         return found
+
+
+@contextmanager
+def mapped(path: Path | str) -> Iterator[Array]:
+    """Yield the matrix of a .npy file, mapped, and give its pages back to the system meanwhile.
+
+    For whoever looks at a sample of the rows: pages count as memory of this process, and the system
+    would take them back only when it has no other.
+    """
+    X = StoredRows.of(path)
+    done = Event()
+    pages = mmap(X._file.number, 0, access=ACCESS_READ)
+
+    def drop() -> None:
+        while not done.wait(DROP_SECONDS):
+            pages.madvise(system.MADV_DONTNEED)
+
+    thread = Thread(target=drop if hasattr(system, "MADV_DONTNEED") else done.wait, daemon=True)
+    thread.start()
+    try:
+        whole = np.frombuffer(pages, X._stored, prod(X.shape), X._offset)
+        yield whole.reshape(X.shape).astype(X.dtype, copy=False)
+    finally:
+        done.set()
+        thread.join()
 
 
 def rows_at(X: Side, rows: NDArray[np.intp]) -> Any:

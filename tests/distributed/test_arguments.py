@@ -1,8 +1,10 @@
 """What is taken as executors, files and folders, and what is refused in words."""
 
-import numpy as np
+import doctest
+
 import pytest
 
+from similia import distributed
 from similia.distributed import evaluate_parts, learn_shares, search_ranges
 from similia.distributed.engines import Engine, engine_named
 
@@ -25,12 +27,12 @@ def test_other_executors_are_refused(given):
         engine_named(given)
 
 
-@pytest.mark.parametrize("value", [np.zeros((3, 3)), {"query": [0], "better": [1], "worse": [2]}])
+@pytest.mark.parametrize("value", [None, 3, {1, 2}, object()])
 @pytest.mark.parametrize("name", ["vectors", "judgements"])
-def test_arrays_and_tables_are_refused_where_workers_need_a_file(name, value, problem, inline):
+def test_what_no_worker_could_read_is_refused_with_what_is_taken(name, value, problem, inline):
     given = {"vectors": problem.vectors, "judgements": problem.feedback, name: value}
     options = {"executor": inline, "work": problem.folder / "work"}
-    message = rf"{name} must be a path.*got {type(value).__name__}"
+    message = rf"{name} must be a path.*a dataset of Ray, got {type(value).__name__}"
     with pytest.raises(TypeError, match=message):
         learn_shares(problem.learner(), *given.values(), **options)
     with pytest.raises(TypeError, match=message):
@@ -56,3 +58,14 @@ def test_urls_to_write_to_are_refused_and_make_no_folder(
             "cosine", problem.vectors, problem.vectors, 3, work="s3://b/x", executor=inline
         )
     assert set(tmp_path.iterdir()) == before
+
+
+def test_everything_public_has_an_example_and_the_examples_run():
+    """As a newcomer would paste them."""
+    pytest.importorskip("qdrant_client")
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
+    for name in distributed.__all__:
+        (example,) = finder.find(getattr(distributed, name), name)
+        assert example.examples, name
+        runner.run(example)
+    assert runner.failures == 0

@@ -39,7 +39,17 @@ CALLS = 4
 
 @dataclass
 class Engine:
-    """Opens executors, and recognizes lost workers."""
+    """Opens executors, and recognizes lost workers: for engines that `engine_named` does not know.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from similia.distributed import Engine
+    >>> engine = Engine(lambda: ThreadPoolExecutor(2), memory=lambda: 2e9)
+    >>> with engine.open() as executor:
+    ...     executor.submit(max, 1, 2).result()
+    2
+    """
 
     open: Callable[[], AbstractContextManager[Executor]]
     #: errors of tasks whose worker died or ran out of memory; they are retried
@@ -64,7 +74,15 @@ def this_process() -> str:
 
 
 def engine_named(name: Any) -> Engine:
-    """Engine for a name such as ``processes:4``, an executor, or a Dask client or cluster."""
+    """Engine for a name such as ``processes:4``, an executor, or a Dask client or cluster.
+
+    Examples
+    --------
+    >>> from similia.distributed import engine_named
+    >>> with engine_named("processes:2").open() as executor:
+    ...     executor.submit(sum, [1, 2]).result()
+    3
+    """
     if isinstance(name, Engine):
         return name
     if isinstance(name, Executor):

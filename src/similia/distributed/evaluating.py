@@ -111,8 +111,8 @@ def evaluate_parts(
         Files of models, names of plain similarities, or learners, by any name.
     vectors, items, executor, patience, verbose
         As for `learn_shares`.
-    path : path or Source
-        Judgements in a file, as for `evaluate_file`; every worker reads them.
+    path : path, table, collection or Source
+        Judgements, as for `evaluate_file`; every worker reads them.
     work : path
         New folder for what is under way, shared by all workers; it is kept, and the same call goes
         on from what is finished.
@@ -122,6 +122,21 @@ def evaluate_parts(
         Cut-offs of retrieval measures.
     bad_rows : BadRows, optional
         As for `evaluate_file`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import evaluate_parts
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    >>> judged = {"query": [0, 2], "item": [1, 1], "relevance": [1, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     found = evaluate_parts(
+    ...         {"base": "cosine"}, X, judged, work=f"{folder}/work", parts=2, executor=pool
+    ...     )
+    >>> found["base"].means["mrr"]
+    1.0
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
     engine, folder = engine_named(executor), folder_here("work", work)

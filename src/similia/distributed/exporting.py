@@ -91,9 +91,8 @@ def export_items(
 
     Parameters
     ----------
-    items : VectorPath or path
-        Vectors that all workers find, by path or URL; .npy files are mapped, and of Parquet and
-        Arrow files a task reads its own rows.
+    items : VectorPath, path, array, table or collection
+        As for `learn_shares`; of .npy, Parquet and Arrow files a task reads its own rows.
     to : str
         ``postgresql://…``, or ``qdrant:`` and the address of a server or a folder.
     table : str
@@ -116,6 +115,20 @@ def export_items(
     -------
     int
         Number of items written.
+
+    Examples
+    --------
+    Needs Qdrant's client (extra ``qdrant``); here items go to a folder, which takes one worker.
+
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import export_items
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+    ...     export_items(
+    ...         np.eye(3), f"qdrant:{folder}/db", "items", work=f"{folder}/work", executor=pool
+    ...     )
+    3
     """
     given = {"batch": batch, "range_size": range_size, "patience": patience}
     check_parameters("export_items", _RULES, given)

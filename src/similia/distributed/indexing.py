@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from similia.contract import Array
 from similia.distributed.engines import engine_named
 from similia.distributed.inputs import located
-from similia.distributed.memory import check_fits, rows_that_fit
+from similia.distributed.memory import Cut
 from similia.distributed.searching import best_of_all
 from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
@@ -124,9 +124,8 @@ def index_shards(
 
     Parameters
     ----------
-    items : VectorPath or path
-        Vectors that all workers find, by path or URL; .npy files are mapped, and of Parquet and
-        Arrow files a task reads its own rows.
+    items : VectorPath, path, array, table or collection
+        As for `learn_shares`; of .npy, Parquet and Arrow files a task reads its own rows.
     folder : path
         New folder for the shards, shared by all workers. The same call goes on from what is
         finished.
@@ -145,19 +144,30 @@ def index_shards(
     -------
     BuildReport
         Recall is that of the merged lists against exact search over all items.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import index_shards
+    >>> items = np.random.default_rng(0).normal(size=(100, 4))
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     report = index_shards(
+    ...         items, f"{folder}/shards", backend="exact", shard_size=50, executor=pool
+    ...     )
+    >>> report.n_items, report.recall
+    (100, 1.0)
     """
     given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
     check_parameters("index_shards", _RULES, given)
     engine, place = engine_named(executor), folder_here("folder", folder)
-    memory = engine.memory()
     where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     ranged = RangedVectors(where)
     n, row = ranged.shape[0], BUILD_COPIES * ranged.row_bytes
-    size = shard_size or kept(place, "shard_size")
-    size = size or rows_that_fit(SHARD_ROWS, row, INDEX_BYTES, memory)
-    smaller = f"use larger workers, or shard_size={rows_that_fit(size, row, INDEX_BYTES, memory)}"
-    check_fits("index_shards", INDEX_BYTES + min(n, size) * row, memory, smaller)
+    cut = Cut("index_shards", "shard_size", SHARD_ROWS, row, INDEX_BYTES)
+    size = cut.size(shard_size or kept(place, "shard_size"), n, engine.memory())
     job = {
         "index": [backend, {name: str(value) for name, value in options.items()}],
         "model": named and file_mark(named),
@@ -214,8 +224,8 @@ def search_shards(
     ----------
     folder : path
         Shards of `index_shards`.
-    queries : VectorPath or path
-        Queries, not yet transformed, by path or URL.
+    queries : VectorPath, path, array, table or collection
+        Queries, not yet transformed.
     k : int
         Number of items for each query, at most as many as there are.
     model : path, optional
@@ -227,6 +237,20 @@ def search_shards(
     -------
     indices, scores : arrays of shape (n_queries, k)
         Rows of the items, best first; among equal scores, the lower row first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import index_shards, search_shards
+    >>> items = np.eye(6)
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     shards = f"{folder}/shards"
+    ...     _ = index_shards(items, shards, backend="exact", shard_size=3, executor=pool)
+    ...     rows, _ = search_shards(shards, items[4:], 1, work=f"{folder}/work", executor=pool)
+    >>> rows.ravel()
+    array([4, 5])
     """
     check_parameters("search_shards", {"k": positive_integer}, {"k": k})
     engine, place = engine_named(executor), folder_here("work", work)

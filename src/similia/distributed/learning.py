@@ -3,6 +3,7 @@
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -132,14 +133,16 @@ def learn_shares(
     ----------
     learner : learner of triplets or pairs
         New or fitted; it is left alone.
-    vectors : VectorPath or path
-        Queries, and items too unless those are given. All workers must find the path; .npy files
-        are mapped, not read. What a URL such as ``s3://…`` names (extra ``remote``) is copied into
-        the work folder, once.
-    path : path or Source
-        Judgements, as for `learn_file`, or a URL of them. The driver reads them once and sorts them
-        into shares by a hash of the query.
-    items : VectorPath or path, optional
+    vectors : VectorPath, path, array, table or collection
+        Queries, and items too unless those are given. All workers must find the path; rows of .npy
+        files are read as they are needed. A folder, glob or list of Parquet files, an array of
+        NumPy or Dask, a table of pandas, polars, Arrow or Dask, and a dataset of Ray are written
+        to such a file in the work folder, once and block by block; what a URL such as ``s3://…``
+        names (extra ``remote``) is copied there.
+    path : path, table, collection or Source
+        Judgements, as for `learn_file`, or in one of these forms. The driver reads them once and
+        sorts them into shares by a hash of the query.
+    items : as vectors, optional
         Items, if they are separate vectors.
     executor : str, concurrent.futures.Executor, or Dask's Client or cluster
         ``"processes:4"`` on this machine, ``"dask://host:8786"``, ``"ray://host:10001"``, or any
@@ -157,7 +160,7 @@ def learn_shares(
         parts are kept in the work folder.
     patience : float
         Seconds without progress after which a worker is taken to hang, and its share given to
-        another.
+        another; and after which a run in which nothing moves ends, with the reason.
     unjudged, clicks, bad_rows, chunk, score_all, verbose
         As for `learn_file`.
 
@@ -165,6 +168,22 @@ def learn_shares(
     -------
     Learning
         Counts of accuracy before learning are sums over shares; there is no learning curve.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia import OASIS
+    >>> from similia.distributed import learn_shares
+    >>> rng = np.random.default_rng(0)
+    >>> X, triplets = rng.normal(size=(100, 4)), rng.integers(100, size=(500, 3))
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     found = learn_shares(
+    ...         OASIS(), X, triplets, shares=2, work=f"{folder}/work", executor=pool
+    ...     )
+    >>> found.model.n_seen_
+    500
     """
     given = {"shares": shares, "patience": patience, "chunk": chunk}
     check_parameters("learn_shares", _RULES, given)
@@ -277,8 +296,9 @@ def _marks(
 
 def _begin(model: StreamLearner, vectors: VectorPath, items: VectorPath | None) -> None:
     """Bring a learner to its start, from mapped vectors, of which it looks at a sample."""
-    X, Z = vectors.open().X, None if items is None else items.open().X
-    lessons_for(model, X, Z).start(model)
+    with ExitStack() as stack:
+        X, Z = (side and stack.enter_context(side.looked_at()) for side in (vectors, items))
+        lessons_for(model, X, Z).start(model)
 
 
 def _stored(where: tuple[VectorPath, VectorPath | None]) -> tuple[VectorFile, VectorFile | None]:

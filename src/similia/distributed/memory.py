@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 #: share of its memory that a task plans with: Dask pauses a worker at 0.8
 PLANNED_SHARE = 0.75
@@ -11,6 +12,8 @@ PROCESS_BYTES = 2**28
 #: limits of a container, in bytes
 CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MB = 10**6
+#: rows below which ranges are not cut for want of memory
+LEAST_ROWS = 2**10
 
 
 def machine_memory() -> int | None:
@@ -25,13 +28,30 @@ def machine_memory() -> int | None:
     return min(found, default=None)
 
 
-def rows_that_fit(largest: int, row: int, beside: int, memory: float | None) -> int:
-    """Halve a number of rows until they, and what is beside them, fit; `row` is bytes of each."""
-    if memory is None:
-        return largest
-    while largest > 1 and PROCESS_BYTES + beside + largest * row > PLANNED_SHARE * memory:
-        largest //= 2
-    return largest
+class Cut(NamedTuple):
+    """How items are cut into ranges or shards: the parameter, its default, and what tasks hold."""
+
+    owner: str
+    name: str
+    largest: int
+    #: bytes that a task takes for a row of the items, and beside them
+    row: int
+    beside: int
+
+    def size(self, given: int | None, n: int, memory: float | None) -> int:
+        """Rows of a range: those given, or as many as fit; raise where they do not fit."""
+        fits = self.largest
+        while fits > LEAST_ROWS and not self._fits(fits, memory):
+            fits //= 2
+        size = given or fits
+        advice = f", or {self.name}={fits}" if fits < size and self._fits(fits, memory) else ""
+        wanted = self.beside + min(n, size) * self.row
+        check_fits(self.owner, wanted, memory, f"use larger workers{advice}")
+        return size
+
+    def _fits(self, size: int, memory: float | None) -> bool:
+        taken = PROCESS_BYTES + self.beside + size * self.row
+        return memory is None or taken <= PLANNED_SHARE * memory
 
 
 def check_fits(owner: str, wanted: int, memory: float | None, advice: str) -> None:

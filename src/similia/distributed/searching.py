@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from similia.contract import Array
 from similia.distributed.engines import engine_named
 from similia.distributed.inputs import located
-from similia.distributed.memory import check_fits, rows_that_fit
+from similia.distributed.memory import Cut
 from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
 from similia.distributed.tasks import (
     DEFAULT_PATIENCE,
@@ -45,19 +45,12 @@ class SearchRange:
     queries: VectorPath
     items: VectorRange
     k: int
-    block_bytes: int = BLOCK_BYTES
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Search the range, and write rows and scores."""
         scorer = load(self.scorer) if Path(self.scorer).is_file() else self.scorer
         some = self.items.read()
-        rows, scores = top_k(
-            scorer,
-            self.queries.read().X,
-            some,
-            min(self.k, some.shape[0]),
-            block_bytes=self.block_bytes,
-        )
+        rows, scores = top_k(scorer, self.queries.read().X, some, min(self.k, some.shape[0]))
         file = f"{self.name}.npz"
         write_arrays(folder / file, {"rows": rows + self.items.start, "scores": scores})
         return {"n": 1}, [file]
@@ -81,9 +74,9 @@ def search_ranges(
     ----------
     scorer : path or str
         File of a model, or the name of a plain similarity.
-    queries, items : VectorPath or path
-        Vectors that all workers find, by path or URL; items in .npy files are mapped, and of
-        Parquet and Arrow files a task reads its own rows: never are they held whole.
+    queries, items : VectorPath, path, array, table or collection
+        As for `learn_shares`. Of items in .npy, Parquet and Arrow files a task reads its own rows:
+        never are they held whole.
     k : int
         Number of items for each query, at most as many as there are.
     work, executor, patience, verbose
@@ -96,11 +89,24 @@ def search_ranges(
     -------
     indices, scores : arrays of shape (n_queries, k)
         Best item first; among equal scores, the lower index first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
+    >>> from similia.distributed import search_ranges
+    >>> items = np.arange(100.0).reshape(-1, 1)
+    >>> with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    ...     rows, scores = search_ranges(
+    ...         "euclidean", items[[7]] + 0.1, items, 2, work=f"{folder}/work", executor=pool
+    ...     )
+    >>> rows
+    array([[7, 8]])
     """
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
     engine, folder = engine_named(executor), folder_here("work", work)
-    memory = engine.memory()
     where = located(queries, folder), located(items, folder, ranged=True)
     ranged = RangedVectors(where[1])
     n = ranged.shape[0]
@@ -108,10 +114,8 @@ def search_ranges(
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
     named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
     row = SEARCH_COPIES * ranged.row_bytes
-    size = range_size or kept(folder, "range_size")
-    size = size or rows_that_fit(SEARCH_RANGE, row, BLOCK_BYTES, memory)
-    smaller = f"use larger workers, or range_size={rows_that_fit(size, row, BLOCK_BYTES, memory)}"
-    check_fits("search_ranges", BLOCK_BYTES + min(n, size) * row, memory, smaller)
+    cut = Cut("search_ranges", "range_size", SEARCH_RANGE, row, BLOCK_BYTES)
+    size = cut.size(range_size or kept(folder, "range_size"), n, engine.memory())
     job = {
         "search": file_mark(named),
         "queries": where[0].mark(),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from similia.files import VectorFile, read_vectors
 from similia.files.ids import scattered
 from similia.files.locations import Location, changed, url_of
 from similia.files.vectors import is_ranged, open_rows, stored_vectors
-from similia.stored import StoredRows
+from similia.stored import StoredRows, mapped
 
 if TYPE_CHECKING:
     from similia.files.vector_tables import VectorTable
@@ -30,7 +30,19 @@ MAPPED_SHARE = 0.25
 
 @dataclass(frozen=True)
 class VectorPath:
-    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`."""
+    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from similia.distributed import VectorPath
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(2))
+    ...     _ = pathlib.Path(f"{folder}/names.txt").write_text("a\\nb\\n")
+    ...     VectorPath(f"{folder}/x.npy", ids=f"{folder}/names.txt").read().ids.names()
+    ['a', 'b']
+    """
 
     path: str
     ids: str | None = None
@@ -50,10 +62,12 @@ class VectorPath:
                 return _stored(self, stat.st_mtime_ns)
         return _read(self, stat.st_mtime_ns)
 
-    def open(self) -> VectorFile:
-        """The vectors as they are read anywhere, .npy files mapped."""
-        named = asdict(self)
-        return read_vectors(named.pop("path"), **named)
+    @contextmanager
+    def looked_at(self) -> Iterator[Any]:
+        """The matrix, for a look at a sample of the rows."""
+        X = self.read(memory=0).X
+        with mapped(self.path) if isinstance(X, StoredRows) else nullcontext(X) as found:
+            yield found
 
     def mark(self) -> dict[str, Any]:
         """What must match for finished work to count."""
@@ -75,7 +89,8 @@ def file_mark(path: str) -> list[int | str]:
 @lru_cache(maxsize=4)
 def _read(where: VectorPath, changed: int) -> VectorFile:
     """The vectors of a file as of a modification time, which keys the cache."""
-    return where.open()
+    named = asdict(where)
+    return read_vectors(named.pop("path"), **named)
 
 
 @lru_cache(maxsize=4)

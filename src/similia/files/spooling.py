@@ -35,7 +35,7 @@ def is_spooled(given: Any) -> bool:
 def spool(given: Any, folder: Path) -> Path:
     """Write an array to .npy or a table to .arrow, once, in a file named by its content."""
     make_folder(folder)
-    is_array = isinstance(given, np.ndarray) or hasattr(given, "rechunk")
+    is_array = isinstance(given, np.ndarray) or hasattr(given, "numblocks")
     suffix = ".npy" if is_array else ".arrow"
     temporary = folder / f"{FETCHED}{secrets.token_hex(8)}.part{suffix}"
     try:

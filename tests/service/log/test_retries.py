@@ -6,6 +6,7 @@ import pytest
 
 from similia.service.errors import Invalid, Unavailable
 from similia.service.log.rows import Entry
+from tests.service.conftest import until
 
 
 @pytest.fixture
@@ -62,6 +63,7 @@ def test_a_row_that_cannot_be_stored_fails_alone(log, bad):
     assert isinstance(answers[2], Invalid)
     stored = {answers[i][0].seq for i in (-1, 0, 1, 3, 4)}
     assert stored == {1, 2, 3, 4, 5}
+    until(lambda: len(heard) == 5)  # listeners are told after those who wait for an answer
     assert [row.seq for row in heard] == [1, 2, 3, 4, 5]
     assert log.check().rows == log.last == 5
     assert log.append(good[0])[0].duplicate

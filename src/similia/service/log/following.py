@@ -28,15 +28,9 @@ logger = logging.getLogger("similia.service")
 #: seconds after which a log is read without having been notified
 POLL_SECONDS = 1.0
 #: seconds between attempts to reach a database that is away
-<<<<<<< HEAD
 RECONNECT_SECONDS = 0.5
 #: rows read at a time
 ROWS_A_PAGE = 256
-=======
-FOLLOW_SECONDS = 0.5
-#: rows read at a time
-NEW_ROWS = 256
->>>>>>> learn
 
 
 def followed_log(url: str, tenant: str) -> Log:
@@ -162,11 +156,7 @@ class LogFollower:
                 if reason != away:
                     logger.warning("The log of %s cannot be followed: %s", self._tenant, reason)
                 away = reason
-<<<<<<< HEAD
                 self._wait(RECONNECT_SECONDS)
-=======
-                self._wait(FOLLOW_SECONDS)
->>>>>>> learn
 
     def _listening(self) -> Connection:
         """A connection that hears of commits; nothing after this is missed."""
@@ -194,11 +184,7 @@ class LogFollower:
 
     def _read_on(self, connection: Connection) -> None:
         """Hand on all rows that are new."""
-<<<<<<< HEAD
         statement = f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq LIMIT %s"
-=======
-        statement = f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq LIMIT {NEW_ROWS}"
->>>>>>> learn
         while not self._closed:
             self._notified.clear()
             found = connection.execute(statement.encode(), (self._seq, ROWS_A_PAGE)).fetchall()

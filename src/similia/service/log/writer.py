@@ -234,9 +234,9 @@ class LogWriter:
             for request in requests:
                 request.answer = meaning
         _answer(requests)
+        self._tell(rows)
         if rows:
             self.database.announce()
-        self._tell(rows)
 
     def _tell(self, rows: list[Row]) -> None:
         try:
