@@ -40,7 +40,7 @@ from similia.validation import check_parameters, none, positive, positive_intege
 #: default items per shard
 SHARD_ROWS = 2**19
 #: copies of its items that a task takes, and bytes beside them
-BUILD_COPIES, INDEX_BYTES = 4, 2**26
+COPIES, INDEX_BYTES = 4, 2**26
 #: items for training inverted lists, evenly spread, once for all shards
 TRAINING_ROWS = 2**16
 #: the trained index, the sample for recall, and the list of shards
@@ -153,7 +153,7 @@ def index_shards(
     where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     ranged = RangedVectors(where)
-    n, row = ranged.shape[0], BUILD_COPIES * ranged.row_bytes
+    n, row = ranged.shape[0], COPIES * ranged.row_bytes
     size = shard_size or kept(place, "shard_size")
     size = size or rows_that_fit(SHARD_ROWS, row, INDEX_BYTES, memory)
     smaller = f"use larger workers, or shard_size={rows_that_fit(size, row, INDEX_BYTES, memory)}"

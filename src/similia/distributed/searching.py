@@ -31,7 +31,7 @@ from similia.validation import check_parameters, none, positive, positive_intege
 #: default items per range; rounding depends on the place in the range, not on the worker
 SEARCH_RANGE = 2**18
 #: copies of its items that a task holds: as read, as a scorer makes them, and longer by two numbers
-SEARCH_COPIES = 3
+COPIES = 3
 
 _RULES = {"k": positive_integer, "range_size": none | positive_integer, "patience": positive}
 
@@ -107,7 +107,7 @@ def search_ranges(
     if k > n:
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
     named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
-    row = SEARCH_COPIES * ranged.row_bytes
+    row = COPIES * ranged.row_bytes
     size = range_size or kept(folder, "range_size")
     size = size or rows_that_fit(SEARCH_RANGE, row, BLOCK_BYTES, memory)
     smaller = f"use larger workers, or range_size={rows_that_fit(size, row, BLOCK_BYTES, memory)}"
