@@ -20,9 +20,10 @@ from experiments.contenders.sgd_qn import SGDQN
 from experiments.datasets import load_caltech101, load_isolet, load_mnist
 from similia import SGDOneVsRest, SLNDClassifier
 from similia.linalg import threads
+from similia.linalg.blocks import aligned_zeros
 from similia.linear import passes as linear_passes
 from similia.linear.examples import Examples, TrainingSplit
-from similia.linear.frames import Descent, Scaling, StepFrame, aligned_zeros
+from similia.linear.frames import Descent, Scaling, StepFrame
 from similia.linear.passes import Passes
 from similia.losses import LOSSES
 from similia.updates.balanced import LINEAR

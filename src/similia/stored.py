@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from similia.views import Array, Side
 
-#: rows gathered from one mapping: the system brings some 100 kB of the file for each of them
-GATHERED = 256
+#: rows read for each that is wanted, at most, instead of gathering
+DENSE = 2
 #: seconds between two times that pages of a mapping are given back
 DROP_SECONDS = 0.01
 #: rows of a block where all are read in turn are a multiple of these: a BLAS cuts such a block as it
@@ -40,16 +40,14 @@ class _Opened:
 class StoredRows:
     """A matrix of floats in a file, in row order, of which no more is in memory than is asked for.
 
-    Slices are read into buffers. Rows by number are gathered from mappings that end at once: pages
-    of a mapping that stays would count as memory of this process.
+    Rows are read into buffers: pages of a mapping would count as memory of this process.
     """
 
     ndim = 2
 
     def __init__(self, file: _Opened, shape: tuple[int, int], stored: Any, offset: int) -> None:
         self._file, self.shape, self._stored, self._offset = file, shape, np.dtype(stored), offset
-        #: shape of what is in the file, and the rows of it in their order, by default all
-        self._whole = shape
+        #: rows of the file in their order, by default all
         self._order: NDArray[np.intp] | None = None
         single = self._stored.kind == "f" and self._stored.itemsize <= 4
         self.dtype = np.dtype(np.float32 if single else np.float64)
@@ -82,7 +80,6 @@ class StoredRows:
         """The rows with these numbers, in this order, still in the file."""
         found = StoredRows(self._file, (len(rows), self.shape[1]), self._stored, self._offset)
         found._order = rows if self._order is None else self._order[rows]
-        found._whole = self._whole
         return found
 
     def blocks(self) -> Iterator[Array]:
@@ -111,19 +108,24 @@ class StoredRows:
         while len(into):
             n = os.preadv(self._file.number, [into], place)
             if not n:
-                raise OSError(f"{self._file.name}: the file has become shorter.")
+                raise self._shorter()
             into, place = into[n:], place + n
         return read.astype(self.dtype, copy=False)
 
     def _gathered(self, rows: NDArray[np.intp]) -> Array:
-        found = np.empty((len(rows), self.shape[1]), self.dtype)
-        for start in range(0, len(rows), GATHERED):
-            some = slice(start, start + GATHERED)
-            with mmap(self._file.number, 0, access=ACCESS_READ) as pages:
-                whole = np.frombuffer(pages, self._stored, prod(self._whole), self._offset)
-                found[some] = whole.reshape(self._whole)[rows[some]]
-                del whole
-        return found
+        first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
+        if last - first < DENSE * len(rows):
+            return self._read(first, last + 1)[rows - first]
+        found = np.empty((len(rows), self.shape[1]), self._stored)
+        into, size = memoryview(found.reshape(-1).view(np.uint8)), found.strides[0]
+        for place, row in enumerate(rows.tolist()):
+            own = into[place * size : (place + 1) * size]
+            if os.preadv(self._file.number, [own], self._offset + row * size) < size:
+                raise self._shorter()
+        return found.astype(self.dtype, copy=False)
+
+    def _shorter(self) -> OSError:
+        return OSError(f"{self._file.name}: the file has become shorter.")
 
 
 @contextmanager

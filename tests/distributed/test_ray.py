@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,18 @@ def test_a_lost_connection_is_opened_again(problem, inline, head, monkeypatch):
     assert learnt(problem, head, "again", work=problem.folder / "work") == expected
     assert (problem.folder / "work" / "cut.happened").exists()
     assert len(opened) == 2
+
+
+def test_a_head_that_asks_for_a_token_gets_it_or_the_error_says_how(tmp_path, monkeypatch):
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 3}
+    command = [sys.executable, "-m", "tests.distributed.ray_client"]
+    with a_head(**token) as address:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        run = partial(subprocess.run, [*command, address, str(tmp_path)], text=True, timeout=600)
+        found = run(env=environment | token, capture_output=True)
+        assert found.stdout.endswith("task-0\n"), found.stderr
+        found = run(env=environment, capture_output=True)
+        assert "set RAY_AUTH_MODE=token" in found.stderr
 
 
 def _servers():

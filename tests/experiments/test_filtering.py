@@ -6,6 +6,7 @@ from scipy import sparse
 
 from experiments.contenders import CONTENDERS
 from experiments.problems import PROBLEMS, Problem, validation
+from experiments.problems.filtering import pivoted
 from experiments.rows import read_rows, select
 from experiments.run import run_plan
 
@@ -79,3 +80,12 @@ def test_predictions_do_not_depend_on_what_comes_later():
     for contender in (whole, start):
         contender.learn_to(0)
     np.testing.assert_array_equal(whole.predicted[:30], start.predicted)
+
+
+def test_pivoted_lengths_lie_between_the_own_and_the_mean(rng):
+    X = sparse.csr_array(rng.random((20, 5)) * rng.uniform(1, 9, size=(20, 1)))
+    lengths = sparse.linalg.norm(X, axis=1)
+    np.testing.assert_allclose(sparse.linalg.norm(pivoted(X, 1.0), axis=1), 1.0)
+    np.testing.assert_allclose(pivoted(X, 0.0).toarray(), X.toarray() / lengths.mean())
+    found = sparse.linalg.norm(pivoted(X, 0.75), axis=1)
+    np.testing.assert_allclose(found, lengths / (0.25 * lengths.mean() + 0.75 * lengths))

@@ -1,6 +1,8 @@
 """Several processes on one database: one writes, any number rank, each takes every request."""
 
-from contextlib import ExitStack
+import os
+import signal
+from contextlib import ExitStack, closing
 
 import httpx
 import pytest
@@ -10,6 +12,7 @@ pytest.importorskip("psycopg", reason="needs psycopg")
 from similia.client import Client
 from similia.service.http.app import Service
 from similia.service.http.keys import Keys
+from similia.service.log.postgres import postgres_log
 from similia.service.log.records import Item
 from similia.service.settings import Settings
 from tests.service.conftest import PATIENCE, WIDTH, Process, some_items, triplet, until
@@ -217,3 +220,20 @@ def test_another_process_takes_over_and_followers_find_it(server, name, database
         for each in ours:
             if each.process.poll() is None:
                 each.stop("kill")
+
+
+def test_a_writer_that_was_replaced_while_the_database_was_away_ends(server, database, tmp_path):
+    flags = ["--keys", str(tmp_path / "keys.json"), "--cache", str(tmp_path / "cache")]
+    process = Process(database, *flags)
+    try:
+        os.kill(process.process.pid, signal.SIGSTOP)
+        server.stop()
+        server.start()
+        with closing(postgres_log(database, "default")):
+            os.kill(process.process.pid, signal.SIGCONT)
+            assert process.process.wait(PATIENCE) == 1
+            process.stop()
+    finally:
+        if process.process.poll() is None:
+            process.stop("kill")
+    assert "another process has it" in process.lines[-1]

@@ -33,6 +33,11 @@ LOST = (BrokenExecutor, MemoryError)
 WORKERS_SECONDS = 30
 #: workers of Dask that are named
 SHOWN = 4
+#: what to do about a head of Ray that does not answer
+RAY_TOKEN = (
+    "If its head asks for a token, which it does not say to whoever has none, set RAY_AUTH_MODE=token, "
+    "and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as there"
+)
 #: attempts to reach a remote Ray, of about half a minute each
 CALLS = 4
 
@@ -230,6 +235,9 @@ def _ray(address: str | None) -> Engine:
     except ImportError:
         raise MissingExtraError("similia.distributed", "ray", "ray") from None
 
+    #: whether Ray was started or joined here, and so is left at the end
+    ours: list[bool] = []
+
     class Call(Future[Any]):
         """A running call and Ray's reference to it."""
 
@@ -265,10 +273,12 @@ def _ray(address: str | None) -> Engine:
     def memory() -> float | None:
         if address is None and not ray.is_initialized() and "RAY_ADDRESS" not in os.environ:
             return _share(os.cpu_count() or 1)  # of a Ray that is not there yet
-        with opened():
-            found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            limits = [one["memory"] / one["CPU"] for one in found if {"memory", "CPU"} <= set(one)]
-            return min(limits, default=None)
+        if not ray.is_initialized():  # and leave it open for the tasks
+            connect()
+            ours.append(True)
+        found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        limits = [one["memory"] / one["CPU"] for one in found if {"memory", "CPU"} <= set(one)]
+        return min(limits, default=None)
 
     def state() -> str:
         alive = [node for node in ray.nodes() if node["Alive"]]
@@ -288,18 +298,19 @@ def _ray(address: str | None) -> Engine:
                         str(error).strip().rpartition("\n")[2]
                     )  # the last line, after the server's traceback
                     raise ConnectionError(
-                        f"executor must be a Ray that answers, got {address}: {why}"
+                        f"executor must be a Ray that answers, got {address}: {why}. {RAY_TOKEN}"
                     ) from error
 
     @contextmanager
     def opened() -> Iterator[Executor]:
-        new = not ray.is_initialized()
-        if new:
+        if not ray.is_initialized():
             connect()
+            ours.append(True)
         try:
             yield RayExecutor()
         finally:
-            if new:
+            if ours:
+                ours.clear()
                 ray.shutdown()
 
     def end(call: "Future[Any]", process: str) -> None:

@@ -1,9 +1,15 @@
-"""Blocks of rows, which bound the memory of a pass."""
+"""Blocks of rows, which bound the memory of a pass, and memory as passes like it."""
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
+
+from similia.contract import Array
+
+LINE = 64  #: bytes that the processor fetches at a time
 
 
 def row_blocks(n: int, size: int) -> Iterator[slice]:
@@ -48,3 +54,21 @@ def triplet_rows(X, Z, triplets, dtype, size):
 def squared(rows):
     """Squares of the entries; a sparse matrix's own ** is the matrix power."""
     return rows.multiply(rows).tocsr() if sparse.issparse(rows) else rows * rows
+
+
+def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Array:
+    """Zeros that begin with a line of the cache.
+
+    numpy's own begin 16 bytes later, so that every second 32-byte read touches two lines.
+    """
+    size = prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned(A):
+    """Copy of A that begins with a line of the cache."""
+    copy = aligned_zeros(A.shape, A.dtype)
+    copy[:] = A
+    return copy

@@ -2,22 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import sparse
 
 from similia.contract import Array, Indices, Matrix
 from similia.linalg.blas import products
-from similia.linalg.blocks import row_blocks, squared
+from similia.linalg.blocks import aligned_zeros, row_blocks, squared
 from similia.linear.examples import Examples, TrainingSplit
 from similia.losses import Loss
 from similia.updates.balanced import CONSTANT, INVERSE, LINEAR, SQRT, shrink
 from similia.updates.slnd import block_pass
-
-LINE = 64  #: bytes that the processor fetches at a time
 
 #: bytes of projected rows kept in memory; beyond, each block is projected when it is needed
 MAX_STORED_BYTES = 2**31
@@ -139,14 +135,3 @@ def projected(examples: Examples, rows: Indices, basis: Array) -> Array:
         some = places[block]
         U[some] = products((examples.at(rows[some], basis.dtype), basis))[0]
     return U
-
-
-def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Array:
-    """Zeros that begin with a line of the cache.
-
-    numpy's own begin 16 bytes later, so that every second 32-byte read touches two lines.
-    """
-    size = prod(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + size].view(dtype).reshape(shape)

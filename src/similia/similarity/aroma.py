@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from similia.base import accepts_one_query
 from similia.contract import Array, Indices, Matrix, State
 from similia.linalg.blas import bilinear_forms, products, row_products
-from similia.linalg.blocks import squared, triplet_rows
+from similia.linalg.blocks import aligned, squared, triplet_rows
 from similia.linalg.gaussian import mean_precision, mean_variances
 from similia.linalg.spectral import psd_factor
 from similia.parameters import parameter
@@ -362,7 +362,8 @@ class DiagonalAROMA(GaussianSimilarity):
 
     def _init_state(self, X: Matrix, Z: Matrix) -> tuple[float, float]:
         variances = of_queries, of_items = super()._init_state(X, Z)
-        self.Sigma_ = np.full_like(self.W_, of_queries * of_items)
+        self.W_, self.moment_ = aligned(self.W_), aligned(self.moment_)
+        self.Sigma_ = aligned(np.full_like(self.W_, of_queries * of_items))
         return variances
 
     def _learn_block(self, Q: Matrix, P: Matrix) -> int:

@@ -85,6 +85,7 @@ def _factored_walk(
     that needs a row and has none. Returns the numbers of triplets learnt from and walked over.
     """
     cdef double mr, nr, r, threshold, a, b
+    cdef floating step
     mr, nr, r, threshold = given
     cdef floating[::1] alpha = steps[0], c_Lambda = steps[1], c_Omega = steps[2]
     cdef Py_ssize_t row = 0, k = 0, t, u, n = s.shape[0]
@@ -102,11 +103,11 @@ def _factored_walk(
                 # Only rounding can make a tiny variance negative.
                 a, b = max(H[k, t], 0.0), max(G[k, t], 0.0)
                 if a * b > 0.0:
-                    alpha[k] = <floating>((1.0 - s[t]) / (r + a * b))
+                    alpha[k] = step = <floating>((1.0 - s[t]) / (r + a * b))
                     c_Omega[k] = <floating>(a / (mr + a * b))
                     c_Lambda[k] = <floating>(b / (nr + a * b))
                     for u in range(t + 1, n):
-                        s[u] += alpha[k] * H[k, u] * G[k, u]
+                        s[u] += step * H[k, u] * G[k, u]
                     taken[k] = row - 1
                     k += 1
     return k, n
@@ -267,16 +268,19 @@ cdef void_clones _learn_dense(
             if moving and q != 0:
                 if averaged:
                     for l in range(n):
-                        w, x = W[k, l], q * P[i, l]
-                        sigma = Sigma[k, l]
+                        w, sigma, x = W[k, l], Sigma[k, l], q * P[i, l]
                         _move(&w, &sigma, x, alpha, gain, inverse_r, analysed)
                         moment[k, l] += time * (w - W[k, l])
-                for l in range(n):
-                    w, sigma, x = W[k, l], Sigma[k, l], q * P[i, l]
-                    _move(&w, &sigma, x, alpha, gain, inverse_r, analysed)
-                    W[k, l], Sigma[k, l] = w, sigma
-                    score += w * P[following, l]
-                    variance += sigma * P[following, l] * P[following, l]
+                        W[k, l], Sigma[k, l] = w, sigma
+                        score += w * P[following, l]
+                        variance += sigma * P[following, l] * P[following, l]
+                else:
+                    for l in range(n):
+                        w, sigma, x = W[k, l], Sigma[k, l], q * P[i, l]
+                        _move(&w, &sigma, x, alpha, gain, inverse_r, analysed)
+                        W[k, l], Sigma[k, l] = w, sigma
+                        score += w * P[following, l]
+                        variance += sigma * P[following, l] * P[following, l]
             elif next_q != 0:
                 for l in range(n):
                     score += W[k, l] * P[following, l]

@@ -35,20 +35,21 @@ def oasis_pass(W, moment, t, Q, P, C):
 
 def _oasis_walk(
     floating[::1] s,
-    const floating[:, :] H,
-    const floating[:, :] G,
+    const floating[:, ::1] H,
+    const floating[:, ::1] G,
     double C,
     floating[::1] tau,
 ):
     cdef Py_ssize_t t, u
     cdef double loss, norm2
+    cdef floating step
     with nogil:
         for t in range(s.shape[0]):
             loss, norm2 = 1.0 - s[t], H[t, t] * G[t, t]
             if loss > 0.0 and norm2 > 0.0:
-                tau[t] = <floating>min(C, loss / norm2)
+                tau[t] = step = <floating>min(C, loss / norm2)
                 for u in range(t + 1, s.shape[0]):
-                    s[u] += tau[t] * H[t, u] * G[t, u]
+                    s[u] += step * H[t, u] * G[t, u]
 
 
 def _oasis_sparse(

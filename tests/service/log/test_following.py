@@ -236,7 +236,9 @@ def test_followers_on_one_machine_have_folders_of_their_own(server, name, tmp_pa
     first, second = (Tenants(server.url, cache=tmp_path, access=only) for _ in range(2))
     folders = {tenants.get(name).cache for tenants in (first, second)}
     assert len(folders) == 2
-    first.close()
+    ending = threading.Thread(target=first.close)  # as a service does
+    ending.start()
+    ending.join()
     third = Tenants(server.url, cache=tmp_path, access=only)
     assert third.get(name).cache in folders
     second.close()

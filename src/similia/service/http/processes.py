@@ -14,6 +14,7 @@ import httpx
 from similia.service.errors import Problem, ServiceError, Taken, Unavailable
 from similia.service.http.calls import Call
 from similia.service.log.following import LogFollower
+from similia.service.log.opening import check_name
 from similia.service.log.writers import Claim, Writers
 from similia.service.schemas import Health
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 #: seconds between looks at the claim of a process that writes
 WATCH_SECONDS = 0.25
+#: addresses remembered, by tenant
+MAX_KNOWN = 10_000
 #: header of a request that comes from another process, which is not handed on again
 FROM_PROCESS = b"similia-process"
 #: headers that are handed on, and those of the answer
@@ -72,7 +75,10 @@ class Processes:
         tenant = call.details["tenant"] = call.path["tenant"]
         if FROM_PROCESS in call.headers:
             raise Problem(503, f"{tenant!r} is not written here; try again later.", retry_after=1)
+        check_name(tenant)
         content = await call.read()
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
         try:
             with contextlib.suppress(httpx.ConnectError):  # nothing was sent: look again
                 if tenant in self._known:

@@ -38,7 +38,7 @@ async def rank(call: Call) -> Ranking:
     lane: LaneName = "bulk" if asked.explain and asked.k > MAX_PROMPT_EXPLANATIONS else "search"
     if asked.min_seq is not None:
         if asked.min_seq > tenant.log.last:
-            await call.run_in("look", tenant.expect, asked.min_seq)
+            await call.run_in("look", tenant.expect, asked.min_seq, admitted=True)
         await call.learnt(tenant, asked.min_seq)
         lane = "wait" if lane == "search" else lane  # one published state may wake many
     await call.item_known(query)

@@ -116,7 +116,7 @@ def follower_folder(cache: str | Path | None) -> tuple[Path, BaseFileLock]:
     folder = _cache_folder(cache) / FOLLOWERS_FOLDER
     make_folder(folder)
     for number in itertools.count():
-        lock = FileLock(folder / f"{number}.lock")
+        lock = FileLock(folder / f"{number}.lock", thread_local=False)
         try:
             lock.acquire(blocking=False)
         except Timeout:

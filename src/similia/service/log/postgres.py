@@ -36,7 +36,7 @@ SCHEMA_PREFIX = "similia_"
 ROWS_READ = 4096
 #: seconds to wait for a tenant's lock
 LOCK_SECONDS = 2.0
-#: seconds after which a database whose machine is gone counts as away
+#: seconds after which the other side of a connection counts as gone, if its machine is
 KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 2}
 #: one step from each version of the schema to the next
 POSTGRES_MIGRATIONS = (ROWS_TABLE.format(number="BIGINT", bytes="BYTEA"), INDICES, HASHES)
@@ -118,6 +118,7 @@ class PostgresDatabase:
                     f"log: fsync must be on in the database, got {fsync}; a commit would not be "
                     "on the disk."
                 )
+            noticed_when_gone(connection)
             if not _locked(connection, lock_key(schema_of(self._tenant))):
                 raise Taken(
                     f"log: the tenant {self._tenant!r} must be free, but another process has it; "
@@ -186,6 +187,12 @@ class PostgresDatabase:
         """Disconnect, which frees the lock."""
         with contextlib.suppress(psycopg.Error):
             self._connection.close()
+
+
+def noticed_when_gone(connection: Connection) -> None:
+    """Make the database free the locks of a connection whose machine has lost power."""
+    for name, value in KEEPALIVE.items():
+        connection.execute(f"SET tcp_{name} TO {value}".encode())
 
 
 def _locked(connection: Connection, key: int) -> bool:

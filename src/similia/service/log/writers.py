@@ -10,7 +10,14 @@ import threading
 import psycopg
 
 from similia.service.errors import Unavailable
-from similia.service.log.postgres import Connection, connected, lock_key, schema_of, translated
+from similia.service.log.postgres import (
+    Connection,
+    connected,
+    lock_key,
+    noticed_when_gone,
+    schema_of,
+    translated,
+)
 
 #: addresses of those who hold one of some locks, those of the first lock first
 HOLDERS = """
@@ -82,6 +89,7 @@ class Claim:
                 self._connection.close()
                 self._connection = None
             connection = connected(self._url, address=self._address)
+            noticed_when_gone(connection)
             for key in self._keys:
                 connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
             self._connection = connection

@@ -1,0 +1,19 @@
+"""One task on a Ray elsewhere: ``python -m tests.distributed.ray_client ADDRESS FOLDER``."""
+
+import sys
+from pathlib import Path
+
+from similia.distributed import engines
+from similia.distributed.engines import engine_named
+from similia.distributed.tasks import run_all
+from tests.distributed.hostile import Writing
+
+
+def main(address, folder):
+    engines.CALLS = 1
+    (record,) = run_all([Writing("task-0")], Path(folder), engine_named(address))
+    print(record["wrote"])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
