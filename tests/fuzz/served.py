@@ -1,6 +1,7 @@
 """Attacks on a service: its log and snapshots on the disk, and requests."""
 
 import atexit
+import contextlib
 import json
 import shutil
 import socket
@@ -251,7 +252,8 @@ def answer(raw, whole=True):
         try:
             connection.sendall(raw)
             if not whole:
-                connection.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(OSError):  # the service has hung up
+                    connection.shutdown(socket.SHUT_WR)
             while part := connection.recv(65536):
                 received += part
         except ConnectionError:  # it may hang up on nonsense
