@@ -8,7 +8,7 @@ import pytest
 
 from similia import load
 from similia.tabular import embedding
-from similia.tabular.models import load_embedder
+from similia.tabular.embedding import load_embedder
 
 model2vec = pytest.importorskip("model2vec")
 tokenizers = pytest.importorskip("tokenizers")
