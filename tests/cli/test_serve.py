@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from similia.cli.main import app
+from similia.cli.serve import FOR_OPERATORS
 from similia.service.http.app import Service
 from similia.service.http.keys import Keys
-from similia.service.settings import Settings
+from similia.service.settings import Settings, grouped_settings
 from tests.service.conftest import Running, some_items, triplet
 
 
@@ -197,8 +198,14 @@ def test_the_settings_of_the_command_line_are_the_list(store):
     from dataclasses import fields
 
     text = run("serve", "--help", env={"COLUMNS": "300"}).stdout
+    groups = grouped_settings()
     for each in fields(Settings):
-        assert f"--{each.name.replace('_', '-')}" in text
+        shown = f"\n  --{each.name.replace('_', '-')} " in text
+        assert shown == (groups[each.name] not in FOR_OPERATORS), each.name
+    listed = run("serve", "--show-settings").stdout.splitlines()
+    assert [line.split(" = ")[0] for line in listed] == [each.name for each in fields(Settings)]
+    given = run("serve", "--max-body", "5000", "--show-settings").stdout
+    assert "max_body = 5000  # flag" in given
 
 
 def test_items_of_tables_are_served(store):

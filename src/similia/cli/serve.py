@@ -102,8 +102,8 @@ def serve(
     """Serve feedback and rankings over HTTP.
 
     Listens on this machine only, until told otherwise and given keys. Items are added to the first
-    tenant, or replace those with the same ids. Ctrl-C and SIGTERM end it, once the requests under
-    way are answered. Every setting is a flag (--max-body), a variable of the environment
+    tenant, or replace those with the same ids. It ends on Ctrl-C or SIGTERM, once the requests
+    under way are answered. Every setting is a flag (--max-body), a variable of the environment
     (SIMILIA_MAX_BODY), and a name in the file for --config (max_body). Limits, deadlines and
     logging are settings, too: --show-settings lists all.
     """

@@ -8,7 +8,7 @@ import pytest
 
 from similia import load
 from similia.tabular import embedding
-from similia.tabular.models import load_embedder
+from similia.tabular.embedding import load_embedder
 
 model2vec = pytest.importorskip("model2vec")
 tokenizers = pytest.importorskip("tokenizers")
@@ -64,8 +64,9 @@ def export(folder, width):
     onnx.save(made, folder / "model.onnx")
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps({"hidden_size": width, "pad_token_id": 1}))
-    marks = {"model_max_length": 64, "pad_token": "[PAD]", "unk_token": "[UNK]"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(marks))
+    marks = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
+    (folder / "special_tokens_map.json").write_text(json.dumps(marks))
+    (folder / "tokenizer_config.json").write_text(json.dumps(marks | {"model_max_length": 64}))
 
 
 def write(path, rows):
