@@ -1,6 +1,7 @@
 """The first minute: first calls of a process against an import everybody knows, and installations.
 
-``python -m benchmarks startup first_calls commands``; ``installs`` downloads, and takes minutes.
+``python -m benchmarks first_minute`` prints all of it, and at last what is asked beside what is
+found. It runs only by name, as does ``installs``: they download, and take minutes.
 """
 
 import socket
@@ -61,14 +62,15 @@ def python(program):
 
 
 def compared(title, programs, repeats):
-    """Seconds of each program, and times that of the import."""
+    """Print seconds of each program, and times that of the import; return seconds."""
     times = seconds({name: python(text) for name, text in programs.items()}, repeats=repeats)
     rows = [[name, value, value / times[BASE]] for name, value in times.items()]
     table(title, ["what", "seconds", f"× {BASE}"], rows)
+    return times
 
 
 def startup():
-    compared("Start-up", IMPORTS, 5)
+    return compared("Start-up", IMPORTS, 5)
 
 
 def first_calls():
@@ -76,7 +78,7 @@ def first_calls():
         name: f"import numpy as np; from similia import {name}; {text.format(name)}"
         for name, text in LEARNERS.items()
     }
-    compared("First calls of a process", {BASE: BASE, **EXAMPLES, **learners}, 3)
+    return compared("First calls of a process", {BASE: BASE, **EXAMPLES, **learners}, 3)
 
 
 def answers(url):
@@ -120,6 +122,7 @@ def commands():
                 BASE: python(BASE),
                 "evaluate": evaluated,
                 "serve, until it is ready": serve,
+                "--help": lambda: command("--help"),
                 "demo": lambda: command("demo", "-o", "out"),
             },
             repeats=3,
@@ -127,6 +130,7 @@ def commands():
     rows = [[what, value, value / times[BASE]] for what, value in times.items()]
     table("Commands in a new process", ["what", "seconds", f"× {BASE}"], rows)
     table("`similia demo`", ["cold ÷ warm"], [[cold / times["demo"]]])
+    return {**times, "cold demo": cold}
 
 
 def size(folder):
@@ -159,6 +163,35 @@ def installs():
         rows.append(["make demo", took, size(clone / ".venv")])
     table("Installations", ["what", "seconds", "MB"], rows)
     table("`make demo`", ["÷ scipy and scikit-learn"], [[took / taken["scipy scikit-learn"]]])
+    return rows
+
+
+def first_minute():
+    imports, calls, used = startup(), first_calls(), commands()
+    fetched, ours, demo = installs()
+    nothing = imports["python -c pass"]
+    examples = max(calls[name] for name in EXAMPLES)
+    learners = max(calls[name] for name in LEARNERS)
+    rest = max(used["evaluate"], used["serve, until it is ready"])
+    table(
+        "The first minute",
+        ["what", "asked", "found"],
+        [
+            [f"README's example, any form ÷ {BASE}", "2.5", examples / calls[BASE]],
+            [f"first call of any learner ÷ {BASE}", "3", learners / calls[BASE]],
+            [f"evaluate, serve until it is ready ÷ {BASE}", "3", rest / used[BASE]],
+            ["demo, cold ÷ warm", "1.3", used["cold demo"] / used["demo"]],
+            ["make demo ÷ pip install scipy scikit-learn", "3", demo[1] / fetched[1]],
+            [
+                "import similia, s beside an empty program",
+                "0.05",
+                imports["import similia"] - nothing,
+            ],
+            ["similia --help, s", "0.2", used["--help"]],
+            ["installed, MB", "300", ours[2]],
+            ["environment of the demo, MB", "450", demo[2]],
+        ],
+    )
 
 
 ALL = [startup, first_calls, commands]
