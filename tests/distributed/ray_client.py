@@ -12,7 +12,7 @@ from tests.distributed.hostile import Writing
 def main(address, folder):
     engines.CALLS = 1
     (record,) = run_all([Writing("task-0")], Path(folder), engine_named(address))
-    print(record["wrote"])
+    sys.stdout.write(f"{record['wrote']}\n")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,11 @@ TRAINING_ROWS = 2**16
 TRAINED, RECALL_SAMPLE, SHARDS = "trained", "sample", "shards.json"
 SHARD_NAME = re.compile(r"shard-\d{5,}")
 
-_RULES = {"recall_at": positive_integer, "shard_size": none | positive_integer, "patience": positive}
+_RULES = {
+    "recall_at": positive_integer,
+    "shard_size": none | positive_integer,
+    "patience": positive,
+}
 
 
 @dataclass(frozen=True)

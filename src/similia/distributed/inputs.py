@@ -39,7 +39,9 @@ def located(given: Any, folder: Path, *, ranged: bool = False) -> VectorPath:
         raise ValueError("vectors must be in a file that all workers find, got standard input.")
     ids = None if where.ids is None else str(fetched_for_work(where.ids, folder).absolute())
     if others:
-        return _as_array([replace(where, path=one, ids=None) for one in (path, *others)], folder, ids)
+        return _as_array(
+            [replace(where, path=one, ids=None) for one in (path, *others)], folder, ids
+        )
     if local_path(path) is None:
         url = url_of(path) or ""
         stays = is_ranged(url) and (ids is not None or not Location(f"{url}.ids").exists())

@@ -209,7 +209,9 @@ def learn_shares(
         "settings": [shares, unjudged, clicks, chunk, score_all, bad_rows.action],
     }
     open_job(folder, task)
-    sorted_ = _sorted(learner, source, where, folder, shares, unjudged, clicks, bad_rows, memory, verbose)
+    sorted_ = _sorted(
+        learner, source, where, folder, shares, unjudged, clicks, bad_rows, memory, verbose
+    )
     tasks = [
         LearnShare(n, shares, *where, str(source), bad_rows.action, chunk, score_all, memory)
         for n in range(shares)

@@ -124,7 +124,9 @@ class Location:
     def glob(self) -> list[str]:
         """URLs of the files whose names match."""
         with self._failure_explained():
-            return [str(self._files.unstrip_protocol(path)) for path in self._files.glob(self._path)]
+            return [
+                str(self._files.unstrip_protocol(path)) for path in self._files.glob(self._path)
+            ]
 
     def open(self) -> Any:
         """Open the file for reading; no more is fetched than is read."""

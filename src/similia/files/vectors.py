@@ -131,9 +131,11 @@ def stored_vectors(path: Path, ids: str | None = None) -> VectorFile:
     X = StoredRows.of(path)
     check_matrix(path, np.empty((0, 1)) if 0 in X.shape else X[:1])
     beside = Path(f"{path}.ids")
-    names = read_ids(Path(ids)) if ids is not None else read_ids(beside) if beside.exists() else None
+    names = (
+        read_ids(Path(ids)) if ids is not None else read_ids(beside) if beside.exists() else None
+    )
     try:
-        return VectorFile(X, Ids(names, len(X)))  # type: ignore[arg-type]
+        return VectorFile(X, Ids(names, len(X)))
     except ValueError as error:
         raise ValueError(f"{ids or path}: {error}") from None
 
