@@ -24,7 +24,7 @@ DROP_SECONDS = 0.01
 #: of its units, and so rounds alike
 UNITS = 3 * 2**10
 #: bytes of such a block, about
-BLOCK_BYTES = 2**24
+STORED_BYTES = 2**24
 
 
 class _Opened:
@@ -84,7 +84,7 @@ class StoredRows:
 
     def blocks(self) -> Iterator[Array]:
         """Yield all rows in blocks."""
-        units = BLOCK_BYTES // (UNITS * self.shape[1] * self.dtype.itemsize)
+        units = STORED_BYTES // (UNITS * self.shape[1] * self.dtype.itemsize)
         size = UNITS * max(1, units)
         for start in range(0, len(self), size):
             yield self[start : start + size]

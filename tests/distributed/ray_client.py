@@ -1,4 +1,4 @@
-"""One task on a Ray elsewhere: ``python -m tests.distributed.ray_client ADDRESS FOLDER``."""
+"""One task on a Ray elsewhere: ``python -m tests.distributed.ray_client ADDRESS FOLDER CALLS``."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ from similia.distributed.tasks import run_all
 from tests.distributed.hostile import Writing
 
 
-def main(address, folder):
-    engines.CALLS = 1
+def main(address, folder, calls):
+    engines.CALLS = int(calls)
     (record,) = run_all([Writing("task-0")], Path(folder), engine_named(address))
     sys.stdout.write(f"{record['wrote']}\n")
 

@@ -167,10 +167,13 @@ def test_a_head_that_asks_for_a_token_gets_it_or_the_error_says_how(tmp_path, mo
     with a_head(**token, RAY_AUTH_MODE="token") as address:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment |= {"HOME": str(tmp_path)}  # without a token of its own
-        run = partial(subprocess.run, [*command, address, str(tmp_path)], text=True, timeout=600)
-        found = run(env=environment | token, capture_output=True)
+        command += [address, str(tmp_path)]
+        run = partial(subprocess.run, text=True, timeout=600, capture_output=True)
+        found = run([*command, "4"], env=environment | token)
         assert found.stdout.endswith("task-0\n"), found.stderr
-        found = run(env=environment, capture_output=True)
+        (tmp_path / "task-0.json").unlink()
+        found = run([*command, "1"], env=environment)
+        assert found.returncode == 1
         assert "set RAY_AUTH_MODE=token" in found.stderr
 
 

@@ -202,8 +202,15 @@ def _dask(given: Any) -> Engine:
         return f"{', '.join(kinds[:SHOWN])}{more}"
 
     # Dask retries tasks whose worker died, and gives one up that has killed several.
-    told = {"memory": memory, "news": news, "state": state}
-    return Engine(opened, LOST, end, dashboard=lambda: clients[0].dashboard_link or "", **told)
+    return Engine(
+        opened,
+        LOST,
+        end,
+        memory=memory,
+        dashboard=lambda: clients[0].dashboard_link or "",
+        news=news,
+        state=state,
+    )
 
 
 def _workers(client: Any) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def _bands(q: Floats, rows: Integers, z: Any, items: Integers) -> tuple[Floats, 
     """Bounds that very likely contain the rounded inner products of the given rows and items."""
     exact, size = np.empty((2, len(items)))
     if isinstance(z, StoredRows):
-        used, items = np.unique(items, return_inverse=True)
+        used, items = np.unique(items.astype(np.intp), return_inverse=True)
         z = z[used]
     inner_products(exact, size, q, rows, z, items)
     with np.errstate(over="ignore", invalid="ignore"):
