@@ -20,11 +20,11 @@ from similia.views import Array, Side
 DENSE = 2
 #: seconds between two times that pages of a mapping are given back
 DROP_SECONDS = 0.01
-#: rows of a block where all are read in turn are a multiple of these: a BLAS cuts such a block as it
-#: cuts the whole, by any of its units, and so rounds alike
+#: a block of all rows in turn has a multiple of these: a BLAS cuts it as it cuts the whole, by any
+#: of its units, and so rounds alike
 UNITS = 3 * 2**10
 #: bytes of such a block, about
-STORED_BLOCK = 2**24
+STORED_BYTES = 2**24
 
 
 class _Opened:
@@ -84,7 +84,7 @@ class StoredRows:
 
     def blocks(self) -> Iterator[Array]:
         """Yield all rows in blocks."""
-        units = STORED_BLOCK // (UNITS * self.shape[1] * self.dtype.itemsize)
+        units = STORED_BYTES // (UNITS * self.shape[1] * self.dtype.itemsize)
         size = UNITS * max(1, units)
         for start in range(0, len(self), size):
             yield self[start : start + size]
@@ -96,14 +96,14 @@ class StoredRows:
             for block in self.blocks():
                 rows = np.ascontiguousarray(make(block))
                 width, dtype = rows.shape[1], rows.dtype
-                file.write(memoryview(rows).cast("B"))
+                file.write(rows.data.cast("B"))
             file.flush()
             kept = _Opened("a temporary file", os.dup(file.fileno()))
         return StoredRows(kept, (len(self), width), dtype, 0)
 
     def _read(self, start: int, stop: int) -> Array:
         read = np.empty((stop - start, self.shape[1]), self._stored)
-        into = memoryview(read.reshape(-1).view(np.uint8))
+        into = read.reshape(-1).view(np.uint8).data
         place = self._offset + start * self.shape[1] * self._stored.itemsize
         while len(into):
             n = os.preadv(self._file.number, [into], place)
@@ -117,7 +117,7 @@ class StoredRows:
         if last - first < DENSE * len(rows):
             return self._read(first, last + 1)[rows - first]
         found = np.empty((len(rows), self.shape[1]), self._stored)
-        into, size = memoryview(found.reshape(-1).view(np.uint8)), found.strides[0]
+        into, size = found.reshape(-1).view(np.uint8).data, found.strides[0]
         for place, row in enumerate(rows.tolist()):
             own = into[place * size : (place + 1) * size]
             if os.preadv(self._file.number, [own], self._offset + row * size) < size:

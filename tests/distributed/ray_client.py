@@ -1,4 +1,4 @@
-"""One task on a Ray elsewhere: ``python -m tests.distributed.ray_client ADDRESS FOLDER``."""
+"""One task on a Ray elsewhere: ``python -m tests.distributed.ray_client ADDRESS FOLDER CALLS``."""
 
 import sys
 from pathlib import Path
@@ -9,10 +9,10 @@ from similia.distributed.tasks import run_all
 from tests.distributed.hostile import Writing
 
 
-def main(address, folder):
-    engines.CALLS = 1
+def main(address, folder, calls):
+    engines.CALLS = int(calls)
     (record,) = run_all([Writing("task-0")], Path(folder), engine_named(address))
-    print(record["wrote"])
+    sys.stdout.write(f"{record['wrote']}\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Vectors and judgements in whatever form they come: what is learnt is that of files, bit for bit."""
+"""Vectors and judgements in many forms: what is learnt is that of files, bit for bit."""
 
 import numpy as np
 import pandas as pd
@@ -101,7 +101,9 @@ def test_ids_of_parts_name_the_rows_of_all(problem, inline, tmp_path):
     for number, names in enumerate((["a", "b"], ["c"])):
         X = problem.X[: len(names)] + number
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
-        parquet.write_table(pa.table({"id": names, "vector": vectors}), tmp_path / f"{number}.parquet")
+        parquet.write_table(
+            pa.table({"id": names, "vector": vectors}), tmp_path / f"{number}.parquet"
+        )
     where = located([tmp_path / "0.parquet", tmp_path / "1.parquet"], tmp_path / "work")
     file = where.read()
     assert file.ids.names() == ["a", "b", "c"]
@@ -153,6 +155,6 @@ def test_wrong_forms_are_errors_in_words(problem, tmp_path):
     in_parts(tmp_path / "x", problem.X)
     narrow = table_of(problem.X[:, :4])
     parquet.write_table(narrow, tmp_path / "x" / "part-9.parquet")
-    with pytest.raises(ValueError, match="must have 6 numbers, as those of .*part-0"):
+    with pytest.raises(ValueError, match=r"must have 6 numbers, as those of .*part-0"):
         located(tmp_path / "x", tmp_path / "work")
     assert not list((tmp_path / "work").glob("fetched-*.npy"))

@@ -89,7 +89,9 @@ def test_a_task_that_cannot_fit_is_refused_with_the_number_that_would_do(problem
     with pytest.raises(ValueError, match=f"evaluate_parts: {message}"):
         evaluate_parts({"": "cosine"}, problem.vectors, problem.feedback,
                        work=problem.folder / "b", **given)  # fmt: skip
-    with pytest.raises(ValueError, match=rf"index_shards: .* got 448 MB .* use larger workers, or shard_size=4096"):
+    with pytest.raises(
+        ValueError, match=r"index_shards: .* got 448 MB .* use larger workers, or shard_size=4096"
+    ):
         index_shards(problem.vectors, problem.folder / "c", backend="exact",
                      executor=engine_with(inline, 4.481e8), shard_size=5000)  # fmt: skip
     assert not any((problem.folder / name).exists() for name in "abc")
@@ -152,7 +154,7 @@ def test_silence_ends_with_its_reason_whatever_it_is(tmp_path, monkeypatch, capl
     engine.news = lambda: next(lines, [])
     with (
         caplog.at_level(logging.WARNING),
-        pytest.raises(RuntimeError, match="no task has moved for .*: the cluster has no workers"),
+        pytest.raises(RuntimeError, match=r"no task has moved for .*: the cluster has no workers"),
     ):
         run_all([Writing("task")], tmp_path, engine, patience=0.5)
     said = [record.message for record in caplog.records]
@@ -164,5 +166,4 @@ def test_each_lost_worker_is_a_line(tmp_path, caplog):
     tasks = [Writing("task", "memory")]
     with caplog.at_level(logging.WARNING):
         run_all(tasks, tmp_path, engine_named("processes:1"))
-    assert ["task: its worker was lost (MemoryError: )"] == [r.message for r in caplog.records]
-
+    assert [r.message for r in caplog.records] == ["task: its worker was lost (MemoryError: )"]

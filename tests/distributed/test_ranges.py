@@ -17,8 +17,8 @@ from similia.distributed import (
     search_ranges,
     search_shards,
 )
-from similia.distributed.learning import learn_shares
 from similia.distributed.inputs import located
+from similia.distributed.learning import learn_shares
 from similia.distributed.shares import RangedVectors
 from similia.files.tables import Table
 from similia.trust.agreement import ACCURACY

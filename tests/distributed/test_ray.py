@@ -100,7 +100,12 @@ def a_head(**environment):
     ray_command = str(Path(sys.executable).with_name("ray"))
     words = [ray_command, "start", "--head", "--block", "--port=0", "--num-cpus=2"]
     words += [f"--ray-client-server-port={port}", "--include-dashboard=false"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "RAY_AUTH_MODE": "disabled",  # whatever tokens this machine has
+        **environment,
+    }
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         words += ["--disable-usage-stats", f"--temp-dir={folder}"]
         head = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
@@ -157,14 +162,18 @@ def test_a_lost_connection_is_opened_again(problem, inline, head, monkeypatch):
 
 
 def test_a_head_that_asks_for_a_token_gets_it_or_the_error_says_how(tmp_path, monkeypatch):
-    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 3}
+    token = {"RAY_AUTH_TOKEN": "0123456789abcdef" * 3}
     command = [sys.executable, "-m", "tests.distributed.ray_client"]
-    with a_head(**token) as address:
+    with a_head(**token, RAY_AUTH_MODE="token") as address:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        run = partial(subprocess.run, [*command, address, str(tmp_path)], text=True, timeout=600)
-        found = run(env=environment | token, capture_output=True)
+        environment |= {"HOME": str(tmp_path)}  # without a token of its own
+        command += [address, str(tmp_path)]
+        run = partial(subprocess.run, text=True, timeout=600, capture_output=True)
+        found = run([*command, "4"], env=environment | token)
         assert found.stdout.endswith("task-0\n"), found.stderr
-        found = run(env=environment, capture_output=True)
+        (tmp_path / "task-0.json").unlink()
+        found = run([*command, "1"], env=environment)
+        assert found.returncode == 1
         assert "set RAY_AUTH_MODE=token" in found.stderr
 
 

@@ -18,6 +18,7 @@ from concurrent.futures import (
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from similia.distributed.memory import MB, machine_memory
@@ -35,8 +36,8 @@ WORKERS_SECONDS = 30
 SHOWN = 4
 #: what to do about a head of Ray that does not answer
 RAY_TOKEN = (
-    "If its head asks for a token, which it does not say to whoever has none, set RAY_AUTH_MODE=token, "
-    "and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as there"
+    "If its head asks for a token, which it does not say to whoever has none, set "
+    "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as there"
 )
 #: attempts to reach a remote Ray, of about half a minute each
 CALLS = 4
@@ -201,8 +202,15 @@ def _dask(given: Any) -> Engine:
         return f"{', '.join(kinds[:SHOWN])}{more}"
 
     # Dask retries tasks whose worker died, and gives one up that has killed several.
-    told = {"memory": memory, "news": news, "state": state}
-    return Engine(opened, LOST, end, dashboard=lambda: clients[0].dashboard_link or "", **told)
+    return Engine(
+        opened,
+        LOST,
+        end,
+        memory=memory,
+        dashboard=lambda: clients[0].dashboard_link or "",
+        news=news,
+        state=state,
+    )
 
 
 def _workers(client: Any) -> dict[str, Any]:
@@ -225,10 +233,18 @@ def _end_worker(process: str, dask_worker: Any = None) -> None:
         os.kill(dask_worker.pid, signal.SIGKILL)
 
 
+def _has_ray_token() -> bool:
+    named = "RAY_AUTH_TOKEN" in os.environ or "RAY_AUTH_TOKEN_PATH" in os.environ
+    return named or (Path.home() / ".ray" / "auth_token").exists()
+
+
 # -- Ray -------------------------------------------------------------------------------------------
 
 
 def _ray(address: str | None) -> Engine:
+    if address is not None and _has_ray_token():
+        # A head takes a token that is there for granted; a client only if this is set on import.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
         from ray.exceptions import RayError, RayTaskError
@@ -260,7 +276,7 @@ def _ray(address: str | None) -> Engine:
                     self.set_exception(error)
 
     class RayExecutor(Executor):
-        """Calls as Ray tasks; lost ones are told of and retried by us, as Ray would do so silently."""
+        """Calls as Ray tasks; lost ones are retried by us, as Ray would do so silently."""
 
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             try:

@@ -40,7 +40,7 @@ from similia.validation import check_parameters, none, positive, positive_intege
 #: default items per shard
 SHARD_ROWS = 2**19
 #: copies of its items that a task takes, and bytes beside them
-BUILD_COPIES, INDEX_BYTES = 4, 2**26
+SHARD_COPIES, INDEX_BYTES = 4, 2**26
 #: items for training inverted lists, evenly spread, once for all shards
 TRAINING_ROWS = 2**16
 #: the trained index, the sample for recall, and the list of shards
@@ -169,7 +169,7 @@ def index_shards(
     where = located(items, place, ranged=True)
     named = None if model is None else str(Path(model).absolute())
     ranged = RangedVectors(where)
-    n, row = ranged.shape[0], BUILD_COPIES * ranged.row_bytes
+    n, row = ranged.shape[0], SHARD_COPIES * ranged.row_bytes
     cut = Cut("index_shards", "shard_size", SHARD_ROWS, row, INDEX_BYTES)
     size = cut.size(shard_size or kept(place, "shard_size"), n, engine.memory())
     job = {

@@ -4,7 +4,7 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +12,6 @@ from typing import Any, cast
 from similia.base import Learner
 from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import engine_named
-from similia.distributed.gathering import GatheredLessons
 from similia.distributed.inputs import located, located_source
 from similia.distributed.memory import check_fits
 from similia.distributed.shares import (
@@ -33,14 +32,14 @@ from similia.distributed.tasks import (
     open_job,
     run_shown,
 )
-from similia.feedback import FeedbackFile, in_chunks
+from similia.feedback import FeedbackFile, Judgements, in_chunks
 from similia.files import BadRow, BadRows, RowError, Source, VectorFile
 from similia.persistence import load, save
 from similia.progress import live_progress
-from similia.stored import StoredRows
+from similia.stored import StoredRows, at_hand
 from similia.stream import Learning, Tally, learn_stream, lessons_for
 from similia.stream.feedback import Witness
-from similia.stream.lessons import CHUNK
+from similia.stream.lessons import CHUNK, Lessons
 from similia.trust import ACCURACY, evaluate_file
 from similia.validation import check_parameters, positive, positive_integer
 
@@ -55,6 +54,46 @@ STATES = 4
 TUPLE_WIDTHS = {"triplets": 3, "pairs": 2}
 
 _RULES = {"shares": number_of_parts, "patience": positive, "chunk": positive_integer}
+
+
+@dataclass
+class GatheredLessons:
+    """Lessons about vectors in a file: each batch brings the rows that it names into memory.
+
+    For learners that have begun, which ask nothing of the other rows.
+    """
+
+    model: StreamLearner
+    X: Any
+    items: Any = None
+
+    @property
+    def scored(self) -> bool:
+        """Whether judgements can be scored before they are learnt."""
+        return lessons_for(self.model, *self._sides(slice(1))).scored
+
+    def start(self, model: Any) -> None:
+        """Check that the learner fits the vectors."""
+        lessons_for(model, *self._sides(slice(1))).start(model)
+
+    def teach(self, model: Any, part: Judgements) -> None:
+        """Learn a batch, or raise ValueError and learn nothing of it."""
+        lessons, own = self._at_hand(model, part)
+        lessons.teach(model, own)
+
+    def right(self, model: Any, part: Judgements) -> Array:
+        """Whether the model agrees with each judgement of a batch."""
+        lessons, own = self._at_hand(model, part)
+        return lessons.right(model, own)
+
+    def _sides(self, rows: slice) -> tuple[Any, Any]:
+        return self.X[rows], None if self.items is None else self.items[rows]
+
+    def _at_hand(self, model: Any, part: Judgements) -> tuple[Lessons, Judgements]:
+        X, items, tuples = at_hand(self.X, self.items, part.tuples)
+        lessons = lessons_for(model, X, items)
+        lessons.start(model)
+        return lessons, replace(part, tuples=tuples)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ MAPPED_SHARE = 0.25
 
 @dataclass(frozen=True)
 class VectorPath:
-    """Vectors by a path or URL that all workers can read; parameters as for `read_vectors`.
+    r"""Vectors by a path or URL that all workers can read; parameters as for `read_vectors`.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class VectorPath:
     >>> from similia.distributed import VectorPath
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/x.npy", np.eye(2))
-    ...     _ = pathlib.Path(f"{folder}/names.txt").write_text("a\\nb\\n")
+    ...     _ = pathlib.Path(f"{folder}/names.txt").write_text("a\nb\n")
     ...     VectorPath(f"{folder}/x.npy", ids=f"{folder}/names.txt").read().ids.names()
     ['a', 'b']
     """
@@ -57,10 +57,9 @@ class VectorPath:
         """
         path = Path(self.path)
         stat = path.stat()
-        if path.suffix == ".npy" and stat.st_size > MAPPED_SHARE * memory:
-            if np.lib.format.open_memmap(path, mode="r").flags.c_contiguous:
-                return _stored(self, stat.st_mtime_ns)
-        return _read(self, stat.st_mtime_ns)
+        large = path.suffix == ".npy" and stat.st_size > MAPPED_SHARE * memory
+        stays = large and np.lib.format.open_memmap(path, mode="r").flags.c_contiguous
+        return (_stored if stays else _read)(self, stat.st_mtime_ns)
 
     @contextmanager
     def looked_at(self) -> Iterator[Any]:
@@ -199,7 +198,8 @@ class RangedVectors:
             self.shape, self.dtype, self.ids = rows.shape, rows.dtype, rows.ids()
         else:
             file = where.read(memory=0)
-            self.shape, self.dtype, self.ids = file.X.shape, file.X.dtype, file.ids
+            X: Any = file.X
+            self.shape, self.dtype, self.ids = X.shape, X.dtype, file.ids
 
     @property
     def row_bytes(self) -> int:

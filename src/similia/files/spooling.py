@@ -63,7 +63,7 @@ def _write_array(path: Path, given: Any) -> None:
         for block in blocks:
             for start in range(0, len(block), limits.BATCH_ROWS):
                 part = np.ascontiguousarray(block[start : start + limits.BATCH_ROWS])
-                file.write(memoryview(part).cast("B"))
+                file.write(part.data.cast("B"))
 
 
 def write_header(file: Any, shape: tuple[int, ...], dtype: Any) -> None:
@@ -111,7 +111,7 @@ def vectors_of_tables(tables: Sequence["VectorTable"], target: Path) -> Path | N
                             f"{table.table.name}: vectors must have {shape[1]} numbers, as those "
                             f"of {tables[0].table.name}, got {block.shape[1]}."
                         )
-                    file.write(memoryview(block.astype(dtype, copy=False)).cast("B"))
+                    file.write(block.astype(dtype, copy=False).data.cast("B"))
                     yield own
 
         return _write_ids(names(), target)

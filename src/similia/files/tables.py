@@ -118,7 +118,7 @@ class Table:
             return self.given.open()
         with open(self.given, "rb"):  # a missing file raises the same error in every format
             pass
-        # Pages of a mapped file count as memory; of Arrow files, whose values lie in them, they must.
+        # Pages of a mapped file count as memory; those of Arrow files hold the values themselves.
         return pa.OSFile(self.name) if self.is_parquet else pa.memory_map(self.name)
 
     def columns(self, names: Sequence[str]) -> Iterator[list[TableColumn]]:

@@ -144,7 +144,7 @@ class VectorTable:
             has_ids = self.other_ids is not None or self.id_column is not None
             names = self._names(first, last) if has_ids and last > first else None
             for row, block in self._blocks(part):
-                self._check(row, np.isfinite(block).all(axis=1))
+                self._check(row, np.asarray(np.isfinite(block).all(axis=1)))
                 yield block, names and names[row - first : row - first + len(block)]
 
     def no_vector(self) -> RowError:

@@ -135,7 +135,7 @@ def stored_vectors(path: Path, ids: str | None = None) -> VectorFile:
         read_ids(Path(ids)) if ids is not None else read_ids(beside) if beside.exists() else None
     )
     try:
-        return VectorFile(X, Ids(names, len(X)))  # type: ignore[arg-type]
+        return VectorFile(X, Ids(names, len(X)))
     except ValueError as error:
         raise ValueError(f"{ids or path}: {error}") from None
 

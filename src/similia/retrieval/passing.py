@@ -14,7 +14,7 @@ own score, or contains too many others, the query is measured from a full row of
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,11 +103,11 @@ def _measured(
     return sure
 
 
-def _bands(q: Floats, rows: Integers, z: Floats, items: Integers) -> tuple[Floats, Floats]:
+def _bands(q: Floats, rows: Integers, z: Any, items: Integers) -> tuple[Floats, Floats]:
     """Bounds that very likely contain the rounded inner products of the given rows and items."""
     exact, size = np.empty((2, len(items)))
     if isinstance(z, StoredRows):
-        used, items = np.unique(items, return_inverse=True)
+        used, items = np.unique(items.astype(np.intp), return_inverse=True)
         z = z[used]
     inner_products(exact, size, q, rows, z, items)
     with np.errstate(over="ignore", invalid="ignore"):
