@@ -280,6 +280,8 @@ def report(rows: list[Row]) -> None:
 
 `python -m experiments.judging`, {versions()}.
 
+**These rows are of Blend as it was in 0.2.0, before its model of clicks.**
+
 Simulated judges answer {BATCH} questions at a time and are wrong one time in ten: a mistake turns
 an answer around, or makes up a preference where there is none. *suggest* asks the largest expected
 regret where an answer is likely to tell something, each about another query; *as on the page* one

@@ -34,6 +34,9 @@ ASKED = {
 BELOW, SEEN_GAIN = -0.003, 0.07
 INTRODUCTION = """# Blend: feedback as people give it
 
+**These rows are of Blend as it was in 0.2.0, before its model of clicks.** Of today's, in live \
+traffic, tells [the report on that](traffic.md).
+
 Made by `python -m experiments.blend` (`make peers` first), which takes names of parts, sets, \
 feedback and methods to run them one by one; so these rows were made. All rows of Blend are of \
 the code in which what is remembered of a query leaves other items in place. That, the shape of \

@@ -130,7 +130,19 @@ def test_parts_of_an_explanation_add_up_to_the_score(learnt):
             assert explanation.score == pytest.approx(scores[q, z], abs=1e-9)
             assert list(explanation.parts) == [*blend.names_, "W", "memory", "decisions"]
             moved = sum(by for _, by in explanation.judgements)
-            assert moved == pytest.approx(explanation.parts["memory"], abs=1e-9)
+            known = explanation.parts["memory"] + explanation.parts["decisions"]
+            assert moved == pytest.approx(known, abs=1e-9)
+
+
+def test_an_explanation_names_the_judgement_behind_a_decision(learnt):
+    blend, queries, items = copy.deepcopy(learnt[0]), *learnt[1:]
+    order = np.argsort(-blend.pairwise_score(queries[:1], items)[0])
+    n = blend.n_seen_
+    blend.learn(queries, [[0, order[-1], order[0]], [0, order[5], order[6]]], items=items)
+    why = blend.explain(queries[:1], items[order[[-1, 0]]])[0]
+    for explanation in why:
+        assert explanation.parts["decisions"]
+        assert n in [number for number, _ in explanation.judgements]
 
 
 def test_judgements_that_agree_make_a_margin_surer(learnt):

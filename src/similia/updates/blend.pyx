@@ -45,12 +45,8 @@ cpdef double sigmoid(double x) noexcept nogil:
     return 1.0 / (1.0 + exp(-min(max(x, -35.0), 35.0)))
 
 
-def solve(double[:, ::1] A, double[::1] x):
+cpdef void solve(double[:, ::1] A, double[::1] x) noexcept nogil:
     """Replace x by A⁻¹x for a small A > 0, whose lower triangle becomes its Cholesky factor."""
-    solve_in_place(A, x)
-
-
-cdef void solve_in_place(double[:, ::1] A, double[::1] x) noexcept nogil:
     cdef Py_ssize_t n = x.shape[0], i, j, k
     cdef double total
     for j in range(n):
@@ -73,7 +69,6 @@ cdef void solve_in_place(double[:, ::1] A, double[::1] x) noexcept nogil:
         x[i] /= A[i, i]
 
 
-
 cdef void fade(double[:, ::1] precision, const double[:, ::1] prior, double fading) noexcept nogil:
     """Let a precision fall back to its prior: what was learnt counts `fading` times as much."""
     cdef Py_ssize_t v, w
@@ -81,7 +76,6 @@ cdef void fade(double[:, ::1] precision, const double[:, ::1] prior, double fadi
         for w in range(precision.shape[0]):
             precision[v, w] *= fading
         precision[v, v] += (1.0 - fading) / (prior[v, 1] * prior[v, 1])
-
 
 
 cdef void add_observation(
@@ -100,7 +94,6 @@ cdef void add_observation(
                 precision[v, w] += information * slopes[v] * slopes[w]
 
 
-
 cdef void newton_step(
     double[::1] theta,
     double[:, ::1] precision,
@@ -113,10 +106,9 @@ cdef void newton_step(
     for v in range(theta.shape[0]):
         for w in range(v + 1):
             room[v, w] = precision[w, v] = precision[v, w]
-    solve_in_place(room, gradient)
+    solve(room, gradient)
     for v in range(theta.shape[0]):
         theta[v] = min(max(theta[v] + gradient[v], prior[v, 2]), prior[v, 3])
-
 
 
 cpdef double trust(double evidence) noexcept nogil:
@@ -128,14 +120,10 @@ cpdef double trust(double evidence) noexcept nogil:
     return max((p - BELIEF) / (1.0 - BELIEF), 0.0)
 
 
-def publish(const double[::1] theta, const double[::1] evidence, double[::1] ranks):
-    """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, and weights."""
-    publish_in_place(theta, evidence, ranks)
-
-
-cdef void publish_in_place(
+cpdef void publish(
     const double[::1] theta, const double[::1] evidence, double[::1] ranks
 ) noexcept nogil:
+    """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, and weights."""
     cdef Py_ssize_t v
     cdef double high, low
     high = sigmoid(theta[RATE])
@@ -148,7 +136,6 @@ cdef void publish_in_place(
         ranks[v] = theta[ONE + 1 + v - VIEWS]
 
 
-
 cdef Py_ssize_t find_pair(
     const unsigned long long[:, ::1] known, Py_ssize_t slot, unsigned long long item
 ) noexcept nogil:
@@ -158,7 +145,6 @@ cdef Py_ssize_t find_pair(
         if known[slot, place] == item:
             return place
     return -1
-
 
 
 cdef Py_ssize_t place_of_pair(
@@ -179,7 +165,6 @@ cdef Py_ssize_t place_of_pair(
     return chosen
 
 
-
 cdef double observations(
     const double[:, :, ::1] pairs, Py_ssize_t slot, Py_ssize_t place
 ) noexcept nogil:
@@ -187,7 +172,6 @@ cdef double observations(
     cdef double found
     found = pairs[slot, place, CLICKS] + pairs[slot, place, PASSES]
     return found + fabs(pairs[slot, place, MARGIN]) + fabs(pairs[slot, place, JUDGEMENT])
-
 
 
 cdef void bound_pair(double[:, :, ::1] pairs, Py_ssize_t slot, Py_ssize_t place) noexcept nogil:
@@ -200,7 +184,6 @@ cdef void bound_pair(double[:, :, ::1] pairs, Py_ssize_t slot, Py_ssize_t place)
             pairs[slot, place, kind] *= OBSERVATIONS / total
 
 
-
 cdef double remembered(
     const double[:, :, ::1] pairs, Py_ssize_t slot, Py_ssize_t place, double up, double down
 ) noexcept nogil:
@@ -210,7 +193,6 @@ cdef double remembered(
     return found + pairs[slot, place, MARGIN] + pairs[slot, place, JUDGEMENT]
 
 
-
 cdef double looked_at(
     const double[::1] theta, double place, bint above, bint judged
 ) noexcept nogil:
@@ -218,11 +200,9 @@ cdef double looked_at(
     return 1.0 if judged else max(exp(-theta[PLACE] * place - theta[ABOVE] * above), LEAST_LOOK)
 
 
-
 cdef double log_probability(double mu, double gain) noexcept nogil:
     """Logarithm of the probability of a click, or of none, or of something between."""
     return gain * log(mu) + (1 - gain) * log(1 - mu)
-
 
 
 cdef double observe_list(
@@ -283,7 +263,6 @@ cdef double observe_list(
     return total
 
 
-
 cdef double observe_comparison(
     Py_ssize_t better,
     double weight,
@@ -312,7 +291,6 @@ cdef double observe_comparison(
     bend = max(slope * slope - slope * (1 - 2 * q), 0.0)
     add_observation(precision, gradient, slopes, weight * slope, weight * bend)
     return weight * log(likelihood)
-
 
 
 def learn_lists(
@@ -365,7 +343,7 @@ def learn_lists(
         for t in range(kinds.shape[0]):
             begin, end, slot, weight = starts[t], starts[t + 1], slots[t], weights[t]
             if (n_before + t) % PUBLISHED == 0:
-                publish_in_place(theta, evidence, ranks)
+                publish(theta, evidence, ranks)
             if fading < 1.0:
                 fade(precision, prior, fading)
                 fade(alone_precision, alone_prior, fading)
@@ -442,7 +420,6 @@ def learn_lists(
                 wanted[j] = remembered(pairs, slot, place, up, down)
 
 
-
 def follow_lists(
     const Py_ssize_t[:] starts,
     const Py_ssize_t[:] slots,
@@ -481,7 +458,6 @@ def follow_lists(
                             vectors[slot, d] += <floating>(step * spread[j, d])
 
 
-
 def obey_vector(
     floating[::1] vector,
     const floating[:, ::1] better,
@@ -513,7 +489,6 @@ def obey_vector(
                 break
 
 
-
 def obey_bonuses(
     double[::1] bonuses,
     const Py_ssize_t[:] better,
@@ -540,7 +515,6 @@ def obey_bonuses(
                         bonuses[better[i]] += part * lacking * 1.0001
             if not moved:
                 break
-
 
 
 def decided_pairs(
@@ -570,7 +544,6 @@ def decided_pairs(
     return total
 
 
-
 def places_of(
     const unsigned long long[:] known,
     Py_ssize_t n,
@@ -585,7 +558,6 @@ def places_of(
                 if known[slot] == keys[t]:
                     places[t] = slot
                     break
-
 
 
 def take_slots(

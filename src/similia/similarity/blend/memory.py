@@ -250,7 +250,7 @@ class Memory:
         own = self.decisions(key) if len(self.decided) else np.zeros(0, np.intp)
         if not len(own):
             return items, found, np.zeros(len(items))
-        gaps = self.gaps(own, weights) + self.decided_vectors[own] @ moved
+        gaps = self.decided_features[own] @ weights + self.decided_vectors[own] @ moved
         every = np.union1d(items, self.decided_items[own].ravel())
         every = every[every != 0]
         before = np.zeros(len(every))
@@ -261,9 +261,15 @@ class Memory:
         obey_bonuses(after, better, worse, gaps, MARGIN_OF_DECISIONS, SWEEPS)
         return every, before, after - before
 
-    def gaps(self, own: Indices, weights: Array) -> Array:
-        """What the views make of decisions."""
-        found: Array = self.decided_features[own] @ weights
+    def behind(self, key: Keys, item: Keys) -> dict[str, int]:
+        """When a query was judged last, and when a decision about one of its items was taken."""
+        found, slot = {}, int(self.places(key)[0])
+        if slot >= 0:
+            found["memory"] = int(self.times[slot])
+        own = self.decisions(key[0])
+        own = own[(self.decided_items[own] == item).any(axis=1)]
+        if len(own):
+            found["decisions"] = int(self.decided_times[own].max())
         return found
 
     def recall(self, vectors: Array, keys: Keys, ranks: Array, weights: Array) -> None:
@@ -275,10 +281,9 @@ class Memory:
             for vector, key in zip(vectors, keys, strict=True):
                 own = self.decisions(key)
                 if len(own):
+                    gaps = self.decided_features[own] @ weights
                     better = self.decided_vectors[own]
-                    obey_vector(
-                        vector, better, self.gaps(own, weights), MARGIN_OF_DECISIONS, SWEEPS
-                    )
+                    obey_vector(vector, better, gaps, MARGIN_OF_DECISIONS, SWEEPS)
 
     def variances(self, keys: Keys, items: Keys) -> Array:
         """Variance of what is remembered of pairs."""

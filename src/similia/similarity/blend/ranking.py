@@ -49,7 +49,8 @@ class Explanation:
 
     #: what each view adds, the base first, then "W", "memory" and "decisions"
     parts: dict[str, float]
-    #: judgements behind the memory, numbered from 0, and what they add, the largest first
+    #: the last judgements behind memory and decisions, numbered from 0, and what these add, the
+    #: largest first
     judgements: list[tuple[int, float]]
 
     @property
@@ -427,9 +428,12 @@ class BlendRanking(BlendState):
         items, memory, decisions = self._known_bonuses(Q[one])[0]
         own = items == self._item_keys(Z, other)[0]
         parts["memory"], parts["decisions"] = float(memory[own].sum()), float(decisions[own].sum())
-        slot = int(self.memory_part_.places(self._query_keys(Q[one]))[0])
-        behind = [(int(self.memory_part_.times[slot]), parts["memory"])] if parts["memory"] else []
-        return Explanation(parts, behind)
+        behind = self.memory_part_.behind(self._query_keys(Q[one]), self._item_keys(Z, other))
+        told = {name: number for name, number in behind.items() if parts[name]}
+        amounts = {number: 0.0 for number in told.values()}
+        for name, number in told.items():
+            amounts[number] += parts[name]
+        return Explanation(parts, sorted(amounts.items(), key=lambda pair: -abs(pair[1])))
 
 
 def _keys_of(X: Matrix) -> Keys:

@@ -38,11 +38,7 @@ WIDEST = 4096
 #: the nuisance that is a place
 POSITION = "position"
 
-PARTS: dict[str, Any] = {
-    "clicks": ClickModel,
-    "matrix": MatrixPart,
-    "memory": Memory,
-}
+PARTS: dict[str, Any] = {"clicks": ClickModel, "matrix": MatrixPart, "memory": Memory}
 
 
 class BlendState(Learner):
