@@ -426,7 +426,7 @@ class BlendRanking(BlendState):
         parts["memory"], parts["decisions"] = float(memory[own].sum()), float(decisions[own].sum())
         behind = self.memory_part_.behind(self._query_keys(Q[one]), self._item_keys(Z, other))
         told = {name: number for name, number in behind.items() if parts[name]}
-        amounts = {number: 0.0 for number in told.values()}
+        amounts = dict.fromkeys(told.values(), 0.0)
         for name, number in told.items():
             amounts[number] += parts[name]
         return Explanation(parts, sorted(amounts.items(), key=lambda pair: -abs(pair[1])))
