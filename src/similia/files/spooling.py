@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from similia.contract import Array
 from similia.files import limits
 from similia.files.locations import FETCHED
 from similia.safety.whole import make_folder, replacing
@@ -114,12 +113,12 @@ def vectors_of_tables(tables: Sequence["VectorTable"], target: Path) -> Path | N
                     file.write(block.astype(dtype, copy=False).data.cast("B"))
                     yield own
 
-        return _write_ids(names(), target)
+        return _write_ids(names(), target, shape[0])
 
 
-def _write_ids(names: Iterable[list[Any] | None], beside: Path) -> Path | None:
-    """Write ids as they come: integers to .npy, texts to lines; None if there are none."""
-    integers: list[Array] = []
+def _write_ids(names: Iterable[list[Any] | None], beside: Path, n: int) -> Path | None:
+    """Write ids as they come: integers to .npy, texts to lines; None if they number the rows."""
+    integers, row = np.empty(n, np.int64), 0
     lines = beside.with_suffix(".ids.txt")
     found: set[str] = set()
     with open(lines, "w", encoding="utf-8") as file:
@@ -129,17 +128,18 @@ def _write_ids(names: Iterable[list[Any] | None], beside: Path) -> Path | None:
             values = np.asarray(own, object if isinstance(own[0], str) else None)
             found.add("integers" if values.dtype.kind in "iu" else "texts")
             if values.dtype.kind in "iu":
-                integers.append(values.astype(np.int64))
+                integers[row : row + len(values)] = values
+                row += len(values)
             else:
                 file.writelines(f"{value}\n" for value in values.tolist())
     if found == {"texts"}:
         return lines
     lines.unlink()
-    if not found:
+    if not found or (row == n and np.array_equal(integers, np.arange(n))):
         return None
     if len(found) > 1:
         raise ValueError(f"{beside}: ids must be all integers or all strings, got both.")
     kept = beside.with_suffix(".ids.npy")
     with replacing(kept) as temporary, open(temporary, "wb") as file:
-        np.save(file, np.concatenate(integers))
+        np.save(file, integers[:row])
     return kept
