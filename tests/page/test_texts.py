@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from similia.cli.main import app
 from similia.cli.serve import _embedder_of
 from similia.client import Client
+from similia.service.catalogue.items import field_number
 from similia.service.http.app import Service
 from similia.service.settings import Settings
 from similia.service.tenants.files import TableFile
@@ -29,7 +30,7 @@ def table(tmp_path):
         rows = [(name, text, price) for name, (text, price) in GOODS.items()]
         csv.writer(file).writerows([("id", "text", "price"), *rows])
     layout = ViewLayout.found_in(path)
-    return TableFile(path, layout=layout, numbers=layout.columns("number"))
+    return TableFile(path, layout=layout)
 
 
 def test_typed_queries_are_ranked_and_learnt_without_an_embedder(table, tmp_path):
@@ -71,13 +72,65 @@ def test_a_category_is_found_by_its_name_and_a_missing_number_is_usual(tmp_path)
     with open(path, "w", newline="") as file:
         csv.writer(file).writerows([("id", "title", "price", "brand"), *rows])
     layout = ViewLayout.found_in(path)
-    table = TableFile(path, layout=layout, numbers=layout.columns("number"))
+    table = TableFile(path, layout=layout)
     items = list(table.items())
     assert items[5].fields["price"] == np.median([10 + n for n in range(12) if n != 5])
     asked = WordVectors.load(table.words).queries(["zenith lamp"])[0]
     scores = [asked @ item.vectors["vectors"] for item in items]
     assert min(scores[1::2]) > max(scores[::2])
     assert "Zenith" not in items[1].text
+
+
+def dated(path, dates):
+    """Lamps that differ in their dates alone."""
+    rows = [(f"p{n}", f"desk lamp {'abcdefghijkl'[n]}{n}", date) for n, date in enumerate(dates)]
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([("id", "title", "added"), *rows])
+    return TableFile(path, layout=ViewLayout.found_in(path, {"added": "date"}))
+
+
+def test_newer_items_are_preferred_where_feedback_does(tmp_path):
+    years = [2012, 2024, 2015, 2010, 2019, 2022, 2011, 2020, 2014, 2018, 2013]
+    table = dated(tmp_path / "lamps.csv", [*(f"{year}-05-02" for year in years), ""])
+    given = {"store": str(tmp_path / "store"), "port": 0, "warm_up": "never"}
+    settings = Settings(**given, embedder=_embedder_of(table))
+    pairs = [
+        (b, w) for b, better in enumerate(years) for w, worse in enumerate(years) if better > worse
+    ]
+    with Running(Service(settings, items=table)) as running, Client(running.url) as client:
+        assert [view.name for view in client.status().views] == ["vectors", "added"]
+        (learnt,) = table.layout.items(table.path).X["added"].T  # as `similia learn` has it
+        served = {f"p{n}": client.item(f"p{n}").fields["added"] for n in range(12)}
+        assert [field_number(served[name]) for name in served] == pytest.approx(learnt, abs=0.003)
+        assert served["p1"] == "2024-05-02"
+        assert served["p11"] == "2015-05-02"  # the median
+        client.feedback(
+            {"kind": "triplet", "query": {"text": "lamp"}, "better": f"p{b}", "worse": f"p{w}"}
+            for b, w in pairs
+        )
+        words = client.item("p3").vectors
+        items = [("old", "2009-01-01"), ("new", "2025-01-01"), ("number", 56.0)]
+        put = client.put_items(
+            [{"id": i, "vectors": words, "fields": {"added": value}} for i, value in items]
+        )
+        found = client.rank("lamp", items=["old", "new", "number"], min_seq=put.seq).results
+        assert [one.id for one in found] == ["number", "new", "old"]
+        with pytest.raises(Exception, match=r"'added' must be .* or a date .* got 'soon'"):
+            client.put_items([{"id": "bad", "vectors": words, "fields": {"added": "soon"}}])
+
+
+def test_a_bad_date_or_number_is_named_with_its_row(tmp_path):
+    path = tmp_path / "lamps.csv"
+    table = dated(path, ["2024-05-02", "", "soon", "2023-01-01"])
+    said = "added must be a date in every row, got 'soon' in row 3"
+    with pytest.raises(ValueError, match=said):
+        list(table.items())
+    with pytest.raises(ValueError, match=said):
+        table.layout.items(path)
+    path.write_text("id,title,price\n1,a red lamp,10\n2,a blue lamp,cheap\n")
+    table = TableFile(path, layout=ViewLayout.found_in(path, {"price": "number"}))
+    with pytest.raises(ValueError, match="price must be a number in every row, got 'cheap' in row"):
+        list(table.items())
 
 
 def test_what_queries_of_files_are_is_found_out(table, tmp_path):

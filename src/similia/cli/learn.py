@@ -19,8 +19,8 @@ Shown = Annotated[
     Option(
         "--shown",
         metavar="base:N",
-        help="For a log of clicks without what was shown: assume that people saw the best N of "
-        "today's ranking. The model keeps this assumption, and info shows it.",
+        help="For clicks without what was shown: assume that people saw the best N of today's "
+        "ranking. The model keeps this assumption.",
         rich_help_panel="Judgements",
     ),
 ]
@@ -102,8 +102,8 @@ HeldOut = Annotated[
     Path | None,
     Option(
         "--held-out",
-        help="Judgements of other queries: with --executor, what is merged is refused if one of "
-        "its parts proves better on them.",
+        help="Judgements of other queries: a merged model is refused if one of its parts proves "
+        "better on them.",
         rich_help_panel="Many workers",
     ),
 ]

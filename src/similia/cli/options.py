@@ -125,8 +125,7 @@ ItemColumns = Annotated[
     Option(
         "--item-column",
         metavar="NAME=KIND",
-        help="What a column of a table of items holds, if it is found wrong: id, text, category, "
-        "number, date, vector or unused. Repeatable.",
+        help="Kind of a column: id, text, category, number, date, vector or unused. Repeatable.",
         rich_help_panel="Tables of items",
     ),
 ]
@@ -135,9 +134,8 @@ Embed = Annotated[
     Option(
         "--embed",
         metavar="NAME_OR_FOLDER",
-        help="Make vectors of the texts by a model of sentence-transformers, model2vec or "
-        "fastembed (fastembed:NAME, or a folder with model.onnx). They are kept beside the items, "
-        "and made anew only for what has changed.",
+        help="Embed the texts with a model of sentence-transformers, model2vec or fastembed "
+        "(fastembed:NAME, or a folder with model.onnx). Vectors are kept beside the items.",
         rich_help_panel="Tables of items",
     ),
 ]
@@ -188,7 +186,7 @@ Position = Annotated[
     Option(
         "--position",
         metavar="COLUMN",
-        help="What a log of clicks calls the places of items; the same as --columns position=…",
+        help="The same as --columns position=COLUMN.",
         rich_help_panel="Judgements",
     ),
 ]

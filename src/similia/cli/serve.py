@@ -208,7 +208,7 @@ def _table(
         return None
     from similia.service.tenants.files import TableFile
 
-    return TableFile(items, layout=layout, numbers=layout.columns("number"))
+    return TableFile(items, layout=layout)
 
 
 def _embedder_of(table: "TableFile") -> str:

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,6 +32,9 @@ SAMPLE = 1000
 MOST_VALUES, MOST_WORDS = 200, 5
 #: characters in one field of CSV
 LONGEST_FIELD = 2**24
+
+#: seconds in a year, of 365.25 days
+SECONDS_A_YEAR = 365.25 * 86400
 
 #: rows of a table, values by column
 TableRows: TypeAlias = "Iterator[dict[str, Any]]"
@@ -94,7 +97,7 @@ def _kind(name: str, values: list[Any]) -> str:
         return "unused"
     if all(as_number(value) is not None for value in there):
         return "number"
-    if all(as_date(value) is not None for value in there):
+    if all(as_years(value) is not None for value in there):
         return "date"
     if all(as_vector(value) is not None for value in there):
         return "vector"
@@ -132,8 +135,8 @@ def as_number(value: Any) -> float | None:
     return found if abs(found) < float("inf") else None
 
 
-def as_date(value: Any) -> float | None:
-    """Days since 1970 of a date or time, or of its text by ISO 8601; None for anything else."""
+def as_years(value: Any) -> float | None:
+    """Years since 1970 of a date or time, or of its text by ISO 8601; None for anything else."""
     if isinstance(value, str):
         if re.match(r"\s*\d{4}-\d\d-\d\d", value) is None:
             return None
@@ -145,7 +148,12 @@ def as_date(value: Any) -> float | None:
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, datetime):
         return None
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() / 86400
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() / SECONDS_A_YEAR
+
+
+def as_day(years: float) -> str:
+    """The date, by ISO 8601, of years since 1970."""
+    return (datetime(1970, 1, 1) + timedelta(seconds=years * SECONDS_A_YEAR)).date().isoformat()
 
 
 def as_vector(value: Any) -> list[float] | None:

@@ -15,10 +15,10 @@ from similia.files.columns import ALIASES, TEXT, WantedColumns
 from similia.files.lines import opened
 from similia.tabular.columns import (
     Kinds,
-    as_date,
     as_number,
     as_text,
     as_vector,
+    as_years,
     column_kinds,
     is_table,
     read_table,
@@ -71,6 +71,11 @@ class ViewLayout:
     def columns(self, kind: str) -> list[str]:
         """Columns of one kind."""
         return [name for name, found in self.kinds.items() if found == kind]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Columns of numbers and of dates, which are numbers of years."""
+        return [*self.columns("number"), *self.columns("date")]
 
     @property
     def base(self) -> str:
@@ -142,8 +147,8 @@ class ViewLayout:
             items[name], asked[name] = bm25.both(texts)
         for name in self.columns("category"):
             asked[name] = items[name] = self._same(name, [as_text(row.get(name)) for row in rows])
-        for name in (*self.columns("number"), *self.columns("date")):
-            items[name] = self._numbers(name, [row.get(name) for row in rows])
+        for name in self.numbers:
+            items[name] = self._field(name, rows)
         return Views(**asked), Views(**items)
 
     def texts_of(self, rows: Iterable[TableRow]) -> list[str]:
@@ -172,13 +177,34 @@ class ViewLayout:
         for name in self.columns("category"):
             values = {as_text(row.get(name)) for row in rows} - {""}
             self.statistics[name] = {"values": np.array(sorted(values), dtype=object)}
-        for name in (*self.columns("number"), *self.columns("date")):
-            read = as_date if name in self.columns("date") else as_number
-            known = [value for row in rows if (value := read(row.get(name))) is not None]
-            found = np.array(known or [0.0])
+        for name in self.numbers:
+            found = self.numbers_of(name, rows)
             middle = float(np.median(found))
             skewed = bool(found.min() >= 0 and found.max() > SKEWED * middle > 0)
-            self.statistics[name] = {"middle": middle, "logarithm": skewed}
+            logarithm = skewed and self.kinds[name] == "number"
+            self.statistics[name] = {"middle": middle, "logarithm": logarithm}
+
+    def numbers_of(
+        self, name: str, rows: Sequence[TableRow], middle: float | None = None
+    ) -> NDArray[np.float64]:
+        """Numbers of a column, of dates years since 1970; missing ones are `middle`, or the median.
+
+        ValueError for what is there and no number or date.
+        """
+        kind = self.kinds[name]
+        read = as_years if kind == "date" else as_number
+        values = [row.get(name) for row in rows]
+        found = np.array([read(value) for value in values], np.float64)  # NaN of None
+        for row in np.flatnonzero(np.isnan(found)).tolist():
+            value = values[row]
+            if not (value is None or value == "" or value != value):  # NaN is missing, too
+                raise ValueError(
+                    f"{name} must be a {kind} in every row, got {value!r:.80} in row {row + 1}."
+                )
+        missing = np.isnan(found)
+        if middle is None:
+            middle = 0.0 if missing.all() else float(np.median(found[~missing]))
+        return np.where(missing, middle, found)
 
     # -- views ---------------------------------------------------------------------------------
 
@@ -204,15 +230,12 @@ class ViewLayout:
         ones = np.ones(len(rows), np.float32)
         return sparse.csr_array((ones, (rows, columns)), (len(texts), len(values)))
 
-    def _numbers(self, name: str, values: list[Any]) -> NDArray[np.float32]:
-        """A number for each row: of a date, years after the middle one."""
-        known, date = self.statistics[name], self.kinds[name] == "date"
-        read = as_date if date else as_number
-        found = np.array([known["middle"] if (n := read(v)) is None else n for v in values])
+    def _field(self, name: str, rows: Sequence[TableRow]) -> NDArray[np.float32]:
+        """A number for each row."""
+        known = self.statistics[name]
+        found = self.numbers_of(name, rows, known["middle"])
         if known["logarithm"]:
             found = np.log1p(np.maximum(found, 0.0))
-        elif date:
-            found = (found - known["middle"]) / 365.25
         return found.astype(np.float32)[:, None]
 
     # -- saved with a model --------------------------------------------------------------------
@@ -225,7 +248,7 @@ class ViewLayout:
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """The layout of such a state; ValueError if it is none."""
         found = cls(**state)
-        views = [n for kind in ("category", "number", "date") for n in found.columns(kind)]
+        views = [*found.columns("category"), *found.numbers]
         texts = found.columns("text")
         views += [WORD_VIEW] * bool(texts) + texts * (len(texts) > 1)
         if not set(views) <= set(found.statistics):
@@ -296,8 +319,8 @@ def read_sides(
     if queries is not None and not is_table(queries):
         items = layout.items(path)
         asked = read_vectors(queries)
-        numbers = (*layout.columns("number"), *layout.columns("date"))
-        views = {name: items.X[name] for name in items.X if name in (VECTORS, *numbers)}
+        kept = (VECTORS, *layout.numbers)
+        views = {name: items.X[name] for name in items.X if name in kept}
         return VectorFile(Views(**{VECTORS: asked.X}), asked.ids), items._replace(X=Views(**views))
     if queries is not None:
         layout.typed = True

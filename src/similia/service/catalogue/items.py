@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from similia.contract import Array, Indices
 from similia.service.errors import Invalid
-from similia.service.log.records import Body, Configured, Delete, Item, Packed, Put, View, is_number
+from similia.service.log.records import (
+    Body,
+    Configured,
+    Delete,
+    Item,
+    Packed,
+    Put,
+    Value,
+    View,
+    is_number,
+)
+from similia.tabular.columns import as_years
 from similia.views import Views, checked_views
 
 #: share of dead rows that triggers compaction
@@ -63,8 +74,7 @@ class Layout:
         row = np.zeros(self.width, np.float32)
         for name, place in self.places.items():
             if name in self.fields:
-                value = item.fields.get(name, 0.0)
-                row[place] = float(value) if is_number(value) else 0.0
+                row[place] = field_number(item.fields.get(name, 0.0)) or 0.0
             elif name in vectors:
                 row[place] = np.frombuffer(vectors[name], "<f4").reshape(place.stop - place.start)
         return row
@@ -105,12 +115,18 @@ class Layout:
                 )
             check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
         for name in self.fields & item.fields.keys():
-            value = item.fields[name]
-            if not is_number(value) or abs(float(value)) > largest_number(1):
+            number = field_number(item.fields[name])
+            if number is None or abs(number) > largest_number(1):
                 raise Invalid(
                     f"item {item.id!r:.80}: the field {name!r} must be a number up to "
-                    f"{largest_number(1):.1e}, got {value!r:.80}."
+                    f"{largest_number(1):.1e}, or a date such as 2024-05-02, got "
+                    f"{item.fields[name]!r:.80}."
                 )
+
+
+def field_number(value: Value) -> float | None:
+    """A number, or the years since 1970 of a date's text; None for anything else."""
+    return float(value) if is_number(value) else as_years(value)
 
 
 def check_vector(name: str, vector: object, width: int) -> None:

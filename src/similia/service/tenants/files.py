@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from similia.files import VectorFile, read_texts, read_vectors
 from similia.service.log.records import JUDGEMENTS, Item, Query, Value
 from similia.service.tenants.tenant import Tenant
-from similia.tabular.columns import as_number, as_text, read_table
+from similia.tabular.columns import as_day, as_text, read_table
 from similia.tabular.embedding import embedded
 from similia.tabular.layout import TableRow, ViewLayout
 from similia.tabular.words import WordVectors
@@ -101,8 +101,11 @@ class ItemFile:
     id_column: str | None = None
     texts: Path | None = None
     images: ImageAddresses | None = None
-    #: columns of numbers, which are learnt as views
-    numbers: list[str] = field(default_factory=list)
+
+    @property
+    def numbers(self) -> list[str]:
+        """Fields that are learnt as views."""
+        return []
 
     def items(self) -> Iterator[Item]:
         """Items one by one, in single precision."""
@@ -134,23 +137,31 @@ class TableFile(ItemFile):
     layout: ViewLayout = field(default_factory=lambda: ViewLayout({}))
 
     @property
+    def numbers(self) -> list[str]:
+        """Columns of numbers and dates."""
+        return self.layout.numbers
+
+    @property
     def words(self) -> Path:
         """Where the words are kept, beside the table."""
         return self.path.with_name(f"{self.path.name}.words.npz")
 
     def items(self) -> Iterator[Item]:
-        """Items one by one; a missing number is the median of its column."""
+        """Items one by one; a missing number or date is the median of its column."""
         layout, rows = self.layout, list(read_table(self.path))
         texts, told = layout.texts_of(rows), (*layout.columns("category"), *layout.columns("date"))
-        usual = {name: _median(rows, name) for name in self.numbers}
+        columns = {name: layout.numbers_of(name, rows).tolist() for name in self.numbers}
         names = layout.ids(self.path).names()
-        for name, row, text, vector in zip(
-            names, rows, texts, self._vectors(rows, texts), strict=True
+        vectors = self._vectors(rows, texts)
+        for place, (name, row, text, vector) in enumerate(
+            zip(names, rows, texts, vectors, strict=True)
         ):
             fields: dict[str, Value] = {column: as_text(row.get(column)) for column in told}
-            for column in self.numbers:
-                number = as_number(row.get(column))
-                fields[column] = usual[column] if number is None else number
+            for column, numbers in columns.items():
+                if layout.kinds[column] == "number":
+                    fields[column] = numbers[place]
+                elif not fields[column]:
+                    fields[column] = as_day(numbers[place])
             image = None if self.images is None else self.images.address(str(name))
             yield Item(
                 id=str(name),
@@ -172,11 +183,6 @@ class TableFile(ItemFile):
         if not self.words.exists():
             WordVectors.fit(words).save(self.words)
         return WordVectors.load(self.words).items(words)
-
-
-def _median(rows: Sequence[TableRow], column: str) -> float:
-    known = [number for row in rows if (number := as_number(row.get(column))) is not None]
-    return float(np.median(known)) if known else 0.0
 
 
 def rows_of(path: Path, file: VectorFile) -> Iterator[tuple[str, list[float]]]:
