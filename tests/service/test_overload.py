@@ -158,7 +158,8 @@ def test_requests_that_are_sent_ahead_wait_as_bytes(start, tokens):
         answers += connection.recv(65536)
         connection.sendall(ahead + ranked)
         while answers.count(b"HTTP/1.1 200") < 803 or not answers.endswith(b"]}"):
-            answers += connection.recv(65536)
+            answers += (received := connection.recv(65536))
+            assert received, "the service has closed the connection"
             protocols = list(running.server.server_state.connections)
             longest = max([longest, *(len(each.pipeline) for each in protocols)])
     assert longest <= 2

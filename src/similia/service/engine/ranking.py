@@ -111,7 +111,7 @@ def bonus(state: FrozenState, row: NDArray[np.float32]) -> Bonus:
     keys = snapshot.rows.keys(
         len(snapshot.matrix), lambda new: learner.item_keys(layout.items(new))
     )
-    rows = np.flatnonzero(np.isin(keys, items))
+    rows = np.flatnonzero(np.isin(keys, items, kind="sort"))  # as NumPy 2.0 may fail otherwise
     found = amounts[np.searchsorted(items, keys[rows])]
     return Bonus(rows, found.astype(np.float32))
 

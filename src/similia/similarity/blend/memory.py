@@ -98,7 +98,8 @@ class Memory:
         ages = np.zeros(len(keys), np.intp)
         if budget:
             n = int(self.counts[0])
-            new = len(np.setdiff1d(keys, self.keys[:n]))
+            # Sorted, as a table of numbers beyond 2⁶³ fails in NumPy 2.0.
+            new = int((~np.isin(np.unique(keys), self.keys[:n], kind="sort")).sum())
             self.reserve(max(n, min(n + new, budget)), len(self.decided))
             self.counts[0] = take_slots(
                 self.keys, self.times, n, budget, keys, times.astype(np.int64), slots, fresh, ages

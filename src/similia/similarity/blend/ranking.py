@@ -259,7 +259,7 @@ class BlendRanking(BlendState):
         keys = self._query_keys(Q)
         slots, none = memory.places(keys), np.zeros(0)
         found = [(np.zeros(0, np.uint64), none, none)] * len(keys)
-        for t in np.flatnonzero((slots >= 0) | np.isin(keys, memory.decided)):
+        for t in np.flatnonzero((slots >= 0) | np.isin(keys, memory.decided, kind="sort")):
             moved = np.zeros(self.matrix_part_.W.shape[1])
             if not self._is_wide:
                 moved = self._moved_by_W(self._base_rows(Q, np.array([t])))[0]
