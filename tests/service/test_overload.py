@@ -514,8 +514,10 @@ def test_to_wait_for_what_was_put_just_now_costs_no_thread(
     ],
 )
 def test_a_log_that_waits_for_its_learner_holds_no_thread(behind, monkeypatch, method, path, body):
-    _, here, there = behind
+    running, here, there = behind
     monkeypatch.setattr(learning, "MAX_UNLEARNT_ROWS", 0)
+    learner = running.service.tenants.get("default").learner
+    until(lambda: learner.is_far_behind)  # it hears of a row after the sender
     answer = here.request(method, f"/v1/default/{path}", json=body)
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) >= 1
