@@ -17,6 +17,7 @@ from similia.service.tenants import upkeep
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
 from similia.similarity.blend import Blend
+from tests.service.conftest import until
 from tests.service.problems import bits, filled, folded, item, learner, query, reopened, triplet
 
 BAD = 7.0  # weight of the judgement that nothing can be learnt from
@@ -186,6 +187,7 @@ def test_items_set_aside_by_their_owner_are_not_shared(tmp_path):
     owner.put_items([item(3, seed=1)])
     team = tenants.create("team", TenantSettings(shares="owner"))
     team.feedback([triplet(i) for i in range(5)])
+    until(lambda: asides(owner.log))  # its learner has a thread of its own
     assert len(asides(owner.log)) == 1
     assert asides(team.log) == {}
     live = bits(learner(team))
