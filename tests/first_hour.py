@@ -265,10 +265,13 @@ def main() -> int:
         print("-- a service")
         with hour.serving("items.csv") as url:
             status = asked(f"{url}/v1/default/status")
-            hour.see("serve: numbers are views", status, '"views":.*"name":"price"')
+            same = '"views":.*"brand","width":3.*"price","width":1.*"added","width":1'
+            hour.see("serve: brand, price and added are views, as in learn", status, same)
             hour.run("feedback", "clicks.csv", "--url", url, code=1, says="what was shown, too")
             hour.run("feedback", "log.csv", "--url", url, says="what people typed.*|Sent 600")
             promoted = f"{url}/v1/default/promote"
+            weight = r'"brand":-?[\d.e-]*[1-9]'
+            hour.see("their weights are learnt", asked(f"{url}/v1/default/status"), weight)
             hour.see("promote without an exam", asked(promoted, {}), "upload judged queries")
             hour.run("evaluate", "judged.csv", "--url", url, says="have one grade only")
             hour.run("evaluate", "graded.csv", "--url", url, says="learnt - base")

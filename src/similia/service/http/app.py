@@ -166,7 +166,8 @@ class Service:
         if self.embedder is None or not query.text:
             return query
         vector = await self.embedder.embed(query.text)
-        return structs.replace(query, vectors={self.settings.embedder_view: vector})
+        vectors = {**call.tenant.named(query.text), self.settings.embedder_view: vector}
+        return structs.replace(query, vectors=vectors)
 
     def create(self, name: str, shares: str | None = None) -> bool:
         """Make a tenant; False if it exists with the same items."""
@@ -266,12 +267,7 @@ class Service:
             if self.settings.follow:
                 first = self.tenants.get(self.settings.tenant)
             else:
-                first = self.tenants.get_or_create(
-                    self.settings.tenant,
-                    structs.replace(
-                        self._new_tenant, fields=self.items.numbers if self.items else []
-                    ),
-                )
+                first = self.tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self.tenants.open_some()
         for name, error in self.tenants.unusable.items():
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))
