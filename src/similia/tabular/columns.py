@@ -224,9 +224,28 @@ def _objects(path: Path) -> TableRows:
 def _arrow(path: Path) -> TableRows:
     from similia.files.tables import Table
 
-    table = Table(path, "items")
+    table, before = Table(path, "items"), 0
     for batch in table.batches(table.schema.names):
-        yield from batch.to_pylist()
+        try:
+            rows = batch.to_pylist()
+        except OverflowError:
+            raise _out_of_range(path, batch, before) from None
+        yield from rows
+        before += len(rows)
+
+
+def _out_of_range(path: Path, batch: Any, before: int) -> ValueError:
+    """Error that names the first date that Python has no number for."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for row, value in enumerate(column, start=before + 1):
+            try:
+                value.as_py()
+            except OverflowError:
+                return ValueError(
+                    f"{path}: {name} must be a date of the years 1 to 9999, got another in row "
+                    f"{row}."
+                )
+    return ValueError(f"{path}: dates must be of the years 1 to 9999, got another.")
 
 
 def _sqlite(path: Path, table: str) -> TableRows:
