@@ -202,6 +202,13 @@ def test_items_that_come_later_are_measured_as_the_first(table, tmp_path):
         median = np.median([float(row[3]) for row in lamps() if row[3] != ""])
         assert found["price"][3] == found["price"][4] == np.float32(np.log1p(median))
         assert client.item("whole").fields == fields["whole"]
+        row = rows[9]  # put again by its text, an item of the table is what it was
+        same = {"text": row["title"], "fields": {**client.item("p9").fields}}
+        put = client.put_items([{"id": "again", **same}])
+        client.rank("lamp", min_seq=put.seq)
+        pair = views_of(running.service.tenants.get("default"), ["again", "p9"])
+        for name in pair:
+            assert np.allclose(pair[name][0], pair[name][1], atol=1e-6), name
         bad = [
             ({"brand": 3.0}, "'brand' must be a text, got 3.0"),
             ({"brand": True}, "'brand' must be a text, got True"),

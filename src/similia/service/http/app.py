@@ -28,7 +28,7 @@ from similia.service.http.pages import IMAGES_PATH, Images, page_router
 from similia.service.http.telemetry import Metrics, Traces
 from similia.service.judging import judging
 from similia.service.log.opening import Access
-from similia.service.log.records import Query, TenantSettings
+from similia.service.log.records import Item, Query, TenantSettings
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
@@ -168,6 +168,18 @@ class Service:
         vector = await self.embedder.embed(query.text)
         vectors = {**call.tenant.named(query.text), self.settings.embedder_view: vector}
         return structs.replace(query, vectors=vectors)
+
+    async def embedded(self, tenant: Tenant, items: Sequence[Item]) -> list[Item]:
+        """Items, those without vectors with the vector of their text."""
+        categories = [each.name for each in tenant.columns or () if each.is_category]
+        found = []
+        for item in items:
+            if self.embedder is not None and item.text and not item.vectors:
+                named = [str(item.fields[name]) for name in categories if name in item.fields]
+                vector = await self.embedder.embed_item(item.text, named)
+                item = structs.replace(item, vectors={self.settings.embedder_view: vector})
+            found.append(item)
+        return found
 
     def create(self, name: str, shares: str | None = None) -> bool:
         """Make a tenant; False if it exists with the same items."""
