@@ -129,16 +129,20 @@ def test_typed_queries_name_categories_as_in_learn(tenants, table):
 
 
 def test_columns_beside_vectors_are_views_too(tenants, tmp_path):
-    vectors = np.random.default_rng(1).normal(size=(60, 4)).astype(np.float32)
+    vectors = np.random.default_rng(1).normal(size=(60, 4)).round(3)  # no floats of 32 bits
     rows = [
         [*row, json.dumps(vector)] for row, vector in zip(lamps(), vectors.tolist(), strict=True)
     ]
     path = write(tmp_path / "lamps.csv", rows, (*COLUMNS, "embedding"))
     table = served(path)
     assert _embedder_of(table) == ""
-    found = views_of(loaded(tenants, table), [row[0] for row in rows])
+    tenant = loaded(tenants, table)
+    found = views_of(tenant, [row[0] for row in rows])
     assert list(found) == ["vectors", *MADE]
-    assert np.array_equal(found["vectors"], vectors)
+    assert np.array_equal(found["vectors"], vectors.astype(np.float32))
+    last = tenant.log.last
+    loaded(tenants, table)
+    assert tenant.log.last == last  # nothing was put again
     rows[3][-1] = "[1.0"
     with pytest.raises(ValueError, match=r"embedding must be a vector in every row.*in row 4"):
         list(served(write(path, rows, (*COLUMNS, "embedding")), embedding="vector").items())
@@ -320,6 +324,9 @@ def test_a_category_of_many_values_is_only_shown(tenants, table, monkeypatch, ca
     assert [each.name for each in tenant.columns] == ["price", "added"]
     assert "brand must have 1 to 2 values to be a view, got 3; it is only shown" in caplog.text
     assert tenant.item("p1").fields["brand"] == "Blue Sky"
+    caplog.clear()
+    loaded(tenants, table)
+    assert "brand" not in caplog.text
 
 
 def test_a_team_and_a_follower_see_the_same_views(tenants, table, server, name, tmp_path):

@@ -148,17 +148,16 @@ class TableFile(ItemFile):
 
     def load(self, tenant: Tenant) -> tuple[int, int]:
         """Put new and changed items; columns stay the views that they were at the first start."""
-        known = tenant.columns
-        if known is None:
-            rows = self._rows(self.layout)
-            columns = self._columns(rows)
-            return self._put(tenant, self._items(self.layout, rows), columns)
-        same = {each.name: each.kind for each in known if each.name in self.layout.kinds}
-        layout = replace(self.layout, kinds={**self.layout.kinds, **same})
+        known, kinds = tenant.columns, self.layout.kinds
+        same = {each.name: each.kind for each in known or () if each.name in kinds}
+        layout = replace(self.layout, kinds={**kinds, **same})
         rows = self._rows(layout)
-        for each in changes(known, layout.column_views(rows), layout.kinds):
-            logger.warning(f"{self.path}: {each}.")
-        return self._put(tenant, self._items(layout, rows), [])
+        found = layout.column_views(rows)
+        notes = too_wide(found) if known is None else changes(known, found, kinds)
+        for note in notes:
+            logger.warning(f"{self.path}: {note}.")
+        columns = [each for each in found if may_be_view(each)]
+        return self._put(tenant, self._items(layout, rows), columns)
 
     def items(self) -> Iterator[Item]:
         """Items one by one."""
@@ -168,19 +167,6 @@ class TableFile(ItemFile):
         """Rows without their vectors."""
         names = [name for name, kind in layout.kinds.items() if kind != "vector"]
         return [{name: row.get(name) for name in names} for row in read_table(self.path)]
-
-    def _columns(self, rows: Sequence[TableRow]) -> list[ColumnView]:
-        """Columns that become views."""
-        found = []
-        for each in self.layout.column_views(rows):
-            if 1 <= each.width <= MAX_VALUES:
-                found.append(each)
-            else:
-                logger.warning(
-                    f"{self.path}: {each.name} must have 1 to {MAX_VALUES} values to be a view, "
-                    f"got {each.width}; it is only shown."
-                )
-        return found
 
     def _items(self, layout: ViewLayout, rows: Sequence[TableRow]) -> Iterator[Item]:
         numbers = {
@@ -214,8 +200,10 @@ class TableFile(ItemFile):
         elif own:
             names = [VECTORS, *own[1:]]
             for number, row in enumerate(read_table(self.path), start=1):
-                given = [vector_in(name, row.get(name), number) for name in own]
-                yield dict(zip(names, given, strict=True))
+                yield {
+                    name: np.array(vector_in(column, row.get(column), number), "<f4").tolist()
+                    for name, column in zip(names, own, strict=True)
+                }
             return
         else:
             found = self._word_vectors(layout, rows, texts)
@@ -242,6 +230,21 @@ class TableFile(ItemFile):
         return kept.items(words)
 
 
+def may_be_view(column: ColumnView) -> bool:
+    """Whether a column of a new tenant becomes a view."""
+    return 1 <= column.width <= MAX_VALUES
+
+
+def too_wide(found: Sequence[ColumnView]) -> Iterator[str]:
+    """Which columns do not become views."""
+    for each in found:
+        if not may_be_view(each):
+            yield (
+                f"{each.name} must have 1 to {MAX_VALUES} values to be a view, got {each.width}; "
+                "it is only shown"
+            )
+
+
 def some(names: Sequence[str]) -> str:
     """The first of some names, and how many there are."""
     return f"{', '.join(names[:5])} ({len(names)} in all)"
@@ -258,9 +261,9 @@ def changes(
             yield f"{each.name} is a view, but no column any more, so items count as without it"
     for each in now:
         earlier = columns.get(each.name)
-        if earlier is None:
+        if earlier is None and may_be_view(each):
             yield f"{each.name} was no view when this store began, and is only shown; {advice} it"
-        elif new := sorted(set(each.values) - set(earlier.values)):
+        elif earlier and (new := sorted(set(each.values) - set(earlier.values))):
             yield f"values of {each.name} that are new count as none: {some(new)}; {advice} them"
 
 
