@@ -274,13 +274,16 @@ def main() -> int:
             hour.run("feedback", "clicks.csv", "--url", url, code=1, says="what was shown, too")
             hour.run("feedback", "log.csv", "--url", url, says="what people typed.*|Sent 600")
             promoted = f"{url}/v1/default/promote"
+            typed = {"query": {"text": "cheap wing"}, "k": 2}
+            seq = json.loads(asked(f"{url}/v1/default/status"))["seq"]
+            asked(f"{url}/v1/default/rank", {**typed, "min_seq": seq})  # when all is learnt
             status = asked(f"{url}/v1/default/status")
             hour.see("serve: cheap is better, it has learnt", status, '"weights":.*"price":-')
             hour.see("promote without an exam", asked(promoted, {}), "upload judged queries")
             hour.run("evaluate", "judged.csv", "--url", url, says="have one grade only")
             hour.run("evaluate", "graded.csv", "--url", url, says="learnt - base")
             hour.see("promote with one", asked(promoted, {}), '"promoted":.*"start":')
-            found = asked(f"{url}/v1/default/rank", {"query": {"text": "cheap wing"}, "k": 2})
+            found = asked(f"{url}/v1/default/rank", typed)
             hour.see("a typed query is ranked", found, '"results":.*"id":"p')
         print("-- clicks without what was shown")
         hour.run("learn", "items.csv", "clicks.csv", "--shown", "base:10", "-o", "c")
