@@ -111,7 +111,8 @@ def generated(n: int, rng: np.random.Generator) -> tuple[list[tuple[str, str]], 
     of = rng.integers(40, size=n)
     texts = [" ".join(rng.choice(WORDS, 60, p=topics[t])) for t in of]
     items = [(" ".join(text.split()[:5]), text) for text in texts]
-    return items, [" ".join(rng.choice(WORDS, 3, p=topics[t])) for t in rng.integers(40, size=200)]
+    queries = [" ".join(rng.choice(WORDS, 3, p=topics[t])) for t in rng.integers(40, size=200)]
+    return items, list(dict.fromkeys(queries))
 
 
 def cranfield() -> tuple[list[tuple[str, str]], list[str]]:
@@ -241,7 +242,10 @@ def main() -> int:
         hour.run("search", "whole.index", "-q", "wing flow", "--model", model, "-k", 2, says="wing")
         shown = hour.run("evaluate", model, "items.csv", "judged.csv", "--measure", "nDCG@10")
         arguments = ("items.csv", "judged.csv", "--model", model, "--unseen")
-        verdict = hour.run("promote", "generations", *arguments, code=4, says="today's ranking")
+        refused = 4 if known else 0  # what is learnt of Cranfield is no better on other queries
+        verdict = hour.run(
+            "promote", "generations", *arguments, code=refused, says="today's ranking"
+        )
         figures = [
             re.search(pattern, text)
             for pattern, text in (
@@ -265,15 +269,21 @@ def main() -> int:
         print("-- a service")
         with hour.serving("items.csv") as url:
             status = asked(f"{url}/v1/default/status")
-            hour.see("serve: numbers are views", status, '"views":.*"name":"price"')
+            same = '"views":.*"brand","width":3.*"price","width":1.*"added","width":1'
+            hour.see("serve: brand, price and added are views, as in learn", status, same)
             hour.run("feedback", "clicks.csv", "--url", url, code=1, says="what was shown, too")
             hour.run("feedback", "log.csv", "--url", url, says="what people typed.*|Sent 600")
             promoted = f"{url}/v1/default/promote"
+            typed = {"query": {"text": "cheap wing"}, "k": 2}
+            seq = json.loads(asked(f"{url}/v1/default/status"))["seq"]
+            asked(f"{url}/v1/default/rank", {**typed, "min_seq": seq})  # when all is learnt
+            status = asked(f"{url}/v1/default/status")
+            hour.see("serve: cheap is better, it has learnt", status, '"weights":.*"price":-')
             hour.see("promote without an exam", asked(promoted, {}), "upload judged queries")
             hour.run("evaluate", "judged.csv", "--url", url, says="have one grade only")
             hour.run("evaluate", "graded.csv", "--url", url, says="learnt - base")
             hour.see("promote with one", asked(promoted, {}), '"promoted":.*"start":')
-            found = asked(f"{url}/v1/default/rank", {"query": {"text": "cheap wing"}, "k": 2})
+            found = asked(f"{url}/v1/default/rank", typed)
             hour.see("a typed query is ranked", found, '"results":.*"id":"p')
         print("-- clicks without what was shown")
         hour.run("learn", "items.csv", "clicks.csv", "--shown", "base:10", "-o", "c")

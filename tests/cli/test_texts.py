@@ -10,6 +10,7 @@ import pytest
 
 from similia import load
 from similia.tabular.columns import column_kinds, read_table
+from similia.tabular.layout import ViewLayout
 
 WORDS = ["red", "blue", "green", "small", "large", "old", "new", "round", "square", "flat"]
 THINGS = ["lamp", "chair", "table", "shelf", "bowl", "clock", "mirror", "basket"]
@@ -164,3 +165,27 @@ def test_what_cannot_be_read_is_said_in_a_sentence(run, shop, tmp_path):
     assert "column of texts or of vectors" in error
     (tmp_path / "empty.csv").write_text("id,title\n")
     assert "at least one row" in run("learn", "empty.csv", "log.csv", code=1).stderr
+
+
+def test_numbers_of_parquet_may_be_nan(tmp_path):
+    import pandas
+
+    path = tmp_path / "items.parquet"
+    columns = {"id": ["a", "b", "c"], "title": ["a lamp", "a chair", "a bowl"]}
+    pandas.DataFrame({**columns, "price": [1.0, np.nan, 3.0]}).to_parquet(path)
+    assert column_kinds(path)["price"] == "number"
+    assert ViewLayout.found_in(path).items(path).X["price"].ravel().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("unit", ["s", "us"])
+def test_a_date_that_python_cannot_hold_is_named_with_its_row(tmp_path, unit):
+    import pyarrow
+    from pyarrow import parquet
+
+    path, far = tmp_path / "items.parquet", {"s": 10**12, "us": -(10**17)}[unit]
+    dates = pyarrow.array([0, 1, far], pyarrow.timestamp(unit))
+    columns = {"id": ["a", "b", "c"], "title": ["a lamp", "a chair", "a bowl"], "added": dates}
+    parquet.write_table(pyarrow.table(columns), path)
+    said = "added must be a date of the years 1 to 9999, got another in row 3"
+    with pytest.raises(ValueError, match=said):
+        column_kinds(path)

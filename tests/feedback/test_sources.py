@@ -158,3 +158,11 @@ def test_a_run_is_ordered_by_its_scores(tmp_path):
     path.write_text("7 Q0 3\n")
     with pytest.raises(ValueError, match="4 fields, as qrels do, or 6, as runs do, got 3"):
         read_run(path, PLAIN)
+
+
+def test_columns_understood_by_other_names_are_told_from_the_columns(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("search_term,clicked\nred lamp,1\n")
+    said = r"got 'search_term,clicked' \(query is search_term, click is clicked\); name yours"
+    with pytest.raises(ValueError, match=said):
+        read(path, "lists")

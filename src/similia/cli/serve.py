@@ -194,7 +194,7 @@ def _table(
     item_columns: list[str] | None,
     embed: str | None,
 ) -> "TableFile | None":
-    """Items of a table with texts and no vectors of their own, or that an embedder is to make."""
+    """Items of a table whose columns are views, if it is one."""
     sides = inputs.Sides(
         vectors=items,
         ids=ids,
@@ -204,7 +204,7 @@ def _table(
         embed=embed,
     )
     layout = sides.layout()
-    if layout is None or (layout.columns("vector") and not embed):
+    if layout is None:
         return None
     from similia.service.tenants.files import TableFile
 
@@ -212,7 +212,9 @@ def _table(
 
 
 def _embedder_of(table: "TableFile") -> str:
-    """Setting by which typed queries get vectors like those of the items."""
+    """Setting by which typed queries get vectors like those of the items; "" for none."""
+    if table.layout.columns("vector") and not table.layout.embedder:
+        return ""
     return f"local:{table.layout.embedder}" if table.layout.embedder else f"words:{table.words}"
 
 

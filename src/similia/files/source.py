@@ -219,10 +219,11 @@ class Source:
                 )
             choices = " or ".join(",".join(one.required) for one in wanted)
             s = "s" * ("," in choices)
+            read_as = ", ".join(f"{n} is {c}" for n, c in self.names.items() if n != c)
             raise ValueError(
-                f"{self}: {self.what} must have the column{s} {choices}, "
-                f"got {','.join(self.names)!r:.120}; name yours with columns "
-                "(--columns query=…,item=…)."
+                f"{self}: {self.what} must have the column{s} {choices}, got "
+                f"{','.join(found)!r:.120}{f' ({read_as})' * bool(read_as)}; name yours with "
+                "columns (--columns query=…,item=…)."
             )
         optional = {n: one for n, one in self.chosen.optional.items() if n in self.names}
         self.readers = {**self.chosen.required, **optional}

@@ -65,7 +65,13 @@ class NewQuery(Query, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
 
 class NewItem(Item, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Something to find: a vector for each view, and what people see of it."""
+    """Something to find: a vector for each view, and what people see of it.
+
+    Without vectors, it gets that of its text, if the service makes those of typed queries.
+    Fields named like columns of the table that was served first are views, too: numbers, dates such
+    as 2024-05-02, or categories. A missing number or date is the median of that table; a category
+    that is missing, or was not in it, is none.
+    """
 
     id: Id
     vectors: VectorsByView = {}

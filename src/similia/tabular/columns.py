@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -92,7 +92,7 @@ def kinds_in_words(kinds: Kinds) -> str:
 
 
 def _kind(name: str, values: list[Any]) -> str:
-    there = [value for value in values if value is not None and value != ""]
+    there = [value for value in values if not is_missing(value)]
     if len(set(map(str, there))) < 2 and len(values) > 1:
         return "unused"
     if all(as_number(value) is not None for value in there):
@@ -124,6 +124,11 @@ def _id_column(columns: Mapping[str, list[Any]], kinds: Kinds) -> str | None:
     return next((name for name in (*named, *others) if differ(name)), None)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is not there: None, empty, or NaN."""
+    return value is None or value == "" or bool(value != value)
+
+
 def as_number(value: Any) -> float | None:
     """A number, or a text of one; None for anything else."""
     if isinstance(value, str) and re.fullmatch(r"\s*[-+]?[\d.][\d.eE+-]*\s*", value) is None:
@@ -151,11 +156,6 @@ def as_years(value: Any) -> float | None:
     return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() / SECONDS_A_YEAR
 
 
-def as_day(years: float) -> str:
-    """The date, by ISO 8601, of years since 1970."""
-    return (datetime(1970, 1, 1) + timedelta(seconds=years * SECONDS_A_YEAR)).date().isoformat()
-
-
 def as_vector(value: Any) -> list[float] | None:
     """A list of numbers, or its text as JSON; None for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -169,7 +169,7 @@ def as_vector(value: Any) -> list[float] | None:
 
 def as_text(value: Any) -> str:
     """Text of a value; a list of tags is its words."""
-    if value is None:
+    if is_missing(value):
         return ""
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -224,9 +224,28 @@ def _objects(path: Path) -> TableRows:
 def _arrow(path: Path) -> TableRows:
     from similia.files.tables import Table
 
-    table = Table(path, "items")
+    table, before = Table(path, "items"), 0
     for batch in table.batches(table.schema.names):
-        yield from batch.to_pylist()
+        try:
+            rows = batch.to_pylist()
+        except OverflowError:
+            raise _out_of_range(path, batch, before) from None
+        yield from rows
+        before += len(rows)
+
+
+def _out_of_range(path: Path, batch: Any, before: int) -> ValueError:
+    """Error that names the first date that Python has no number for."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for row, value in enumerate(column, start=before + 1):
+            try:
+                value.as_py()
+            except OverflowError:
+                return ValueError(
+                    f"{path}: {name} must be a date of the years 1 to 9999, got another in row "
+                    f"{row}."
+                )
+    return ValueError(f"{path}: dates must be of the years 1 to 9999, got another.")
 
 
 def _sqlite(path: Path, table: str) -> TableRows:

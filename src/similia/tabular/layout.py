@@ -13,12 +13,11 @@ from similia.contract import Matrix
 from similia.files import BadRows, Ids, Source, VectorFile, read_vectors
 from similia.files.columns import ALIASES, TEXT, WantedColumns
 from similia.files.lines import opened
+from similia.tabular.column_views import ColumnView, Places
 from similia.tabular.columns import (
     Kinds,
-    as_number,
     as_text,
     as_vector,
-    as_years,
     column_kinds,
     is_table,
     read_table,
@@ -32,8 +31,6 @@ TableRow: TypeAlias = Mapping[str, Any]
 
 #: the view of all texts of an item together
 WORD_VIEW = "words"
-#: how much longer than its median a column of numbers may reach before its logarithm is taken
-SKEWED = 20.0
 
 
 @dataclass
@@ -78,6 +75,11 @@ class ViewLayout:
         return [*self.columns("number"), *self.columns("date")]
 
     @property
+    def measured(self) -> list[str]:
+        """Columns that are views by what was measured of them."""
+        return [*self.columns("category"), *self.numbers]
+
+    @property
     def base(self) -> str:
         """Name of the first view."""
         own = self.columns("vector")
@@ -92,9 +94,10 @@ class ViewLayout:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def ids(self, path: Path) -> Ids:
+    def ids(self, path: Path, rows: Sequence[TableRow] | None = None) -> Ids:
         """Ids of a table's rows; row numbers if it has no column of them."""
-        rows, names = list(read_table(path)), self.columns("id")
+        rows = list(read_table(path)) if rows is None else rows
+        names = self.columns("id")
         return Ids(_names(path, [row.get(names[0]) for row in rows]) if names else None, len(rows))
 
     def items(self, path: Path) -> VectorFile:
@@ -121,14 +124,15 @@ class ViewLayout:
         for name, bm25, some in self._words(rows, texts):
             views[name] = bm25.queries(some)
         for name in self.columns("category"):
-            views[name] = self._named(name, texts)
+            view = self._column_view(name)
+            views[name] = _one_hot(view.ones_named(texts), len(texts), view.width)
         return VectorFile(Views(**views), ids or Ids(None, len(texts)), self)
 
     def _read(self, path: Path) -> tuple[VectorFile, VectorFile]:
         rows = list(read_table(path))
         if not rows:
             raise ValueError(f"{path}: a table must have at least one row, got none.")
-        ids = self.ids(path)
+        ids = self.ids(path, rows)
         if not self.statistics:
             self._measure(rows)
         asked, items = self.views_of(rows, path)
@@ -145,10 +149,12 @@ class ViewLayout:
             asked[key] = items[key] = _vectors(name, [row.get(name) for row in rows])
         for name, bm25, texts in self._words(rows, self.texts_of(rows)):
             items[name], asked[name] = bm25.both(texts)
-        for name in self.columns("category"):
-            asked[name] = items[name] = self._same(name, [as_text(row.get(name)) for row in rows])
-        for name in self.numbers:
-            items[name] = self._field(name, rows)
+        for name in self.measured:
+            view, values = self._column_view(name), [row.get(name) for row in rows]
+            if view.is_category:
+                asked[name] = items[name] = _one_hot(view.ones(values), len(rows), view.width)
+            else:
+                items[name] = view.features(values)[:, None]
         return Views(**asked), Views(**items)
 
     def texts_of(self, rows: Iterable[TableRow]) -> list[str]:
@@ -174,69 +180,26 @@ class ViewLayout:
             self.statistics[WORD_VIEW] = BM25().fit(self.texts_of(rows)).state()
         if len(names) > 1:
             self.statistics |= {name: BM25().fit(some).state() for name, some in texts.items()}
-        for name in self.columns("category"):
-            values = {as_text(row.get(name)) for row in rows} - {""}
-            self.statistics[name] = {"values": np.array(sorted(values), dtype=object)}
-        for name in self.numbers:
-            found = self.numbers_of(name, rows)
-            middle = float(np.median(found))
-            skewed = bool(found.min() >= 0 and found.max() > SKEWED * middle > 0)
-            logarithm = skewed and self.kinds[name] == "number"
-            self.statistics[name] = {"middle": middle, "logarithm": logarithm}
+        for view in self.column_views(rows):
+            self.statistics[view.name] = (
+                {"values": np.array(view.values, dtype=object)}
+                if view.is_category
+                else {"middle": view.middle, "logarithm": view.logarithm}
+            )
 
-    def numbers_of(
-        self, name: str, rows: Sequence[TableRow], middle: float | None = None
-    ) -> NDArray[np.float64]:
-        """Numbers of a column, of dates years since 1970; missing ones are `middle`, or the median.
+    def column_views(self, rows: Sequence[TableRow]) -> list[ColumnView]:
+        """Views of categories, numbers and dates, as these rows make them."""
+        return [
+            ColumnView.measured(name, self.kinds[name], [row.get(name) for row in rows])
+            for name in self.measured
+        ]
 
-        ValueError for what is there and no number or date.
-        """
-        kind = self.kinds[name]
-        read = as_years if kind == "date" else as_number
-        values = [row.get(name) for row in rows]
-        found = np.array([read(value) for value in values], np.float64)  # NaN of None
-        for row in np.flatnonzero(np.isnan(found)).tolist():
-            value = values[row]
-            if not (value is None or value == "" or value != value):  # NaN is missing, too
-                raise ValueError(
-                    f"{name} must be a {kind} in every row, got {value!r:.80} in row {row + 1}."
-                )
-        missing = np.isnan(found)
-        if middle is None:
-            middle = 0.0 if missing.all() else float(np.median(found[~missing]))
-        return np.where(missing, middle, found)
-
-    # -- views ---------------------------------------------------------------------------------
-
-    def _same(self, name: str, texts: list[str]) -> sparse.csr_array:
-        """A one in the column of each row's category."""
-        values = self.statistics[name]["values"].tolist()
-        places = {value: place for place, value in enumerate(values)}
-        found = np.array([places.get(text, -1) for text in texts])
-        rows = np.flatnonzero(found >= 0)
-        ones = np.ones(len(rows), np.float32)
-        return sparse.csr_array((ones, (rows, found[rows])), (len(texts), len(values)))
-
-    def _named(self, name: str, texts: list[str]) -> sparse.csr_array:
-        """A one in the column of each category all of whose words a typed query has."""
-        values = self.statistics[name]["values"].tolist()
-        words = [set(value.lower().split()) for value in values]
-        rows, columns = [], []
-        for row, text in enumerate(texts):
-            asked = set(text.lower().split())
-            named = [place for place, some in enumerate(words) if some and some <= asked]
-            rows += [row] * len(named)
-            columns += named
-        ones = np.ones(len(rows), np.float32)
-        return sparse.csr_array((ones, (rows, columns)), (len(texts), len(values)))
-
-    def _field(self, name: str, rows: Sequence[TableRow]) -> NDArray[np.float32]:
-        """A number for each row."""
-        known = self.statistics[name]
-        found = self.numbers_of(name, rows, known["middle"])
-        if known["logarithm"]:
-            found = np.log1p(np.maximum(found, 0.0))
-        return found.astype(np.float32)[:, None]
+    def _column_view(self, name: str) -> ColumnView:
+        """The view of a column, as it was measured."""
+        known = dict(self.statistics[name])
+        if "values" in known:
+            known["values"] = tuple(known["values"].tolist())
+        return ColumnView(name, self.kinds[name], **known)
 
     # -- saved with a model --------------------------------------------------------------------
 
@@ -248,12 +211,17 @@ class ViewLayout:
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """The layout of such a state; ValueError if it is none."""
         found = cls(**state)
-        views = [*found.columns("category"), *found.numbers]
+        views = found.measured
         texts = found.columns("text")
         views += [WORD_VIEW] * bool(texts) + texts * (len(texts) > 1)
         if not set(views) <= set(found.statistics):
             raise ValueError("the layout lacks the statistics of a column")
         return found
+
+
+def _one_hot(places: Places, n_rows: int, width: int) -> sparse.csr_array:
+    """A matrix of ones at some places."""
+    return sparse.csr_array((np.ones(len(places[0]), np.float32), places), (n_rows, width))
 
 
 def _names(path: Path, values: list[Any]) -> list[Any]:
@@ -274,15 +242,22 @@ def _names(path: Path, values: list[Any]) -> list[Any]:
 
 def _vectors(name: str, values: list[Any]) -> NDArray[np.float32]:
     """A matrix of a column of vectors."""
-    rows = [as_vector(value) for value in values]
-    length = len(rows[0] or ())
+    rows = [vector_in(name, value, number) for number, value in enumerate(values, start=1)]
     for number, row in enumerate(rows, start=1):
-        if row is None or len(row) != length:
+        if len(row) != len(rows[0]):
             raise ValueError(
-                f"{name} must be a vector of {length or 'some'} numbers in every row, got "
-                f"another in row {number}."
+                f"{name} must be a vector of {len(rows[0])} numbers in every row, got {len(row)} "
+                f"in row {number}."
             )
     return np.array(rows, np.float32)
+
+
+def vector_in(name: str, value: Any, row: int) -> list[float]:
+    """The vector of a column in a row."""
+    found = as_vector(value)
+    if found is None:
+        raise ValueError(f"{name} must be a vector in every row, got {value!r:.80} in row {row}.")
+    return found
 
 
 def asked_in(source: Source, items: Ids) -> list[str] | None:

@@ -1,6 +1,7 @@
 """Words of texts as short dense vectors, for whoever has no embedder."""
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -47,6 +48,12 @@ class WordVectors:
         """Vectors of what is asked."""
         found: NDArray[np.float32] = self.bm25.queries(texts) @ self.directions
         return found
+
+    def unknown(self, texts: Sequence[str]) -> list[str]:
+        """Words of texts for which there is no direction."""
+        counter = self.bm25.counter_
+        words = set(chain.from_iterable(map(counter.build_analyzer(), texts)))
+        return sorted(words.difference(counter.get_feature_names_out()))
 
     def save(self, path: Path) -> None:
         """Write them to a .npz file."""

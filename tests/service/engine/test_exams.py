@@ -7,7 +7,7 @@ import pytest
 
 from similia.service.errors import Invalid
 from similia.service.log.provenance import is_held_out
-from similia.service.log.records import Query, Triplet
+from similia.service.log.records import Grades, Query, Triplet
 from similia.service.tenants.tenant import Tenant
 from tests.service.problems import TAUGHT_VIEWS, bits, learner, reopened, taught
 
@@ -127,7 +127,10 @@ def test_what_is_no_better_is_refused_and_the_refusal_recorded(tmp_path):
 
 def test_without_exam_questions_nothing_is_promoted(tmp_path):
     tenant = taught(tmp_path, n=40, exam_sources=["other"])
-    assert "upload some, or answer questions" in tenant.champions.evaluate().note
+    tenant.feedback([Grades(query=Query(item="i3"), grades={"i1": 1.0, "i2": 1.0}, source="exam")])
+    learner(tenant)
+    assert len(tenant.learner.exams()[1]) == 1
+    assert "differ in grade: upload some, or answer" in tenant.champions.evaluate().note
     with pytest.raises(Invalid, match="upload judged"):
         tenant.champions.promote()
     tenant.close()

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -24,11 +25,18 @@ REMEMBERED = 10_000
 MAX_ANSWER_BYTES = 4 * 2**20
 
 
-class Embedder(Protocol):
+class TextEmbedder(Protocol):
     """Turns a text into a vector."""
 
     async def embed(self, text: str) -> list[float]:
         """Vector of a text."""
+
+
+class Embedder(TextEmbedder, Protocol):
+    """Makes the vectors of typed queries, and of items."""
+
+    async def embed_item(self, text: str, categories: Sequence[str]) -> list[float]:
+        """Vector of an item by its text, and by its categories where words are compared."""
 
 
 def open_embedder(settings: Settings) -> Embedder | None:
@@ -54,7 +62,7 @@ def open_embedder(settings: Settings) -> Embedder | None:
 class Remembering:
     """An embedder that keeps the vectors of the last texts."""
 
-    def __init__(self, inner: Embedder) -> None:
+    def __init__(self, inner: TextEmbedder) -> None:
         self.inner = inner
         self._known: OrderedDict[str, list[float]] = OrderedDict()
 
@@ -67,6 +75,10 @@ class Remembering:
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return found
+
+    async def embed_item(self, text: str, categories: Sequence[str]) -> list[float]:
+        """Vector of an item by its text."""
+        return await self.embed(text)
 
 
 class _Embedding(msgspec.Struct):
@@ -152,9 +164,18 @@ class WordEmbedder:
 
     async def embed(self, text: str) -> list[float]:
         """Vector of a text; zeros if the items have none of its words."""
+        return _checked(self._known().queries([text])[0].tolist())
+
+    async def embed_item(self, text: str, categories: Sequence[str]) -> list[float]:
+        """Vector of an item by its text and its categories."""
+        known, words = self._known(), "\n".join([text, *categories])
+        found = await asyncio.to_thread(known.items, [words])
+        return _checked(found[0].tolist())
+
+    def _known(self) -> WordVectors:
         if self._words is None:  # the file is made when the items are read
             self._words = WordVectors.load(self._path)
-        return _checked(self._words.queries([text])[0].tolist())
+        return self._words
 
 
 def _checked(vector: list[float]) -> list[float]:

@@ -10,7 +10,7 @@ of the log, also while they change; of what went before the last compaction noth
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,13 @@ from similia.service.log.records import (
     Item,
     Packed,
     Put,
+    TenantSettings,
     Value,
     View,
-    is_number,
+    view_of,
 )
-from similia.tabular.columns import as_years
+from similia.tabular.column_views import ColumnView
+from similia.tabular.columns import is_missing
 from similia.views import Views, checked_views
 
 #: share of dead rows that triggers compaction
@@ -40,9 +42,11 @@ MIN_COMPACTED = 1024
 class Layout:
     """Where each view is in a row."""
 
-    def __init__(self, views: Sequence[View], fields: Sequence[str] = ()) -> None:
-        self.views = [*views, *(View(name, 1, compared=False) for name in fields)]
-        self.fields = set(fields)
+    def __init__(self, views: Sequence[View], columns: Sequence[ColumnView] = ()) -> None:
+        self._given = {view.name: view.width for view in views}
+        #: views that are made of fields of items
+        self.columns = list(columns)
+        self.views = [*views, *map(view_of, columns)]
         ends = np.cumsum([0, *(view.width for view in self.views)]).tolist()
         pairs = zip(self.views, ends, ends[1:], strict=False)
         self.places = {view.name: slice(begin, end) for view, begin, end in pairs}
@@ -50,6 +54,12 @@ class Layout:
         self.base = self.views[0].name
         self._compared = [view for view in self.views if view.compared]
         self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
+
+    @classmethod
+    def of(cls, settings: TenantSettings) -> Self:
+        """Layout by the settings of a tenant."""
+        fields = [ColumnView(name, "number") for name in settings.fields]
+        return cls(settings.views or [], [*fields, *settings.columns])
 
     def items(self, rows: Array) -> Views:
         """Views of rows of items."""
@@ -69,15 +79,31 @@ class Layout:
                 row[self.places[view.name]] = vectors[view.name]
         return row
 
-    def item_row(self, item: Item, vectors: Packed) -> NDArray[np.float32]:
-        """Vectors and fields of an item as a row."""
-        row = np.zeros(self.width, np.float32)
-        for name, place in self.places.items():
-            if name in self.fields:
-                row[place] = field_number(item.fields.get(name, 0.0)) or 0.0
-            elif name in vectors:
-                row[place] = np.frombuffer(vectors[name], "<f4").reshape(place.stop - place.start)
-        return row
+    def item_rows(self, items: Sequence[Item], vectors: Sequence[Packed]) -> NDArray[np.float32]:
+        """Vectors and fields of items as rows."""
+        rows = np.zeros((len(items), self.width), np.float32)
+        for name, width in self._given.items():
+            own = b"".join(each.get(name, bytes(4 * width)) for each in vectors)
+            rows[:, self.places[name]] = np.frombuffer(own, "<f4").reshape(len(items), width)
+        for column in self.columns:
+            values = [item.fields.get(column.name) for item in items]
+            part = rows[:, self.places[column.name]]
+            if column.is_category:
+                part[column.ones(values)] = 1.0
+            else:
+                part[:, 0] = column.features(values)
+        return rows
+
+    def named(self, text: str) -> dict[str, list[float]]:
+        """Views of the categories that a typed query names."""
+        found: dict[str, list[float]] = {}
+        for column in self.columns:
+            places = column.named(text)
+            if places:
+                vector = np.zeros(column.width)
+                vector[places] = 1.0
+                found[column.name] = vector.tolist()
+        return found
 
     def query_bytes(self, vectors: Packed) -> bytes | None:
         """A query row from the bytes of vectors; None if the widths differ."""
@@ -91,6 +117,10 @@ class Layout:
     def split(self, row: Array) -> dict[str, list[float]]:
         """A row as vectors by name."""
         return {name: row[place].tolist() for name, place in self.places.items()}
+
+    def vectors(self, row: Array) -> dict[str, list[float]]:
+        """The vectors that an item was given with, by view."""
+        return {name: row[self.places[name]].tolist() for name in self._given}
 
     # -- checks --------------------------------------------------------------------------------
 
@@ -106,7 +136,7 @@ class Layout:
 
     def check_item(self, item: Item) -> None:
         """Refuse an item without all views, or with others."""
-        wanted = {view.name: view.width for view in self.views if view.name not in self.fields}
+        wanted = self._given
         for name in (*wanted, *item.vectors):
             if name not in wanted or name not in item.vectors:
                 raise Invalid(
@@ -114,19 +144,23 @@ class Layout:
                     f"got {_names(item.vectors)}."
                 )
             check_vector(f"item {item.id!r:.80}: {name}", item.vectors[name], wanted[name])
-        for name in self.fields & item.fields.keys():
-            number = field_number(item.fields[name])
-            if number is None or abs(number) > largest_number(1):
-                raise Invalid(
-                    f"item {item.id!r:.80}: the field {name!r} must be a number up to "
-                    f"{largest_number(1):.1e}, or a date such as 2024-05-02, got "
-                    f"{item.fields[name]!r:.80}."
-                )
+        for column in self.columns:
+            value = item.fields.get(column.name)
+            if not is_missing(value):
+                _check_field(f"item {item.id!r:.80}: the field {column.name!r}", column, value)
 
 
-def field_number(value: Value) -> float | None:
-    """A number, or the years since 1970 of a date's text; None for anything else."""
-    return float(value) if is_number(value) else as_years(value)
+def _check_field(name: str, column: ColumnView, value: Value | None) -> None:
+    """Refuse a value that is not of a column's kind, or too large to learn from."""
+    if column.is_category:
+        if not isinstance(value, str):
+            raise Invalid(f"{name} must be a text, got {value!r:.80}.")
+        return
+    if column.number(value) is None:
+        what = "a date such as 2024-05-02" if column.kind == "date" else "a number"
+        raise Invalid(f"{name} must be {what}, got {value!r:.80}.")
+    if abs(column.features([value])[0]) > largest_number(1):
+        raise Invalid(f"{name} must be at most {largest_number(1):.1e}, got {value!r:.80}.")
 
 
 def check_vector(name: str, vector: object, width: int) -> None:
@@ -338,8 +372,7 @@ class Items:
         item, row = self._kept.get(id), rows.place.get(id)
         if item is None or row is None:
             return None
-        found = self.layout.split(rows.matrix[row])
-        vectors = {name: v for name, v in found.items() if name not in self.layout.fields}
+        vectors = self.layout.vectors(rows.matrix[row])
         return Item(id=id, vectors=vectors, text=item.text, fields=item.fields, image=item.image)
 
     def texts(self) -> dict[str, str]:
@@ -378,7 +411,7 @@ def fed(items: Items | None, seq: int, body: Body) -> Items | None:
     """Items after one more row of the log; None until their views are known."""
     match body.record:
         case Put(items=given) if items is not None:
-            rows = [items.layout.item_row(*each) for each in zip(given, body.vectors, strict=True)]
+            rows = items.layout.item_rows(given, body.vectors)
             for item, row in zip(given, rows, strict=True):  # all or none
                 items.put(item, row, seq)
             items.changed = seq
@@ -387,7 +420,7 @@ def fed(items: Items | None, seq: int, body: Body) -> Items | None:
                 items.delete(id, seq)
             items.changed = seq
         case Configured(settings=settings) if items is None and settings.views:
-            return Items(Layout(settings.views, settings.fields))
+            return Items(Layout.of(settings))
         case _:
             pass
     return items

@@ -135,7 +135,8 @@ class Champions:
         if exam is None:
             raise Invalid(
                 "promote: there are no judgements of held-out queries; upload judged queries "
-                "(similia evaluate judged.csv --url URL), or answer questions on the page."
+                "whose items differ in grade (similia evaluate judged.csv --url URL), or answer "
+                "questions on the page."
             )
         generations = self._generations
         base = Base(state.layout.base)

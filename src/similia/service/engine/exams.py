@@ -194,7 +194,8 @@ def figures(exam: HeldOutExam | None, rankers: dict[str, Searchable]) -> Figures
     """Marks of rankers, of which "base" and "live" are compared."""
     if exam is None:
         note = (
-            "No judged queries yet that nothing was learnt from: upload some, or answer questions."
+            "No judged queries yet that nothing was learnt from and whose items differ in grade: "
+            "upload some, or answer questions."
         )
         return Figures(measure=ACCURACY, note=note)
     marks = {name: mark(exam, ranker) for name, ranker in rankers.items()}

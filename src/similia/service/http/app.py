@@ -28,7 +28,7 @@ from similia.service.http.pages import IMAGES_PATH, Images, page_router
 from similia.service.http.telemetry import Metrics, Traces
 from similia.service.judging import judging
 from similia.service.log.opening import Access
-from similia.service.log.records import Query, TenantSettings
+from similia.service.log.records import Item, Query, TenantSettings
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
@@ -166,7 +166,20 @@ class Service:
         if self.embedder is None or not query.text:
             return query
         vector = await self.embedder.embed(query.text)
-        return structs.replace(query, vectors={self.settings.embedder_view: vector})
+        vectors = {**call.tenant.named(query.text), self.settings.embedder_view: vector}
+        return structs.replace(query, vectors=vectors)
+
+    async def embedded(self, tenant: Tenant, items: Sequence[Item]) -> list[Item]:
+        """Items, those without vectors with the vector of their text."""
+        categories = [each.name for each in tenant.columns or () if each.is_category]
+        found = []
+        for item in items:
+            if self.embedder is not None and item.text and not item.vectors:
+                named = [str(item.fields[name]) for name in categories if name in item.fields]
+                vector = await self.embedder.embed_item(item.text, named)
+                item = structs.replace(item, vectors={self.settings.embedder_view: vector})
+            found.append(item)
+        return found
 
     def create(self, name: str, shares: str | None = None) -> bool:
         """Make a tenant; False if it exists with the same items."""
@@ -266,12 +279,7 @@ class Service:
             if self.settings.follow:
                 first = self.tenants.get(self.settings.tenant)
             else:
-                first = self.tenants.get_or_create(
-                    self.settings.tenant,
-                    structs.replace(
-                        self._new_tenant, fields=self.items.numbers if self.items else []
-                    ),
-                )
+                first = self.tenants.get_or_create(self.settings.tenant, self._new_tenant)
         self.tenants.open_some()
         for name, error in self.tenants.unusable.items():
             journal.note(logging.ERROR, "a log cannot be used", tenant=name, reason=str(error))

@@ -99,7 +99,8 @@ async def put_items(call: Call) -> Receipt:
     call.check_batch("items", call.body.items)
     for item in call.body.items:
         call.check_vectors("vectors", item.vectors)
-    return await call.run(call.tenant.put_items, call.body.items)
+    items = await call.service.embedded(call.tenant, call.body.items)
+    return await call.run(call.tenant.put_items, items)
 
 
 @endpoint("PUT", f"{V1}/items/{{id}}", ADMIN, body=s.ItemBody, errors=(507,), lane="write")
@@ -108,7 +109,7 @@ async def put_item(call: Call) -> Receipt:
     call.tenant.check_prompt()
     item = Item(id=call.path["id"], **structs.asdict(call.body))
     call.check_vectors("vectors", item.vectors)
-    return await call.run(call.tenant.put_items, [item])
+    return await call.run(call.tenant.put_items, await call.service.embedded(call.tenant, [item]))
 
 
 @endpoint("GET", f"{V1}/items/{{id}}", SEE)

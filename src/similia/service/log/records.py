@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from similia.service.errors import Damaged
+from similia.tabular.column_views import ColumnView
 
 Vector: TypeAlias = NDArray[np.float32]
 Value: TypeAlias = str | float | bool
@@ -125,6 +126,11 @@ class View(Struct, frozen=True, omit_defaults=True):
     compared: bool = True
 
 
+def view_of(column: ColumnView) -> View:
+    """The view that a column of a table is."""
+    return View(column.name, column.width, compared=column.is_category)
+
+
 class TenantSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a tenant learns; in the log, since replay depends on it."""
 
@@ -132,6 +138,8 @@ class TenantSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     views: list[View] | None = None
     #: fields of items (numbers) that are learnt as views, too
     fields: list[str] = []
+    #: columns of a table whose fields are learnt as views, as they were when it was first served
+    columns: list[ColumnView] = []
     #: share of the queries that are kept apart for exams
     held_out: float = 0.2
     #: sources of the judgements that are kept apart on those queries; "*" stands for all

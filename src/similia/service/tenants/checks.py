@@ -49,6 +49,7 @@ from similia.service.log.records import (
     is_number,
     named_items,
     query_key,
+    view_of,
     written,
 )
 from similia.service.log.rows import Appended, Entry
@@ -135,9 +136,7 @@ def item_entry(layout: Layout, items: Sequence[Item]) -> Entry:
     found = entry(Put(items=list(items)))
     with _learnable("items"):
         body = decoded(found.body)
-        given = cast(Put, body.record).items
-        rows = [layout.item_row(*each) for each in zip(given, body.vectors, strict=True)]
-        layout.items(rows[0][None])
+        layout.items(layout.item_rows(cast(Put, body.record).items, body.vectors))
     return found
 
 
@@ -176,17 +175,18 @@ def checked_settings(settings: TenantSettings) -> Entry:
         check_text("settings: exam_sources", source)
     if settings.shares is not None:
         check_name(settings.shares)
-    views = settings.views or []
+    given = settings.views or []
+    views = [*given, *map(view_of, settings.columns)]
     names = [view.name for view in views] + settings.fields
     for name in names:
         check_text("settings: the name of a view", name)
-    if len(set(names)) != len(names) or len(views) > MAX_VIEWS or len(names) > MAX_FIELDS:
+    if len(set(names)) != len(names) or len(given) > MAX_VIEWS or len(names) > MAX_FIELDS:
         raise Invalid(
             f"settings: views and fields must be at most {MAX_VIEWS} and {MAX_FIELDS} with "
             f"different names, got {names!s:.200}."
         )
-    for place, view in enumerate(views):
-        if not 1 <= view.width <= MAX_VIEW_WIDTH or (place == 0 and not view.compared):
+    for view in views:
+        if not 1 <= view.width <= MAX_VIEW_WIDTH or (view in given[:1] and not view.compared):
             raise Invalid(
                 f"settings: view {view.name!r:.80} must have 1 to {MAX_VIEW_WIDTH} features, and "
                 f"the first be one that queries have too, got {view.width}."

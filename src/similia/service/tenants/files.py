@@ -1,7 +1,8 @@
 """Items and queries from files: items are put into a tenant at the start, queries known by id."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from similia.files import VectorFile, read_texts, read_vectors
 from similia.service.log.records import JUDGEMENTS, Item, Query, Value
 from similia.service.tenants.tenant import Tenant
-from similia.tabular.columns import as_day, as_text, read_table
+from similia.tabular.column_views import ColumnView
+from similia.tabular.columns import as_text, is_missing, read_table
 from similia.tabular.embedding import embedded
-from similia.tabular.layout import TableRow, ViewLayout
+from similia.tabular.layout import TableRow, ViewLayout, vector_in
 from similia.tabular.words import WordVectors
 from similia.views import VECTORS
 
@@ -82,6 +84,10 @@ def bare(query: Query) -> Query:
 
 #: items in one row of the log
 ITEMS_PER_ROW = 500
+#: values of a category that is a view: each of them is a number in every item
+MAX_VALUES = 512
+
+logger = logging.getLogger("similia.service")
 
 
 class ImageAddresses(Protocol):
@@ -102,11 +108,6 @@ class ItemFile:
     texts: Path | None = None
     images: ImageAddresses | None = None
 
-    @property
-    def numbers(self) -> list[str]:
-        """Fields that are learnt as views."""
-        return []
-
     def items(self) -> Iterator[Item]:
         """Items one by one, in single precision."""
         file = read_vectors(
@@ -120,69 +121,150 @@ class ItemFile:
 
     def load(self, tenant: Tenant) -> tuple[int, int]:
         """Put new and changed items into a tenant; return the numbers found and put."""
+        return self._put(tenant, self.items(), [])
+
+    def _put(
+        self, tenant: Tenant, items: Iterator[Item], columns: Sequence[ColumnView]
+    ) -> tuple[int, int]:
         found = put = 0
-        items = self.items()
         while batch := list(islice(items, ITEMS_PER_ROW)):
             changed = [item for item in batch if tenant.item(item.id) != item]
             if changed:
-                tenant.put_items(changed)
+                tenant.put_items(changed, columns)
             found, put = found + len(batch), put + len(changed)
         return found, put
 
 
 @dataclass(frozen=True)
 class TableFile(ItemFile):
-    """A table of items: vectors by a model or from the words of texts; columns become fields."""
+    """A table of items: vectors of a column, a model or the words; other columns become fields."""
 
     layout: ViewLayout = field(default_factory=lambda: ViewLayout({}))
-
-    @property
-    def numbers(self) -> list[str]:
-        """Columns of numbers and dates."""
-        return self.layout.numbers
 
     @property
     def words(self) -> Path:
         """Where the words are kept, beside the table."""
         return self.path.with_name(f"{self.path.name}.words.npz")
 
+    def load(self, tenant: Tenant) -> tuple[int, int]:
+        """Put new and changed items; columns stay the views that they were at the first start."""
+        known, kinds = tenant.columns, self.layout.kinds
+        same = {each.name: each.kind for each in known or () if each.name in kinds}
+        layout = replace(self.layout, kinds={**kinds, **same})
+        rows = self._rows(layout)
+        found = layout.column_views(rows)
+        notes = too_wide(found) if known is None else changes(known, found, kinds)
+        for note in notes:
+            logger.warning(f"{self.path}: {note}.")
+        columns = [each for each in found if may_be_view(each)]
+        return self._put(tenant, self._items(layout, rows), columns)
+
     def items(self) -> Iterator[Item]:
-        """Items one by one; a missing number or date is the median of its column."""
-        layout, rows = self.layout, list(read_table(self.path))
-        texts, told = layout.texts_of(rows), (*layout.columns("category"), *layout.columns("date"))
-        columns = {name: layout.numbers_of(name, rows).tolist() for name in self.numbers}
-        names = layout.ids(self.path).names()
-        vectors = self._vectors(rows, texts)
+        """Items one by one."""
+        return self._items(self.layout, self._rows(self.layout))
+
+    def _rows(self, layout: ViewLayout) -> list[TableRow]:
+        """Rows without their vectors."""
+        names = [name for name, kind in layout.kinds.items() if kind != "vector"]
+        return [{name: row.get(name) for name in names} for row in read_table(self.path)]
+
+    def _items(self, layout: ViewLayout, rows: Sequence[TableRow]) -> Iterator[Item]:
+        numbers = {
+            view.name: view.numbers([row.get(view.name) for row in rows]).tolist()
+            for view in (ColumnView(name, layout.kinds[name]) for name in layout.numbers)
+        }
+        told = (*layout.columns("category"), *layout.columns("date"))
+        texts, names = layout.texts_of(rows), layout.ids(self.path, rows).names()
+        vectors = self._vectors(layout, rows, texts)
         for place, (name, row, text, vector) in enumerate(
             zip(names, rows, texts, vectors, strict=True)
         ):
-            fields: dict[str, Value] = {column: as_text(row.get(column)) for column in told}
-            for column, numbers in columns.items():
-                if layout.kinds[column] == "number":
-                    fields[column] = numbers[place]
-                elif not fields[column]:
-                    fields[column] = as_day(numbers[place])
+            fields: dict[str, Value] = {
+                column: as_text(row[column]) for column in told if not is_missing(row[column])
+            }
+            fields |= {
+                column: numbers[column][place]
+                for column in layout.columns("number")
+                if not is_missing(row[column])
+            }
             image = None if self.images is None else self.images.address(str(name))
-            yield Item(
-                id=str(name),
-                vectors={VECTORS: vector.tolist()},
-                text=text,
-                fields=fields,
-                image=image,
-            )
+            yield Item(id=str(name), vectors=vector, text=text, fields=fields, image=image)
 
-    def _vectors(self, rows: Sequence[TableRow], texts: list[str]) -> NDArray[np.float32]:
-        """Vectors of the embedder, or of the words, those of categories among them."""
-        if self.layout.embedder:
-            return embedded(self.layout.embedder, texts, self.path)
-        categories = self.layout.columns("category")
+    def _vectors(
+        self, layout: ViewLayout, rows: Sequence[TableRow], texts: list[str]
+    ) -> Iterator[dict[str, list[float]]]:
+        """Vectors of the embedder, of the table, or of the words, categories among them."""
+        own = layout.columns("vector")
+        if layout.embedder:
+            found = embedded(layout.embedder, texts, self.path)
+        elif own:
+            names = [VECTORS, *own[1:]]
+            for number, row in enumerate(read_table(self.path), start=1):
+                yield {
+                    name: np.array(vector_in(column, row.get(column), number), "<f4").tolist()
+                    for name, column in zip(names, own, strict=True)
+                }
+            return
+        else:
+            found = self._word_vectors(layout, rows, texts)
+        for vector in found:
+            yield {VECTORS: vector.tolist()}
+
+    def _word_vectors(
+        self, layout: ViewLayout, rows: Sequence[TableRow], texts: list[str]
+    ) -> NDArray[np.float32]:
+        categories = layout.columns("category")
         words = [
-            "\n".join([text, *(as_text(row.get(name)) for name in categories)])
+            "\n".join([text, *(as_text(row[name]) for name in categories)])
             for row, text in zip(rows, texts, strict=True)
         ]
         if not self.words.exists():
             WordVectors.fit(words).save(self.words)
-        return WordVectors.load(self.words).items(words)
+            return WordVectors.load(self.words).items(words)
+        kept = WordVectors.load(self.words)
+        if new := kept.unknown(words):
+            logger.warning(
+                f"{self.words} is of an earlier table, so words that are new count for nothing: "
+                f"{some(new)}; delete it and start with a new --store to search by them."
+            )
+        return kept.items(words)
+
+
+def may_be_view(column: ColumnView) -> bool:
+    """Whether a column of a new tenant becomes a view."""
+    return 1 <= column.width <= MAX_VALUES
+
+
+def too_wide(found: Sequence[ColumnView]) -> Iterator[str]:
+    """Which columns do not become views."""
+    for each in found:
+        if not may_be_view(each):
+            yield (
+                f"{each.name} must have 1 to {MAX_VALUES} values to be a view, got {each.width}; "
+                "it is only shown"
+            )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are."""
+    return f"{', '.join(names[:5])} ({len(names)} in all)"
+
+
+def changes(
+    known: Sequence[ColumnView], now: Sequence[ColumnView], kinds: Mapping[str, str]
+) -> Iterator[str]:
+    """What a table has, or lacks, beside the views that its columns became at the first start."""
+    columns = {each.name: each for each in known}
+    advice = "start with a new --store to learn from"
+    for each in known:
+        if each.name not in kinds:
+            yield f"{each.name} is a view, but no column any more, so items count as without it"
+    for each in now:
+        earlier = columns.get(each.name)
+        if earlier is None and may_be_view(each):
+            yield f"{each.name} was no view when this store began, and is only shown; {advice} it"
+        elif earlier and (new := sorted(set(each.values) - set(earlier.values))):
+            yield f"values of {each.name} that are new count as none: {some(new)}; {advice} them"
 
 
 def rows_of(path: Path, file: VectorFile) -> Iterator[tuple[str, list[float]]]:

@@ -45,6 +45,7 @@ from similia.service.tenants.checks import (
     judged_entries,
     receipts,
 )
+from similia.tabular.column_views import ColumnView
 
 
 class Tenant:
@@ -138,17 +139,20 @@ class Tenant:
 
     # -- items ---------------------------------------------------------------------------------
 
-    def put_items(self, items: Sequence[Item]) -> Receipt:
-        """Add or replace items, all of them or none."""
+    def put_items(self, items: Sequence[Item], columns: Sequence[ColumnView] = ()) -> Receipt:
+        """Add or replace items, all of them or none.
+
+        With the first ones, `columns` of their table become views.
+        """
         self._check_own()
         if not items:
             raise Invalid("items: there must be at least one.")
         with self._changing:
             entries, known = [], self.learner.items
             if known is None:
-                settings = self._settings_of(items[0])
+                settings = self._settings_of(items[0], columns)
                 entries.append(checked_settings(settings))
-                layout = Layout(settings.views or [], settings.fields)
+                layout = Layout.of(settings)
             else:
                 layout = known.layout
             entries.append(item_entry(layout, items))
@@ -179,12 +183,13 @@ class Tenant:
                 f"{self.name!r} shares, got a change here."
             )
 
-    def _settings_of(self, item: Item) -> TenantSettings:
-        """TenantSettings with the views of a first item."""
+    def _settings_of(self, item: Item, columns: Sequence[ColumnView]) -> TenantSettings:
+        """TenantSettings with the views of a first item, and of columns."""
         if not item.vectors:
             raise Invalid(f"item {item.id!r:.80}: vectors must be at least one view, got none.")
         views = [View(name, int(np.size(vector))) for name, vector in item.vectors.items()]
-        return structs.replace(self.learner.settings, views=views)
+        known = self.learner.settings
+        return structs.replace(known, views=views, columns=[*known.columns, *columns])
 
     @property
     def home(self) -> "Tenant":
@@ -226,6 +231,17 @@ class Tenant:
         """Name of the base view; None as long as there are no items."""
         items = self.learner.items
         return None if items is None else items.layout.base
+
+    @property
+    def columns(self) -> list[ColumnView] | None:
+        """Fields of items that are views; None as long as there are no items."""
+        items = self.learner.items
+        return None if items is None else items.layout.columns
+
+    def named(self, text: str) -> dict[str, list[float]]:
+        """Views of the categories that a typed query names."""
+        items = self.learner.items
+        return {} if items is None else items.layout.named(text)
 
     # -- feedback ------------------------------------------------------------------------------
 
