@@ -24,6 +24,7 @@ from similia.service.log.records import (
     Item,
     Packed,
     Put,
+    Query,
     Value,
     View,
     is_number,
@@ -127,6 +128,21 @@ class Layout:
 def field_number(value: Value) -> float | None:
     """A number, or the years since 1970 of a date's text; None for anything else."""
     return float(value) if is_number(value) else as_years(value)
+
+
+def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool]) -> None:
+    """Refuse a query that cannot be ranked."""
+    if layout is None:
+        raise Invalid("query: there are no items yet; put some first.")
+    if query.vectors:
+        layout.check_query(query.vectors)
+    elif query.item is None:
+        raise Invalid(
+            "query: there must be vectors or an item"
+            f"{', got only a text; set up an embedder' if query.text else ', got neither'}."
+        )
+    elif not known(query.item):
+        raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
 
 
 def check_vector(name: str, vector: object, width: int) -> None:

@@ -171,7 +171,8 @@ class LiveLearner:
                 self._thread.start()
             elif not self._resting or len(self._rows) >= ROWS_ENDING_REST:
                 self._changed.notify_all()
-            self._changed.wait_for(lambda: not self.is_far_behind)
+            while self.is_far_behind:
+                self._changed.wait()
 
     @property
     def is_far_behind(self) -> bool:

@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from similia.safety.whole import make_folder, remove_leftovers
 from similia.service.catalogue.items import Layout
 from similia.service.catalogue.shared import SharedSource
 from similia.service.engine import fold as folding
-from similia.service.engine.fold import Fold, Pairs, Unlearnable, copied
+from similia.service.engine.fold import Fold, Pairs, Unlearnable
 from similia.service.errors import ServiceError
 from similia.service.log.log import Log
 from similia.similarity.blend import Blend
@@ -150,7 +151,7 @@ class Snapshots:
         return Sealed(
             fold.through,
             row.hash.hex(),
-            copied(fold.learner),
+            deepcopy(fold.learner),
             fold.lists,
             np.array([seq for seq in fold.exams if seq <= fold.through], np.int64),
             np.array(sorted(seq for seq in fold.retracted if seq <= fold.through), np.int64),

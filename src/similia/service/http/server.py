@@ -236,9 +236,10 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
 
     def known(self, key: str) -> None:
-        """The caller has a known key."""
-        self.door.admit(self, key)
-        self._listen()
+        """The caller has a known key; what it sends next may be taken."""
+        if not self.key:
+            self.door.admit(self, key)
+            self._listen()
 
     def end(self) -> None:
         """A request is answered."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from msgspec import structs
 from similia.service.answers import Logged, Question, Ranking, Receipt, Status
 from similia.service.catalogue.approximate import Approximate
 from similia.service.catalogue.external import ExternalItems
-from similia.service.catalogue.items import Items, Layout
+from similia.service.catalogue.items import Items, Layout, check_query
 from similia.service.catalogue.shared import Follower, shares, unfindable
 from similia.service.catalogue.texts import ItemTexts
 from similia.service.engine import ranking
@@ -37,7 +38,6 @@ from similia.service.log.records import (
 )
 from similia.service.log.rows import Entry
 from similia.service.tenants.checks import (
-    check_query,
     check_text,
     checked_settings,
     entry,
@@ -234,54 +234,36 @@ class Tenant:
 
         Those `uploaded` come from an administrator, and their `source` is believed.
         """
-        entries = self.entries(judgements, uploaded=uploaded)
+        try:
+            entries, mark = self.checked(judgements, uploaded=uploaded)
+        except Invalid:  # perhaps an item was put just now
+            self._caught_up(WAIT_SECONDS)
+            entries, mark = self.checked(judgements, uploaded=uploaded)
+        self.follow(mark)
         return receipts(entries, self.log.append(entries))
 
-    def entries(
-        self,
-        judgements: Sequence[Judgement],
-        *,
-        uploaded: bool = False,
-        timeout: float = WAIT_SECONDS,
-    ) -> list[Entry]:
-        """Checked entries of judgements.
+    def checked(
+        self, judgements: Sequence[Judgement], *, uploaded: bool = False
+    ) -> tuple[list[Entry], int]:
+        """Entries of judgements, and the row of shared items to `follow` first; 0 if there is none.
 
-        Waits for items put just now and, with shared items, until the log follows their owner's.
         Raises Invalid with all that are wrong.
         """
-        try:
-            found, seen = self._checked(judgements, uploaded)
-        except Invalid:  # perhaps an item was put just now
-            if timeout <= 0:
-                raise
-            self._caught_up(timeout)
-            found, seen = self._checked(judgements, uploaded)
-        if self._follower is not None:
-            self._follower.follow(seen)
-        return found
-
-    def entries_at_once(
-        self, judgements: Sequence[Judgement], *, uploaded: bool = False
-    ) -> list[Entry] | None:
-        """The same without waiting; None if there may be something to wait for."""
-        try:
-            found, seen = self._checked(judgements, uploaded)
-        except Invalid:
-            return None
-        is_ahead = self._follower is not None and seen > self._follower.mark
-        return None if is_ahead else found
-
-    def _checked(self, judgements: Sequence[Judgement], uploaded: bool) -> tuple[list[Entry], int]:
-        """Entries of judgements, and the row that changed the items that they are checked by."""
         items, settings = self.learner.items, self.learner.settings
         if items is None:
             return judged_entries(judgements, settings, uploaded=uploaded), 0
-        known: Callable[[str], bool] = items.__contains__
-        seen = items.changed
-        if self._follower is not None:  # as of a row that is applied completely
+        if self._follower is None:
+            known: Callable[[str], bool] = items.__contains__
+            mark = 0
+        else:  # as of a row that is applied completely
             latest = items.latest()
-            known, seen = latest.has, latest.seq
-        return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), seen
+            known, mark = latest.has, latest.seq if latest.seq > self._follower.mark else 0
+        return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), mark
+
+    def follow(self, mark: int) -> None:
+        """Say in the log that what comes next is about shared items as of a row of their log."""
+        if mark and self._follower is not None:
+            self._follower.follow(mark)
 
     def retract(self, id: str, by: str | None = None) -> Receipt:
         """Take a judgement back: from now on it is as if it had never been made."""
@@ -401,7 +383,7 @@ class Tenant:
                 raise Invalid(
                     f"rank: model must be 'live', 'champion' or 'base', got {model!r:.80}."
                 )
-        check_query(state.layout, query, lambda id: self.has(id, timeout))
+        check_query(state.layout, query, partial(self.has, timeout=timeout))
         return state
 
     # -- people --------------------------------------------------------------------------------
