@@ -2,9 +2,9 @@
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
 retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
-is learnt as one more block by a copy. So a state depends on the log alone, not on when rows
-arrived, were committed together or were ranked by, and live learning and replay cannot differ by a
-bit.
+is learnt as one more block by a copy (before the first full block, by a new learner). So a state
+depends on the log alone, not on when rows arrived, were committed together or were ranked by, and
+live learning and replay cannot differ by a bit.
 
 The copy is what ranks: nobody changes it, so searches never wait for learning.
 

@@ -177,7 +177,7 @@ class Call:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(wake)
 
-        tenant.when_learnt(seq, done)
+        tenant.learner.when_learnt(seq, done)
         await reached
 
     async def item_known(self, query: Query) -> None:

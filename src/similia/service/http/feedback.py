@@ -77,7 +77,6 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
         tenant.check_prompt()
         await call.run_in("check", tenant.follow, mark, admitted=not is_short)
     commits, writer = service.commits.get(tenant.name), tenant.log.writer
-    assert writer is not None
     if commits is None or commits.writer is not writer:
         commits = service.commits[tenant.name] = Commits(writer)
     found = receipts(entries, await commits.append(entries))

@@ -315,10 +315,12 @@ class Server(uvicorn.Server):
 
 def _reached_at(listener: socket.socket) -> str:
     """URL of a listener; other machines know this one by its name."""
-    shown, port = listener.getsockname()[:2]
-    if shown in ("0.0.0.0", "::"):
-        shown = socket.gethostname()
-    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+    host, port = listener.getsockname()[:2]
+    return _url(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -343,8 +345,7 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     """
     settings = service.settings
     listener = listen(settings.host, settings.port)
-    host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = _url(*listener.getsockname()[:2])
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
     # A collection stops all threads, and what is loaded stays: collect rarely.
     gc.set_threshold(10_000, 20, 20)

@@ -157,7 +157,7 @@ def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Recei
 
 
 def check_text(name: str, text: object, most: int = MAX_ID_LENGTH, *, least: int = 1) -> None:
-    """Refuse a text that is empty, endless or not storable; by default an id or a name."""
+    """Refuse a text that is empty, too long or not storable; by default an id or a name."""
     if not isinstance(text, str) or not least <= len(text) <= most or "\0" in text:
         raise Invalid(f"{name} must be {least} to {most} characters, got {text!r:.80}.")
     if not text.isascii():

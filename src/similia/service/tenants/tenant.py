@@ -18,7 +18,7 @@ from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
 from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
-from similia.service.errors import Busy, Invalid, Unavailable, UnknownJudgement
+from similia.service.errors import Invalid, NotFound, Unavailable
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
 from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS, MAX_RANKED
@@ -75,7 +75,7 @@ class Tenant:
         else:
             self._follower = Follower(log, owner.log, self.learner.mark)
             self._texts, self._approximate = owner._texts, owner._approximate
-        log.begin()
+        log.writer.begin()
 
     @classmethod
     def create(
@@ -168,9 +168,9 @@ class Tenant:
         return Receipt(ids[0], seq)
 
     def check_prompt(self) -> None:
-        """Refuse to write if that would wait until much else is learnt."""
+        """Refuse to write while too much waits to be learnt."""
         if self.learner.is_far_behind:
-            raise Busy("log: too many rows wait to be learnt; try again later.")
+            raise Unavailable("log: too many rows wait to be learnt; try again later.")
 
     def _check_own(self) -> None:
         if self.owner is not None:
@@ -261,7 +261,7 @@ class Tenant:
         return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), mark
 
     def follow(self, mark: int) -> None:
-        """Say in the log that what comes next is about shared items as of a row of their log."""
+        """Say in the log that what comes next is about shared items as of that row."""
         if mark and self._follower is not None:
             self._follower.follow(mark)
 
@@ -269,7 +269,7 @@ class Tenant:
         """Take a judgement back: from now on it is as if it had never been made."""
         row = self.log.find(id)
         if row is None or row.query is None:
-            raise UnknownJudgement(f"retract: id must be that of a judgement, got {id!r:.80}.")
+            raise NotFound(f"retract: id must be that of a judgement, got {id!r:.80}.")
         with self._retracting:
             earlier = self.log.retracted().get(row.seq)
             if earlier is not None:
@@ -362,13 +362,6 @@ class Tenant:
                 f"rank: row {seq} was written by a process that has taken over; ask that one."
             )
         raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
-
-    def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
-        """Call `done`, from any thread, once a row is known to rankings or never will be.
-
-        The row must be in the log; see `expect`.
-        """
-        self.learner.when_learnt(seq, done)
 
     def _state(self, query: Query, model: str, timeout: float) -> FrozenState:
         """The state of a model that ranks a query; raises Invalid if it cannot."""
