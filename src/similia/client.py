@@ -66,25 +66,16 @@ class ServiceProblem(Exception):
 class _Connection:
     """What both clients share: addresses, keys, retries."""
 
-    #: class of httpx that sends
-    _sender: type[Any]
-
     def __init__(
-        self,
-        url: str,
-        tenant: str = "default",
-        key: str | None = None,
-        *,
-        retries: int = 5,
-        timeout: float = 30.0,
+        self, url: str, tenant: str, key: str | None, retries: int, timeout: float
     ) -> None:
         self.tenant, self.retries = tenant, retries
-        self._base = f"{url.rstrip('/')}/v1/{quote(tenant, safe='')}"
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._http = self._sender(base_url=f"{self._base}/", headers=headers, timeout=timeout)
+        base = f"{url.rstrip('/')}/v1/{quote(tenant, safe='')}/"
+        self._options: dict[str, Any] = {"base_url": base, "headers": headers, "timeout": timeout}
 
     def _request(self, call: ServiceCall[Any]) -> dict[str, Any]:
-        address = call.path or self._base
+        address = call.path or str(self._options["base_url"]).rstrip("/")
         given: dict[str, Any] = {"method": call.method, "url": address}
         if call.body is not None:
             given["content"] = msgspec.json.encode(call.body)
@@ -164,7 +155,17 @@ class Client(_Connection):
         Seconds to wait for an answer.
     """
 
-    _sender = httpx.Client
+    def __init__(
+        self,
+        url: str,
+        tenant: str = "default",
+        key: str | None = None,
+        *,
+        retries: int = 5,
+        timeout: float = 30.0,
+    ) -> None:
+        super().__init__(url, tenant, key, retries, timeout)
+        self._http = httpx.Client(**self._options)
 
     def _send(self, call: ServiceCall[T]) -> T:
         request = self._request(call)
@@ -225,7 +226,17 @@ class Client(_Connection):
 class AsyncClient(_Connection):
     """The same for asyncio; parameters and methods are those of `Client`."""
 
-    _sender = httpx.AsyncClient
+    def __init__(
+        self,
+        url: str,
+        tenant: str = "default",
+        key: str | None = None,
+        *,
+        retries: int = 5,
+        timeout: float = 30.0,
+    ) -> None:
+        super().__init__(url, tenant, key, retries, timeout)
+        self._http = httpx.AsyncClient(**self._options)
 
     async def _send(self, call: ServiceCall[T]) -> T:
         request = self._request(call)

@@ -276,7 +276,7 @@ def test_items_of_a_file_are_put_once(tmp_path, settings):
 @pytest.mark.parametrize(
     ("error", "status"),
     [(Full("full"), 507), (Unavailable("read-only"), 503)],
-    ids=["full", "read-only", "busy"],
+    ids=["full", "read-only"],
 )
 def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, status):
     running = start()

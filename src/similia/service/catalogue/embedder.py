@@ -3,15 +3,12 @@
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import httpx
 import msgspec
 
-from similia.contract import Array
 from similia.exceptions import MissingExtraError
 from similia.service.errors import Unavailable
 from similia.service.settings import Settings
@@ -40,11 +37,11 @@ def open_embedder(settings: Settings) -> Embedder | None:
     if not source:
         return None
     if source.startswith(LOCAL):
-        return Remembering(LocalEmbedder(_model_in(source.removeprefix(LOCAL))))
+        return Remembering(LocalEmbedder(source.removeprefix(LOCAL)))
     if source.startswith(WORDS):
         return WordEmbedder(source.removeprefix(WORDS))
     if source.startswith(MODEL):
-        return Remembering(LocalEmbedder(partial(embedded, source.removeprefix(MODEL))))
+        return Remembering(ModelEmbedder(source.removeprefix(MODEL)))
     if source.startswith(("http://", "https://")):
         key = settings.embedder_key
         return Remembering(HttpEmbedder(source, settings.embedder_model, key, settings.timeout / 2))
@@ -108,33 +105,42 @@ class HttpEmbedder:
 
 
 class LocalEmbedder:
-    """A model on this machine, in a thread, one text at a time."""
+    """A model of sentence-transformers, from a folder."""
 
-    def __init__(self, encode: Callable[[list[str]], Array]) -> None:
-        self._encode = encode
+    def __init__(self, folder: str) -> None:
+        if not Path(folder).is_dir():
+            raise ValueError(
+                f"settings: embedder must name a folder with a model, got {folder!r:.80}; "
+                "nothing is downloaded, so save the model there first."
+            )
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise MissingExtraError(
+                "similia.service.catalogue.embedder", "sentence-transformers", "embed"
+            ) from error
+        self._model = SentenceTransformer(folder, local_files_only=True)
         self._one = asyncio.Lock()
 
     async def embed(self, text: str) -> list[float]:
         """Vector of a text."""
         async with self._one:
-            found = await asyncio.to_thread(self._encode, [text])
+            found = await asyncio.to_thread(self._model.encode, [text], show_progress_bar=False)
         return _checked(found[0].tolist())
 
 
-def _model_in(folder: str) -> Callable[[list[str]], Array]:
-    """A model of sentence-transformers."""
-    if not Path(folder).is_dir():
-        raise ValueError(
-            f"settings: embedder must name a folder with a model, got {folder!r:.80}; "
-            "nothing is downloaded, so save the model there first."
-        )
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise MissingExtraError(__name__, "sentence-transformers", "embed") from error
-    return partial(
-        SentenceTransformer(folder, local_files_only=True).encode, show_progress_bar=False
-    )
+class ModelEmbedder:
+    """A model that made the vectors of the items (`--embed`)."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._one = asyncio.Lock()
+
+    async def embed(self, text: str) -> list[float]:
+        """Vector of a text."""
+        async with self._one:
+            found = await asyncio.to_thread(embedded, self._model, [text])
+        return _checked(found[0].tolist())
 
 
 class WordEmbedder:

@@ -237,6 +237,7 @@ class PostgresReader:
         self._url, self._tenant = url, tenant
         self._connection = connected(url, tenant)
         self._reading = threading.Lock()
+        self._closed = False
 
     def read(self, statement: str, *given: Any) -> list[Any]:
         """Run a query; `given` replaces its question marks."""
@@ -245,6 +246,8 @@ class PostgresReader:
             try:
                 return self._connection.execute(query, given).fetchall()
             except psycopg.OperationalError:
+                if self._closed:
+                    raise
                 self._connection.close()
                 self._connection = connected(self._url, self._tenant)
                 return self._connection.execute(query, given).fetchall()
@@ -267,4 +270,5 @@ class PostgresReader:
     def close(self) -> None:
         """Disconnect."""
         with self._reading:
+            self._closed = True
             self._connection.close()
