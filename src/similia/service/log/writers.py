@@ -66,11 +66,15 @@ class Claim:
     def __init__(self, url: str, address: str, tenants: frozenset[str]) -> None:
         self._url, self._address = url, address
         self._keys = [_claim_key(name) for name in sorted(tenants) or ["*"]]
+        self._changing = threading.Lock()
         self._connection: Connection | None = None
+        self._closed = False
 
     def hold(self) -> bool:
         """Keep the claim; whether it was held all the while, or the database was away."""
-        with translated():
+        with translated(), self._changing:
+            if self._closed:
+                return False
             if self._connection is not None:
                 with contextlib.suppress(psycopg.OperationalError):
                     self._connection.execute("SELECT 1")
@@ -78,13 +82,19 @@ class Claim:
                 self._connection.close()
                 self._connection = None
             connection = connected(self._url, address=self._address)
-            noticed_when_gone(connection)
-            for key in self._keys:
-                connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
+            try:
+                noticed_when_gone(connection)
+                for key in self._keys:
+                    connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
+            except BaseException:
+                connection.close()
+                raise
             self._connection = connection
         return False
 
     def close(self) -> None:
-        """End the claim."""
-        if self._connection is not None:
-            self._connection.close()
+        """End the claim, for good."""
+        with self._changing:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
