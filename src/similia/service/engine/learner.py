@@ -299,11 +299,6 @@ class LiveLearner:
             self._setting_aside = False
         self._aside.add(error.seq)
 
-    def snapshot(self) -> int:
-        """Write a snapshot of the last full block; return the last row in it."""
-        with self._folding:
-            return self.snapshots.write(self._fold)
-
     def close(self) -> None:
         """Learn what waits, then stop."""
         with self._changed:

@@ -133,14 +133,13 @@ class Snapshots:
         finally:
             self._writing = None
 
-    def write(self, fold: Fold) -> int:
-        """Write a snapshot if there is none yet; return its last row."""
+    def write(self, fold: Fold) -> None:
+        """Write a snapshot if there is none yet."""
         writing = self._writing
         if writing is not None:
             writing.join()
         if fold.learner is not None and fold.through > self.newest:
             self._write(self._sealed(fold))
-        return self.newest
 
     def _sealed(self, fold: Fold) -> Sealed:
         assert fold.learner is not None

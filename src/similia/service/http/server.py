@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Pass data on, unless it never amounts to a request."""
         data = bytes(memoryview(self.door.buffer)[:nbytes])
-        if self.is_closing:
+        if self.transport.is_closing():
             return
         self.unread += len(data)
         if self._requests == 0 and self._timer is None:
@@ -178,12 +178,12 @@ class Connection(asyncio.BufferedProtocol):
     def _read_on(self) -> None:
         """Pass on what is held; then read."""
         self._pass_on()
-        if not (self._held or self.is_paused or self.is_closing):
+        if not (self._held or self.is_paused or self.transport.is_closing()):
             self.transport.resume_reading()
 
     def _pass_on(self) -> None:
         """Give uvicorn what is held, as far as it wants that."""
-        while self._held and not (self._is_asking or self.is_paused or self.is_closing):
+        while self._held and not (self._is_asking or self.is_paused or self.transport.is_closing()):
             head, end, self._held = self._held.partition(END_OF_HEAD)
             self._is_asking = bool(end) and self in self.door.unknown
             self._inner.data_received(head + end)
@@ -193,11 +193,6 @@ class Connection(asyncio.BufferedProtocol):
         self._is_asking = False
         if self._held:
             self.read_soon()
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether nothing more is read."""
-        return self.closed or self.transport.is_closing()
 
     def eof_received(self) -> bool | None:
         """Pass the end on."""

@@ -318,7 +318,8 @@ class Tenant:
         if not 1 <= k <= MAX_RANKED:
             raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
         if min_seq is not None:
-            self._wait(min_seq, timeout)
+            self.expect(min_seq)
+            self.learner.wait(min_seq, timeout)
         if query.text and not query.vectors and query.item is None:
             state, known = self.learner.live, self.learner.items
             return ranking.ranked_by_words(state, known, self._texts, query.text, k, items)
@@ -336,22 +337,10 @@ class Tenant:
         )
 
     def query_vectors(
-        self,
-        query: Query,
-        model: str = "live",
-        *,
-        min_seq: int | None = None,
-        timeout: float = WAIT_SECONDS,
+        self, query: Query, model: str = "live", *, timeout: float = WAIT_SECONDS
     ) -> tuple[dict[str, list[float]], str]:
         """Vectors by view to search elsewhere with, by inner products, and their revision."""
-        if min_seq is not None:
-            self._wait(min_seq, timeout)
         return ranking.vectors(self._state(query, model, timeout), query, model)
-
-    def _wait(self, seq: int, timeout: float) -> None:
-        """Wait until a row is known to rankings."""
-        self.expect(seq)
-        self.learner.wait(seq, timeout)
 
     def expect(self, seq: int) -> None:
         """Look for a row that another process wrote; raises Invalid if it is not in the log."""
