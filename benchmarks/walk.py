@@ -34,6 +34,8 @@ ROOT = Path(similia.__file__).parent
 #: the default, and a learner of one matrix from triplets alone
 LEARNERS = (DEFAULT, "FactoredAROMA")
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
+#: judgements sent at once for a walk "after a block": more than the lists of one
+FILLING = 150
 #: seconds after which a request that is learnt has left nothing to do, and a limit to all waiting
 REST, PATIENCE = 0.5, 300.0
 #: what is sent, by request; each judgement has a worse item of its own, else it is known already
@@ -110,8 +112,11 @@ def learn(learner):
     return watch.taken()
 
 
-def request(name):
-    """Functions that the service enters for a judgement or a ranking, until it has learnt."""
+def request(name, *, filled=False):
+    """Functions that the service enters for a judgement or a ranking, until it has learnt.
+
+    With `filled`, the tenant has learnt a full block before.
+    """
     import httpx
 
     from similia.service.http import journal
@@ -133,6 +138,8 @@ def request(name):
         with httpx.Client(base_url=url, timeout=PATIENCE) as client:
             _wait(lambda: service.ready or service.failure)
             _posted(client, "items", {"items": items})
+            if filled:
+                _posted(client, "feedback", {"judgements": _many()})
             for number, path in enumerate([*UNWATCHED, name], start=2):
                 watch.on = number == len(UNWATCHED) + 2
                 if watch.on:
@@ -146,6 +153,12 @@ def request(name):
         server.handle_exit(signal.SIGTERM, None)
         thread.join(PATIENCE)
     return [function for function in watch.taken() if function not in clocks]
+
+
+def _many():
+    """Judgements; those that are sent one by one are others."""
+    pairs = [(i, j) for i in range(30) for j in range(i)][:FILLING]
+    return [BODIES["feedback"] | {"better": f"i{i}", "worse": f"i{j}"} for i, j in pairs]
 
 
 def _has_learnt(status):
@@ -178,6 +191,7 @@ def figures(name, functions):
 WALKS = {
     **{f"learn {learner}": partial(learn, learner) for learner in LEARNERS},
     **{f"POST {name}": partial(request, name) for name in BODIES},
+    "POST feedback, after a block": partial(request, "feedback", filled=True),
 }
 
 

@@ -402,11 +402,12 @@ def opinions(n_queries, n_each):
 
 
 def test_promotion_and_rollback(service, visit, picture):
-    judged = opinions(400, 10)
+    judged, learner = opinions(400, 10), service.tenant.learner
     for start, end in pairwise((0, 250, 500, 1000, 2000, 3000, 4000)):
         last = service.tenant.feedback(judged[start:end])[-1].seq
         until(lambda last=last: service.tenant.status().learnt_seq >= last)
-        service.tenant.learner.snapshot()
+        with learner._folding:
+            learner.snapshots.write(learner._fold)
     page = visit(f"{service.url}/#/model")
     page.wait_for_selector("svg")
     assert page.locator("svg[aria-labelledby^=learning] circle.series-0").count() >= 4

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,6 @@ import numpy as np
 from similia import Blend, Impressions, Views
 from similia.service.catalogue import items, shared
 from similia.service.engine import fold, snapshots
-from similia.service.engine.fold import copied
 from similia.service.log.records import TenantSettings, decoded
 from similia.service.tenants.tenants import Tenants
 from tests.service.problems import (
@@ -153,7 +153,7 @@ def warm_up():
     lists = Impressions.from_rows([0, 0, 1, 1], [1, 2, 3, 4], [1, 0, 0, 1], position=[1, 2, 1, 2])
     learner = Blend().learn(sides[0], lists, items=sides[1])
     learner.learn(sides[0], [[0, 1, 2], [0, 1, 2]], items=sides[1])
-    bits(copied(learner))
+    bits(deepcopy(learner))
 
 
 def rounds(folder, n, seed=0, place=None, show=lambda *_: None):

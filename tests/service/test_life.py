@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from similia.client import Client
-from similia.service.errors import Busy, Full, Unavailable
+from similia.service.errors import Full, Unavailable
 from similia.service.http import app
 from similia.service.http.app import Service
 from similia.service.http.server import listen
@@ -275,8 +275,8 @@ def test_items_of_a_file_are_put_once(tmp_path, settings):
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(Full("full"), 507), (Unavailable("read-only"), 503), (Busy("busy"), 503)],
-    ids=["full", "read-only", "busy"],
+    [(Full("full"), 507), (Unavailable("read-only"), 503)],
+    ids=["full", "read-only"],
 )
 def test_a_disk_that_fails_is_told_and_feedback_goes_on_by_itself(start, error, status):
     running = start()

@@ -67,10 +67,6 @@ class NotFound(ServiceError, LookupError):
     status = 404
 
 
-class UnknownJudgement(NotFound):
-    """There is no judgement with this id."""
-
-
 class Conflict(ServiceError):
     """The id is taken by something else; nothing was stored."""
 
@@ -78,7 +74,7 @@ class Conflict(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """The log cannot be written at the moment; nothing of the request counts as stored."""
+    """The log cannot take a row at the moment; nothing of the request counts as stored."""
 
     status = 503
     headers = {"retry-after": "1"}
@@ -86,10 +82,6 @@ class Unavailable(ServiceError):
 
 class Taken(Unavailable):
     """Another process writes the log."""
-
-
-class Busy(Unavailable):
-    """Too much is waiting; try again later."""
 
 
 class Timeout(Unavailable, TimeoutError):

@@ -166,7 +166,7 @@ class Settings:
         self._check_processes()
 
     def _check_processes(self) -> None:
-        """Refuse what does not fit several processes."""
+        """Check what concerns several processes."""
         if self.follow and not self.is_database:
             raise ValueError(
                 f"settings: store must be a postgresql:// URL to follow, got {self.store!r:.80}."

@@ -178,11 +178,11 @@ def test_follow_rows_are_written_only_when_items_have_changed(tenants):
     for i in range(5):
         one.feedback([triplet(i)])
     assert follows() == 1
-    assert one.entries_at_once([triplet(9)]) is not None
+    assert not one.checked([triplet(9)])[1]
     owner.put_items([item(0, seed=5)])
     owner.learner.wait(owner.log.last, PATIENCE)
-    # Somebody must wait for the row that follows.
-    assert one.entries_at_once([triplet(9)]) is None
+    # That row must be followed first.
+    assert one.checked([triplet(9)])[1] == owner.log.last
     one.feedback([triplet(9)])
     assert follows() == 2
 

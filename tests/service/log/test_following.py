@@ -285,10 +285,10 @@ def test_a_writer_that_another_one_replaced_says_so(server, name, tmp_path):
     with pytest.raises(Unavailable, match="has taken over"):
         first.rank(query(0), min_seq=seq)
     with pytest.raises(Taken):
-        first.log.recover()
-    second.log.recover()
+        first.log.writer.recover()
+    second.log.writer.recover()
     second.close()
-    first.log.recover()  # nobody else has it any more
+    first.log.writer.recover()  # nobody else has it any more
     assert first.rank(query(0), min_seq=seq).seq == seq
     first.close()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from similia.service.engine import learner as learning
-from similia.service.errors import Conflict, Invalid, NotFound, Timeout, UnknownJudgement
+from similia.service.errors import Conflict, Invalid, NotFound, Timeout
 from similia.service.log.records import (
     Clicks,
     Grades,
@@ -336,7 +336,7 @@ def test_other_bad_requests_are_refused(tenant):
     for bad in ({"k": 0}, {"k": 10**6}, {"model": "other"}, {"items": ["x"] * 2000}):
         with pytest.raises(Invalid):
             tenant.rank(query(0), **bad)
-    with pytest.raises(UnknownJudgement):
+    with pytest.raises(NotFound):
         tenant.retract("nobody")
     with pytest.raises(Invalid):
         tenant.judgements(limit=0)
@@ -414,7 +414,7 @@ def test_tenants_share_nothing(place, tmp_path, name):
     one.feedback([Triplet(query=query(0), better="i1", worse="i2", id="same")])
     with pytest.raises(Invalid):
         other.feedback([Triplet(query=query(0), better="i1", worse="i2", id="same")])
-    with pytest.raises(UnknownJudgement):
+    with pytest.raises(NotFound):
         other.retract("same")
     assert other.judgements() == []
     assert set(tenants.names()) >= {f"{name}-one", f"{name}-other"}

@@ -24,6 +24,7 @@ from similia.service.log.records import (
     Item,
     Packed,
     Put,
+    Query,
     TenantSettings,
     Value,
     View,
@@ -185,6 +186,21 @@ def check_vector(name: str, vector: object, width: int) -> None:
 def largest_number(width: int) -> float:
     """Largest value in a vector: learners multiply two squared norms."""
     return float(np.finfo(np.float32).max) ** 0.25 / width**0.5
+
+
+def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool]) -> None:
+    """Refuse a query that cannot be ranked."""
+    if layout is None:
+        raise Invalid("query: there are no items yet; put some first.")
+    if query.vectors:
+        layout.check_query(query.vectors)
+    elif query.item is None:
+        raise Invalid(
+            "query: there must be vectors or an item"
+            f"{', got only a text; set up an embedder' if query.text else ', got neither'}."
+        )
+    elif not known(query.item):
+        raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
 
 
 def _names(given: Mapping[str, object]) -> str:

@@ -215,7 +215,7 @@ class LoggedGenerations(Generations):
         #: last row that the present challenger has learnt, and who judged it
         self.learnt = 0
         self.judges: list[dict[str, Any]] = []
-        log.subscribe_to_others(self._receive)
+        log.writer.subscribe_to_others(self._receive)
         aside = log.set_aside()
         self._receive([row for row in log.rows(others=True) if row.seq not in aside])
 

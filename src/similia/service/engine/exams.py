@@ -5,7 +5,7 @@ a question about a random pair), if the service asked that judge or an administr
 and if its query is held out. Nothing is learnt from it. If something else was learnt about its
 query, a decision that a person had to see obeyed, the query is left out of exams from then on.
 
-Exams weigh people, not rows: a judge's answer to a comparison counts once, only so many of a day
+Exams weigh people, not rows: a judge's answer to a comparison counts once, only so many a day
 count, each query of a judge is one unit, and a promotion must hold without the judges who speak
 most for it (`without_favourers`). A key that names judges as it likes is one judge.
 """

@@ -2,9 +2,9 @@
 
 Judgements that can be learnt form a stream, in the order of the log and without those that were
 retracted. The learner takes it in blocks of `LISTS_PER_BLOCK` lists; the rest, fewer than a block,
-is learnt as one more block by a copy. So a state depends on the log alone, not on when rows
-arrived, were committed together or were ranked by, and live learning and replay cannot differ by a
-bit.
+is learnt as one more block by a copy (before the first full block, by a new learner). So a state
+depends on the log alone, not on when rows arrived, were committed together or were ranked by, and
+live learning and replay cannot differ by a bit.
 
 The copy is what ranks: nobody changes it, so searches never wait for learning.
 
@@ -13,6 +13,7 @@ names, so its state is a function of both logs up to there.
 """
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -89,15 +90,6 @@ class FrozenState(NamedTuple):
         """Row of a list, by its number from 0."""
         n = len(self.lists)
         return int(self.lists[number]) if number < n else self.since[number - n]
-
-
-def copied(learner: Blend) -> Blend:
-    """Independent copy of a learner."""
-    state = {
-        name: value.copy() if isinstance(value, np.ndarray) else value
-        for name, value in learner.get_state().items()
-    }
-    return Blend(**learner.get_params(deep=False)).set_state(state)
 
 
 class Fold:
@@ -313,7 +305,7 @@ class Fold:
         if not self.careful:
             return self._taught(learner, lessons)
         try:
-            return self._taught(None if learner is None else copied(learner), lessons)
+            return self._taught(deepcopy(learner), lessons)
         except Exception as error:
             raise Unlearnable(self._culprit(learner, lessons), error) from error
 
@@ -335,7 +327,7 @@ class Fold:
         while bad - good > 1:
             middle = (good + bad) // 2
             try:
-                self._taught(None if learner is None else copied(learner), lessons[:middle])
+                self._taught(deepcopy(learner), lessons[:middle])
                 good = middle
             except Exception:
                 bad = middle
@@ -376,7 +368,7 @@ class Fold:
     def state(self) -> FrozenState:
         """The state after the last row fed; later rows do not change it."""
         self.settle()
-        learner = None if self.learner is None else copied(self.learner)
+        learner = deepcopy(self.learner)
         if self._pending:
             learner = self._learnt(learner, self._pending)
         snapshot = self.items.snapshot() if isinstance(self.items, Items) else None

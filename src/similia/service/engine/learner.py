@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from similia.linalg.threads import single_blas_thread
@@ -45,13 +46,13 @@ class LiveLearner:
     def __init__(self, log: Log, cache: Path, owner: "LiveLearner | None" = None) -> None:
         self._log = log
         self._owner = owner
-        source = None
+        self._source = None
         if owner is not None:
-            source = SharedSource(
+            self._source = SharedSource(
                 owner._log, lambda: owner.items, lambda seq: owner.wait(seq, WAIT_SECONDS)
             )
             check_followed(log, owner._log)
-        self.snapshots = Snapshots(cache / SNAPSHOTS_FOLDER, log, source)
+        self.snapshots = Snapshots(cache / SNAPSHOTS_FOLDER, log)
         self._folding = threading.Lock()
         self._changed = threading.Condition()
         self._rows: list[Row] = []
@@ -134,7 +135,7 @@ class LiveLearner:
         )
 
     def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
-        """Call `done` once a row is in the published state, or learning has stopped.
+        """Call `done` once a row of the log is in the published state, or learning has stopped.
 
         It is called at once, or by the learning thread, which does not rest meanwhile.
         """
@@ -171,7 +172,8 @@ class LiveLearner:
                 self._thread.start()
             elif not self._resting or len(self._rows) >= ROWS_ENDING_REST:
                 self._changed.notify_all()
-            self._changed.wait_for(lambda: not self.is_far_behind)
+            while self.is_far_behind:
+                self._changed.wait()
 
     @property
     def is_far_behind(self) -> bool:
@@ -261,7 +263,7 @@ class LiveLearner:
                 for row, by in self._log.retracted().items()
                 if by <= last or row in self._aside
             }
-            fold = self.snapshots.restored(retracted, last)
+            fold = self.snapshots.restored(partial(Fold, retracted, self._source), last)
             fold.careful = careful
             try:
                 fold.replay(self._log.learner_rows(fold.seq, last))
@@ -296,11 +298,6 @@ class LiveLearner:
         finally:
             self._setting_aside = False
         self._aside.add(error.seq)
-
-    def snapshot(self) -> int:
-        """Write a snapshot of the last full block; return the last row in it."""
-        with self._folding:
-            return self.snapshots.write(self._fold)
 
     def close(self) -> None:
         """Learn what waits, then stop."""

@@ -189,21 +189,21 @@ def ranked(
     assert snapshot is not None
     row = asked_row(state, query)
     vector = query_vector(state, row, remembered=False)
+    wanted, there = None, None
     if items is not None:
         if len(items) > MAX_RANKED:
             raise Invalid(f"rank: items must be at most {MAX_RANKED}, got {len(items)}.")
         wanted = list(dict.fromkeys(items))
-        found_there = None if store is None else store.vectors(wanted)
-        names, found, scores = _in_order(
-            *_rows(state, wanted, found_there), vector, k, partial(_bonus_of, state, row)
-        )
+        there = None if store is None else store.vectors(wanted)
     elif store is not None:
         base = query_vector(state, row)[layout.places[layout.base]]
-        found_there = store.nearest(base, max(MIN_CANDIDATES, CANDIDATES_EACH * (k + 1)))
-        wanted = [id for id in found_there if id != query.item]
-        names, found, scores = _in_order(
-            *_rows(state, wanted, found_there), vector, k, partial(_bonus_of, state, row)
-        )
+        there = store.nearest(base, max(MIN_CANDIDATES, CANDIDATES_EACH * (k + 1)))
+        wanted = [id for id in there if id != query.item]
+    if wanted is not None:
+        names, found = _rows(state, wanted, there)
+        scores = found @ vector + _bonus_of(state, row, found)
+        order = np.argsort(-scores, kind="stable")[:k]
+        names, found, scores = [names[i] for i in order], found[order], scores[order]
     else:
         own = [] if query.vectors or query.item is None else [snapshot.rows.place.get(query.item)]
         out = [place for place in own if place is not None and place < len(snapshot.matrix)]
@@ -268,19 +268,6 @@ def _fitting(layout: Layout, id: str, vector: Vector) -> Vector:
             f"learnt from, got others for {id!r:.80}; mend them there."
         )
     return vector
-
-
-def _in_order(
-    ids: list[str],
-    rows: NDArray[np.float32],
-    vector: NDArray[np.float32],
-    k: int,
-    bonus_of: Callable[[NDArray[np.float32]], NDArray[np.float32]],
-) -> tuple[list[str], NDArray[np.float32], NDArray[np.float32]]:
-    """The k best of some items, best first, with their rows and scores."""
-    scores = rows @ vector + bonus_of(rows)
-    order = np.argsort(-scores, kind="stable")[:k]
-    return [ids[i] for i in order], rows[order], scores[order]
 
 
 def _deviations(

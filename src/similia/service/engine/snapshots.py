@@ -7,7 +7,8 @@ another log or from before a retraction is ignored, and more of the log is learn
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +21,8 @@ from similia.persistence import reading, saving
 from similia.persistence.loading import restored
 from similia.safety.whole import make_folder, remove_leftovers
 from similia.service.catalogue.items import Layout
-from similia.service.catalogue.shared import SharedSource
 from similia.service.engine import fold as folding
-from similia.service.engine.fold import Fold, Pairs, Unlearnable, copied
+from similia.service.engine.fold import Fold, Pairs, Unlearnable
 from similia.service.errors import ServiceError
 from similia.service.log.log import Log
 from similia.similarity.blend import Blend
@@ -53,10 +53,9 @@ class Sealed(NamedTuple):
 class Snapshots:
     """The snapshots of a tenant."""
 
-    def __init__(self, folder: Path, log: Log, source: SharedSource | None = None) -> None:
+    def __init__(self, folder: Path, log: Log) -> None:
         self.folder = folder
         self._log = log
-        self._source = source
         self._writing: threading.Thread | None = None
         self.newest = max(self.numbers(), default=0)
 
@@ -67,16 +66,18 @@ class Snapshots:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def restored(self, retracted: dict[int, int], last: int) -> Fold:
-        """A fold from the newest valid snapshot up to row `last`."""
+    def restored(self, new: Callable[[], Fold], last: int) -> Fold:
+        """A new fold, continued from the newest valid snapshot up to row `last`."""
         for sealed in self.all(last):
-            if not self._holds(sealed, retracted):
+            fold = new()
+            if not self._holds(sealed, fold.retracted):
                 continue
             try:
-                return self._restored(sealed, retracted)
+                self._restore(fold, sealed)
+                return fold
             except (ModelFileError, Unlearnable) as error:
                 logger.warning("A snapshot is ignored: %s", error)
-        return Fold(retracted, self._source)
+        return new()
 
     def all(self, last: int) -> Iterator[Sealed]:
         """Snapshots that fit the log, the newest first."""
@@ -100,14 +101,12 @@ class Snapshots:
         learnt = changed[~np.isin(changed, sealed.exams)]
         return not len(learnt) or not (sealed.pairs or np.isin(learnt, sealed.lists).any())
 
-    def _restored(self, sealed: Sealed, retracted: dict[int, int]) -> Fold:
-        fold = Fold(retracted, self._source)
+    def _restore(self, fold: Fold, sealed: Sealed) -> None:
         for row in self._log.rows(0, sealed.seq, others=True):
             fold.feed_other(row)
         if fold.items is None or widths(fold.items.layout) != widths_of(sealed.learner):
             raise ModelFileError(f"{self._path(sealed.seq)} is of other views than the log.")
         fold.resume(sealed.seq, sealed.learner, sealed.lists, sealed.exams.tolist(), sealed.pairs)
-        return fold
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -134,14 +133,13 @@ class Snapshots:
         finally:
             self._writing = None
 
-    def write(self, fold: Fold) -> int:
-        """Write a snapshot if there is none yet; return its last row."""
+    def write(self, fold: Fold) -> None:
+        """Write a snapshot if there is none yet."""
         writing = self._writing
         if writing is not None:
             writing.join()
         if fold.learner is not None and fold.through > self.newest:
             self._write(self._sealed(fold))
-        return self.newest
 
     def _sealed(self, fold: Fold) -> Sealed:
         assert fold.learner is not None
@@ -150,7 +148,7 @@ class Snapshots:
         return Sealed(
             fold.through,
             row.hash.hex(),
-            copied(fold.learner),
+            deepcopy(fold.learner),
             fold.lists,
             np.array([seq for seq in fold.exams if seq <= fold.through], np.int64),
             np.array(sorted(seq for seq in fold.retracted if seq <= fold.through), np.int64),

@@ -177,7 +177,7 @@ class Call:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(wake)
 
-        tenant.when_learnt(seq, done)
+        tenant.learner.when_learnt(seq, done)
         await reached
 
     async def item_known(self, query: Query) -> None:
@@ -207,41 +207,35 @@ class Call:
         announced = self.headers.get(b"content-length", b"")
         if announced.isdigit() and int(announced[:20]) > most:
             await self._refuse_body(most)
-        if self.is_read:
-            return b""
-        first, more = await self._part(most)
-        if not more:
-            return first
-        parts = [first]
+        parts: list[bytes] = []
         try:
             async with asyncio.timeout(seconds):
-                while more:
-                    part, more = await self._part(most)
+                while not self.is_read:
+                    part = await self._part()
+                    if self._held + len(part) > most:
+                        await self._refuse_body(most)
+                    self.service.received.take(self.key.id, len(part))
+                    self._held += len(part)
                     parts.append(part)
         except TimeoutError:
             raise Problem(408, f"a body must arrive within {seconds:g} seconds.") from None
         return b"".join(parts)
 
-    async def _part(self, most: int | None) -> tuple[bytes, bool]:
-        """The next part of the body, and whether more follows; without `most` it is dropped."""
+    async def _part(self) -> bytes:
+        """The next part of the body."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Gone
         self.connection.unread = 0
         self.is_read = not message.get("more_body", False)
-        part: bytes = b"" if most is None else message.get("body", b"")
-        if most is not None:
-            if self._held + len(part) > most:
-                await self._refuse_body(most)
-            self.service.received.take(self.key.id, len(part))
-            self._held += len(part)
-        return part, not self.is_read
+        part: bytes = message.get("body", b"")
+        return part
 
     async def _refuse_body(self, most: int) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER):
                 while not self.is_read:
-                    await self._part(None)
+                    await self._part()
         raise Problem(413, f"a body must have at most {most} bytes; send less at a time.")
 
     # -- the answer ------------------------------------------------------------------------------

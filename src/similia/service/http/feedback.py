@@ -11,6 +11,7 @@ from msgspec import structs
 
 from similia.service import schemas as s
 from similia.service.answers import Logged, Receipt
+from similia.service.catalogue.external import ExternalItems
 from similia.service.errors import Invalid, Problem, ServiceError
 from similia.service.http.calls import Call
 from similia.service.http.endpoints import JUDGE, READ, V1, endpoint
@@ -58,28 +59,24 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     """Check judgements, find their queries' vectors, and store them."""
     service, tenant = call.service, call.tenant
     call.check_batch("judgements", given)
-    ready = await _ready(call, given)
-    if not ready:
+    if not given:
         return s.Receipts([])
     elsewhere = service.elsewhere(tenant)
+    ready = await _ready(call, given, elsewhere)
     if elsewhere is not None:
         await call.run_in("search", elsewhere.bring, tenant, ready)
-    uploaded = "admin" in call.key.scopes
     vectors = [row for each in ready if each.query.vectors for row in each.query.vectors.values()]
-    entries = None
-    if len(ready) <= MAX_PROMPT_JUDGEMENTS and sum(map(len, vectors)) <= MAX_PROMPT_NUMBERS:
-        entries = tenant.entries_at_once(ready, uploaded=uploaded)
-    if entries is None:
-        if tenant.owner is not None:  # a row that follows shared items may be written
-            tenant.check_prompt()
-        check = partial(tenant.entries, ready, uploaded=uploaded, timeout=0)
-        try:
-            entries = await call.run_in("check", check)
-        except Invalid:  # perhaps an item was put just now
-            await call.learnt(tenant.home)
-            entries = await call.run_in("check", check, admitted=True)
+    is_short = len(ready) <= MAX_PROMPT_JUDGEMENTS and sum(map(len, vectors)) <= MAX_PROMPT_NUMBERS
+    check = partial(tenant.checked, ready, uploaded="admin" in call.key.scopes)
+    try:
+        entries, mark = check() if is_short else await call.run_in("check", check)
+    except Invalid:  # perhaps an item was put just now
+        await call.learnt(tenant.home)
+        entries, mark = await call.run_in("check", check, admitted=not is_short)
+    if mark:
+        tenant.check_prompt()
+        await call.run_in("check", tenant.follow, mark, admitted=not is_short)
     commits, writer = service.commits.get(tenant.name), tenant.log.writer
-    assert writer is not None
     if commits is None or commits.writer is not writer:
         commits = service.commits[tenant.name] = Commits(writer)
     found = receipts(entries, await commits.append(entries))
@@ -90,11 +87,11 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     return s.Receipts(found)
 
 
-async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
+async def _ready(
+    call: Call, given: Sequence[Judgement], elsewhere: ExternalItems | None
+) -> list[Judgement]:
     """Judgements signed by the key's judge, their queries with all vectors that are known."""
-    service, key = call.service, call.key
-    elsewhere = service.elsewhere(call.tenant)
-    found = []
+    key, found = call.key, []
     for row, judgement in enumerate(given):
         if judgement.trusted and "admin" not in key.scopes:
             raise Problem(403, "trusted judgements need a key for admin.")
@@ -109,7 +106,7 @@ async def _ready(call: Call, given: Sequence[Judgement]) -> list[Judgement]:
             except Invalid as error:
                 raise Invalid(str(error), {row: str(error)}) from None
         elif query.item is None or elsewhere is not None:
-            judgement = structs.replace(judgement, query=await service.resolved(call, query))
+            judgement = structs.replace(judgement, query=await call.service.resolved(call, query))
         found.append(judgement)
     return found
 

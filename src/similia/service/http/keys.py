@@ -141,14 +141,15 @@ class Keys:
         if not scopes or set(scopes) - set(SCOPES):
             got = ", ".join(scopes) or "none"
             raise ValueError(f"keys: scopes must be some of {', '.join(SCOPES)}, got {got}.")
+        asked = Key("", tenant, scopes, name=name, judge=judge, expires=expires)
         with self._changing() as (keys, salt):
-            return _new(keys, salt, tenant, scopes, name, judge, expires)
+            return _made(asked, keys, salt)
 
     def rotate(self, identifier: str, *, grace: float = 0.0) -> tuple[Key, str]:
         """Replace a key by a new one; the old one works for `grace` more seconds."""
         with self._changing() as (keys, salt):
             old = _known(keys, identifier)
-            made = _new(keys, salt, old.tenant, old.scopes, old.name, old.judge, old.expires)
+            made = _made(old, keys, salt)
             if grace > 0:
                 ends = time.time() + grace
                 keys[old.id] = replace(old, expires=min(ends, old.expires or ends))
@@ -317,20 +318,13 @@ def _is_own(host: bytes, origin: bytes | None, port: int | None) -> bool:
 # -- the file --------------------------------------------------------------------------------------
 
 
-def _new(
-    keys: dict[str, Key],
-    salt: str,
-    tenant: str,
-    scopes: tuple[str, ...],
-    name: str,
-    judge: str | None,
-    expires: float | None,
-) -> tuple[Key, str]:
+def _made(like: Key, keys: dict[str, Key], salt: str) -> tuple[Key, str]:
+    """A new key among others, and its token."""
     identifier, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    key = Key(identifier, tenant, scopes, _hash(secret, salt), name, judge, created, expires)
-    keys[identifier] = key
-    return key, f"{TOKEN_PREFIX}_{identifier}_{secret}"
+    made = replace(like, id=identifier, hash=_hash(secret, salt), created=created)
+    keys[identifier] = made
+    return made, f"{TOKEN_PREFIX}_{identifier}_{secret}"
 
 
 def _known(keys: dict[str, Key], identifier: str, tenant: str | None = None) -> Key:

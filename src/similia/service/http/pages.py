@@ -4,8 +4,6 @@ The policy of pages allows nothing else.
 """
 
 import hashlib
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -53,7 +51,7 @@ IMAGES_PATH = "/images/"
 
 def page_router(images: "Images | None" = None, *, try_page: bool = True) -> Router:
     """Routes of the API explorer (/docs), the pages in `static` (/, /assets/) and pictures."""
-    package = files("similia.service")
+    package = Path(__file__).parents[1]
     routes: list[BaseRoute] = [] if images is None else [images.route()]
     if try_page:
         routes += folder(package / "explorer", "/docs", "/docs/")
@@ -67,24 +65,14 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     raise Problem(404, "there is nothing here.")
 
 
-def folder(source: Traversable, index: str, prefix: str) -> list[BaseRoute]:
+def folder(source: Path, index: str, prefix: str) -> list[BaseRoute]:
     """Routes for the files of a folder; its index.html is at `index`, the others below `prefix`."""
     found: list[BaseRoute] = []
-    for name, file in _walk(source):
-        suffix = "." + name.rpartition(".")[2]
-        if suffix in PAGE_MEDIA:
+    for file in sorted(source.rglob("*")):
+        if file.suffix in PAGE_MEDIA:
+            name = file.relative_to(source).as_posix()
             path = index if name == "index.html" else prefix + name
-            found.append(_route(path, file.read_bytes(), PAGE_MEDIA[suffix]))
-    return found
-
-
-def _walk(source: Traversable, before: str = "") -> "list[tuple[str, Traversable]]":
-    found = []
-    for entry in sorted(source.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            found += _walk(entry, f"{before}{entry.name}/")
-        else:
-            found.append((before + entry.name, entry))
+            found.append(_route(path, file.read_bytes(), PAGE_MEDIA[file.suffix]))
     return found
 
 

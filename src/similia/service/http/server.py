@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Pass data on, unless it never amounts to a request."""
         data = bytes(memoryview(self.door.buffer)[:nbytes])
-        if self.is_closing:
+        if self.transport.is_closing():
             return
         self.unread += len(data)
         if self._requests == 0 and self._timer is None:
@@ -178,12 +178,12 @@ class Connection(asyncio.BufferedProtocol):
     def _read_on(self) -> None:
         """Pass on what is held; then read."""
         self._pass_on()
-        if not (self._held or self.is_paused or self.is_closing):
+        if not (self._held or self.is_paused or self.transport.is_closing()):
             self.transport.resume_reading()
 
     def _pass_on(self) -> None:
         """Give uvicorn what is held, as far as it wants that."""
-        while self._held and not (self._is_asking or self.is_paused or self.is_closing):
+        while self._held and not (self._is_asking or self.is_paused or self.transport.is_closing()):
             head, end, self._held = self._held.partition(END_OF_HEAD)
             self._is_asking = bool(end) and self in self.door.unknown
             self._inner.data_received(head + end)
@@ -193,11 +193,6 @@ class Connection(asyncio.BufferedProtocol):
         self._is_asking = False
         if self._held:
             self.read_soon()
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether nothing more is read."""
-        return self.closed or self.transport.is_closing()
 
     def eof_received(self) -> bool | None:
         """Pass the end on."""
@@ -236,9 +231,10 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
 
     def known(self, key: str) -> None:
-        """The caller has a known key."""
-        self.door.admit(self, key)
-        self._listen()
+        """The caller has a known key; what it sends next may be taken."""
+        if not self.key:
+            self.door.admit(self, key)
+            self._listen()
 
     def end(self) -> None:
         """A request is answered."""
@@ -314,10 +310,12 @@ class Server(uvicorn.Server):
 
 def _reached_at(listener: socket.socket) -> str:
     """URL of a listener; other machines know this one by its name."""
-    shown, port = listener.getsockname()[:2]
-    if shown in ("0.0.0.0", "::"):
-        shown = socket.gethostname()
-    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+    host, port = listener.getsockname()[:2]
+    return _url(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -342,8 +340,7 @@ def serve(service: Service, started: Callable[[str], None] = lambda url: None) -
     """
     settings = service.settings
     listener = listen(settings.host, settings.port)
-    host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = _url(*listener.getsockname()[:2])
     journal.note(logging.INFO, "listening", url=url, settings=settings.shown())
     # A collection stops all threads, and what is loaded stays: collect rarely.
     gc.set_threshold(10_000, 20, 20)

@@ -105,7 +105,7 @@ class _Tenants(Collector):
         for tenant in self._service.tenants.opened():
             status = tenant.status()
             found = {number: float(getattr(status, number)) for number in TENANT_NUMBERS}
-            heard = tenant.log.heard
+            heard = tenant.log.writer.heard
             if heard is not None:  # another process writes
                 found["heard_seconds"] = time.monotonic() - heard
             yield tenant.name, {"usable": 1.0, **found}

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from similia.service.errors import Damaged, Unavailable
-from similia.service.log.log import ROW_COLUMNS, Log
+from similia.service.log.log import Log
 from similia.service.log.postgres import (
     Connection,
     PostgresReader,
@@ -20,8 +20,8 @@ from similia.service.log.postgres import (
     schema_of,
     translated,
 )
-from similia.service.log.rows import Appended, Entry, Row, is_linked
-from similia.service.log.writer import Request
+from similia.service.log.rows import ROW_COLUMNS, Appended, Entry, Row, is_linked
+from similia.service.log.writer import Request, RowSource
 
 logger = logging.getLogger("similia.service")
 
@@ -44,12 +44,15 @@ def followed_log(url: str, tenant: str) -> Log:
             raise
 
 
-class LogFollower:
+class LogFollower(RowSource):
     """Stands where a log has its writer, and hands on what another process writes.
 
     Each row must follow from the one before by its hash, also across restarts of the database: if
     one does not, the log is not the one that was followed, and following ends.
     """
+
+    #: last row that is known to be in the log
+    last = 0
 
     def __init__(self, url: str, tenant: str, reader: PostgresReader) -> None:
         self._url, self._tenant, self._reader = url, tenant, reader
@@ -59,10 +62,8 @@ class LogFollower:
             raise Unavailable(f"log: {tenant!r} must have a first row, got none; try again later.")
         #: last row that was handed on, and its hash
         self._seq, self._hash = found[0]
-        #: last row that is known to be in the log
         self.last = self._seq
-        #: when the log was last read to its end, by the monotonic clock
-        self.heard: float | None = time.monotonic()
+        self.heard = time.monotonic()
         #: why following has ended
         self.failure: Damaged | None = None
         self._closed = False
@@ -89,9 +90,6 @@ class LogFollower:
             f"log: the log of {self._tenant!r} is followed here, and written by another process; "
             "send this to that one."
         )
-
-    def recover(self) -> None:
-        """Nothing to do: the thread reconnects."""
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows."""

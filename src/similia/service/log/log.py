@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import starmap
 from pathlib import Path
-from typing import Any, Protocol
 
 from similia.exceptions import MissingExtraError
 from similia.service.log.rows import (
     GENESIS,
+    ROW_COLUMNS,
     Appended,
     Checked,
     Entry,
@@ -20,41 +20,35 @@ from similia.service.log.rows import (
     checked,
     is_linked,
 )
-from similia.service.log.writer import RowSource
+from similia.service.log.writer import LogReader, RowSource
 
 try:
     import apsw
 except ImportError as error:
     raise MissingExtraError(__name__, "apsw", "serve") from error
 
-ROW_COLUMNS = ", ".join(Row._fields)
 LEARNER_COLUMNS = ", ".join(LearnerRow.__struct_fields__)
 #: a day in microseconds
 DAY_MICROSECONDS = 86_400_000_000
 
 
-class LogReader(Protocol):
-    """Reading side of a database; safe to use from many threads."""
+class NoWriter(RowSource):
+    """In place of a writer, for a log that is only read."""
 
-    def read(self, statement: str, *given: Any) -> list[Any]:
-        """Run a query; `given` replaces its question marks."""
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
 
-    def stream(self, columns: str, where: str, after: int, up_to: int) -> Iterator[Any]:
-        """Columns of the rows with after < seq <= up_to; other readers do not wait."""
-
-    def verify(self) -> None:
-        """Run the database's own integrity check; raises Damaged."""
-
-    def close(self) -> None:
-        """Disconnect."""
+    @property
+    def last(self) -> int:
+        """Number of the last row."""
+        return int(self._reader.read("SELECT coalesce(max(seq), 0) FROM rows")[0][0])
 
 
 class Log:
     """One totally ordered log: any number of readers, one writer, or none if it is only read.
 
-    Where another process writes, what follows it stands in the writer's place.
-
-    `lookup` is the path of an index of judgements; without one it is a temporary file.
+    Where another process writes, what follows it is the `writer`. `lookup` is the path of an
+    index of judgements; without one it is a temporary file.
     """
 
     def __init__(
@@ -66,7 +60,7 @@ class Log:
     ) -> None:
         self.name = name
         self._reader = reader
-        self.writer = writer
+        self.writer = writer or NoWriter(reader)
         self._lookup = Lookup(lookup, self)
 
     # -- writing -------------------------------------------------------------------------------
@@ -74,23 +68,11 @@ class Log:
     @property
     def last(self) -> int:
         """Number of the last row; 0 if there is none."""
-        if self.writer is not None:
-            return self.writer.last
-        return int(self._reader.read("SELECT coalesce(max(seq), 0) FROM rows")[0][0])
-
-    @property
-    def heard(self) -> float | None:
-        """When the log was last read to its end, by the monotonic clock; None if written here."""
-        return None if self.writer is None else self.writer.heard
+        return self.writer.last
 
     def newest(self) -> int:
         """The same, also if another process wrote it just now; may read."""
-        return self.last if self.writer is None else self.writer.newest()
-
-    def recover(self) -> None:
-        """Reconnect if the database was away; raises Taken if another process writes now."""
-        assert self.writer is not None
-        self.writer.recover()
+        return self.writer.newest()
 
     def append(self, batch: Sequence[Entry]) -> list[Appended]:
         """Append a whole batch or nothing; return once it is on the disk.
@@ -98,36 +80,22 @@ class Log:
         Raises Conflict if an id is taken by another body, Full or Unavailable if nothing could be
         written.
         """
-        assert self.writer is not None
         return self.writer.append(batch)
 
     def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
         """Call `listener` with new rows, in order, after each commit."""
-        assert self.writer is not None
         self.writer.subscribe(listener)
-
-    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
-        """Call `listener`, before those of `subscribe`, with rows that another process writes."""
-        assert self.writer is not None
-        self.writer.subscribe_to_others(listener)
-
-    def begin(self) -> None:
-        """Hand rows on that other processes write; all who want them have subscribed."""
-        assert self.writer is not None
-        self.writer.begin()
 
     def stop(self) -> None:
         """Write what waits, then refuse new batches."""
-        if self.writer is not None:
-            self.writer.close()
+        self.writer.close()
 
     def close(self) -> None:
         """Stop, and disconnect."""
         self.stop()
         self._lookup.close()
         self._reader.close()
-        if self.writer is not None:
-            self.writer.disconnect()
+        self.writer.disconnect()
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -19,10 +19,10 @@ from similia.service.errors import (
     Taken,
     Unavailable,
 )
-from similia.service.log.log import ROW_COLUMNS, Log
-from similia.service.log.rows import Row
+from similia.service.log.log import Log
+from similia.service.log.rows import ROW_COLUMNS, Row
 from similia.service.log.sqlite import HASHES, INDICES, LOOKUP_FILE, ROWS_TABLE
-from similia.service.log.writer import Head, LogWriter
+from similia.service.log.writer import LogDatabase, LogWriter
 
 try:
     import psycopg
@@ -54,7 +54,8 @@ def postgres_log(url: str, tenant: str, folder: Path | None = None, address: str
     with translated():
         database = PostgresDatabase(url, tenant, address)
         try:
-            reader, writer = PostgresReader(url, tenant), LogWriter(database, tenant)
+            reader = PostgresReader(url, tenant)
+            writer = LogWriter(database, reader, tenant)
         except BaseException:
             database.close()
             raise
@@ -102,7 +103,7 @@ def tenants_in(url: str) -> list[str]:
     return sorted(name.removeprefix(SCHEMA_PREFIX) for (name,) in found)
 
 
-class PostgresDatabase:
+class PostgresDatabase(LogDatabase):
     """The writing connection, which holds the tenant's lock."""
 
     def __init__(self, url: str, tenant: str, address: str = "") -> None:
@@ -130,20 +131,6 @@ class PostgresDatabase:
             raise
         return connection
 
-    def head(self) -> Head:
-        """The last row."""
-        found = self._connection.execute(
-            "SELECT seq, time, hash FROM rows ORDER BY seq DESC LIMIT 1"
-        ).fetchone()
-        return Head(*found) if found else Head()
-
-    def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-        """Row number and body by id, for ids that are taken."""
-        found = self._connection.execute(
-            "SELECT id, seq, body FROM rows WHERE id = ANY(%s)", (list(ids),)
-        )
-        return {id: (seq, body) for id, seq, body in found}
-
     def insert(self, rows: Sequence[Row]) -> bool:
         """Insert rows in one transaction; True once on the disk, False if an id is taken."""
         marks = "%s, " * (len(Row._fields) - 1) + "%s"
@@ -153,14 +140,9 @@ class PostgresDatabase:
                 cursor.executemany(statement, rows)
         except errors.UniqueViolation:
             return False
+        except psycopg.Error as error:
+            raise explained(error) from error
         return True
-
-    def after(self, seq: int) -> list[Row]:
-        """Rows after this one."""
-        found = self._connection.execute(
-            f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > %s ORDER BY seq", (seq,)
-        )
-        return [Row(*row) for row in found]
 
     def check(self) -> None:
         """Raise if the connection, and so the lock, is lost."""
@@ -177,11 +159,8 @@ class PostgresDatabase:
     def reopen(self) -> None:
         """Reconnect after an error."""
         self.close()
-        self._connection = self._opened()
-
-    def explained(self, error: Exception) -> ServiceError | None:
-        """Translate an error of PostgreSQL; None for any other error."""
-        return explained(error)
+        with translated():
+            self._connection = self._opened()
 
     def close(self) -> None:
         """Disconnect, which frees the lock."""
@@ -227,10 +206,8 @@ def migrate(connection: Connection, tenant: str) -> None:
         connection.execute("UPDATE version SET number = %s", (len(POSTGRES_MIGRATIONS),))
 
 
-def explained(error: Exception) -> ServiceError | None:
+def explained(error: psycopg.Error) -> ServiceError:
     """Translate an error of PostgreSQL for clients."""
-    if not isinstance(error, psycopg.Error):
-        return None
     if isinstance(error, errors.ProgramLimitExceeded | psycopg.DataError):
         return Invalid(f"log: the row cannot be stored ({error!s:.200}).")
     if isinstance(error, errors.DiskFull):
@@ -250,18 +227,17 @@ def translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        meaning = explained(error)
-        assert meaning is not None
-        raise meaning from error
+        raise explained(error) from error
 
 
 class PostgresReader:
     """A reading connection that reconnects after the database restarts."""
 
-    def __init__(self, url: str, tenant: str) -> None:
+    def __init__(self, url: str, tenant: str | None = None) -> None:
         self._url, self._tenant = url, tenant
         self._connection = connected(url, tenant)
         self._reading = threading.Lock()
+        self._closed = False
 
     def read(self, statement: str, *given: Any) -> list[Any]:
         """Run a query; `given` replaces its question marks."""
@@ -270,6 +246,8 @@ class PostgresReader:
             try:
                 return self._connection.execute(query, given).fetchall()
             except psycopg.OperationalError:
+                if self._closed:
+                    raise
                 self._connection.close()
                 self._connection = connected(self._url, self._tenant)
                 return self._connection.execute(query, given).fetchall()
@@ -292,4 +270,5 @@ class PostgresReader:
     def close(self) -> None:
         """Disconnect."""
         with self._reading:
+            self._closed = True
             self._connection.close()

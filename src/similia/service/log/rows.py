@@ -45,6 +45,9 @@ class Row(NamedTuple):
         return datetime.fromtimestamp(self.time / 1e6, UTC)
 
 
+ROW_COLUMNS = ", ".join(Row._fields)
+
+
 class LearnerRow(msgspec.Struct, frozen=True, gc=False):
     """The part of a row that a learner needs."""
 

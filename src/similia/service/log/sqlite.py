@@ -14,16 +14,16 @@ from filelock import Timeout as LockTimeout
 
 from similia.safety.whole import make_folder, replacing
 from similia.service.errors import Damaged, Full, Invalid, NotFound, ServiceError, Unavailable
-from similia.service.log.log import ROW_COLUMNS, Log
-from similia.service.log.rows import Row
-from similia.service.log.writer import Head, LogWriter
+from similia.service.log.log import Log
+from similia.service.log.rows import ROW_COLUMNS, Row
+from similia.service.log.writer import LogDatabase, LogWriter
 
 #: earlier versions can lose a commit when the write-ahead log starts over
 OLDEST_SQLITE = (3, 51, 3)
 #: marks files as logs of similia: "simi"
 APPLICATION_ID = 0x73696D69
-#: rows that one statement adds, and ids that one statement looks up
-ROWS_PER_STATEMENT, IDS_PER_STATEMENT = 64, 1000
+#: rows that one statement adds
+ROWS_PER_STATEMENT = 64
 #: files in a tenant's folder: the log, and an index made from it
 LOG_FILE, LOOKUP_FILE = "log.sqlite", "lookup.sqlite"
 
@@ -49,7 +49,7 @@ def sqlite_log(folder: Path) -> Log:
     database = SqliteDatabase(folder / LOG_FILE)
     try:
         reader = SqliteReader(database.path)
-        writer = LogWriter(database, folder.name)
+        writer = LogWriter(database, reader, folder.name)
     except BaseException:
         database.close()
         raise
@@ -61,7 +61,7 @@ def read_sqlite(path: Path | str) -> Log:
     return Log(Path(path).parent.name, SqliteReader(Path(path)))
 
 
-class SqliteDatabase:
+class SqliteDatabase(LogDatabase):
     """The writing connection, and the lock against other processes."""
 
     def __init__(self, path: Path) -> None:
@@ -82,26 +82,6 @@ class SqliteDatabase:
             self._lock.release()
             raise
 
-    def head(self) -> Head:
-        """The last row."""
-        with _translated():
-            found = self._connection.execute(
-                "SELECT seq, time, hash FROM rows ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
-        return Head(*found) if found else Head()
-
-    def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-        """Row number and body by id, for ids that are taken."""
-        found = {}
-        for start in range(0, len(ids), IDS_PER_STATEMENT):
-            part = ids[start : start + IDS_PER_STATEMENT]
-            marks = ", ".join("?" * len(part))
-            rows = self._connection.execute(
-                f"SELECT id, seq, body FROM rows WHERE id IN ({marks})", tuple(part)
-            )
-            found.update({id: (seq, body) for id, seq, body in rows})
-        return found
-
     def insert(self, rows: Sequence[Row]) -> bool:
         """Insert rows in one transaction; True once on the disk, False if an id is taken."""
         try:
@@ -112,30 +92,16 @@ class SqliteDatabase:
                 insert_all(self._connection, rows)
         except apsw.ConstraintError:
             return False
+        except apsw.Error as error:
+            raise explained(error) from error
         return True
-
-    def after(self, seq: int) -> list[Row]:
-        """Rows after this one."""
-        found = self._connection.execute(
-            f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > ? ORDER BY seq", (seq,)
-        )
-        return [Row(*row) for row in found]
-
-    def announce(self) -> None:
-        """Nothing to do: nobody else follows the log."""
-
-    def check(self) -> None:
-        """Nothing to do: a file is never away."""
 
     def reopen(self) -> None:
         """Reconnect after an error."""
         with contextlib.suppress(apsw.Error):
             self._connection.close()
-        self._connection = opened(self.path, writing=True)
-
-    def explained(self, error: Exception) -> ServiceError | None:
-        """Translate an error of SQLite; None for any other error."""
-        return explained(error)
+        with _translated():
+            self._connection = opened(self.path, writing=True)
 
     def close(self) -> None:
         """Disconnect, and free the lock."""
@@ -160,25 +126,16 @@ class SqliteReader:
 
     def stream(self, columns: str, where: str, after: int, up_to: int) -> Iterator[Any]:
         """Columns of the rows with after < seq <= up_to, in one state of the log."""
-        with _translated():
-            connection = opened(self._path)
-            try:
-                yield from connection.execute(
-                    f"SELECT {columns} FROM rows WHERE seq > ? AND seq <= ? AND {where} "
-                    "ORDER BY seq",
-                    (after, up_to),
-                )
-            finally:
-                connection.close()
+        statement = (
+            f"SELECT {columns} FROM rows WHERE seq > ? AND seq <= ? AND {where} ORDER BY seq"
+        )
+        with _translated(), contextlib.closing(opened(self._path)) as connection:
+            yield from connection.execute(statement, (after, up_to))
 
     def verify(self) -> None:
         """Check the pages of the file; raises Damaged."""
-        with _translated():
-            connection = opened(self._path)
-            try:
-                found = connection.execute("PRAGMA integrity_check(1)").get
-            finally:
-                connection.close()
+        with _translated(), contextlib.closing(opened(self._path)) as connection:
+            found = connection.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
             raise Damaged(f"log: {self._path} is damaged ({found}); restore it from a backup.")
 
@@ -279,10 +236,8 @@ def insert_all(connection: apsw.Connection, rows: Iterable[Row]) -> None:
         raise
 
 
-def explained(error: Exception) -> ServiceError | None:
+def explained(error: apsw.Error) -> ServiceError:
     """Translate an error of SQLite for clients."""
-    if not isinstance(error, apsw.Error):
-        return None
     if isinstance(error, apsw.TooBigError | apsw.MismatchError | apsw.RangeError):
         return Invalid(f"log: the row cannot be stored ({error}).")
     if isinstance(error, apsw.FullError):
@@ -302,6 +257,4 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        meaning = explained(error)
-        assert meaning is not None
-        raise meaning from error
+        raise explained(error) from error

@@ -1,7 +1,7 @@
 """Group commit: one thread writes all waiting batches in one transaction.
 
-A `LogDatabase` is all that differs between databases. Duplicates, conflicts, numbers, times and
-the hash chain are decided here.
+All that differs between databases is a `LogReader` and a `LogDatabase`. Duplicates, conflicts,
+numbers, times and the hash chain are decided here.
 """
 
 import contextlib
@@ -10,13 +10,13 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from similia.service.errors import Busy, Conflict, Invalid, ServiceError, Unavailable
-from similia.service.log.rows import GENESIS, Appended, Entry, Row, link
+from similia.service.errors import Conflict, Invalid, ServiceError, Unavailable
+from similia.service.log.rows import GENESIS, ROW_COLUMNS, Appended, Entry, Row, link
 
 logger = logging.getLogger("similia.service")
 
@@ -26,6 +26,8 @@ MAX_COMMIT_ROWS, MAX_COMMIT_BYTES = 2048, 64_000_000
 MAX_WAITING = 10_000
 #: seconds to wait for clients that were answered together last time
 GATHER_SECONDS = 0.001
+#: ids that one statement looks up
+IDS_PER_STATEMENT = 1000
 #: seconds without batches after which the thread ends; the next batch starts another
 LINGER_SECONDS = 0.1
 
@@ -38,59 +40,28 @@ class Head(NamedTuple):
     hash: bytes = GENESIS
 
 
-class RowSource(Protocol):
-    """What hands new rows of a log on: its writer, or a follower of another process's."""
+class LogReader(Protocol):
+    """Reading side of a database; safe to use from many threads."""
 
-    @property
-    def last(self) -> int:
-        """Number of the last row."""
+    def read(self, statement: str, *given: Any) -> list[Any]:
+        """Run a query; `given` replaces its question marks."""
 
-    @property
-    def heard(self) -> float | None:
-        """When the log was last read to its end, by the monotonic clock; None if written here."""
+    def stream(self, columns: str, where: str, after: int, up_to: int) -> Iterator[Any]:
+        """Columns of the rows with after < seq <= up_to; other readers do not wait."""
 
-    def newest(self) -> int:
-        """The same, also of a row that another process wrote just now."""
-
-    def recover(self) -> None:
-        """Reconnect if the database was away; raises Taken if another process writes now."""
-
-    def append(self, batch: Sequence[Entry]) -> list[Appended]:
-        """Return once a batch is on the disk."""
-
-    def send(self, *requests: "Request") -> None:
-        """Queue batches; their callbacks get the answers."""
-
-    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
-        """Call `listener` after each commit."""
-
-    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
-        """Call `listener`, before those of `subscribe`, with rows that another process writes."""
-
-    def begin(self) -> None:
-        """Hand rows on: all who want them have subscribed."""
+    def verify(self) -> None:
+        """Run the database's own integrity check; raises Damaged."""
 
     def close(self) -> None:
-        """Write what waits, then stop."""
-
-    def disconnect(self) -> None:
-        """Disconnect from the database."""
+        """Disconnect."""
 
 
-class LogDatabase(Protocol):
-    """Writing side of a database."""
-
-    def head(self) -> Head:
-        """The last row."""
-
-    def known(self, ids: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-        """Row number and body by id, for ids that are taken."""
+class LogDatabase:
+    """Writing side of a database; its errors are those of a service."""
 
     def insert(self, rows: Sequence[Row]) -> bool:
         """Insert rows in one transaction; True once on the disk, False if an id is taken."""
-
-    def after(self, seq: int) -> list[Row]:
-        """Rows after this one."""
+        raise NotImplementedError
 
     def announce(self) -> None:
         """Wake processes that follow the log."""
@@ -101,11 +72,51 @@ class LogDatabase(Protocol):
     def reopen(self) -> None:
         """Reconnect after an error."""
 
-    def explained(self, error: Exception) -> ServiceError | None:
-        """Translate an error of the database; None for any other error."""
-
     def close(self) -> None:
         """Disconnect."""
+
+
+class RowSource:
+    """What hands new rows of a log on: its writer, or a follower of another process's."""
+
+    #: when the log was last read to its end, by the monotonic clock; None if written here
+    heard: float | None = None
+
+    @property
+    def last(self) -> int:
+        """Number of the last row."""
+        raise NotImplementedError
+
+    def newest(self) -> int:
+        """The same, also of a row that another process wrote just now."""
+        return self.last
+
+    def append(self, batch: Sequence[Entry]) -> list[Appended]:
+        """Return once a batch is on the disk."""
+        raise NotImplementedError
+
+    def send(self, *requests: "Request") -> None:
+        """Queue batches; their callbacks get the answers."""
+        raise NotImplementedError
+
+    def subscribe(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener` with new rows, in order, after each commit."""
+        raise NotImplementedError
+
+    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
+        """Call `listener`, before those of `subscribe`, with rows that another process writes."""
+
+    def begin(self) -> None:
+        """Hand on rows that another process writes: all who want them have subscribed."""
+
+    def recover(self) -> None:
+        """Reconnect if the database was away; raises Taken if another process writes now."""
+
+    def close(self) -> None:
+        """Write what waits, then refuse new batches."""
+
+    def disconnect(self) -> None:
+        """Disconnect from the database."""
 
 
 class Request(Struct, eq=False):
@@ -118,12 +129,13 @@ class Request(Struct, eq=False):
     answer: list[Appended] | ServiceError | None = None
 
 
-class LogWriter:
+class LogWriter(RowSource):
     """Writes to a log in one thread, which lives while there is something to write."""
 
-    def __init__(self, database: LogDatabase, name: str) -> None:
-        self.database = database
-        self._head = database.head()
+    def __init__(self, database: LogDatabase, reader: LogReader, name: str) -> None:
+        self.database, self._reader = database, reader
+        found = reader.read("SELECT seq, time, hash FROM rows ORDER BY seq DESC LIMIT 1")
+        self._head = Head(*found[0]) if found else Head()
         self._listener: Callable[[list[Row]], None] = lambda _: None
         self._waiting: deque[Request] = deque()
         #: wakes the thread: for the first batch, and once as many wait as last time
@@ -161,7 +173,7 @@ class LogWriter:
     def send(self, *requests: Request) -> None:
         """Queue batches; their callbacks get the answers."""
         if len(self._waiting) + len(requests) > MAX_WAITING:
-            raise Busy(f"log: at most {MAX_WAITING} batches may wait; try again later.")
+            raise Unavailable(f"log: at most {MAX_WAITING} batches may wait; try again later.")
         with self._sending:  # no batch after the last, and an exact count
             if self._closed:
                 raise Unavailable("log: the log is closing; try again later.")
@@ -177,11 +189,6 @@ class LogWriter:
                 )
                 self._thread.start()
 
-    @property
-    def heard(self) -> None:
-        """Nothing is heard of: rows are written here."""
-        return None
-
     def recover(self) -> None:
         """Reconnect if the database was away; raises Taken if another process writes now."""
         try:
@@ -189,16 +196,6 @@ class LogWriter:
         except Exception:
             self._broken = True
             self._stored([])
-
-    def newest(self) -> int:
-        """The same: nobody else writes."""
-        return self._head.seq
-
-    def subscribe_to_others(self, listener: Callable[[list[Row]], None]) -> None:
-        """Nothing to do: nobody else writes."""
-
-    def begin(self) -> None:
-        """Nothing to do: rows are handed on as they are written."""
 
     def disconnect(self) -> None:
         """Disconnect from the database."""
@@ -283,15 +280,25 @@ class LogWriter:
         # Ids are rarely taken, so try to insert first.
         head, rows, answers = self._numbered(requests, {})
         if rows and not self.database.insert(rows):
-            ids = [entry.id for request in requests for entry in request.batch]
-            known = self.database.known([id for id in ids if id is not None])
-            head, rows, answers = self._numbered(requests, known)
+            head, rows, answers = self._numbered(requests, self._taken_by(requests))
             if rows and not self.database.insert(rows):
                 raise RuntimeError("an id was taken while nobody else wrote")
         self._head = head
         for request, answer in zip(requests, answers, strict=True):
             request.answer = answer
         return rows
+
+    def _taken_by(self, requests: list[Request]) -> dict[str, tuple[int, bytes]]:
+        """Row number and body by id, for ids of batches that are taken."""
+        ids = [entry.id for request in requests for entry in request.batch if entry.id is not None]
+        found: dict[str, tuple[int, bytes]] = {}
+        for start in range(0, len(ids), IDS_PER_STATEMENT):
+            part = ids[start : start + IDS_PER_STATEMENT]
+            marks = ", ".join("?" * len(part))
+            statement = f"SELECT id, seq, body FROM rows WHERE id IN ({marks})"
+            rows = self._reader.read(statement, *part)
+            found |= {id: (seq, body) for id, seq, body in rows}
+        return found
 
     def _numbered(
         self, requests: list[Request], known: dict[str, tuple[int, bytes]]
@@ -319,7 +326,8 @@ class LogWriter:
     def _recover(self) -> None:
         """Reconnect, and adopt whatever the failed transaction has stored."""
         self.database.reopen()
-        found = self.database.after(self._head.seq)
+        statement = f"SELECT {ROW_COLUMNS} FROM rows WHERE seq > ? ORDER BY seq"
+        found = [Row(*row) for row in self._reader.read(statement, self._head.seq)]
         if found:
             self._head = Head(found[-1].seq, found[-1].time, found[-1].hash)
             self._tell(found)
@@ -330,12 +338,12 @@ class LogWriter:
         self._broken = True
         if isinstance(error, ServiceError):
             return error
-        meaning = self.database.explained(error)
-        if meaning is None and isinstance(error, ValueError | TypeError | OverflowError):
-            meaning = Invalid(f"log: the row cannot be stored ({type(error).__name__}: {error}).")
-        meaning = meaning or Unavailable(
-            f"log: nothing could be written ({type(error).__name__}: {error}); try again later."
-        )
+        what = f"{type(error).__name__}: {error}"
+        meaning: ServiceError
+        if isinstance(error, ValueError | TypeError | OverflowError):
+            meaning = Invalid(f"log: the row cannot be stored ({what}).")
+        else:
+            meaning = Unavailable(f"log: nothing could be written ({what}); try again later.")
         meaning.__cause__ = error
         return meaning
 

@@ -12,6 +12,7 @@ import psycopg
 from similia.service.errors import Unavailable
 from similia.service.log.postgres import (
     Connection,
+    PostgresReader,
     connected,
     lock_key,
     noticed_when_gone,
@@ -23,10 +24,10 @@ from similia.service.log.postgres import (
 HOLDERS = """
     SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
     CROSS JOIN LATERAL (SELECT (classid::bigint << 32) | objid::bigint AS key) AS lock
-    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND key = ANY(%(keys)s)
+    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND key = ANY(?)
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND starts_with(application_name, 'http')
-    ORDER BY array_position(%(keys)s::bigint[], key), backend_start LIMIT 1
+    ORDER BY array_position(?::bigint[], key), backend_start LIMIT 1
     """
 
 
@@ -40,35 +41,23 @@ class Writers:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._asking = threading.Lock()
-        self._connection: Connection | None = None
+        self._opening = threading.Lock()
+        self._reader: PostgresReader | None = None
 
     def find(self, tenant: str) -> str:
         """Address of the process that writes a tenant, or that would; raises Unavailable."""
         keys = [lock_key(schema_of(tenant)), _claim_key(tenant), _claim_key("*")]
-        with translated(), self._asking:
-            for _ in range(2):  # the database may have been restarted
-                try:
-                    if self._connection is None:
-                        self._connection = connected(self._url)
-                    found = self._connection.execute(HOLDERS.encode(), {"keys": keys}).fetchone()
-                    break
-                except psycopg.OperationalError:
-                    if self._connection is None:
-                        raise
-                    self._connection.close()
-                    self._connection = None
-            else:
-                found = None
-        if found is None:
+        with translated(), self._opening:
+            reader = self._reader = self._reader or PostgresReader(self._url)
+        found = reader.read(HOLDERS, keys, keys)
+        if not found:
             raise Unavailable(f"log: no process writes {tenant!r} at the moment; try again later.")
-        return str(found[0])
+        return str(found[0][0])
 
     def close(self) -> None:
         """Disconnect."""
-        with self._asking:
-            if self._connection is not None:
-                self._connection.close()
+        if self._reader is not None:
+            self._reader.close()
 
 
 class Claim:
@@ -77,11 +66,15 @@ class Claim:
     def __init__(self, url: str, address: str, tenants: frozenset[str]) -> None:
         self._url, self._address = url, address
         self._keys = [_claim_key(name) for name in sorted(tenants) or ["*"]]
+        self._changing = threading.Lock()
         self._connection: Connection | None = None
+        self._closed = False
 
     def hold(self) -> bool:
         """Keep the claim; whether it was held all the while, or the database was away."""
-        with translated():
+        with translated(), self._changing:
+            if self._closed:
+                return False
             if self._connection is not None:
                 with contextlib.suppress(psycopg.OperationalError):
                     self._connection.execute("SELECT 1")
@@ -89,13 +82,19 @@ class Claim:
                 self._connection.close()
                 self._connection = None
             connection = connected(self._url, address=self._address)
-            noticed_when_gone(connection)
-            for key in self._keys:
-                connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
+            try:
+                noticed_when_gone(connection)
+                for key in self._keys:
+                    connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
+            except BaseException:
+                connection.close()
+                raise
             self._connection = connection
         return False
 
     def close(self) -> None:
-        """End the claim."""
-        if self._connection is not None:
-            self._connection.close()
+        """End the claim, for good."""
+        with self._changing:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()

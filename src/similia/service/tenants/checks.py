@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from similia.index.backends import BACKENDS
 from similia.service.answers import Receipt
-from similia.service.catalogue.items import Layout, check_vector
+from similia.service.catalogue.items import Layout, check_query, check_vector
 from similia.service.engine.lessons import lessons_of
 from similia.service.errors import Invalid
 from similia.service.log.limits import (
@@ -39,7 +39,6 @@ from similia.service.log.records import (
     Item,
     Judgement,
     Put,
-    Query,
     Skip,
     TenantSettings,
     Tie,
@@ -157,7 +156,7 @@ def receipts(entries: Sequence[Entry], places: Sequence[Appended]) -> list[Recei
 
 
 def check_text(name: str, text: object, most: int = MAX_ID_LENGTH, *, least: int = 1) -> None:
-    """Refuse a text that is empty, endless or not storable; by default an id or a name."""
+    """Refuse a text that is empty, too long or not storable; by default an id or a name."""
     if not isinstance(text, str) or not least <= len(text) <= most or "\0" in text:
         raise Invalid(f"{name} must be {least} to {most} characters, got {text!r:.80}.")
     if not text.isascii():
@@ -226,31 +225,6 @@ def check_item(layout: Layout, item: Item) -> None:
     layout.check_item(item)
 
 
-def check_query(layout: Layout | None, query: Query, known: Callable[[str], bool]) -> None:
-    """Refuse a query that cannot be ranked."""
-    _check_names(query)
-    if layout is None:
-        raise Invalid("query: there are no items yet; put some first.")
-    if query.vectors:
-        layout.check_query(query.vectors)
-    elif query.item is None:
-        raise Invalid(
-            "query: there must be vectors or an item"
-            f"{', got only a text; set up an embedder' if query.text else ', got neither'}."
-        )
-    elif not known(query.item):
-        raise Invalid(f"query: item must be the id of an item, got {query.item!r:.80}.")
-
-
-def _check_names(query: Query) -> None:
-    if query.id is not None:
-        check_text("query: id", query.id)
-    if query.item is not None:
-        check_text("query: item", query.item)
-    if query.text is not None:
-        check_text("query: text", query.text, MAX_QUERY_TEXT, least=0)
-
-
 def check_judgement(
     layout: Layout | None,
     judgement: Judgement,
@@ -259,10 +233,16 @@ def check_judgement(
     uploaded: bool = False,
 ) -> None:
     """Refuse a judgement that cannot be learnt."""
+    query = judgement.query
     for name in ("id", "judge", "source", "question", "left"):
         value = getattr(judgement, name)
         if value is not None:
             check_text(f"judgement: {name}", value)
+    for name, value in (("id", query.id), ("item", query.item)):
+        if value is not None:
+            check_text(f"query: {name}", value)
+    if query.text is not None:
+        check_text("query: text", query.text, MAX_QUERY_TEXT, least=0)
     most = MAX_WEIGHT if uploaded else MAX_FEEDBACK_WEIGHT
     if not (math.isfinite(judgement.weight) and 0 <= judgement.weight <= most):
         raise Invalid(
@@ -289,7 +269,7 @@ def check_judgement(
     if isinstance(judgement, Skip):
         _check_skip(layout, judgement)
         return
-    check_query(layout, judgement.query, known)
+    check_query(layout, query, known)
     for id in shown:
         if not known(id):
             raise Invalid(f"judgement: items must be ids of items, got {id!r:.80}.")
@@ -298,7 +278,6 @@ def check_judgement(
 
 def _check_skip(layout: Layout | None, skip: Skip) -> None:
     """Items may be gone by now, but the query must be valid."""
-    _check_names(skip.query)
     for id in skip.shown:
         check_text("skip: shown", id)
     if skip.query.vectors:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,14 @@ from msgspec import structs
 from similia.service.answers import Logged, Question, Ranking, Receipt, Status
 from similia.service.catalogue.approximate import Approximate
 from similia.service.catalogue.external import ExternalItems
-from similia.service.catalogue.items import Items, Layout
+from similia.service.catalogue.items import Items, Layout, check_query
 from similia.service.catalogue.shared import Follower, shares, unfindable
 from similia.service.catalogue.texts import ItemTexts
 from similia.service.engine import ranking
 from similia.service.engine.champions import Champions
 from similia.service.engine.fold import FrozenState
 from similia.service.engine.learner import WAIT_SECONDS, LiveLearner
-from similia.service.errors import Busy, Invalid, Unavailable, UnknownJudgement
+from similia.service.errors import Invalid, NotFound, Unavailable
 from similia.service.judging.judges import JudgeFigures
 from similia.service.judging.questions import questions, signed
 from similia.service.log.limits import MAX_LOGGED, MAX_QUESTIONS, MAX_RANKED
@@ -37,7 +38,6 @@ from similia.service.log.records import (
 )
 from similia.service.log.rows import Entry
 from similia.service.tenants.checks import (
-    check_query,
     check_text,
     checked_settings,
     entry,
@@ -76,7 +76,7 @@ class Tenant:
         else:
             self._follower = Follower(log, owner.log, self.learner.mark)
             self._texts, self._approximate = owner._texts, owner._approximate
-        log.begin()
+        log.writer.begin()
 
     @classmethod
     def create(
@@ -172,9 +172,9 @@ class Tenant:
         return Receipt(ids[0], seq)
 
     def check_prompt(self) -> None:
-        """Refuse to write if that would wait until much else is learnt."""
+        """Refuse to write while too much waits to be learnt."""
         if self.learner.is_far_behind:
-            raise Busy("log: too many rows wait to be learnt; try again later.")
+            raise Unavailable("log: too many rows wait to be learnt; try again later.")
 
     def _check_own(self) -> None:
         if self.owner is not None:
@@ -250,60 +250,42 @@ class Tenant:
 
         Those `uploaded` come from an administrator, and their `source` is believed.
         """
-        entries = self.entries(judgements, uploaded=uploaded)
+        try:
+            entries, mark = self.checked(judgements, uploaded=uploaded)
+        except Invalid:  # perhaps an item was put just now
+            self._caught_up(WAIT_SECONDS)
+            entries, mark = self.checked(judgements, uploaded=uploaded)
+        self.follow(mark)
         return receipts(entries, self.log.append(entries))
 
-    def entries(
-        self,
-        judgements: Sequence[Judgement],
-        *,
-        uploaded: bool = False,
-        timeout: float = WAIT_SECONDS,
-    ) -> list[Entry]:
-        """Checked entries of judgements.
+    def checked(
+        self, judgements: Sequence[Judgement], *, uploaded: bool = False
+    ) -> tuple[list[Entry], int]:
+        """Entries of judgements, and the row of shared items to `follow` first; 0 if there is none.
 
-        Waits for items put just now and, with shared items, until the log follows their owner's.
         Raises Invalid with all that are wrong.
         """
-        try:
-            found, seen = self._checked(judgements, uploaded)
-        except Invalid:  # perhaps an item was put just now
-            if timeout <= 0:
-                raise
-            self._caught_up(timeout)
-            found, seen = self._checked(judgements, uploaded)
-        if self._follower is not None:
-            self._follower.follow(seen)
-        return found
-
-    def entries_at_once(
-        self, judgements: Sequence[Judgement], *, uploaded: bool = False
-    ) -> list[Entry] | None:
-        """The same without waiting; None if there may be something to wait for."""
-        try:
-            found, seen = self._checked(judgements, uploaded)
-        except Invalid:
-            return None
-        is_ahead = self._follower is not None and seen > self._follower.mark
-        return None if is_ahead else found
-
-    def _checked(self, judgements: Sequence[Judgement], uploaded: bool) -> tuple[list[Entry], int]:
-        """Entries of judgements, and the row that changed the items that they are checked by."""
         items, settings = self.learner.items, self.learner.settings
         if items is None:
             return judged_entries(judgements, settings, uploaded=uploaded), 0
-        known: Callable[[str], bool] = items.__contains__
-        seen = items.changed
-        if self._follower is not None:  # as of a row that is applied completely
+        if self._follower is None:
+            known: Callable[[str], bool] = items.__contains__
+            mark = 0
+        else:  # as of a row that is applied completely
             latest = items.latest()
-            known, seen = latest.has, latest.seq
-        return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), seen
+            known, mark = latest.has, latest.seq if latest.seq > self._follower.mark else 0
+        return judged_entries(judgements, settings, items.layout, known, uploaded=uploaded), mark
+
+    def follow(self, mark: int) -> None:
+        """Say in the log that what comes next is about shared items as of that row."""
+        if mark and self._follower is not None:
+            self._follower.follow(mark)
 
     def retract(self, id: str, by: str | None = None) -> Receipt:
         """Take a judgement back: from now on it is as if it had never been made."""
         row = self.log.find(id)
         if row is None or row.query is None:
-            raise UnknownJudgement(f"retract: id must be that of a judgement, got {id!r:.80}.")
+            raise NotFound(f"retract: id must be that of a judgement, got {id!r:.80}.")
         with self._retracting:
             earlier = self.log.retracted().get(row.seq)
             if earlier is not None:
@@ -352,7 +334,8 @@ class Tenant:
         if not 1 <= k <= MAX_RANKED:
             raise Invalid(f"rank: k must be from 1 to {MAX_RANKED}, got {k}.")
         if min_seq is not None:
-            self._wait(min_seq, timeout)
+            self.expect(min_seq)
+            self.learner.wait(min_seq, timeout)
         if query.text and not query.vectors and query.item is None:
             state, known = self.learner.live, self.learner.items
             return ranking.ranked_by_words(state, known, self._texts, query.text, k, items)
@@ -370,22 +353,10 @@ class Tenant:
         )
 
     def query_vectors(
-        self,
-        query: Query,
-        model: str = "live",
-        *,
-        min_seq: int | None = None,
-        timeout: float = WAIT_SECONDS,
+        self, query: Query, model: str = "live", *, timeout: float = WAIT_SECONDS
     ) -> tuple[dict[str, list[float]], str]:
         """Vectors by view to search elsewhere with, by inner products, and their revision."""
-        if min_seq is not None:
-            self._wait(min_seq, timeout)
         return ranking.vectors(self._state(query, model, timeout), query, model)
-
-    def _wait(self, seq: int, timeout: float) -> None:
-        """Wait until a row is known to rankings."""
-        self.expect(seq)
-        self.learner.wait(seq, timeout)
 
     def expect(self, seq: int) -> None:
         """Look for a row that another process wrote; raises Invalid if it is not in the log."""
@@ -396,13 +367,6 @@ class Tenant:
                 f"rank: row {seq} was written by a process that has taken over; ask that one."
             )
         raise Invalid(f"rank: min_seq must be at most {self.log.last}, got {seq}.")
-
-    def when_learnt(self, seq: int, done: Callable[[], None]) -> None:
-        """Call `done`, from any thread, once a row is known to rankings or never will be.
-
-        The row must be in the log; see `expect`.
-        """
-        self.learner.when_learnt(seq, done)
 
     def _state(self, query: Query, model: str, timeout: float) -> FrozenState:
         """The state of a model that ranks a query; raises Invalid if it cannot."""
@@ -417,7 +381,7 @@ class Tenant:
                 raise Invalid(
                     f"rank: model must be 'live', 'champion' or 'base', got {model!r:.80}."
                 )
-        check_query(state.layout, query, lambda id: self.has(id, timeout))
+        check_query(state.layout, query, partial(self.has, timeout=timeout))
         return state
 
     # -- people --------------------------------------------------------------------------------

@@ -291,7 +291,7 @@ class Tenants:
     def recover(self) -> None:
         """Reconnect after the database was away; raises Taken if another process writes now."""
         for tenant in self.opened():
-            tenant.log.recover()
+            tenant.log.writer.recover()
 
     def close(self) -> None:
         """Write what waits, and close all tenants."""
