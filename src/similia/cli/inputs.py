@@ -162,37 +162,17 @@ class FurtherViews:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SideOptions:
-    """Options that say more about the vectors of queries and items."""
+class TableOptions:
+    """Options that say what the columns of a file hold."""
 
-    items: Items = None
     ids: IdsFile = None
-    item_ids: ItemIdsFile = None
     vector_column: VectorColumn = None
     id_column: IdColumn = None
     item_columns: ItemColumns = None
     embed: Embed = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class Sides(SideOptions):
-    """The vectors of queries, and options for them and those of items."""
-
-    vectors: Vectors
-
-    def fetched(self, folder: Path) -> Self:
-        """The same with local files; those named by URLs are copied into the folder."""
-        return replace(
-            self,
-            vectors=fetched(self.vectors, folder, beside=self.ids is None),
-            items=self.items and fetched(self.items, folder, beside=self.item_ids is None),
-            ids=self.ids and fetched(self.ids, folder),
-            item_ids=self.item_ids and fetched(self.item_ids, folder),
-        )
-
-    def layout(self) -> "ViewLayout | None":
+    def table_layout(self, table: Path) -> "ViewLayout | None":
         """Layout of a table of items, printed as soon as it is known; None for plain vectors."""
-        table = self.items or self.vectors
         plain = self.vector_column is not None or self.ids is not None
         if plain or table.suffix in (".npy", ".npz", ".safetensors", ".svmlight"):
             return None
@@ -213,6 +193,35 @@ class Sides(SideOptions):
         from similia.tabular.layout import ViewLayout
 
         return ViewLayout.found_in(table, kinds, self.embed or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideOptions(TableOptions):
+    """Options that say more about the vectors of queries and items."""
+
+    items: Items = None
+    item_ids: ItemIdsFile = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(SideOptions):
+    """The vectors of queries, and options for them and those of items."""
+
+    vectors: Vectors
+
+    def fetched(self, folder: Path) -> Self:
+        """The same with local files; those named by URLs are copied into the folder."""
+        return replace(
+            self,
+            vectors=fetched(self.vectors, folder, beside=self.ids is None),
+            items=self.items and fetched(self.items, folder, beside=self.item_ids is None),
+            ids=self.ids and fetched(self.ids, folder),
+            item_ids=self.item_ids and fetched(self.item_ids, folder),
+        )
+
+    def layout(self) -> "ViewLayout | None":
+        """Layout of the items, if they are a table; None for plain vectors."""
+        return self.table_layout(self.items or self.vectors)
 
     def paths(self) -> "tuple[VectorPath, VectorPath | None]":
         """Where workers find the vectors of queries and items."""
