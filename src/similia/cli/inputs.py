@@ -91,14 +91,32 @@ def load_model(path: Path, *, plain: bool = False) -> Any:
     raise ValueError(f"{path}: the base is in use, and no model; promote one first.")
 
 
-def layout_of(
-    model: Any, views: "FurtherViews"
-) -> "tuple[ViewLayout, None] | tuple[None, ViewFiles]":
-    """How a model reads a table; or files of further views, its own unless some are given."""
+def layout_of(model: Any, views: "FurtherViews") -> "ViewLayout | ViewFiles":
+    """How a model reads files: a table by its layout, or vectors and further views.
+
+    The views are its own unless some are given.
+    """
     found = None if model is None or views else model.layout_
-    if found is None or not hasattr(found, "kinds"):
-        return None, found or views.files()
-    return found, None
+    return views.files() if found is None else found
+
+
+def items_of(path: Path, layout: "ViewLayout | ViewFiles", file: "FileOptions") -> "VectorFile":
+    """Items of a file, with their views."""
+    from similia.files import ViewFiles
+
+    if isinstance(layout, ViewFiles):
+        return layout.of_items(file.vectors_in(path))
+    return layout.items(path)
+
+
+def queries_of(path: Path, layout: "ViewLayout | ViewFiles", file: "FileOptions") -> "VectorFile":
+    """Queries of a file, with their views."""
+    from similia.files import ViewFiles
+    from similia.tabular.layout import read_queries
+
+    if isinstance(layout, ViewFiles):
+        return layout.of_queries(file.vectors_in(path))
+    return read_queries(path, layout)
 
 
 def base_named(name: str) -> Any:
@@ -162,12 +180,26 @@ class FurtherViews:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """Options that say what the columns of a file hold."""
+class FileOptions:
+    """Options that say where the vectors and ids of a file are."""
 
     ids: IdsFile = None
     vector_column: VectorColumn = None
     id_column: IdColumn = None
+
+    def vectors_in(self, path: Path) -> "VectorFile":
+        """Vectors and ids of a file."""
+        from similia.files import read_vectors
+
+        return read_vectors(
+            path, ids=self.ids, vector_column=self.vector_column, id_column=self.id_column
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(FileOptions):
+    """Options that say what the columns of a table hold."""
+
     item_columns: ItemColumns = None
     embed: Embed = None
 
