@@ -94,7 +94,7 @@ class _Connection:
     def _pause(
         self, attempt: int, cause: httpx.Response | Exception, call: ServiceCall[Any]
     ) -> float:
-        """Seconds to wait before the next attempt; below 0 if there is to be none."""
+        """Seconds until the next attempt; negative to give up."""
         if attempt >= self.retries:
             return -1.0
         if isinstance(cause, httpx.Response):

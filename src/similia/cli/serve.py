@@ -78,7 +78,7 @@ class ServedOptions(inputs.TableOptions):
     def files(
         self, items: Path | None, settings: Settings, images: "Images | None" = None
     ) -> "tuple[Settings, ItemFile | None, QueryFile | None]":
-        """Items and queries to serve, and settings by which typed queries get vectors like them."""
+        """Items and queries to serve; settings with an embedder that matches the items."""
         from similia.service.tenants.files import ItemFile, QueryFile
 
         asked = None if self.queries is None else QueryFile(self.queries, texts=self.query_texts)
