@@ -16,7 +16,6 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(passing, "QUERIES", 8)
     monkeypatch.setattr(passing, "ITEMS", 16)
     monkeypatch.setattr(passing, "FEWEST", 1)
-    monkeypatch.setattr(passing, "FEWEST_ITEMS", 1)
 
 
 @pytest.fixture
@@ -131,16 +130,6 @@ def test_a_score_that_is_not_finite_is_refused_with_its_query(rng, measured):
     with pytest.raises(ValueError, match=r"evaluate: scores must be finite, got .* for query 7\."):
         evaluate(Scorer(), Q, Z, relevance=grades)
     assert sum(map(np.count_nonzero, measured)) == 11
-
-
-def test_few_items_are_measured_by_row(rng, measured, monkeypatch):
-    monkeypatch.setattr(passing, "FEWEST_ITEMS", 400)
-    Q, Z = rng.normal(size=(20, 3)), rng.normal(size=(400, 3))
-    grades = rng.random((20, 400)) < 0.05
-    fewer = evaluate("inner_product", Q, Z[1:], relevance=grades[:, 1:])
-    assert not measured
-    assert fewer.n_judged == evaluate("inner_product", Q, Z, relevance=grades).n_judged
-    assert measured
 
 
 def test_little_memory_is_respected(rng, measured):

@@ -28,8 +28,8 @@ from similia.stored import StoredRows
 
 #: queries and items of a tile: large enough for the product, small enough for the cache
 QUERIES, ITEMS = 512, 1024
-#: queries, and items, below which tiles do not pay off
-FEWEST, FEWEST_ITEMS = 32, 2**14
+#: queries below which tiles do not pay off
+FEWEST = 32
 #: relevant items of a query beyond which comparing with each costs too much
 MANY = 64
 #: scores that each share of the items may set aside for a relevant item
@@ -71,8 +71,6 @@ def blocks_to_measure(
     rows = max(1, block_bytes // (scores.n_items * size))
     if not isinstance(products, Products) or is_sparse(products.items):
         return [], _cut(np.arange(n), rows)
-    if scores.n_items < FEWEST_ITEMS:
-        return [], _cut(np.arange(n), min(rows, QUERIES))
     tiles = processors() * SHARES * QUERIES * ITEMS * products.items.dtype.itemsize
     few = np.diff(wanted.relevant.starts)[wanted.relevant.group] <= MANY
     suited = np.flatnonzero(few)
