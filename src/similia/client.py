@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -66,17 +66,24 @@ class ServiceProblem(Exception):
 class _Connection:
     """What both clients share: addresses, keys, retries."""
 
+    _transport: ClassVar[Any]
+
     def __init__(
-        self, url: str, tenant: str, key: str | None, retries: int, timeout: float
+        self,
+        url: str,
+        tenant: str = "default",
+        key: str | None = None,
+        *,
+        retries: int = 5,
+        timeout: float = 30.0,
     ) -> None:
         self.tenant, self.retries = tenant, retries
+        self._url = f"{url.rstrip('/')}/v1/{quote(tenant, safe='')}"
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        base = f"{url.rstrip('/')}/v1/{quote(tenant, safe='')}/"
-        self._options: dict[str, Any] = {"base_url": base, "headers": headers, "timeout": timeout}
+        self._http = self._transport(base_url=f"{self._url}/", headers=headers, timeout=timeout)
 
     def _request(self, call: ServiceCall[Any]) -> dict[str, Any]:
-        address = call.path or str(self._options["base_url"]).rstrip("/")
-        given: dict[str, Any] = {"method": call.method, "url": address}
+        given: dict[str, Any] = {"method": call.method, "url": call.path or self._url}
         if call.body is not None:
             given["content"] = msgspec.json.encode(call.body)
             given["headers"] = {"content-type": "application/json"}
@@ -87,7 +94,7 @@ class _Connection:
     def _pause(
         self, attempt: int, cause: httpx.Response | Exception, call: ServiceCall[Any]
     ) -> float:
-        """Seconds to wait before the next attempt; below 0 if there is to be none."""
+        """Seconds until the next attempt; negative to give up."""
         if attempt >= self.retries:
             return -1.0
         if isinstance(cause, httpx.Response):
@@ -155,17 +162,7 @@ class Client(_Connection):
         Seconds to wait for an answer.
     """
 
-    def __init__(
-        self,
-        url: str,
-        tenant: str = "default",
-        key: str | None = None,
-        *,
-        retries: int = 5,
-        timeout: float = 30.0,
-    ) -> None:
-        super().__init__(url, tenant, key, retries, timeout)
-        self._http = httpx.Client(**self._options)
+    _transport = httpx.Client
 
     def _send(self, call: ServiceCall[T]) -> T:
         request = self._request(call)
@@ -226,17 +223,7 @@ class Client(_Connection):
 class AsyncClient(_Connection):
     """The same for asyncio; parameters and methods are those of `Client`."""
 
-    def __init__(
-        self,
-        url: str,
-        tenant: str = "default",
-        key: str | None = None,
-        *,
-        retries: int = 5,
-        timeout: float = 30.0,
-    ) -> None:
-        super().__init__(url, tenant, key, retries, timeout)
-        self._http = httpx.AsyncClient(**self._options)
+    _transport = httpx.AsyncClient
 
     async def _send(self, call: ServiceCall[T]) -> T:
         request = self._request(call)

@@ -38,7 +38,7 @@ class _Opened:
 
 
 class StoredRows:
-    """A matrix of floats in a file, in row order, of which no more is in memory than is asked for.
+    """A matrix of floats in a file, in row order; only requested rows are read into memory.
 
     Rows are read into buffers: pages of a mapping would count as memory of this process.
     """
@@ -130,7 +130,7 @@ class StoredRows:
 
 @contextmanager
 def mapped(path: Path | str) -> Iterator[Array]:
-    """Yield the matrix of a .npy file, mapped, and give its pages back to the system meanwhile.
+    """Yield the mapped matrix of a .npy file, and keep returning its pages to the system.
 
     For whoever looks at a sample of the rows: pages count as memory of this process, and the system
     would take them back only when it has no other.

@@ -73,6 +73,9 @@ def test_two_files_are_enough_and_the_model_is_whole(run, shop):
     with open("queries.txt", "w") as file:
         file.write("lamp\nAcme chair\n")
     assert run("search", "items.index", "queries.txt", "--model", MODEL).stdout == found
+    built = ("index", "items.csv", "--model", MODEL, "-o", "items.index", "--queries")
+    run(*built, "queries.txt")
+    run(*built, "absent.txt", code=1)
     run("apply", MODEL, "queries.txt", "-o", "q.npz")
     assert run("suggest", MODEL, "items.csv", "-n", 2).stdout.count("\n") == 3
     told = json.loads(run("evaluate", MODEL, "items.csv", "judged.csv", "--json").stdout)

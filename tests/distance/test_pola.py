@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from similia import POLA
-from similia.distance.share import best_threshold
+from similia.distance.pola import best_threshold
 from similia.feedback.sampling import BalancedPairs
 from tests.problems import FORMS, labelled
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from similia.feedback import Judgements
-from similia.stream import feedback_report, majority
+from similia.stream import feedback_report
 from similia.stream.feedback import Witness
 
 
@@ -42,22 +42,6 @@ def naive_pair_report(pairs, signs):
     }
 
 
-def naive_majority(triplets):
-    """Keep what occurs more often than its reverse, by first occurrence of the question."""
-    counts = Counter(map(tuple, triplets.tolist()))
-    kept, asked = [], set()
-    for q, a, b in map(tuple, triplets.tolist()):
-        question = (q, frozenset((a, b)))
-        if a == b or question in asked:
-            continue
-        asked.add(question)
-        if counts[q, a, b] < counts[q, b, a]:
-            a, b = b, a
-        if counts[q, a, b] > counts[q, b, a]:
-            kept.append(((q, a, b), counts[q, a, b], counts[q, b, a]))
-    return kept, len(asked) - len(kept)
-
-
 @settings(max_examples=200, deadline=None)
 @given(triplets=triplet_arrays())
 def test_triplet_report_equals_the_naive_count(triplets):
@@ -71,43 +55,15 @@ def test_pair_report_equals_the_naive_count(rows):
     assert feedback_report(pairs, signs).to_dict() == naive_pair_report(pairs, signs)
 
 
-@settings(max_examples=200, deadline=None)
-@given(triplets=triplet_arrays())
-def test_majority_equals_the_naive_vote(triplets):
-    vote = majority(triplets)
-    rows = map(tuple, vote.triplets.tolist())
-    kept = list(zip(rows, vote.n_for.tolist(), vote.n_against.tolist(), strict=True))
-    assert (kept, vote.n_ties) == naive_majority(triplets)
-    assert vote.n_degenerate == naive_triplet_report(triplets)["n_degenerate"]
-
-
-@settings(max_examples=50, deadline=None)
-@given(triplets=triplet_arrays())
-def test_majority_leaves_nothing_to_settle(triplets):
-    settled = majority(triplets).triplets
-    report = feedback_report(settled)
-    assert report.n_duplicates == report.n_contradictions == report.n_degenerate == 0
-    assert np.array_equal(majority(settled).triplets, settled)
-
-
-def test_clean_triplets_pass_unchanged(rng):
-    triplets = np.column_stack([rng.permutation(50), np.zeros(50, int), np.ones(50, int)])
-    vote = majority(triplets)
-    assert np.array_equal(vote.triplets, triplets)
-    assert (vote.n_for == 1).all()
-    assert (vote.n_against == 0).all()
-
-
 def test_indices_may_be_huge():
     top = np.iinfo(np.int64).max - 1
     triplets = [[top, top, 0], [top, 0, top], [top, top, 0]]
     assert feedback_report(triplets).n_contradictions == 1
-    assert majority(triplets).triplets.tolist() == [[top, top, 0]]
 
 
 def test_unsigned_indices_are_compared_as_numbers():
     triplets = np.array([[0, 200, 1], [0, 1, 200], [0, 200, 1]], dtype=np.uint8)
-    assert majority(triplets).triplets.tolist() == [[0, 200, 1]]
+    assert feedback_report(triplets).to_dict() == naive_triplet_report(triplets.astype(int))
 
 
 def test_report_reads_as_a_sentence_and_is_frozen():
@@ -134,11 +90,6 @@ def test_report_reads_as_a_sentence_and_is_frozen():
 def test_other_feedback_is_refused(tuples, signs, words):
     with pytest.raises(ValueError, match=rf"^feedback_report: .*{words}"):
         feedback_report(tuples, signs)
-
-
-def test_majority_names_itself_in_errors():
-    with pytest.raises(ValueError, match=r"^majority: triplets must be an integer array"):
-        majority([[0, 1]])
 
 
 def test_a_witness_reports_the_first_judgements_and_counts_all(rng):

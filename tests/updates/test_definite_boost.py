@@ -16,7 +16,6 @@ from similia.updates.definite_boost import (
     boost_pass,
     guaranteed_progress,
     promised_progress,
-    scatter_pairs,
     screen_few_pairs,
     screen_pairs,
     transposed,
@@ -118,9 +117,6 @@ def test_screening_and_adding_pairs_agree_with_the_matrices(seed, d, n):
     out, M = np.empty(n), np.zeros((d, d))
     screen_pairs(W, first, second, signs, shifts, out)
     np.testing.assert_allclose(out, signs * np.vecdot(Z @ W, Z) - shifts, atol=1e-12)
-    places = rng.permutation(n).astype(np.uint64)
-    scatter_pairs(W, first[places], second[places], places, out)
-    np.testing.assert_allclose(out, np.vecdot(Z @ W, Z), atol=1e-12)
     F = rng.normal(size=(d, 3))
     np.testing.assert_array_equal(transposed(F), F.T)
     screen_few_pairs(F, first, second, signs, shifts, out)

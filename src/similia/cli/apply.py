@@ -1,5 +1,6 @@
 """``similia apply``: vectors as a model sees them."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -40,13 +41,11 @@ def apply(
     model: opt.ModelPath,
     vectors: opt.Vectors,
     views: inputs.FurtherViews,
+    file: inputs.FileOptions,
     output: Output = Path("-"),
     side: SideOption = SideName.queries,
     items: opt.Items = None,
     scale_like: ScaleLike = None,
-    ids: opt.IdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
 ) -> None:
     """Transform vectors by a model.
 
@@ -57,21 +56,14 @@ def apply(
         raise typer.BadParameter("--scale-like changes queries; leave it out for items.")
 
     from similia.contract import Ranker, Searchable
-    from similia.files import read_vectors, write_vectors
+    from similia.files import write_vectors
 
     learner = inputs.load_model(model)
     if not isinstance(learner, Ranker):
         raise ValueError(f"{model}: {type(learner).__name__} has no vectors.")
     as_queries = side is SideName.queries
-    layout, extra = inputs.layout_of(learner, views)
-    if layout is not None:
-        from similia.tabular.layout import read_queries
-
-        X = read_queries(vectors, layout) if as_queries else layout.items(vectors)
-    elif extra is not None:
-        X = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-        X = extra.of_queries(X) if as_queries else extra.of_items(X)
-    sides = X.X
+    read = inputs.queries_of if as_queries else inputs.items_of
+    X = read(vectors, inputs.layout_of(learner, views), file)
     scorer: Searchable = learner
     scale = ""
     if scale_like is not None:
@@ -82,14 +74,10 @@ def apply(
                 "--scale-like must be left out for a distance, whose items it would change, too; "
                 "use similia.scaled_like."
             )
-        Z = (
-            read_vectors(items, vector_column=vector_column, id_column=id_column).X
-            if items
-            else None
-        )
+        Z = replace(file, ids=None).vectors_in(items).X if items else None
         scaled = scaled_like(learner, inputs.base_named(scale_like), X.X, Z)
         scorer, scale = scaled, f"; scores times {scaled.factor:.4g}"
-    found = (scorer.query_vectors if as_queries else scorer.item_vectors)(sides)
+    found = (scorer.query_vectors if as_queries else scorer.item_vectors)(X.X)
     write_vectors(output, found, X.ids.values)
     opt.note(
         f"{found.shape[0]} vectors of length {found.shape[1]}; geometry: {learner.geometry}{scale}."

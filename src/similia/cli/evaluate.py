@@ -44,20 +44,15 @@ Base = Annotated[
 ]
 ExecutorName = Annotated[
     str | None,
-    Option(
+    opt.worker_option(
         "--executor",
         help="Evaluate in parts, side by side, with the same result: processes:4, "
         "dask://HOST:PORT or ray://HOST:PORT.",
-        rich_help_panel="Many workers",
     ),
 ]
 ServiceUrl = Annotated[
     str | None,
-    Option(
-        "--url",
-        help="Address of a service, to be examined in place of a model.",
-        rich_help_panel="Service",
-    ),
+    opt.service_option("--url", help="Address of a service, to be examined in place of a model."),
 ]
 #: seconds that a service may take to read an upload
 READ_WITHIN = 60
@@ -65,20 +60,16 @@ READ_WITHIN = 60
 EXAMS_AT_ONCE = 200
 Parts = Annotated[
     int | None,
-    Option(
-        "--parts",
-        min=1,
-        help="Parts for --executor; the result does not depend on them. [8]",
-        rich_help_panel="Many workers",
+    opt.worker_option(
+        "--parts", min=1, help="Parts for --executor; the result does not depend on them. [8]"
     ),
 ]
 Work = Annotated[
     Path | None,
-    Option(
+    opt.worker_option(
         "--work",
         help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
         "until all is measured.",
-        rich_help_panel="Many workers",
     ),
 ]
 

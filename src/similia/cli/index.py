@@ -79,6 +79,7 @@ Count = Annotated[int, Option("--k", "-k", min=1, help="Number of items per quer
 def index(
     vectors: opt.Vectors,
     views: inputs.FurtherViews,
+    file: inputs.FileOptions,
     output: Output,
     model: Model = None,
     backend: BackendOption = BackendName.exact,
@@ -86,9 +87,6 @@ def index(
     options: Options = None,
     queries: Queries = None,
     recall_at: RecallAt = 10,
-    ids: opt.IdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Build an index of items.
@@ -97,20 +95,15 @@ def index(
     untransformed, whatever is learnt later: pass the model to `similia search`. A metric moves the
     items, so its index needs the model and must be rebuilt after the model has learnt.
     """
-    inputs.check_files(vectors, ids, queries, model, outputs=(output,))
+    inputs.check_files(vectors, file, queries, model, outputs=(output,))
 
-    from similia.files import read_vectors
     from similia.index import build_index
 
     learner = None if model is None else inputs.load_model(model, plain=True)
-    layout, extra = inputs.layout_of(learner, views)
-    asked = None
-    if layout is not None:
-        Z = layout.items(vectors)
-    elif extra is not None:
-        Z = read_vectors(vectors, ids=ids, vector_column=vector_column, id_column=id_column)
-        Z = extra.of_items(Z)
-        asked = None if queries is None else extra.of_queries(read_vectors(queries)).X
+    layout = inputs.layout_of(learner, views)
+    Z, asked = inputs.items_of(vectors, layout, file), None
+    if queries is not None:
+        asked = inputs.queries_of(queries, layout, inputs.FileOptions()).X
     built = build_index(
         Z.X,
         learner,
@@ -132,13 +125,11 @@ def index(
 def search(
     index_path: IndexPath,
     views: inputs.FurtherViews,
+    file: inputs.FileOptions,
     queries: QueryPath = None,
     typed: Typed = None,
     model: Model = None,
     k: Count = 10,
-    ids: opt.IdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
     form: opt.FormOption = opt.Form.csv,
 ) -> None:
     """Find the best items of each query, by what was learnt.
@@ -149,16 +140,14 @@ def search(
     if (queries is None) == (typed is None):
         raise typer.BadParameter("search takes either QUERIES or --query TEXT.")
 
-    from similia.files import Ids, read_vectors
+    from similia.files import Ids, ViewFiles
     from similia.index import build_index, open_index
     from similia.tabular.columns import is_table
 
     learner = None if model is None else inputs.load_model(model, plain=True)
-    layout, extra = inputs.layout_of(learner, views)
-    if typed is not None and layout is None:
-        raise typer.BadParameter("--query needs a --model that was learnt from a table of texts.")
+    layout = inputs.layout_of(learner, views)
     if is_table(index_path):
-        if layout is None:
+        if isinstance(layout, ViewFiles):
             raise ValueError(
                 f"{index_path} is a table: add --model with a model that was learnt from one, or "
                 "make an index of its vectors (similia index)."
@@ -167,15 +156,12 @@ def search(
         opened = build_index(Z.X, learner, ids=Z.ids.values)
     else:
         opened = open_index(index_path)
-    if typed is not None and layout is not None:
+    if queries is not None:
+        Q = inputs.queries_of(queries, layout, file)
+    elif typed is not None and not isinstance(layout, ViewFiles):
         Q = layout.queries(typed, Ids(typed, len(typed)))
-    elif layout is not None and queries is not None:
-        from similia.tabular.layout import read_queries
-
-        Q = read_queries(queries, layout)
-    elif queries is not None and extra is not None:
-        Q = read_vectors(queries, ids=ids, vector_column=vector_column, id_column=id_column)
-        Q = extra.of_queries(Q)
+    else:
+        raise typer.BadParameter("--query needs a --model that was learnt from a table of texts.")
     found = opened.search(Q.X, min(k, len(opened)), model=learner)
     rows = (
         (query, rank, item, score)

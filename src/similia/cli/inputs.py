@@ -91,14 +91,32 @@ def load_model(path: Path, *, plain: bool = False) -> Any:
     raise ValueError(f"{path}: the base is in use, and no model; promote one first.")
 
 
-def layout_of(
-    model: Any, views: "FurtherViews"
-) -> "tuple[ViewLayout, None] | tuple[None, ViewFiles]":
-    """How a model reads a table; or files of further views, its own unless some are given."""
+def layout_of(model: Any, views: "FurtherViews") -> "ViewLayout | ViewFiles":
+    """How a model reads files: a table by its layout, or vectors and further views.
+
+    The views are its own unless some are given.
+    """
     found = None if model is None or views else model.layout_
-    if found is None or not hasattr(found, "kinds"):
-        return None, found or views.files()
-    return found, None
+    return views.files() if found is None else found
+
+
+def items_of(path: Path, layout: "ViewLayout | ViewFiles", file: "FileOptions") -> "VectorFile":
+    """Items of a file, with their views."""
+    from similia.files import ViewFiles
+
+    if isinstance(layout, ViewFiles):
+        return layout.of_items(file.vectors_in(path))
+    return layout.items(path)
+
+
+def queries_of(path: Path, layout: "ViewLayout | ViewFiles", file: "FileOptions") -> "VectorFile":
+    """Queries of a file, with their views."""
+    from similia.files import ViewFiles
+    from similia.tabular.layout import read_queries
+
+    if isinstance(layout, ViewFiles):
+        return layout.of_queries(file.vectors_in(path))
+    return read_queries(path, layout)
 
 
 def base_named(name: str) -> Any:
@@ -162,37 +180,31 @@ class FurtherViews:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SideOptions:
-    """Options that say more about the vectors of queries and items."""
+class FileOptions:
+    """Options that say where the vectors and ids of a file are."""
 
-    items: Items = None
     ids: IdsFile = None
-    item_ids: ItemIdsFile = None
     vector_column: VectorColumn = None
     id_column: IdColumn = None
-    item_columns: ItemColumns = None
-    embed: Embed = None
+
+    def vectors_in(self, path: Path) -> "VectorFile":
+        """Vectors and ids of a file."""
+        from similia.files import read_vectors
+
+        return read_vectors(
+            path, ids=self.ids, vector_column=self.vector_column, id_column=self.id_column
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides(SideOptions):
-    """The vectors of queries, and options for them and those of items."""
+class TableOptions(FileOptions):
+    """Options that say what the columns of a table hold."""
 
-    vectors: Vectors
+    item_columns: ItemColumns = None
+    embed: Embed = None
 
-    def fetched(self, folder: Path) -> Self:
-        """The same with local files; those named by URLs are copied into the folder."""
-        return replace(
-            self,
-            vectors=fetched(self.vectors, folder, beside=self.ids is None),
-            items=self.items and fetched(self.items, folder, beside=self.item_ids is None),
-            ids=self.ids and fetched(self.ids, folder),
-            item_ids=self.item_ids and fetched(self.item_ids, folder),
-        )
-
-    def layout(self) -> "ViewLayout | None":
+    def table_layout(self, table: Path) -> "ViewLayout | None":
         """Layout of a table of items, printed as soon as it is known; None for plain vectors."""
-        table = self.items or self.vectors
         plain = self.vector_column is not None or self.ids is not None
         if plain or table.suffix in (".npy", ".npz", ".safetensors", ".svmlight"):
             return None
@@ -213,6 +225,35 @@ class Sides(SideOptions):
         from similia.tabular.layout import ViewLayout
 
         return ViewLayout.found_in(table, kinds, self.embed or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideOptions(TableOptions):
+    """Options that say more about the vectors of queries and items."""
+
+    items: Items = None
+    item_ids: ItemIdsFile = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(SideOptions):
+    """The vectors of queries, and options for them and those of items."""
+
+    vectors: Vectors
+
+    def fetched(self, folder: Path) -> Self:
+        """The same with local files; those named by URLs are copied into the folder."""
+        return replace(
+            self,
+            vectors=fetched(self.vectors, folder, beside=self.ids is None),
+            items=self.items and fetched(self.items, folder, beside=self.item_ids is None),
+            ids=self.ids and fetched(self.ids, folder),
+            item_ids=self.item_ids and fetched(self.item_ids, folder),
+        )
+
+    def layout(self) -> "ViewLayout | None":
+        """Layout of the items, if they are a table; None for plain vectors."""
+        return self.table_layout(self.items or self.vectors)
 
     def paths(self) -> "tuple[VectorPath, VectorPath | None]":
         """Where workers find the vectors of queries and items."""

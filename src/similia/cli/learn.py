@@ -16,12 +16,11 @@ Output = Annotated[
 ]
 Shown = Annotated[
     str | None,
-    Option(
+    opt.judgement_option(
         "--shown",
         metavar="base:N",
         help="For clicks without what was shown: assume that people saw the best N of today's "
         "ranking. The model keeps this assumption.",
-        rich_help_panel="Judgements",
     ),
 ]
 Start = Annotated[
@@ -29,82 +28,61 @@ Start = Annotated[
 ]
 Chunk = Annotated[
     int,
-    Option(
-        "--chunk",
-        min=1,
-        help="Judgements that are scored, then learnt, at a time.",
-        rich_help_panel="Long runs",
+    opt.long_run_option(
+        "--chunk", min=1, help="Judgements that are scored, then learnt, at a time."
     ),
 ]
 ScoreAll = Annotated[
     bool,
-    Option(
+    opt.long_run_option(
         "--score-all",
         help="Score every judgement before it is learnt, not just one in eight after the first "
         "512.",
-        rich_help_panel="Long runs",
     ),
 ]
 CheckpointFolder = Annotated[
     Path | None,
-    Option(
-        "--checkpoint",
-        help="Folder for the state of an unfinished run.",
-        rich_help_panel="Long runs",
-    ),
+    opt.long_run_option("--checkpoint", help="Folder for the state of an unfinished run."),
 ]
 Every = Annotated[
     int,
-    Option(
-        "--every",
-        min=1,
-        help="Judgements between two checkpoints, at least.",
-        rich_help_panel="Long runs",
-    ),
+    opt.long_run_option("--every", min=1, help="Judgements between two checkpoints, at least."),
 ]
 Resume = Annotated[
     bool,
-    Option(
-        "--resume",
-        help="Continue from the checkpoint, if any; the result is the same.",
-        rich_help_panel="Long runs",
+    opt.long_run_option(
+        "--resume", help="Continue from the checkpoint, if any; the result is the same."
     ),
 ]
 
 ExecutorName = Annotated[
     str | None,
-    Option(
+    opt.worker_option(
         "--executor",
         help="Learn in shares, side by side: processes:4, dask://HOST:PORT or ray://HOST:PORT.",
-        rich_help_panel="Many workers",
     ),
 ]
 Shares = Annotated[
     int | None,
-    Option(
-        "--shares",
-        min=1,
-        help="Shares for --executor; the result depends on them alone. [8]",
-        rich_help_panel="Many workers",
+    opt.worker_option(
+        "--shares", min=1, help="Shares for --executor; the result depends on them alone. [8]"
     ),
 ]
 Work = Annotated[
     Path | None,
-    Option(
+    opt.worker_option(
         "--work",
         help="Folder of --executor that all workers find; it is kept. Default: next to the model, "
         "until that is saved.",
-        rich_help_panel="Many workers",
     ),
 ]
 
 HeldOut = Annotated[
     Path | None,
-    Option(
+    opt.worker_option(
         "--held-out",
         help="Judgements of other queries: a merged model is refused if one of its parts proves "
         "better on them.",
-        rich_help_panel="Many workers",
     ),
 ]
 

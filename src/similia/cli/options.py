@@ -1,6 +1,7 @@
 """Arguments and options that several commands share."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,17 @@ FEEDBACK_HELP = (
     "Queries are what people typed, where items have texts; items, and other queries, are ids, or "
     "row numbers from 0 if there are no ids."
 )
+
+
+#: options of a group in help
+table_option = partial(Option, rich_help_panel="Tables of items")
+vector_option = partial(Option, rich_help_panel="Vectors")
+view_option = partial(Option, rich_help_panel="Views")
+judgement_option = partial(Option, rich_help_panel="Judgements")
+bad_row_option = partial(Option, rich_help_panel="Unusable rows")
+long_run_option = partial(Option, rich_help_panel="Long runs")
+worker_option = partial(Option, rich_help_panel="Many workers")
+service_option = partial(Option, rich_help_panel="Service")
 
 
 class OnBadRow(StrEnum):
@@ -58,18 +70,11 @@ def learner_names(begun: str) -> list[str]:
 
 #: where a service listens by default
 LOCAL_SERVICE = "http://127.0.0.1:8765"
-Url = Annotated[str, Option("--url", help="Address of the service.", rich_help_panel="Service")]
-TenantAt = Annotated[
-    str, Option("--tenant", help="Whose judgements these are.", rich_help_panel="Service")
-]
+Url = Annotated[str, service_option("--url", help="Address of the service.")]
+TenantAt = Annotated[str, service_option("--tenant", help="Whose judgements these are.")]
 ApiKey = Annotated[
     str | None,
-    Option(
-        "--key",
-        envvar="SIMILIA_KEY",
-        help="API key; better in the environment.",
-        rich_help_panel="Service",
-    ),
+    service_option("--key", envvar="SIMILIA_KEY", help="API key; better in the environment."),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 ModelPath = Annotated[
@@ -82,113 +87,77 @@ Vectors = Annotated[
 Feedback = Annotated[Path, Argument(metavar="FEEDBACK", help=FEEDBACK_HELP)]
 Items = Annotated[
     Path | None,
-    Option(
-        "--items",
-        help="Vectors of the items, if they are not the queries.",
-        rich_help_panel="Vectors",
-    ),
+    vector_option("--items", help="Vectors of the items, if they are not the queries."),
 ]
 IdsFile = Annotated[
     Path | None,
-    Option(
-        "--ids",
-        help="Ids of the vectors: text, one per line, or .npy. Default: those in the file.",
-        rich_help_panel="Vectors",
+    vector_option(
+        "--ids", help="Ids of the vectors: text, one per line, or .npy. Default: those in the file."
     ),
 ]
 ItemIdsFile = Annotated[
     Path | None,
-    Option(
-        "--item-ids",
-        help="Ids of the items, likewise.",
-        rich_help_panel="Vectors",
-    ),
+    vector_option("--item-ids", help="Ids of the items, likewise."),
 ]
 VectorColumn = Annotated[
     str | None,
-    Option(
-        "--vector-column",
-        help="Column of the vectors in tables and JSON.",
-        rich_help_panel="Vectors",
-    ),
+    vector_option("--vector-column", help="Column of the vectors in tables and JSON."),
 ]
 IdColumn = Annotated[
     str | None,
-    Option(
-        "--id-column",
-        help="Column of the ids in tables and JSON.",
-        rich_help_panel="Vectors",
-    ),
+    vector_option("--id-column", help="Column of the ids in tables and JSON."),
 ]
 ItemColumns = Annotated[
     list[str] | None,
-    Option(
+    table_option(
         "--item-column",
         metavar="NAME=KIND",
         help="Kind of a column: id, text, category, number, date, vector or unused. Repeatable.",
-        rich_help_panel="Tables of items",
     ),
 ]
 Embed = Annotated[
     str | None,
-    Option(
+    table_option(
         "--embed",
         metavar="NAME_OR_FOLDER",
         help="Embed the texts with a model of sentence-transformers, model2vec or fastembed "
         "(fastembed:NAME, or a folder with model.onnx). Vectors are kept beside the items.",
-        rich_help_panel="Tables of items",
     ),
 ]
 BadRowsOption = Annotated[
     OnBadRow,
-    Option(
-        "--bad-rows",
-        help="Stop at an unusable row (exit code 3), or skip it.",
-        rich_help_panel="Unusable rows",
-    ),
+    bad_row_option("--bad-rows", help="Stop at an unusable row (exit code 3), or skip it."),
 ]
 BadLog = Annotated[
     Path | None,
-    Option(
-        "--bad-log",
-        help="Write every skipped row here, as JSON lines.",
-        rich_help_panel="Unusable rows",
-    ),
+    bad_row_option("--bad-log", help="Write every skipped row here, as JSON lines."),
 ]
 UnjudgedOption = Annotated[
     Unjudged,
-    Option(
+    judgement_option(
         "--unjudged",
         help="For query,item,relevance: ignore items without a grade, or count them as worse.",
-        rich_help_panel="Judgements",
     ),
 ]
 Columns = Annotated[
     str | None,
-    Option(
+    judgement_option(
         "--columns",
         metavar="NAME=COLUMN,...",
         help="What the judgements call a column, such as query=query-id,item=corpus-id.",
-        rich_help_panel="Judgements",
     ),
 ]
 ClicksOption = Annotated[
     ClickRule,
-    Option(
+    judgement_option(
         "--clicks",
         help="For logs of clicks: prefer a click to all that was shown with it, to what was "
         "skipped above it, or to that for the last click only.",
-        rich_help_panel="Judgements",
     ),
 ]
 Position = Annotated[
     str | None,
-    Option(
-        "--position",
-        metavar="COLUMN",
-        help="The same as --columns position=COLUMN.",
-        rich_help_panel="Judgements",
-    ),
+    judgement_option("--position", metavar="COLUMN", help="The same as --columns position=COLUMN."),
 ]
 Learner = Annotated[
     str | None,
@@ -200,41 +169,29 @@ Learner = Annotated[
 ]
 Views = Annotated[
     list[str] | None,
-    Option(
+    view_option(
         "--view",
         metavar="NAME=FILE",
         help="Another view of the items, and of the queries if they are the same: vectors, or the "
         "column NAME of a table. Repeatable. One number per item is a field, such as a price.",
-        rich_help_panel="Views",
     ),
 ]
 QueryViews = Annotated[
     list[str] | None,
-    Option(
-        "--query-view",
-        metavar="NAME=FILE",
-        help="The same view of the queries.",
-        rich_help_panel="Views",
-    ),
+    view_option("--query-view", metavar="NAME=FILE", help="The same view of the queries."),
 ]
 Texts = Annotated[
     list[str] | None,
-    Option(
+    view_option(
         "--text",
         metavar="NAME=FILE",
         help="Texts of the items, and of the queries if they are the same, as a view by BM25: .txt "
         "with one per line, or the column NAME or text of a table. Repeatable.",
-        rich_help_panel="Views",
     ),
 ]
 QueryTexts = Annotated[
     list[str] | None,
-    Option(
-        "--query-text",
-        metavar="NAME=FILE",
-        help="Texts of the queries, likewise.",
-        rich_help_panel="Views",
-    ),
+    view_option("--query-text", metavar="NAME=FILE", help="Texts of the queries, likewise."),
 ]
 Settings = Annotated[
     list[str] | None,

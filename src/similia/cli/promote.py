@@ -40,11 +40,10 @@ Unseen = Annotated[
 ]
 Clicks = Annotated[
     bool | None,
-    Option(
+    opt.judgement_option(
         "--clicks/--judgements",
         help="Whether the feedback is mere clicks, which never promote. Default: grades of 0 and 1 "
         "are, if an item has both for one query.",
-        rich_help_panel="Judgements",
     ),
 ]
 Worthwhile = Annotated[

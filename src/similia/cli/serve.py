@@ -1,10 +1,9 @@
 """``similia serve``, ``feedback``, ``keys`` and ``log``: a live service, and what keeps it well."""
 
-import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -50,54 +49,66 @@ KeyFile = Annotated[str | None, Option("--keys", help="File of keys.")]
 TenantName = Annotated[str, Option("--tenant", help="Tenant; * is all of them.")]
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with a flag for each setting, from the one list of them."""
-    own, groups = inspect.signature(command), grouped_settings()
-    plain = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    flags = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=_flag(each, groups[each.name]),
-        )
-        for each in fields(Settings)
-    ]
-
-    def run(**given: Any) -> None:
-        command(**given)
-
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = own.replace(parameters=[*plain, *flags])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in [*plain, *flags]}
-    return run
-
-
 def _flag(each: Any, group: str) -> Any:
     name = each.name.replace("_", "-")
     spelled = f"--{name}/--no-{name}" if each.type is bool else f"--{name}"
     default = f" Default: {each.default}." if each.default not in ("", None) else ""
     told = f"{each.metadata['doc']}{default}"
-    shown = group not in FOR_OPERATORS
+    hidden = group in FOR_OPERATORS
     return Annotated[
-        each.type | None, Option(spelled, help=told, rich_help_panel=group, hidden=not shown)
+        each.type | None, Option(spelled, help=told, rich_help_panel=group, hidden=hidden)
     ]
 
 
-@with_settings
+#: a flag for each setting, from the one list of them
+_GROUPS = grouped_settings()
+Flags: Any = make_dataclass(
+    "Flags", [(each.name, _flag(each, _GROUPS[each.name]), None) for each in fields(Settings)]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedOptions(inputs.TableOptions):
+    """Options that say more about items, and name the queries to ask people about."""
+
+    texts: TextsFile = None
+    queries: QueriesFile = None
+    query_texts: QueryTexts = None
+
+    def files(
+        self, items: Path | None, settings: Settings, images: "Images | None" = None
+    ) -> "tuple[Settings, ItemFile | None, QueryFile | None]":
+        """Items and queries to serve; settings with an embedder that matches the items."""
+        from similia.service.tenants.files import ItemFile, QueryFile
+
+        asked = None if self.queries is None else QueryFile(self.queries, texts=self.query_texts)
+        if items is None:
+            return settings, None, asked
+        table = None if self.texts is not None else self._table(items)
+        if table is None:
+            columns = self.vector_column, self.id_column
+            return settings, ItemFile(items, self.ids, *columns, self.texts, images), asked
+        if not settings.embedder:
+            settings = replace(settings, embedder=_embedder_of(table))
+        return settings, replace(table, images=images), asked
+
+    def _table(self, items: Path) -> "TableFile | None":
+        """Items of a table whose columns are views, if it is one."""
+        layout = self.table_layout(items)
+        if layout is None:
+            return None
+        from similia.service.tenants.files import TableFile
+
+        return TableFile(items, layout=layout)
+
+
+@inputs.grouped
 def serve(
+    served: ServedOptions,
+    flags: Flags,
     items: ItemsFile = None,
     config: Config = None,
     show_settings: Show = False,
-    ids: opt.IdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
-    texts: TextsFile = None,
-    queries: QueriesFile = None,
-    query_texts: QueryTexts = None,
-    item_columns: opt.ItemColumns = None,
-    embed: opt.Embed = None,
-    **flags: Any,
 ) -> None:
     """Serve feedback and rankings over HTTP.
 
@@ -107,40 +118,25 @@ def serve(
     (SIMILIA_MAX_BODY), and a name in the file for --config (max_body). Limits, deadlines and
     logging are settings, too: --show-settings lists all.
     """
-    inputs.check_files(items, ids, texts, queries, query_texts)
-    settings, origin = read_settings(config, flags=flags)
+    inputs.check_files(items, served)
+    settings, origin = read_settings(config, flags=vars(flags))
     if show_settings:
         for name, value in settings.shown().items():
             opt.say(f"{name} = {value!r}  # {origin.get(name, 'default')}")
         return
     _need_serve()
-
-    from similia.service.tenants.files import ItemFile, QueryFile
-
-    file = None if items is None else ItemFile(items, ids, vector_column, id_column, texts)
-    if items is not None and texts is None:
-        table = _table(items, ids, vector_column, id_column, item_columns, embed)
-        file = table or file
-        if table is not None and not settings.embedder:
-            settings = replace(settings, embedder=_embedder_of(table))
-    asked = None if queries is None else QueryFile(queries, texts=query_texts)
+    settings, file, asked = served.files(items, settings)
     _run(settings, file, asked, lambda url: opt.note(f"Listening on {url}; try {url}/docs."))
 
 
+@inputs.grouped
 def judge(
+    served: ServedOptions,
     items: Annotated[Path, Argument(metavar="ITEMS", help=f"Items to judge. {opt.VECTORS_HELP}")],
     store: Annotated[
         Path | None,
         Option("--store", help="Folder for the judgements. Default: judged-NAME beside the items."),
     ] = None,
-    ids: opt.IdsFile = None,
-    vector_column: opt.VectorColumn = None,
-    id_column: opt.IdColumn = None,
-    texts: TextsFile = None,
-    queries: QueriesFile = None,
-    query_texts: QueryTexts = None,
-    item_columns: opt.ItemColumns = None,
-    embed: opt.Embed = None,
     images: Annotated[
         Path | None,
         Option("--images", help="Folder of pictures named like the ids of the items."),
@@ -153,30 +149,23 @@ def judge(
     Starts a service for this machine only. Judgements are kept in a folder: start again with the
     same one to go on. Without queries, questions ask which of two items is more like a third.
     """
-    inputs.check_files(items, ids, texts, queries, query_texts)
-    for path in (items, ids, texts, queries, query_texts):
-        if path is not None and not path.is_file():
+    inputs.check_files(items, served)
+    for path in (items, *vars(served).values()):
+        if isinstance(path, Path) and not path.is_file():
             raise ValueError(f"judge: {path} must be a file that exists; see similia judge --help.")
-    if query_texts is not None and queries is None:
+    if served.query_texts is not None and served.queries is None:
         raise ValueError("judge: --query-texts must come with --queries, got none.")
     _need_serve()
 
     import webbrowser
 
     from similia.service.http.pages import Images
-    from similia.service.tenants.files import ItemFile, QueryFile
 
     folder = store or items.parent / f"judged-{items.stem}"
     flags = {"store": str(folder), "port": port, "log_level": "warning", "warm_up": "beside"}
     settings, _ = read_settings(None, flags=flags)
     pictures = None if images is None else Images(images)
-    file = ItemFile(items, ids, vector_column, id_column, texts, pictures)
-    if texts is None:
-        table = _table(items, ids, vector_column, id_column, item_columns, embed)
-        if table is not None:
-            file = replace(table, images=pictures)
-            settings = replace(settings, embedder=_embedder_of(table))
-    asked = None if queries is None else QueryFile(queries, texts=query_texts)
+    settings, file, asked = served.files(items, settings, pictures)
 
     def greet(url: str) -> None:
         opt.note(f"Judge on {url}; judgements are kept in {folder}. Ctrl-C stops.")
@@ -184,31 +173,6 @@ def judge(
             webbrowser.open(url)
 
     _run(settings, file, asked, greet, pictures)
-
-
-def _table(
-    items: Path,
-    ids: Path | None,
-    vector_column: str | None,
-    id_column: str | None,
-    item_columns: list[str] | None,
-    embed: str | None,
-) -> "TableFile | None":
-    """Items of a table whose columns are views, if it is one."""
-    sides = inputs.Sides(
-        vectors=items,
-        ids=ids,
-        vector_column=vector_column,
-        id_column=id_column,
-        item_columns=item_columns,
-        embed=embed,
-    )
-    layout = sides.layout()
-    if layout is None:
-        return None
-    from similia.service.tenants.files import TableFile
-
-    return TableFile(items, layout=layout)
 
 
 def _embedder_of(table: "TableFile") -> str:
@@ -249,11 +213,10 @@ def feedback(
     columns: opt.Columns = None,
     queries: Annotated[
         Literal["item", "id", "text"] | None,
-        Option(
+        opt.judgement_option(
             "--queries",
             help="What queries are: ids of items, ids of queries that the service knows, or texts "
             "that people typed. Default: items if they are known as such, else texts.",
-            rich_help_panel="Judgements",
         ),
     ] = None,
     url: opt.Url = opt.LOCAL_SERVICE,

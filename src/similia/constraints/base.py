@@ -70,7 +70,7 @@ class Constraints(ABC):
         return self._values(W, which) - self.shifts[which]
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
-        """As `values`, at the W of a state, of which a factor may be enough."""
+        """As `values`, at the W of a state; a subclass may use its factor alone."""
         return self.values(state.matrix(), which)
 
     def combination(self, weights: Array) -> Array:

@@ -107,7 +107,7 @@ class ConstraintOracle(UnionConstraints):
 
 
 def _listed(found: Any) -> list[Any]:
-    """The constraints of an answer, the first of which counts."""
+    """The constraints of an answer as a list; the first one counts."""
     if isinstance(found, list) and not found:
         raise ValueError(
             "ConstraintOracle: find must return None where no constraint is violated, got []."

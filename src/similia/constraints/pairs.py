@@ -1,6 +1,6 @@
 """Constraints on distances of pairs, of objects or of feature vectors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
@@ -24,10 +24,8 @@ from similia.validation import (
     tuple_array,
 )
 
-#: pairs below which a screening is neither sorted nor shared among processors
+#: pairs below which a screening is not shared among processors
 PARALLEL_PAIRS = 100_000
-#: objects above which W does not fit the cache, so that reading it in order pays
-LARGE_MATRIX = 512
 #: rows of differences held at a time
 DIFFERENCE_ROWS = 2048
 Screen: TypeAlias = Callable[..., None]
@@ -100,11 +98,6 @@ class DistanceConstraints(Constraints):
         if (bounds < 0.0).any():
             raise ValueError(f"{owner}: distances must be at least 0, got {bounds.min()}.")
         self._set_rank_one(owner, self._squared_lengths(), bounds**2, sense)
-        # Many pairs in the row order of W, and the place of each among the constraints.
-        self._sorted: tuple[Array, ...] | None = None
-        if len(rows) >= PARALLEL_PAIRS and n >= LARGE_MATRIX:
-            order = np.lexsort((self.second, self.first))
-            self._sorted = self.first[order], self.second[order], order.astype(np.uint64)
 
     def _squared_lengths(self) -> Array:
         if self.X is None:
@@ -126,20 +119,12 @@ class DistanceConstraints(Constraints):
         n, (N, d) = len(signs), W.shape if self.X is None else self.X.shape
         if self.X is None or N * (N + d) < n * d:
             K = W if self.X is None else dense(self.X @ W) @ dense(self.X).T
-            K = np.ascontiguousarray(K)
-            if self._sorted is None or n < len(self.first):
-                return self._screened(compiled.screen_pairs, K, which, n)
-            out = np.empty(n)
-            _share(compiled.scatter_pairs, K, self._sorted, out, shared=True)
-            out = out[which]
-        else:
-            out, places = np.empty(n), np.arange(len(self.first))[which]
-            for block in row_blocks(n, DIFFERENCE_ROWS):
-                Z = self._differences(places[block])
-                out[block] = np.vecdot(Z @ W, Z)
-        out *= signs
-        out -= shifts
-        return out
+            return self._screened(compiled.screen_pairs, np.ascontiguousarray(K), which, n)
+        out, places = np.empty(n), np.arange(len(self.first))[which]
+        for block in row_blocks(n, DIFFERENCE_ROWS):
+            Z = self._differences(places[block])
+            out[block] = np.vecdot(Z @ W, Z)
+        return signs * out - shifts
 
     def state_values(self, state: GibbsState, which: Selection = ALL) -> Array:
         """As `values`, at the W of a state: few pairs are differences of columns of its factor."""
@@ -158,9 +143,11 @@ class DistanceConstraints(Constraints):
 
     def _screened(self, screen: Screen, W: Array, which: Selection, work: int) -> Array:
         """Values of pairs of objects by compiled code; much work is shared among processors."""
-        chosen = [a[which] for a in (self.first, self.second, self.signs, self.shifts)]
-        out = np.empty(len(chosen[0]))
-        _share(screen, W, (*chosen, out), shared=work >= PARALLEL_PAIRS)
+        arrays = [a[which] for a in (self.first, self.second, self.signs, self.shifts)]
+        arrays.append(out := np.empty(len(arrays[0])))
+        parts = panels(len(out), processors() if work >= PARALLEL_PAIRS else 1)
+        each = [[array[start:stop] for array in arrays] for start, stop in parts]
+        side_by_side([partial(screen, W, *part) for part in each])
         return out
 
     def _values(self, W: Array, which: Selection) -> Array:
@@ -191,10 +178,3 @@ class DistanceConstraints(Constraints):
         else:
             z = self._differences(slice(j, j + 1))[0]
         return RankOne(z, float(self.signs[j]), float(self.shifts[j]))
-
-
-def _share(screen: Screen, W: Array, arrays: Sequence[Array], *whole: Array, shared: bool) -> None:
-    """Call screen(W, *arrays, *whole), sharing out the entries of the arrays among processors."""
-    parts = panels(len(arrays[0]), processors() if shared else 1)
-    each = [[array[start:stop] for array in arrays] for start, stop in parts]
-    side_by_side([partial(screen, W, *part, *whole) for part in each])

@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
 from similia.contract import Array, Indices, Matrix, State
 from similia.distance.base import SINGLE_ROUNDING, MahalanobisDistance
 from similia.distance.feedback import LARGEST_NUMBER
-from similia.distance.share import NEIGHBOR_ITEMS, best_threshold, chosen_share
 from similia.linalg.blas import row_products
 from similia.linalg.blocks import dense, rows_of
-from similia.linalg.spectral import hermitian_part
+from similia.linalg.spectral import hermitian_part, psd_factor
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import progress
@@ -35,6 +35,11 @@ from similia.validation import (
     positive,
     repetitions,
 )
+
+#: share of the way from the start to what was learnt, where all of it is too much
+KEPT_SHARE = 0.25
+#: points that are classified, and points that they are classified by
+NEIGHBOR_QUERIES, NEIGHBOR_ITEMS = 5000, 10_000
 
 
 class POLA(MahalanobisDistance):
@@ -380,3 +385,45 @@ def _why(distance: float, separator: float) -> str:
         f"A metric that separates these pairs has |A - A_1|² + (b - b_1)²/ρ ≥ {distance:.3g}, if "
         "there is one; raise max_passes, or set beta=None and gamma > 0 for pairs that contradict."
     )
+
+
+# -- how far to follow what was learnt from labels -------------------------------------------------
+
+
+def chosen_share(
+    Z: Array, labels: Array, first: Array, learnt: Array, n_components: int | None = None
+) -> float:
+    """`KEPT_SHARE`, or 1 if all of `learnt` classifies the rows of Z better than that share of it.
+
+    Each row is classified by its three nearest others. Better means right more often by at least
+    the standard error of the difference, so that what makes none is kept.
+    """
+    part = (1 - KEPT_SHARE) * first + KEPT_SHARE * learnt
+    some, whole = (_right(Z @ psd_factor(A, n_components).T, labels) for A in (part, learnt))
+    gain = whole.astype(np.int8) - some
+    return 1.0 if gain.mean() >= gain.std() / np.sqrt(len(gain)) else KEPT_SHARE
+
+
+def _right(Z: Array, labels: Array) -> Array:
+    """Whether each of the first rows has the label of most of its three nearest others."""
+    index = NearestNeighbors(n_neighbors=min(4, len(Z)), algorithm="brute").fit(Z)
+    found = index.kneighbors(Z[:NEIGHBOR_QUERIES], return_distance=False)
+    own = np.arange(len(found))[:, None]
+    # A row comes after its duplicates, or not at all.
+    order = np.argsort(found == own, axis=1, kind="stable")
+    a, b, c = labels[np.take_along_axis(found, order, axis=1)[:, :3]].T
+    return np.where(b == c, b, a) == labels[: len(found)]
+
+
+def best_threshold(squares: Array, signs: Array) -> float | None:
+    """Threshold that tells similar (+1) from dissimilar pairs best, both kinds counting alike.
+
+    None if only one kind is given.
+    """
+    order = np.argsort(squares, kind="stable")
+    similar = signs[order] > 0
+    if similar.all() or not similar.any():
+        return None
+    rise = np.where(similar, 1.0 / similar.sum(), -1.0 / (~similar).sum())
+    i = int(np.cumsum(rise).argmax())
+    return float(squares[order[i : i + 2]].mean())

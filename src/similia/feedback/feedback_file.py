@@ -167,7 +167,7 @@ class FeedbackFile:
             yield found if self.keep is None else found.part(self.keep(tuples[:, 0]))
 
     def drawn(self, batches: Iterator[Judgements], kind: str = "triplets") -> Iterator[Judgements]:
-        """Triplets drawn from grades and clicks, as far as `kind` asks for them."""
+        """Triplets drawn from grades and clicks, if `kind` asks for triplets."""
         first = next(batches, None)
         if first is None:
             return

@@ -3,9 +3,9 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import chain
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,30 +73,14 @@ class EventStore:
         self._database.executescript(f"PRAGMA cache_size = -{CACHE_KIB}; {_CREATE}")
         self._is_indexed = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Remove the database."""
         self._database.close()
 
-    def add(
-        self,
-        *,
-        search: NDArray[np.int64],
-        item: Indices,
-        gain: Array,
-        ordinal: Array,
-        time: Array,
-    ) -> None:
+    def add(self, *, search: Array, item: Array, gain: Array, ordinal: Array, time: Array) -> None:
         """Add events; all must be added before the first lookup."""
-        rows = zip(
-            *(column.tolist() for column in (search, item, gain, ordinal, time)), strict=True
-        )
+        columns = (search, item, gain, ordinal, time)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         self._insert("INSERT INTO event VALUES (?, ?, ?, ?, ?)", rows)
 
     def events_of(self, search: NDArray[np.int64]) -> Events:
@@ -108,9 +92,7 @@ class EventStore:
         database.execute("DELETE FROM asked")
         self._insert("INSERT INTO asked VALUES (?, ?)", enumerate(search.tolist()))
         found = database.execute(_OF_ASKED).fetchall()
-        database.execute(
-            "INSERT OR IGNORE INTO met SELECT search FROM asked JOIN event USING (search)"
-        )
+        database.execute(_MARK_MET)
         columns = zip(*found, strict=True) if found else [()] * len(Events._fields)
         kinds = (np.intp, np.intp, float, bool, float, float)
         return Events(*(np.array(x, kind) for x, kind in zip(columns, kinds, strict=True)))
@@ -210,7 +192,7 @@ class UbiLog:
 
     def __iter__(self) -> Iterator[Impressions]:
         self.counts = Counter()
-        with EventStore() as store:
+        with closing(EventStore()) as store:
             for columns in self._read_events():
                 store.add(**columns)
             for searches in self._read_searches():

@@ -153,7 +153,7 @@ def _aligned(path: Path, rows: Any, names: Sequence[Any] | None, ids: Ids) -> An
 
 
 def _named_view(path: Path, name: str) -> tuple[Matrix, Sequence[Any] | None]:
-    """Matrix and ids, if any, or an error that says what is in the file instead."""
+    """Matrix and ids, if any; errors say what the file holds instead."""
     names = _column_names(path)
     if name not in names and len(names) > 2:  # of ids and vectors, whatever they are called
         raise ValueError(
@@ -185,7 +185,7 @@ def _first_object(path: Path) -> dict[str, Any]:
 
 
 def _holds_texts(path: Path, name: str) -> bool:
-    """Whether the first values of a column are texts, none of which is a number."""
+    """Whether the first values of a column are texts other than numbers."""
     try:
         texts = _read_texts(path, name)[0][:10].tolist()
     except ValueError:

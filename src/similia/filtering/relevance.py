@@ -26,7 +26,7 @@ class ThresholdedMetric(Scorer, Protocol):
 
 @runtime_checkable
 class MatrixMetric(Protocol):
-    """Learner of (x-z)ᵀA(x-z), of which A is known."""
+    """Learner of (x-z)ᵀA(x-z) that exposes A."""
 
     A_: Array
     n_components: int | None

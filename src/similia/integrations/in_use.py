@@ -96,7 +96,7 @@ class InUse:
 
 
 def query_map(owner: str, learner: Any) -> Array:
-    """The matrix by which a learner maps queries; of a Blend, without what single queries have."""
+    """Matrix that maps queries; for a Blend, without what it remembers of single queries."""
     W = learner.query_matrix() if hasattr(learner, "query_matrix") else None
     names = getattr(learner, "names_", ())
     if W is None and len(names) == 1 and hasattr(learner, "trust_"):

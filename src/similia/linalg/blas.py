@@ -22,7 +22,7 @@ def panels(n: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _shares(n: int, work: int) -> Iterable[tuple[int, int]]:
-    """Panels of n rows or columns, as many as pay for so many multiplications."""
+    """Panels of n rows or columns: as many as this much work pays for."""
     return [(0, n)] if work < SMALL else panels(n, max(1, min(processors(), n // PANEL)))
 
 

@@ -33,7 +33,7 @@ _alone = ContextVar("alone", default=False)
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The BLAS of numpy and that of scipy: what is not loaded yet could not be limited."""
+    """The BLAS of numpy and of scipy, both loaded first, as only loaded ones can be limited."""
     import_module("scipy.linalg")
     return ThreadpoolController().select(user_api="blas")
 

@@ -207,7 +207,7 @@ def _read_tensor(file: Any, name: str, entry: Json) -> "Array":
 
 
 def read_some(path: PathLike, document: Document, names: Sequence[str]) -> Tensors:
-    """Read a few tensors of the file with this document, and none of the others."""
+    """Read only the named tensors of the file with this document."""
     try:
         with safe_open(path, framework="np") as file:
             return {name: _read_tensor(file, name, document["tensors"][name]) for name in names}

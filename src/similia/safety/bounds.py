@@ -116,7 +116,7 @@ def _within(places: NDArray[Any], size: int) -> bool:
 
 
 def check_room(owner: str, width: int, dtype: DTypeLike, *shapes: tuple[int, ...]) -> None:
-    """Refuse vectors with so many features that arrays of these shapes exceed the memory.
+    """Refuse vectors whose arrays, of these shapes, exceed the memory.
 
     A failed allocation would be the good case: systems promise more memory than they have, and kill
     the process that uses it.

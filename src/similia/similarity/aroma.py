@@ -385,5 +385,5 @@ class DiagonalAROMA(GaussianSimilarity):
         return {**super()._merged_state(parts), "Sigma_": variances}
 
     def _steps_to_merge(self) -> int:
-        """Half as many as there are entries, each of which learns alone."""
+        """Half the number of entries, as each entry learns alone."""
         return self.W_.size // 2

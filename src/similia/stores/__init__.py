@@ -41,7 +41,7 @@ class Store(Protocol):
         """Vectors of those of these items that exist, by id."""
 
     def some(self, n: int) -> VectorsById:
-        """Vectors of up to n items, whichever, by id."""
+        """Vectors of any n items, by id."""
 
     def close(self) -> None:
         """Disconnect."""

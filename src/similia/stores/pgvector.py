@@ -56,7 +56,7 @@ class PgvectorStore:
             )
 
     def write(self, ids: Sequence[int | str], vectors: Array) -> None:
-        """Copy a batch beside the table, then take it over, in one transaction."""
+        """Copy a batch into a temporary table, then merge it, in one transaction."""
         connection = self._connected()
         with connection.transaction():
             if not self._types:
@@ -121,7 +121,7 @@ class PgvectorStore:
         return _vectors(found)
 
     def some(self, n: int) -> VectorsById:
-        """Vectors of up to n items, whichever, by id."""
+        """Vectors of any n items, by id."""
         columns = "SELECT {id}::text, {vector}::real[] FROM {table}"
         return _vectors(self._ask(f"{columns} WHERE {{vector}} IS NOT NULL LIMIT %s", n))
 
@@ -133,7 +133,7 @@ class PgvectorStore:
                 self._connection = None
 
     def _ask(self, statement: str, *given: Any, breadth: int = 0) -> list[tuple[Any, ...]]:
-        """Rows of an answer; connects anew, once, after a lost connection."""
+        """Rows of an answer; reconnects once after a lost connection."""
         query = self._statement(statement)
         with self._lock:
             for attempt in range(2):

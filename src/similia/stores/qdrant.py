@@ -111,7 +111,7 @@ class QdrantStore:
         return self._vectors(self._ask("retrieve", ids=points, **options)) if points else {}
 
     def some(self, n: int) -> VectorsById:
-        """Vectors of up to n items, whichever, by id."""
+        """Vectors of any n items, by id."""
         return self._vectors(self._ask("scroll", limit=n, with_vectors=self._wanted)[0])
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Feedback streams: scored, then learnt in chunks; counted; and questions to ask."""
 
 from similia.stream.checkpoint import Checkpoint
-from similia.stream.feedback import FeedbackReport, MajorityVote, feedback_report, majority
+from similia.stream.feedback import FeedbackReport, feedback_report
 from similia.stream.learning import Learning, learn_file
 from similia.stream.lessons import Tally, base_of, learn_stream, lessons_for
 from similia.stream.questions import Suggestions, candidate_questions, suggest_questions
@@ -10,7 +10,6 @@ __all__ = [
     "Checkpoint",
     "FeedbackReport",
     "Learning",
-    "MajorityVote",
     "Suggestions",
     "Tally",
     "base_of",
@@ -19,6 +18,5 @@ __all__ = [
     "learn_file",
     "learn_stream",
     "lessons_for",
-    "majority",
     "suggest_questions",
 ]

@@ -1,8 +1,7 @@
-"""Reports on feedback: repeats and contradictions, and a vote that settles them."""
+"""Reports on feedback: repeats and contradictions."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,50 +44,10 @@ class FeedbackReport:
         return asdict(self)
 
 
-class MajorityVote(NamedTuple):
-    """Triplets with a majority, and the votes."""
-
-    #: in the order in which their questions first occur, of shape (m, 3)
-    triplets: Indices
-    #: occurrences of each triplet and of its reverse, of shape (m,)
-    n_for: Indices
-    n_against: Indices
-    #: questions dropped as undecided
-    n_ties: int
-    #: judgements dropped because better == worse
-    n_degenerate: int
-
-
-class _Votes(NamedTuple):
-    """Judgements as answers (-1, 0 or 1) to questions, sorted by question, then answer."""
-
-    order: Indices
-    question: Indices  # increasing
-    answer: NDArray[np.int8]
-    degenerate: NDArray[np.bool_]
-
-
-def _votes(rows: Indices, signs: NDArray[np.int8] | None = None) -> _Votes:
-    """Answers to the question of each row: for this query, a or b of the unordered {a, b}?
-
-    Rows are triplets, or pairs with signs.
-    """
-    a, b = rows[:, -2:].T
-    answer = np.sign(b - a).astype(np.int8) if signs is None else signs
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    columns = [high, low, *rows[:, :-2].T]
-    order = np.lexsort((answer, *columns))
-    new = np.zeros(len(order), dtype=bool)
-    for column in columns:
-        column_sorted = column[order]
-        new[1:] |= column_sorted[1:] != column_sorted[:-1]
-    return _Votes(order, np.cumsum(new), answer[order], (low == high)[order])
-
-
-def _checked(owner: str, name: str, tuples: ArrayLike, width: int) -> Indices:
-    given = tuple_array(owner, name, tuples)
+def _checked(name: str, tuples: ArrayLike, width: int) -> Indices:
+    given = tuple_array("feedback_report", name, tuples)
     highest = int(given.max()) if given.size and given.dtype.kind in "iu" else 0
-    return check_tuples(owner, name, given, (max(highest, 0) + 1,) * width)
+    return check_tuples("feedback_report", name, given, (max(highest, 0) + 1,) * width)
 
 
 def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> FeedbackReport:
@@ -116,8 +75,8 @@ def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> Feedba
     4 judgements of 2 queries: 3 distinct, 1 duplicates, 1 contradictions, 1 degenerate.
     """
     if signs is None:
-        return counted(_checked("feedback_report", "triplets", tuples, 3))
-    rows, given = _checked("feedback_report", "pairs", tuples, 2), np.asarray(signs)
+        return counted(_checked("triplets", tuples, 3))
+    rows, given = _checked("pairs", tuples, 2), np.asarray(signs)
     if given.shape != (len(rows),):
         found = f"shape {given.shape} for {len(rows)} pairs"
     elif np.isin(given, (-1, 1)).all():
@@ -128,21 +87,29 @@ def feedback_report(tuples: ArrayLike, signs: ArrayLike | None = None) -> Feedba
 
 
 def counted(rows: Indices, signs: NDArray[np.int8] | None = None) -> FeedbackReport:
-    """Report on triplets, or on pairs with signs, that a caller has checked."""
-    votes = _votes(rows, signs)
-    distinct = np.ones(len(rows), dtype=bool)
-    distinct[1:] = (np.diff(votes.question) > 0) | (votes.answer[1:] != votes.answer[:-1])
+    """Report on triplets, or on pairs with signs, that a caller has checked.
+
+    A row answers a question, "of the unordered {a, b}, which for this query?", by -1, 0 or 1. Rows
+    are sorted by question, then answer.
+    """
+    a, b = rows[:, -2:].T
+    answer = np.sign(b - a).astype(np.int8) if signs is None else signs
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    question = [high, low, *rows[:, :-2].T]
+    order = np.lexsort((answer, *question))
+    same = np.all([np.diff(column[order]) == 0 for column in question], axis=0)
+    repeated = same & (np.diff(answer[order]) == 0)
     # A question has at most two answers, so each answer beyond its first is a contradiction.
-    second_answer = distinct[1:] & (np.diff(votes.question) == 0) & ~votes.degenerate[1:]
-    n_distinct = int(distinct.sum())
+    second_answer = same & ~repeated & (low != high)[order][1:]
+    n_duplicates = int(np.count_nonzero(repeated))
     # Sorting is much faster than np.unique, which hashes, when most values differ.
     queries = np.sort(rows[:, 0] if signs is None else rows, axis=None)
     return FeedbackReport(
         n=len(rows),
-        n_distinct=n_distinct,
-        n_duplicates=len(rows) - n_distinct,
-        n_contradictions=int(second_answer.sum()),
-        n_degenerate=int(votes.degenerate.sum()),
+        n_distinct=len(rows) - n_duplicates,
+        n_duplicates=n_duplicates,
+        n_contradictions=int(np.count_nonzero(second_answer)),
+        n_degenerate=int(np.count_nonzero(low == high)),
         n_queries=int(np.count_nonzero(np.diff(queries, prepend=-1))),
     )
 
@@ -216,35 +183,3 @@ class Witness:
             found = counted(tuples, signs)
         examined = {"n_examined": self.limit} if self.n > self.limit else {}
         return {**asdict(found), "n": self.n, **examined}
-
-
-def majority(triplets: ArrayLike) -> MajorityVote:
-    """Settle contradictions by majority, and keep each judgement once.
-
-    Of (q, a, b) and (q, b, a) the more frequent one is kept. In a tie neither is; nor is (q, a, a),
-    which says nothing.
-
-    `triplets` are rows (query, better, worse). One sort: O(n log n) time, O(n) memory.
-
-    Examples
-    --------
-    >>> vote = majority([[0, 1, 2], [0, 2, 1], [0, 1, 2], [5, 3, 4], [5, 4, 3]])
-    >>> vote.triplets.tolist(), vote.n_for.tolist(), vote.n_against.tolist(), vote.n_ties
-    ([[0, 1, 2]], [2], [1], 1)
-    """
-    rows = _checked("majority", "triplets", triplets, 3)
-    votes = _votes(rows)
-    n_low = np.bincount(votes.question, weights=votes.answer > 0).astype(np.intp)
-    n_high = np.bincount(votes.question, weights=votes.answer < 0).astype(np.intp)
-    starts = np.flatnonzero(np.diff(votes.question, prepend=-1))
-    first = np.minimum.reduceat(votes.order, starts)
-    decided = np.flatnonzero(n_low != n_high)
-    decided = decided[np.argsort(first[decided])]
-    query, a, b = rows[first[decided]].T
-    low_wins = n_low[decided] > n_high[decided]
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    kept = np.column_stack([query, np.where(low_wins, low, high), np.where(low_wins, high, low)])
-    n_for = np.maximum(n_low, n_high)[decided]
-    n_against = np.minimum(n_low, n_high)[decided]
-    n_ties = int(((n_low == n_high) & (n_low > 0)).sum())
-    return MajorityVote(kept, n_for, n_against, n_ties, int(votes.degenerate.sum()))

@@ -170,7 +170,7 @@ def pairs_as_triplets(pairs: ArrayLike, closeness: ArrayLike, most: int = 100) -
 
 
 class NamedJudgements(NamedTuple):
-    """Triplets or pairs, what is known of the pairs, and the name of each judgement's query."""
+    """Triplets, or pairs with their feedback, and the name of each judgement's query."""
 
     tuples: Indices
     y: Array | None

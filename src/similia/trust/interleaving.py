@@ -256,7 +256,7 @@ class DraftReport(NamedTuple):
 def rankings_of(
     scorer: Searchable | str, vectors: VectorFile, items: VectorFile | None = None, *, length: int
 ) -> dict[str, list[Any]]:
-    """Best items of every query by their ids, as far as a draft of this length can need them."""
+    """Ids of the best items of every query, enough for drafts of this length."""
     same, Z = vectors.are_the_rows_of(items), vectors if items is None else items
     length = min(length, Z.X.shape[0] - same)
     found, _ = top_k(scorer, vectors.X, Z.X, length, exclude_self=same)

@@ -108,21 +108,6 @@ cdef void _screen_pairs(
         out[j] = signs[j] * (W[a, a] + W[b, b] - 2.0 * W[a, b]) - shifts[j]
 
 
-def scatter_pairs(
-    const double[:, :] W,
-    const unsigned int[:] first,
-    const unsigned int[:] second,
-    const unsigned long long[:] places,
-    double[:] out,
-):
-    """Set out[places] to W_aa + W_bb - 2 W_ab."""
-    cdef Py_ssize_t j, a, b
-    with nogil:
-        for j in range(places.shape[0]):
-            a, b = first[j], second[j]
-            out[places[j]] = W[a, a] + W[b, b] - 2.0 * W[a, b]
-
-
 def screen_few_pairs(
     const double[:, ::1] F,
     const unsigned int[:] first,

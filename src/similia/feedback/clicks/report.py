@@ -1,7 +1,7 @@
 """A report on a log of clicks, place by place, and the log in our columns."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,6 @@ from similia.files import Ids
 from similia.files.rows import csv_text
 from similia.safety.whole import replacing
 from similia.validation import between, check_parameters
-
-LOG_COLUMNS = ("impression", "query", "item", "position", "click")
 
 
 @dataclass(frozen=True)
@@ -110,38 +108,35 @@ def write_log(
 
     With propensities the column click holds gains divided by them, without places.
     """
-    n = 0
-    names = [name for name in LOG_COLUMNS if propensities is None or name != "position"]
+    n, names = 0, []
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         for given in lists:
             part = given
             if propensities is not None:
                 part = propensities.correct(given, clip=clip).impressions
-            if n == 0 and "position" not in part.nuisance and "position" in names:
-                names.remove("position")
+            columns = _columns(part, n, ids, items)
             if n == 0:
+                names = list(columns)
                 writer.writerow(names)
-            for row in _rows(part, n, ids, items):
-                writer.writerow([row[name] for name in names])
+            writer.writerows(zip(*(columns[name] for name in names), strict=True))
             n += len(part)
     return n
 
 
-def _cells(names: list[Any]) -> list[Any]:
-    return [csv_text(name) if isinstance(name, str) else name for name in names]
+def _columns(part: Impressions, first: int, ids: Ids, items: Ids) -> dict[str, list[Any]]:
+    """Columns of a log, with lists numbered from `first`; places if there are any."""
 
+    def cells(names: list[Any]) -> list[Any]:
+        return [csv_text(name) if isinstance(name, str) else name for name in names]
 
-def _rows(part: Impressions, first: int, ids: Ids, items: Ids) -> Iterator[dict[str, Any]]:
-    """Rows of a log by column, with lists numbered from `first`."""
     lengths = np.diff(part.starts)
-    position = part.nuisance.get("position", np.zeros(len(part.items)))
-    columns = (
-        np.repeat(np.arange(first, first + len(part)), lengths).tolist(),
-        _cells(ids.names(np.repeat(part.queries, lengths))),
-        _cells(items.names(part.items)),
-        np.rint(np.exp(position)).astype(int).tolist(),
-        [f"{gain:g}" for gain in part.gains.tolist()],
-    )
-    for values in zip(*columns, strict=True):
-        yield dict(zip(LOG_COLUMNS, values, strict=True))
+    columns = {
+        "impression": np.repeat(np.arange(first, first + len(part)), lengths).tolist(),
+        "query": cells(ids.names(np.repeat(part.queries, lengths))),
+        "item": cells(items.names(part.items)),
+    }
+    if "position" in part.nuisance:
+        places = np.rint(np.exp(part.nuisance["position"]))
+        columns["position"] = places.astype(int).tolist()
+    return columns | {"click": [f"{gain:g}" for gain in part.gains.tolist()]}
