@@ -303,13 +303,17 @@ class LiveLearner:
             return self.snapshots.write(self._fold)
 
     def close(self) -> None:
-        """Learn what waits, then stop."""
+        """Stop after the rows in hand; what waits is in the log, and learnt at the next start."""
         with self._changed:
             self._closed = True
+            self._rows, self._bytes = [], 0
             self._changed.notify_all()
             thread = self._thread
         if thread is not None:
             thread.join()
+        waiters, self._waiters = self._waiters, []
+        for _, done in waiters:
+            done()
         self._limits.close()
         if self._error is None:
             try:

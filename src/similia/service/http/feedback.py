@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
+from weakref import ref
 
 import msgspec
 from msgspec import structs
@@ -78,10 +79,10 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
         except Invalid:  # perhaps an item was put just now
             await call.learnt(tenant.home)
             entries = await call.run_in("check", check, admitted=True)
-    commits, writer = service.commits.get(tenant.name), tenant.log.writer
+    writer = tenant.log.writer
     assert writer is not None
-    if commits is None or commits.writer is not writer:
-        commits = service.commits[tenant.name] = Commits(writer)
+    if (commits := service.commits.get(writer)) is None:
+        commits = service.commits[writer] = Commits(writer)
     found = receipts(entries, await commits.append(entries))
     known = sum([receipt.duplicate for receipt in found])
     for n, duplicate in ((len(found) - known, "false"), (known, "true")):
@@ -122,7 +123,7 @@ class Commits:
     """
 
     def __init__(self, writer: RowSource) -> None:
-        self.writer = writer
+        self._writer = ref(writer)  # which a request that waits keeps
         self._loop = asyncio.get_running_loop()
         self._gathered: list[Request] = []
         #: one bound method for all requests, as the log groups them by their callback
@@ -142,8 +143,10 @@ class Commits:
 
     def _send(self) -> None:
         requests, self._gathered = self._gathered, []
+        writer = self._writer()
+        assert writer is not None
         try:
-            self.writer.send(*requests)
+            writer.send(*requests)
         except ServiceError as error:
             for request in requests:
                 request.answer = error
