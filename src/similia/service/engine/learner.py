@@ -1,6 +1,7 @@
 """Learning while serving: a thread feeds new rows to the fold and publishes frozen states."""
 
 import contextlib
+import ctypes
 import logging
 import sys
 import threading
@@ -32,6 +33,8 @@ MAX_UNLEARNT_ROWS, MAX_UNLEARNT_BYTES = 100_000, 256_000_000
 WAIT_SECONDS = 10.0
 #: seconds between attempts to read a log that is unavailable
 LOG_RETRY_SECONDS = 1.0
+#: bytes from which an array has memory of its own, and the parameter of glibc that says so
+LARGE_ARRAY_BYTES, M_MMAP_THRESHOLD = 2**20, -3
 #: the interpreter's switch interval, in seconds
 SWITCH_SECONDS = 0.0005
 
@@ -328,3 +331,13 @@ def lower_switch_interval() -> None:
     By default a busy thread keeps the interpreter for five milliseconds.
     """
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
+
+
+def return_large_arrays() -> None:
+    """Give the memory of large arrays back to the system as soon as they are freed.
+
+    By default glibc learns to keep arrays of up to 32 MB in its heap, where copies of states that
+    come and go leave holes. Other C libraries lack the parameter.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY_BYTES)
