@@ -1,4 +1,4 @@
-"""A learner beside threads: whoever learns, saves or copies it takes turns."""
+"""A learner beside threads: whoever learns, saves, copies or reads it takes turns."""
 
 import copy
 import os
@@ -6,12 +6,14 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from similia import OASIS, Blend, FactoredAROMA, load, save
 from similia.persistence import saving
+from similia.safety.turns import Turns
 
 N, WIDTH = 60, 40
 COPIES = {
@@ -103,16 +105,143 @@ def test_a_copy_shares_nothing_and_learns_on_alike(problem):
             same(copied, before.learn(X, triplets[500:600]))
 
 
+# -- turns ---------------------------------------------------------------------------------------
+
+
+def run(*tasks):
+    """Run tasks in threads until all have ended."""
+    threads = [threading.Thread(target=task) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def held(turn):
+    """A thread that holds a turn, and the event that ends it."""
+    there, go = threading.Event(), threading.Event()
+
+    def hold():
+        with turn():
+            there.set()
+            assert go.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert there.wait(60)
+    return thread, go
+
+
+def until(happened):
+    for _ in range(6000):
+        if happened():
+            return
+        time.sleep(0.01)
+    raise AssertionError("did not happen")
+
+
+def test_readers_read_at_the_same_time():
+    turns, together = Turns(), threading.Barrier(3, timeout=60)
+
+    def read():
+        with turns.reading():
+            together.wait()
+
+    run(read, read, read)
+
+
+def test_a_reader_may_read_again_while_somebody_waits_to_change():
+    turns, changed = Turns(), []
+
+    def change():
+        with turns.changing():
+            changed.append(True)
+
+    with turns.reading():
+        thread = threading.Thread(target=change)
+        thread.start()
+        until(lambda: turns._writer is not None)
+        with turns.reading():
+            assert not changed
+    thread.join(60)
+    assert changed
+
+
+def test_whoever_changes_may_read_and_change():
+    turns = Turns()
+    with turns.changing(), turns.reading(), turns.changing():
+        pass
+    run(lambda: held(turns.changing)[1].set())
+
+
+def test_readers_that_change_take_turns():
+    turns, together, state = Turns(), threading.Barrier(2, timeout=60), [0]
+
+    def both():
+        with turns.reading():
+            together.wait()
+            for _ in range(100):
+                with turns.changing():
+                    before = state[0]
+                    time.sleep(0)
+                    state[0] = before + 1
+
+    run(both, both)
+    assert state == [200]
+
+
+def test_nobody_waits_for_ever():
+    turns, counts = Turns(), {"read": 0, "changed": 0}
+
+    def read():
+        while counts["changed"] < 20:
+            with turns.reading():
+                counts["read"] += 1
+                time.sleep(0.001)
+
+    def change():
+        while counts["changed"] < 20 or counts["read"] < 20:
+            with turns.changing():
+                counts["changed"] += 1
+                time.sleep(0.001)
+
+    run(change, read, read, read)
+    assert min(counts.values()) >= 20
+
+
+@pytest.mark.parametrize(("holds", "waits"), [("reading", "changing"), ("changing", "reading")])
+def test_whoever_is_interrupted_while_waiting_leaves_nothing_behind(holds, waits):
+    turns = Turns()
+    thread, go = held(getattr(turns, holds))
+    wait = turns._wait_until
+
+    def interrupted(happened):
+        raise KeyboardInterrupt
+
+    turns._wait_until = interrupted
+    with pytest.raises(KeyboardInterrupt), getattr(turns, waits)():
+        pass
+    turns._wait_until = wait
+    go.set()
+    thread.join(60)
+    for turn in (turns.reading, turns.changing):
+        other, end = held(turn)
+        end.set()
+        other.join(60)
+    assert (turns._reading, turns._waiting, turns._writer) == (set(), set(), None)
+
+
 FORKED = """
 import os, sys, threading
 import numpy as np
 from similia import OASIS
-from similia.safety.whole import turn_of
+from similia.safety.turns import turns_of
 learner, X = OASIS(), np.eye(3)
 learner.learn(X, [[0, 1, 2]])
 held, done = threading.Event(), threading.Event()
 def hold():
-    with turn_of(learner):
+    with turns_of(learner).changing():
         held.set()
         done.wait()
 thread = threading.Thread(target=hold)

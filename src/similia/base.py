@@ -22,7 +22,7 @@ from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter, parameterized
 from similia.retrieval.evaluation import gain_over_best
 from similia.safety.bounds import check_entries, check_numeric
-from similia.safety.whole import in_turn, turn_of
+from similia.safety.turns import Shared
 from similia.validation import (
     Rule,
     boolean,
@@ -105,10 +105,6 @@ def generator(
     return np.random.default_rng([int(random_state), n_seen])
 
 
-#: methods that change a learner, and so take its lock
-_CHANGES = ("fit", "partial_fit", "learn", "learn_checked", "begin", "set_state")
-
-
 def writable(value: Any) -> Any:
     """Copy read-only arrays; return other values unchanged.
 
@@ -121,7 +117,7 @@ def writable(value: Any) -> Any:
 
 @parameterized
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
-class Learner(BaseEstimator, ABC):
+class Learner(Shared, BaseEstimator, ABC):
     """A model that moves by one judgement at a time, so that its states average and merge.
 
     Every fitted learner has `n_seen_`, the judgements so far; `n_updates_`, those that changed the
@@ -165,8 +161,6 @@ class Learner(BaseEstimator, ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._owner = cls.__name__
-        for name in vars(cls).keys() & set(_CHANGES):
-            setattr(cls, name, in_turn(vars(cls)[name]))
         parameterized(cls)
 
     def _check_parameters(self) -> None:
@@ -184,16 +178,6 @@ class Learner(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return "n_seen_" in vars(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        with turn_of(self):
-            return copy.deepcopy(super().__getstate__())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        memo[id(self)] = copied = type(self).__new__(type(self))
-        with turn_of(self):
-            copied.__dict__.update(copy.deepcopy(vars(self), memo))
-        return copied
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: writable(value) for name, value in state.items()})
 
@@ -203,7 +187,6 @@ class Learner(BaseEstimator, ABC):
         learnt = vars(self)
         return {n: learnt[n] for n in (*self._state, *self._optional_state) if n in learnt}
 
-    @in_turn
     def set_state(self, state: State) -> Self:
         """Replace the learnt attributes by those of a learner with the same parameters."""
         self._check_parameters()

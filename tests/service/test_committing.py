@@ -1,9 +1,11 @@
 """Requests that are stored together fare as if each had come alone."""
 
 import asyncio
+import gc
 import random
 import threading
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,9 @@ from similia.service.errors import Conflict, Full, Unavailable
 from similia.service.http.feedback import Commits
 from similia.service.log.records import Query, Triplet, whole
 from similia.service.log.writer import LogWriter, Request
+from similia.service.tenants import tenants as opening
 from similia.service.tenants.checks import judged_entry
+from tests.service.conftest import until
 
 
 class Rows:
@@ -162,3 +166,20 @@ def test_answers_to_a_loop_that_has_ended_are_dropped(log):
 
     asyncio.run(leave())
     assert all(isinstance(each, list) for each in answers(log, [[row("b", "b")], [row("c", "b")]]))
+
+
+def test_a_service_keeps_nothing_of_tenants_that_are_closed(start, monkeypatch):
+    monkeypatch.setattr(opening, "MAX_OPEN", 3)
+    monkeypatch.setattr(opening, "MIN_IDLE_SECONDS", 0.0)
+    running = start()
+    body = {"kind": "triplet", "query": {"item": "i0"}, "better": "i1", "worse": "i2"}
+    with httpx.Client(base_url=running.url, timeout=60) as http:
+        for name in [f"team-{number}" for number in range(8)]:
+            assert http.put(f"/v1/{name}", json={"shares": "default"}).status_code < 300
+            assert http.post(f"/v1/{name}/feedback", json=body).status_code == 200
+
+    def kept():
+        gc.collect()
+        return len(running.service.commits)
+
+    until(lambda: kept() <= len(running.service.tenants.opened()) < 8)

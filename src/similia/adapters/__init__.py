@@ -14,6 +14,7 @@ from similia.linalg.blocks import dense, triplet_rows
 from similia.linalg.threads import single_blas_thread
 from similia.persistence import reading, saving
 from similia.persistence.saving import PathLike
+from similia.safety.turns import Shared
 from similia.safety.whole import held_signals
 from similia.similarity.base import check_prior, measured_start
 from similia.validation import (
@@ -35,7 +36,7 @@ __all__ = ["Adapters", "UserSimilarity", "load_adapters"]
 TRIPLET_BLOCK = 256
 
 
-class Adapters:
+class Adapters(Shared):
     """Similarities qᵀ(W₀ + ΔW)p with a shared W₀ and a ΔW of low rank per user.
 
     A triplet that scores below the margin 1 moves the user's ΔW by the step of `OASIS`, which is of

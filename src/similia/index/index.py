@@ -33,6 +33,7 @@ from similia.persistence import reading, saving
 from similia.persistence.saving import PathLike
 from similia.retrieval.vectors import geometry as known_geometry
 from similia.retrieval.vectors import is_sparse
+from similia.safety.turns import one_state
 from similia.safety.whole import held_signals
 from similia.validation import check_parameters, none, positive_integer
 from similia.views import Views
@@ -130,7 +131,8 @@ class Index:
     def query_vectors(self, Q: ArrayLike | Side, *, model: Searchable | None = None) -> Matrix:
         """Vectors that `search` passes to the backend."""
         if self.frozen is not None:
-            Q = self.frozen.vectors("Index.search", _one_matrix(Q), model)
+            with one_state(model):
+                Q = self.frozen.vectors("Index.search", _one_matrix(Q), model)
         elif model is not None:
             check_model("Index.search", model)
             if model.geometry != self.geometry or self.geometry == "l2":
@@ -182,7 +184,8 @@ class Index:
         if isinstance(Z, Views):
             Z = _vectors_of_views("Index.add", Z, model)
         elif self.frozen is not None:
-            Z = self.frozen.vectors("Index.add", Z, model, items=True)
+            with one_state(model):
+                Z = self.frozen.vectors("Index.add", Z, model, items=True)
         vectors = self._checked("Index.add", "items", Z)
         names = joined_ids("Index.add", self.ids, ids, vectors.shape[0])
         with held_signals():
@@ -292,31 +295,32 @@ def build_index(
     given = checked_vectors("build_index", "items", given, dtype)
     if given.shape[0] == 0:
         raise ValueError("build_index: items must not be empty.")
-    vectors, frozen = given, None
-    if model is not None and views is None:
-        # A learner that leaves the items as they are still checks them.
-        vectors = model.item_vectors(given)
-        if kind == "l2":
-            if not is_learnt(model):
-                raise ValueError(
-                    "build_index: model must be a learner with a state if it moves the items, "
-                    f"got {type(model).__name__}."
-                )
-            frozen = FrozenMetric.of(model, given, vectors)
-        vectors = checked_vectors("build_index", "items", vectors, dtype)
-    space = Space(vectors.shape[1], kind, dtype)
-    index = Index(backend, implementation(space, **options), space, frozen)
-    index._recall_at = recall_at
-    names = joined_ids("build_index", index.ids, ids, vectors.shape[0])
-    own: Indices | None = None if queries is not None else sampled_rows(len(names))
-    state = model.get_state() if model is not None and is_learnt(model) else {}
-    width = state.get("n_features_in_", given.shape[1])
-    if own is not None and views is None and width != given.shape[1]:
-        asked = vectors[own]  # queries have other features than items
-    else:
-        if queries is None:
-            queries = (given if views is None else views)[sampled_rows(len(names))]
-        asked = index.query_vectors(queries, model=model)
+    with one_state(model):
+        vectors, frozen = given, None
+        if model is not None and views is None:
+            # A learner that leaves the items as they are still checks them.
+            vectors = model.item_vectors(given)
+            if kind == "l2":
+                if not is_learnt(model):
+                    raise ValueError(
+                        "build_index: model must be a learner with a state if it moves the items, "
+                        f"got {type(model).__name__}."
+                    )
+                frozen = FrozenMetric.of(model, given, vectors)
+            vectors = checked_vectors("build_index", "items", vectors, dtype)
+        space = Space(vectors.shape[1], kind, dtype)
+        index = Index(backend, implementation(space, **options), space, frozen)
+        index._recall_at = recall_at
+        names = joined_ids("build_index", index.ids, ids, vectors.shape[0])
+        own: Indices | None = None if queries is not None else sampled_rows(len(names))
+        state = model.get_state() if model is not None and is_learnt(model) else {}
+        width = state.get("n_features_in_", given.shape[1])
+        if own is not None and views is None and width != given.shape[1]:
+            asked = vectors[own]  # queries have other features than items
+        else:
+            if queries is None:
+                queries = (given if views is None else views)[sampled_rows(len(names))]
+            asked = index.query_vectors(queries, model=model)
     index._extend(vectors, names, (asked, own))
     return index
 

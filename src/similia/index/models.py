@@ -12,6 +12,7 @@ from similia.contract import Array, LearntRanker, Matrix, Searchable, Side
 from similia.exceptions import StaleIndexError
 from similia.retrieval.vectors import geometry
 from similia.safety.bounds import check_numeric
+from similia.safety.turns import of_one_state
 from similia.validation import check_parameters
 
 #: largest difference caused by rounding, relative to the largest entry of a vector
@@ -53,6 +54,7 @@ def fingerprint(model: LearntRanker) -> str:
     return sha.hexdigest()
 
 
+@of_one_state
 def query_vectors(model: Searchable, Q: ArrayLike | Side) -> Matrix:
     """Vectors of Q by the current state of a checked model.
 

@@ -18,10 +18,11 @@ from similia.contract import Array, Indices, Matrix
 from similia.neighbors.maps import Map, Maps, squared_distances
 from similia.neighbors.search import SEARCHES, NeighborSearch, vote_shares
 from similia.neighbors.sides import LEARNER_NAME, item_rows
+from similia.safety.turns import Shared
 
 
 class VotesByMaps(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
+    Shared, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
 ):
     """Predictions, distances and neighbors by two learnt maps and a database.
 

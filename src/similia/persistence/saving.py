@@ -24,7 +24,8 @@ from safetensors.numpy import save_file
 
 from similia import __version__
 from similia.registry import ALL_LEARNERS, learner_class
-from similia.safety.whole import replacing, turn_of
+from similia.safety.turns import one_state
+from similia.safety.whole import replacing
 
 if TYPE_CHECKING:
     from similia.contract import Array, Stateful
@@ -67,7 +68,7 @@ def save(learner: "Stateful", path: PathLike) -> None:
     name = type(learner).__name__
     if name not in ALL_LEARNERS or type(learner) is not learner_class(name):
         raise ValueError(f"save: learner must be one of {', '.join(ALL_LEARNERS)}, got {name}.")
-    with turn_of(learner):
+    with one_state(learner):
         state, layout = learner.get_state(), getattr(learner, "layout_", None)
         if layout is not None:
             state = {**state, "layout_": layout.state()}

@@ -16,6 +16,7 @@ from similia.retrieval.names import measure_named, with_cut_offs
 from similia.retrieval.passing import blocks_to_measure, measured_in_passing
 from similia.retrieval.relevance import checked_grades, checked_labels
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, scores_of
+from similia.safety.turns import of_one_state
 from similia.validation import boolean, check_parameters, none, one_of, positive_integer
 
 EVALUATE_RULES = {
@@ -26,6 +27,7 @@ EVALUATE_RULES = {
 }
 
 
+@of_one_state
 def evaluate(
     scorer: AnyScorer,
     Q: ArrayLike | Side,

@@ -9,11 +9,13 @@ from similia.contract import Side
 from similia.retrieval.scorers import BLOCK_BYTES, AnyScorer, Scores, scores_of
 from similia.retrieval.selection import fill_best
 from similia.retrieval.vectors import Floats
+from similia.safety.turns import of_one_state
 from similia.validation import boolean, check_parameters, positive_integer
 
 _RULES = {"k": positive_integer, "exclude_self": boolean, "block_bytes": positive_integer}
 
 
+@of_one_state
 def top_k(
     scorer: AnyScorer,
     Q: ArrayLike | Side,

@@ -1,4 +1,4 @@
-"""Files and changes of a model that happen completely or not at all, one at a time."""
+"""Files and changes of a model that happen completely or not at all."""
 
 import hashlib
 import json
@@ -10,23 +10,16 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from threading import Lock, RLock, current_thread, main_thread
+from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from typing import Any
 
 #: names of temporary files
 LEFTOVER = re.compile(r"\..*\.[0-9a-f]{16}\.part(\..*)?")
 #: signals whose handlers commonly raise: Ctrl-C, time limits, requests to end
 _NAMES = ("INT", "TERM", "ALRM", "HUP", "USR1", "BREAK")
 _SIGNALS = [getattr(signal, f"SIG{name}") for name in _NAMES if hasattr(signal, f"SIG{name}")]
-#: lock of each model that was changed or copied
-_turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_taking = Lock()
 
 # -- files ---------------------------------------------------------------------------------------
 
@@ -127,37 +120,6 @@ def all_or_nothing(model: Any) -> Iterator[None]:
             vars(model).clear()
             vars(model).update(before)
         raise
-
-
-def turn_of(model: Any) -> Any:
-    """Lock of a model: whoever changes it, or copies it whole, holds it meanwhile.
-
-    It is no attribute of the model, as locks cannot be copied or saved.
-    """
-    with _taking:
-        return _turns.setdefault(model, RLock())
-
-
-def in_turn(method: Method) -> Method:
-    """Let a method that changes a learner wait until no other thread changes or copies it."""
-
-    @wraps(method)
-    def waiting(self: Any, *arguments: Any, **options: Any) -> Any:
-        with turn_of(self):
-            return method(self, *arguments, **options)
-
-    return cast(Method, waiting)
-
-
-def _forget_turns() -> None:
-    """Drop the locks that other threads held when this process was forked."""
-    global _taking
-    _taking = Lock()
-    _turns.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_turns)
 
 
 @contextmanager

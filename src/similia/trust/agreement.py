@@ -20,6 +20,7 @@ from similia.retrieval import Evaluation
 from similia.retrieval.scorers import PLAIN_SCORERS
 from similia.retrieval.vectors import floating, is_sparse, squared_lengths
 from similia.safety.bounds import check_entries
+from similia.safety.turns import of_one_state
 from similia.stored import StoredRows, at_hand
 from similia.validation import (
     check_parameters,
@@ -62,6 +63,7 @@ def checked_side(owner: str, name: str, X: Side) -> Side:
     return checked_matrix(owner, name, X, ensure_all_finite=False)
 
 
+@of_one_state
 def triplet_margins(
     scorer: Searchable | str, X: Side, triplets: ArrayLike, *, items: Side | None = None
 ) -> Array:

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -199,3 +201,26 @@ def test_names_of_no_tenant_leave_nothing(tmp_path):
     gc.collect()
     assert len(tenants._changing) <= 1  # the last error's
     tenants.close()
+
+
+HOLES = """
+import sys
+import numpy as np
+from benchmarks.tenants import resident
+from similia.service.tenants.tenants import Tenants
+Tenants(sys.argv[1]).close()
+np.ones(30 * 2**17)  # what is freed tells glibc how much to keep
+before, kept, large = resident(), [], []
+for _ in range(60):
+    large.append(np.ones(4 * 2**17))
+    kept.append([np.ones(2000) for _ in range(8)])
+large.clear()
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
+def test_large_arrays_leave_no_holes(tmp_path):
+    command = [sys.executable, "-c", HOLES, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert float(done.stdout) < 60  # of 240 MB

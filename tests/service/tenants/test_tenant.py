@@ -23,6 +23,7 @@ from similia.service.log.records import (
 )
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants
+from tests.service.conftest import until
 from tests.service.problems import (
     VIEWS,
     bits,
@@ -433,3 +434,35 @@ def test_fields_are_learnt_where_settings_say_so(tmp_path):
     with pytest.raises(Invalid, match="price"):
         tenant.put_items([bad])
     tenant.close()
+
+
+def test_a_tenant_that_is_far_behind_closes_at_once_and_learns_the_rest_when_opened(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(learning, "ROWS_TAKEN", 1)
+    tenants = Tenants(tmp_path)
+    tenant = tenants.create("t")
+    tenant.put_items([item(i) for i in range(30)])
+    until(lambda: tenant.learner.seq == tenant.log.last)
+    advance, taken, go = tenant.learner._advance, [], threading.Event()
+
+    def slowly(rows):
+        assert go.wait(60)
+        taken.extend(row.seq for row in rows)
+        advance(rows)
+
+    monkeypatch.setattr(tenant.learner, "_advance", slowly)
+    receipts = tenant.feedback([triplet(i) for i in range(40)])
+    until(lambda: tenant.learner._rows)
+    waiting = threading.Event()
+    tenant.learner.when_learnt(receipts[-1].seq, waiting.set)
+    closing = threading.Thread(target=tenants.close)
+    closing.start()
+    until(lambda: tenant.learner._closed)
+    go.set()
+    closing.join(60)
+    assert waiting.is_set()
+    assert len(taken) < 10
+    again = Tenants(tmp_path)
+    assert again.get("t").learner.seq == receipts[-1].seq
+    again.close()

@@ -1,6 +1,7 @@
 """Learning while serving: a thread feeds new rows to the fold and publishes frozen states."""
 
 import contextlib
+import ctypes
 import logging
 import sys
 import threading
@@ -33,6 +34,8 @@ MAX_UNLEARNT_ROWS, MAX_UNLEARNT_BYTES = 100_000, 256_000_000
 WAIT_SECONDS = 10.0
 #: seconds between attempts to read a log that is unavailable
 LOG_RETRY_SECONDS = 1.0
+#: bytes from which an array has memory of its own, and the parameter of glibc that says so
+LARGE_ARRAY_BYTES, M_MMAP_THRESHOLD = 2**20, -3
 #: the interpreter's switch interval, in seconds
 SWITCH_SECONDS = 0.0005
 
@@ -300,13 +303,17 @@ class LiveLearner:
         self._aside.add(error.seq)
 
     def close(self) -> None:
-        """Learn what waits, then stop."""
+        """Stop after the rows in hand; what waits is in the log, and learnt at the next start."""
         with self._changed:
             self._closed = True
+            self._rows, self._bytes = [], 0
             self._changed.notify_all()
             thread = self._thread
         if thread is not None:
             thread.join()
+        waiters, self._waiters = self._waiters, []
+        for _, done in waiters:
+            done()
         self._limits.close()
         if self._error is None:
             try:
@@ -321,3 +328,13 @@ def lower_switch_interval() -> None:
     By default a busy thread keeps the interpreter for five milliseconds.
     """
     sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
+
+
+def return_large_arrays() -> None:
+    """Give the memory of large arrays back to the system as soon as they are freed.
+
+    By default glibc learns to keep arrays of up to 32 MB in its heap, where copies of states that
+    come and go leave holes. Other C libraries lack the parameter.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY_BYTES)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from msgspec import structs
 from starlette.routing import Router
@@ -29,6 +30,7 @@ from similia.service.http.telemetry import Metrics, Traces
 from similia.service.judging import judging
 from similia.service.log.opening import Access
 from similia.service.log.records import Item, Query, TenantSettings
+from similia.service.log.writer import RowSource
 from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
@@ -76,8 +78,8 @@ class Service:
         self.received = Budget("large requests", settings.max_buffered, settings.max_body)
         self.unread = Budget("answers that nobody reads", settings.max_unread)
         self.lanes = open_lanes(settings)
-        #: group commit of each tenant's log, by tenant
-        self.commits: dict[str, feedback.Commits] = {}
+        #: group commit of each log, while its writer is there
+        self.commits: WeakKeyDictionary[RowSource, feedback.Commits] = WeakKeyDictionary()
         #: requests in progress, refused ones included
         self.present = 0
         self.metrics = Metrics(self)

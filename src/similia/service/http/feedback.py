@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
+from weakref import ref
 
 import msgspec
 from msgspec import structs
@@ -76,9 +77,9 @@ async def stored(call: Call, given: Sequence[Judgement]) -> s.Receipts:
     if mark:
         tenant.check_prompt()
         await call.run_in("check", tenant.follow, mark, admitted=not is_short)
-    commits, writer = service.commits.get(tenant.name), tenant.log.writer
-    if commits is None or commits.writer is not writer:
-        commits = service.commits[tenant.name] = Commits(writer)
+    writer = tenant.log.writer
+    if (commits := service.commits.get(writer)) is None:
+        commits = service.commits[writer] = Commits(writer)
     found = receipts(entries, await commits.append(entries))
     known = sum([receipt.duplicate for receipt in found])
     for n, duplicate in ((len(found) - known, "false"), (known, "true")):
@@ -119,7 +120,7 @@ class Commits:
     """
 
     def __init__(self, writer: RowSource) -> None:
-        self.writer = writer
+        self._writer = ref(writer)  # which a request that waits keeps
         self._loop = asyncio.get_running_loop()
         self._gathered: list[Request] = []
         #: one bound method for all requests, as the log groups them by their callback
@@ -139,8 +140,10 @@ class Commits:
 
     def _send(self) -> None:
         requests, self._gathered = self._gathered, []
+        writer = self._writer()
+        assert writer is not None
         try:
-            self.writer.send(*requests)
+            writer.send(*requests)
         except ServiceError as error:
             for request in requests:
                 request.answer = error

@@ -127,7 +127,7 @@ class Tenant:
             raise
 
     def close(self) -> None:
-        """Write and learn what waits, leave a snapshot, and close."""
+        """Write what waits, leave a snapshot of what is learnt, and close."""
         self.log.stop()
         self.learner.close()
         self.log.close()

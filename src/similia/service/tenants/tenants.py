@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import structs
 
 from similia.service.catalogue.shared import missing, shares
-from similia.service.engine.learner import lower_switch_interval
+from similia.service.engine.learner import lower_switch_interval, return_large_arrays
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, ServiceError, Unavailable
 from similia.service.log.opening import (
     ALONE,
@@ -63,6 +63,7 @@ class Tenants:
         #: why tenants could not be opened, by name
         self.unusable: dict[str, Exception] = {}
         lower_switch_interval()
+        return_large_arrays()
 
     def _turn(self, name: str) -> Any:
         """Lock of a tenant, or of a name of none."""

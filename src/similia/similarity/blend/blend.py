@@ -17,7 +17,7 @@ from similia.linalg.blocks import dense, row_blocks, rows_of
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
-from similia.safety.whole import all_or_nothing, held_signals, turn_of
+from similia.safety.whole import all_or_nothing, held_signals
 from similia.similarity.blend.clicks import ClickModel
 from similia.similarity.blend.matrix import MatrixPart
 from similia.similarity.blend.memory import SWEEPS, Memory
@@ -223,15 +223,14 @@ class Blend(BlendRanking):
         check_is_fitted(self)
         kept = set(self._state) - {f"{name}_part_" for name in PARTS} | {"feature_names_in_"}
         found = clone(self)
-        with turn_of(self):
-            for name in kept & vars(self).keys():
-                setattr(found, name, copy.copy(vars(self)[name]))
-            clicks, matrix, memory = self.clicks_part_, self.matrix_part_, self.memory_part_
-            found.clicks_part_ = ClickModel.begin(clicks.start)
-            m, n = matrix.W.shape
-            found.matrix_part_ = MatrixPart.start(m, n, matrix.W.dtype)
-            n, stretch, common = memory.vectors.shape[1], memory.stretch, memory.common
-            found.memory_part_ = Memory.start(n, stretch, common, len(self.names_))
+        for name in kept & vars(self).keys():
+            setattr(found, name, copy.copy(vars(self)[name]))
+        clicks, matrix, memory = self.clicks_part_, self.matrix_part_, self.memory_part_
+        found.clicks_part_ = ClickModel.begin(clicks.start)
+        m, n = matrix.W.shape
+        found.matrix_part_ = MatrixPart.start(m, n, matrix.W.dtype)
+        n, stretch, common = memory.vectors.shape[1], memory.stretch, memory.common
+        found.memory_part_ = Memory.start(n, stretch, common, len(self.names_))
         found.nuisances_, found.n_seen_, found.n_updates_ = [], 0, 0
         found._init_moment()
         return found
