@@ -104,19 +104,28 @@ def _fourier(X: Any, n: int, seed: int) -> RBFSampler:
 
 
 def drawn_features(
-    seed: int, *, n: int = 1_000_000, classes: int = 1000, n_test: int = 20_000
+    seed: int,
+    *,
+    n: int = 1_000_000,
+    classes: int = 1000,
+    n_test: int = 20_000,
+    spread: float = 0.5,
 ) -> Problem:
     """Rows drawn like the network features of Tiny ImageNet, of any number of classes.
 
-    Centers have the covariance of its classes' means, rows around them that within its classes.
+    Rows have the covariance within its classes around their centers, and these the covariance of
+    its classes' means, less the share that comes from the few rows of each mean, times `spread`²:
+    normal distributions overlap less than real classes.
     """
     data = load_tiny_imagenet()
     rng = np.random.default_rng(seed)
     known, codes = np.unique(data.y[data.train], return_inverse=True)
     X = data.X[data.train].astype(np.float64)
     means = np.array([X[codes == c].mean(axis=0) for c in range(len(known))])
-    between, within = (np.cov(part, rowvar=False) for part in (means, X - means[codes]))
-    centers = rng.multivariate_normal(means.mean(axis=0), between, classes, method="eigh")
+    within = np.cov(X - means[codes], rowvar=False)
+    values, vectors = np.linalg.eigh(np.cov(means, rowvar=False) - within * len(known) / len(X))
+    drawn = rng.standard_normal((classes, len(values))) * np.sqrt(np.maximum(values, 0.0))
+    centers = means.mean(axis=0) + spread * drawn @ vectors.T
     y = rng.integers(classes, size=n + n_test)
     root = np.linalg.cholesky(within).T.astype(np.float32)
     rows = centers[y].astype(np.float32)
