@@ -102,7 +102,10 @@ def _largest_claim(rows: list[Row]) -> list[Claim]:
         for race in found
     )
     text = "the same on a million rows (one seed)"
-    return [Claim(text, "1 h beside 20 h (1.2 million)", shown, _seconds_verdict(found))]
+    verdict, tenfold = _seconds_verdict(found), sum(race.ratio >= MAGNITUDE for race in found)
+    if verdict == "no" and tenfold:
+        verdict = f"partly: ten times in passes on {tenfold} of {len(found)} sets, not in seconds"
+    return [Claim(text, "1 h beside 20 h (1.2 million)", shown, verdict)]
 
 
 def _accuracy_claim(found: list[Race]) -> Claim:

@@ -135,6 +135,10 @@ def test_a_million_rows_are_a_claim_and_a_part_of_their_own(tmp_path):
     assert "× 10, and × 2 in seconds" in claim.measured
     assert claim.reproduced == "partly: first on 1 of 1 sets, × 2.0 at best"
     assert "## A million rows" in slnd.report(races() + largest, {}, tmp_path)
+    slow = [{**r, "seconds": 9.0} if r["contender"] == "SLND" else r for r in largest]
+    told = {claim.claim: claim.reproduced for claim in slnd.claims(races() + slow, {})}
+    verdict = told["the same on a million rows (one seed)"]
+    assert verdict == "partly: ten times in passes on 1 of 1 sets, not in seconds"
 
 
 def test_own_hessians_are_shown_beside_the_shared_one():
