@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 from threadpoolctl import threadpool_limits
 
+from experiments import summary
 from experiments.blend.clicks import collection
 from experiments.datasets import load_zappos
 from experiments.figures import draw_curves
@@ -233,8 +234,7 @@ def on_fresh_seeds(rows: list[Row]) -> str:
         for way in FEWER:
             _, ours = curves(rows, name, "other comparisons", way, FRESH)
             words = "–" if way == "random" else with_interval(steps, ours, random, 1.0)[1]
-            error = ours[:, -1].std(ddof=1) / len(FRESH) ** 0.5
-            table.append([name, way, words, f"{ours[:, -1].mean():.3f} ± {error:.3f}"])
+            table.append([name, way, words, summary.with_interval(ours[:, -1])])
     return markdown_table(
         ["set", "questions", "all of random's gain", "in order at the end"], table
     )
@@ -264,8 +264,7 @@ def report(rows: list[Row]) -> None:
                     reached.append([name, held, way, *(words for _, words in ours), goal])
                 values = found[way][1]
                 places = np.linspace(0, len(steps) - 1, 6).astype(int)
-                error = values.std(axis=0, ddof=1) / len(SEEDS) ** 0.5
-                cells = [f"{values.mean(axis=0)[p]:.3f} ± {error[p]:.3f}" for p in places]
+                cells = [summary.with_interval(values[:, p]) for p in places]
                 table.append([name, held, way, *cells])
     heads = ["set", "held out", "questions", "half of its gain", "90 % of it", "all of it"]
     share = ["0", "1/5", "2/5", "3/5", "4/5", "all"]
@@ -278,7 +277,7 @@ def report(rows: list[Row]) -> None:
     (HERE / "reports" / "judging.md").write_text(
         f"""# Learning while judging
 
-`python -m experiments.judging`, {versions()}.
+`python -m experiments.judging`, {"; ".join(sorted({row["versions"] for row in rows}))}.
 
 **These rows are of Blend as it was in 0.2.0, before its model of clicks.**
 
@@ -306,8 +305,8 @@ nothing" where these gain less than 0.005.
 
 ## Held-out accuracy
 
-Share of comparisons in the right order, ± standard error over {len(SEEDS)} seeds, by the share of
-the answers given.
+Share of comparisons in the right order, ± half of a 95 % interval over {len(SEEDS)} seeds, by the
+share of the answers given.
 
 {markdown_table(["set", "held out", "questions", *share], table)}
 

@@ -2,8 +2,10 @@
 
 import json
 import math
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple
+
+from scipy import stats
 
 from experiments.rows import Row, run_key, select
 
@@ -20,6 +22,11 @@ SETS = {
 CLASSES = {
     **{("tiny_imagenet", f'{{"classes":{n}}}'): (n, 50) for n in (10, 25, 50, 100)},
     **{("tiny_imagenet", f'{{"per_class":{n}}}'): (200, n) for n in (25, 10)},
+}
+#: a million rows
+LARGEST = {
+    ("drawn_features", "{}"): "drawn like Tiny ImageNet's features, 1,000 classes",
+    ("shifted_mnist", "{}"): "MNIST, shifted, 256 Fourier features",
 }
 Point = tuple[float, float]  # seconds, value
 
@@ -67,17 +74,19 @@ def best_curve(rows: list[Row], contender: str, measure: str = "top1") -> dict[i
 class Run(NamedTuple):
     """One number of passes of the paper's scheme, with the settings that validation chose."""
 
-    top1: float
+    value: float
     seconds: float
     validated: float
     rank: int | None
 
 
-def scheme_runs(rows: list[Row], contender: str) -> dict[int, dict[str, dict[int, Run]]]:
+def scheme_runs(
+    rows: list[Row], contender: str, measure: str = "top1"
+) -> dict[int, dict[str, dict[int, Run]]]:
     """Seed -> schedule -> passes -> run, of `experiments.slnd_schedules`."""
     found: dict[int, dict[str, dict[int, Run]]] = {}
     validated = {run_key(row): row["value"] for row in select(rows, measure="validated")}
-    for row in select(rows, contender=contender, measure="top1"):
+    for row in select(rows, contender=contender, measure=measure):
         given = json.loads(row["parameters"])
         if run_key(row) in validated:
             curve = found.setdefault(row["seed"], {}).setdefault(given["schedule"], {})
@@ -98,22 +107,27 @@ def better_schedule(schedules: dict[str, dict[int, Run]]) -> dict[int, Run]:
 def first_at(curve: dict[int, Run], target: float) -> tuple[float, float]:
     """Passes and seconds of the first run that reaches a value; infinite if none does."""
     return next(
-        ((float(n), run.seconds) for n, run in curve.items() if run.top1 >= target),
+        ((float(n), run.seconds) for n, run in curve.items() if run.value >= target),
         (math.inf, math.inf),
     )
 
 
-def median_and_range(values: list[float]) -> str:
-    """The median over seeds and the least and largest; infinite is "never"."""
+def median_and_interval(values: list[float]) -> str:
+    """The median over seeds and, in brackets, its 95 % interval; infinite is "never".
+
+    The interval has two of the values as its ends (those that the binomial distribution names), so
+    it holds for any distribution. For fewer than six values it is the least and the largest.
+    """
 
     def told(value: float) -> str:
         return "never" if math.isinf(value) else f"{value:.3g}"
 
     ordered = sorted(values)
-    middle = ordered[(len(ordered) - 1) // 2]
-    if ordered[0] == ordered[-1]:
-        return told(middle)
-    return f"{told(middle)} ({told(ordered[0])} to {told(ordered[-1])})"
+    end = max(int(stats.binom.ppf(0.025, len(ordered), 0.5)) - 1, 0)
+    low, high = ordered[end], ordered[-1 - end]
+    if low == high:
+        return told(low)
+    return f"{told(median(ordered))} ({told(low)} to {told(high)})"
 
 
 def reached(curve: dict[int, Point], target: float) -> tuple[float, float]:

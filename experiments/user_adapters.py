@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.datasets import load_newsgroups_embeddings
 from experiments.rows import HERE, append_rows, as_text, read_rows, select, versions
-from experiments.summary import markdown_table
+from experiments.summary import markdown_table, with_interval
 from similia import OASIS
 from similia.adapters import Adapters
 from similia.retrieval import evaluate
@@ -118,9 +118,8 @@ def report(rows):
         cells = [name]
         for step in STEPS:
             ours, gap = values(name, step), values(name, step) - values(full, step)
-            error = gap.std(ddof=1) / np.sqrt(len(gap))
             shown = f"{ours.mean():.3f}"
-            cells.append(shown if name == full else f"{shown} ({gap.mean():+.3f} ± {error:.3f})")
+            cells.append(shown if name == full else f"{shown} ({with_interval(gap, 3, '+')})")
         lines.append(cells)
     table = markdown_table(["", *(f"{step:,}" for step in STEPS)], lines)
     return (
@@ -129,8 +128,8 @@ def report(rows):
         f"each of {len(users)} users cares about {GROUPS} of the 20 groups, drawn at random.\n"
         f"P@10 of at most {QUERIES} queries over the 7,532 messages of the test half, after so "
         "many judgements of messages of the training half. In brackets the difference to the full\n"
-        "OASIS with the same settings (C = 1, prior scale 1, or the defaults), with its standard "
-        f"error over users. The base (cosine) has {base:.3f}. The task, C and the prior scale "
+        "OASIS with the same settings (C = 1, prior scale 1, or the defaults), ± half of a 95 % "
+        f"interval over users. The base (cosine) has {base:.3f}. The task, C and the prior scale "
         "were chosen by a look at messages of the test half for two of the users, so that gains "
         "over the base are optimistic; the comparison of ranks with the full learner, with the "
         f"same settings on both sides, is not touched by that.\n\n{table}\n"

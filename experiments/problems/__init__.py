@@ -8,10 +8,12 @@ from experiments.problems.base import Problem, validation
 from experiments.problems.domains import domain_pair, isolet, mnist_votes, office_domain, usps
 from experiments.problems.features import (
     caltech101_fisher,
+    drawn_features,
     image_features,
     isolet_letters,
     many_classes,
     newsgroups_tfidf,
+    shifted_mnist,
     tiny_imagenet,
 )
 from experiments.problems.filtering import reuters
@@ -50,6 +52,8 @@ PROBLEMS = {
     "newsgroups_tfidf": newsgroups_tfidf,
     "image_features": image_features,
     "many_classes": many_classes,
+    "drawn_features": drawn_features,
+    "shifted_mnist": shifted_mnist,
     "search": search,
     "newsgroups_search": newsgroups_search,
     "toy": toy,

@@ -74,13 +74,65 @@ def image_features(
     problem = _split(source.X, source.y, train, test, rng)
     if not fourier:
         return problem
-    squares = pairwise_distances(problem.X_train[:500], metric="sqeuclidean")
-    sampler = RBFSampler(
-        gamma=1.0 / float(np.median(squares)), n_components=fourier, random_state=seed
-    ).fit(problem.X_train)
+    sampler = _fourier(problem.X_train, fourier, seed)
     mapped = (sampler.transform(X).astype(np.float32) for X in (problem.X_train, problem.X_test))
     X_train, X_test = mapped
     return problem._replace(X_train=X_train, X_test=X_test)
+
+
+def shifted_mnist(seed: int, *, n: int = 1_000_000, fourier: int = 256) -> Problem:
+    """Random Fourier features of the images of MNIST, moved by up to two pixels each way."""
+    source = load_mnist()
+    rng = np.random.default_rng(seed)
+    X, y = source.X[source.train].astype(np.float32), source.y[source.train]
+    drawn = rng.permutation(25 * len(y))[:n]
+    images, moves = X.reshape(-1, 28, 28), drawn // len(y)
+    sampler = _fourier(X[rng.permutation(len(y))], fourier, seed)
+    rows = np.empty((n, fourier), np.float32)
+    for move in range(25):
+        here = np.flatnonzero(moves == move)
+        moved = np.roll(images[drawn[here] % len(y)], (move // 5 - 2, move % 5 - 2), axis=(1, 2))
+        rows[here] = sampler.transform(moved.reshape(len(here), -1))
+    X_test = sampler.transform(source.X[~source.train].astype(np.float32))
+    return Problem(rows, y[drawn % len(y)], X_test, source.y[~source.train], "classes")
+
+
+def _fourier(X: Any, n: int, seed: int) -> RBFSampler:
+    squares = pairwise_distances(X[:500], metric="sqeuclidean")
+    gamma = 1.0 / float(np.median(squares))
+    return RBFSampler(gamma=gamma, n_components=n, random_state=seed).fit(X)
+
+
+def drawn_features(
+    seed: int,
+    *,
+    n: int = 1_000_000,
+    classes: int = 1000,
+    n_test: int = 20_000,
+    spread: float = 0.5,
+) -> Problem:
+    """Rows drawn like the network features of Tiny ImageNet, of any number of classes.
+
+    Rows have the covariance within its classes around their centers, and these the covariance of
+    its classes' means, less the share that comes from the few rows of each mean, times `spread`²:
+    normal distributions overlap less than real classes.
+    """
+    data = load_tiny_imagenet()
+    rng = np.random.default_rng(seed)
+    known, codes = np.unique(data.y[data.train], return_inverse=True)
+    X = data.X[data.train].astype(np.float64)
+    means = np.array([X[codes == c].mean(axis=0) for c in range(len(known))])
+    within = np.cov(X - means[codes], rowvar=False)
+    values, vectors = np.linalg.eigh(np.cov(means, rowvar=False) - within * len(known) / len(X))
+    drawn = rng.standard_normal((classes, len(values))) * np.sqrt(np.maximum(values, 0.0))
+    centers = means.mean(axis=0) + spread * drawn @ vectors.T
+    y = rng.integers(classes, size=n + n_test)
+    root = np.linalg.cholesky(within).T.astype(np.float32)
+    rows = centers[y].astype(np.float32)
+    for block in range(0, len(y), 10_000):
+        some = rows[block : block + 10_000]
+        some += rng.standard_normal(some.shape, dtype=np.float32) @ root
+    return Problem(rows[:n], y[:n], rows[n:], y[n:], "classes")
 
 
 def many_classes(

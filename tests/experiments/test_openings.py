@@ -58,6 +58,12 @@ def test_figures_of_a_report_exist(paper):
     assert all((HERE / "reports" / figure).exists() for figure in figures)
 
 
+def test_no_report_has_standard_errors_behind_a_plus_minus():
+    """± is half of a 95 % interval in all of them."""
+    other = re.compile(r"±[^.|]{0,40}standard error|standard errors? over")
+    assert not [p.name for p in (HERE / "reports").glob("*.md") if other.search(p.read_text())]
+
+
 def test_every_figure_belongs_to_a_report():
     named = {name for path in (HERE / "reports").glob("*.md") for name in _named(path)}
     assert {path.name for path in (HERE / "reports" / "figures").glob("*.png")} == named
